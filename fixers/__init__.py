@@ -1,0 +1,2 @@
+if __name__ == "fixers":
+    raise ImportError("import torchlint.fixers, not fixers")

@@ -1,0 +1,2 @@
+if __name__ == "rules":
+    raise ImportError("import torchlint.rules, not rules")

@@ -1,0 +1,71 @@
+"""What torchlint says about a file: findings, their fixes, and the edits that a fix consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(str, Enum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Confidence(str, Enum):
+    CERTAIN = "certain"
+    LIKELY = "likely"
+
+
+class Applicability(str, Enum):
+    """Safe: the same numbers and side effects. Unsafe: usually right. Display: shown, never applied."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DISPLAY = "display"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Replace the characters [start, end) of the source text by `text`. Offsets count characters, not bytes."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """`why` says what a fix may change, and is never empty for one that is not safe.
+
+    Fixes that share an `isolation` key are never applied in the same pass.
+    """
+
+    edits: tuple[Edit, ...]
+    applicability: Applicability
+    why: str = ""
+    isolation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One diagnostic. Lines and columns are 1-based and count characters; in a notebook they count within `cell`.
+
+    `start` and `end` are character offsets into `Source.text`.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    message: str
+    path: str
+    start: int
+    end: int
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    cell: int | None = None
+    function: str | None = None
+    fix: Fix | None = None

@@ -1,0 +1,103 @@
+"""A rule: declared facts, a page (the class docstring) and one method that yields reports from the model."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from torchlint.finding import Confidence, Fix, Severity
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.model import Model
+
+FAMILY_SEVERITY = {
+    "MEM": Severity.WARNING,
+    "SYNC": Severity.WARNING,
+    "VEC": Severity.WARNING,
+    "LIN": Severity.WARNING,
+    "DATA": Severity.INFO,
+    "XFER": Severity.INFO,
+    "AMP": Severity.WARNING,
+    "DIST": Severity.WARNING,
+    "TRAIN": Severity.ERROR,
+    "KERN": Severity.INFO,
+    "TIME": Severity.WARNING,
+    "API": Severity.WARNING,
+    "LINT": Severity.ERROR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a rule yields: the node to point at, the message, and `facts` that its fixer needs."""
+
+    node: cst.CSTNode
+    message: str
+    confidence: Confidence = Confidence.CERTAIN
+    facts: Any = None
+
+
+class Rule:
+    """Base of all rules. The docstring of a subclass is its page.
+
+    `triggers`: a file whose text contains none of these words cannot have a finding of the rule.
+    `severity`: of the family unless a rule says otherwise.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    triggers: ClassVar[tuple[str, ...]]
+    since: ClassVar[str] = "0.1.0"
+    severity: ClassVar[Severity | None] = None
+
+    def check(self, model: Model) -> Iterator[Report]:
+        raise NotImplementedError
+
+    @classmethod
+    def family(cls) -> str:
+        return cls.code.rstrip("0123456789")
+
+    @classmethod
+    def default_severity(cls) -> Severity:
+        return cls.severity or FAMILY_SEVERITY[cls.family()]
+
+
+Fixer = Callable[[Report, "Model"], "Fix | None"]
+
+
+def _modules(package: str) -> Iterator[str]:
+    root = importlib.import_module(package)
+    for family in pkgutil.iter_modules(root.__path__, package + "."):
+        if family.ispkg:
+            paths = importlib.import_module(family.name).__path__
+            yield from (module.name for module in pkgutil.iter_modules(paths, family.name + "."))
+
+
+@lru_cache(maxsize=1)
+def all_rules() -> dict[str, type[Rule]]:
+    """Every built-in rule by its code, found by walking `torchlint.rules`; there is no list to edit."""
+    found: dict[str, type[Rule]] = {}
+    for name in _modules("torchlint.rules"):
+        for item in vars(importlib.import_module(name)).values():
+            if isinstance(item, type) and issubclass(item, Rule) and item.__module__ == name and "code" in vars(item):
+                found[item.code] = item
+    return dict(sorted(found.items()))
+
+
+@lru_cache(maxsize=None)
+def fixer_for(code: str) -> Fixer | None:
+    """The `fix` function of `torchlint.fixers.<family>.<module of the rule>`, if there is one."""
+    module = all_rules()[code].__module__.replace("torchlint.rules.", "torchlint.fixers.", 1)
+    try:
+        fix: Fixer = importlib.import_module(module).fix
+    except ModuleNotFoundError as error:
+        if error.name is not None and module.startswith(error.name):
+            return None
+        raise
+    return fix
