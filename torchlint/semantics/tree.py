@@ -1,0 +1,125 @@
+"""Walking a LibCST tree without recursion, and the spans of its nodes in the source text.
+
+LibCST's own visitors recurse (a sum of 1,500 terms overflows the stack) and visit every whitespace node; its position
+providers cost more than parsing. Here a walk is a stack over the fields that carry meaning, and spans are recorded in
+one code generation pass that runs only for files with findings.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import libcst as cst
+from libcst._nodes.internal import CodegenState
+
+_SKIPPED_FIELDS = frozenset(
+    """
+    whitespace whitespace_before whitespace_after whitespace_between whitespace_after_func whitespace_before_args
+    whitespace_after_arrow whitespace_before_colon whitespace_after_colon leading_lines lines_after_decorators
+    lines_after_module_docstring trailing_whitespace header footer indent lpar rpar lbracket rbracket lbrace rbrace
+    semicolon comma equal dot colon star_whitespace newline asynchronous encoding default_indent default_newline
+    has_trailing_newline type_parameters start end prefix quotes
+    """.split()
+)
+_RECURSION_LIMIT = 20_000
+
+_fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+
+
+def fields(cls: type[cst.CSTNode]) -> tuple[str, ...]:
+    """Names of the fields of a node class that can hold code (not whitespace, not punctuation)."""
+    found = _fields.get(cls)
+    if found is None:
+        names = (name for name in cls.__dataclass_fields__ if name not in _SKIPPED_FIELDS)
+        found = tuple(name for name in names if not name.startswith(("whitespace", "_")))
+        _fields[cls] = found
+    return found
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Direct children that are code, in field order."""
+    found: list[cst.CSTNode] = []
+    for name in fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found.extend(item for item in value if isinstance(item, cst.CSTNode))
+    return found
+
+
+def walk(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The node and everything below it, parents before children, in field order."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+class _SpanRecorder(CodegenState):
+    """Generates code and notes for every node where its text begins and ends, its own parentheses included."""
+
+    def __init__(self, module: cst.Module) -> None:
+        super().__init__(default_indent=module.default_indent, default_newline=module.default_newline)
+        self.offset = 0
+        self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
+        self._starts: list[int] = []
+
+    def add_token(self, value: str) -> None:
+        self.tokens.append(value)
+        self.offset += len(value)
+
+    def add_indent_tokens(self) -> None:
+        self.tokens.extend(self.indent_tokens)
+        self.offset += sum(map(len, self.indent_tokens))
+
+    def before_codegen(self, node: cst.CSTNode) -> None:
+        self._starts.append(self.offset)
+
+    def after_codegen(self, node: cst.CSTNode) -> None:
+        start = self._starts.pop()
+        if node not in self.spans:
+            self.spans[node] = (start, self.offset)
+
+    @contextmanager
+    def record_syntactic_position(
+        self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
+    ) -> Iterator[None]:
+        start = self.offset
+        try:
+            yield
+        finally:
+            if not _has_parentheses(node):
+                first = self.spans[start_node][0] if start_node is not None and start_node in self.spans else start
+                last = self.spans[end_node][1] if end_node is not None and end_node in self.spans else self.offset
+                self.spans[node] = (first, last)
+
+
+def _has_parentheses(node: Any) -> bool:
+    return bool(getattr(node, "lpar", ()))
+
+
+class SourceMismatchError(Exception):
+    """The tree does not print as the text it was parsed from, so no position in it can be trusted."""
+
+
+def spans(module: cst.Module, text: str) -> dict[cst.CSTNode, tuple[int, int]]:
+    """Character span of every node of the module. Statements begin at their first token, expressions include their
+    own parentheses.
+
+    Raises SourceMismatchError where the printed tree differs from `text`.
+    """
+    recorder = _SpanRecorder(module)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
+    try:
+        module._codegen(recorder)
+    finally:
+        sys.setrecursionlimit(limit)
+    if "".join(recorder.tokens) != text:
+        raise SourceMismatchError
+    return recorder.spans

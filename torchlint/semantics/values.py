@@ -1,0 +1,150 @@
+"""The value lattice: what an expression may be, where it lives and whether it carries an autograd graph.
+
+This module imports no LibCST, so that rules can name kinds without loading it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+
+class Kind(Enum):
+    UNKNOWN = "unknown"
+    NONE = "none"
+    NUMBER = "number"  # a Python int, float, complex or bool
+    STRING = "string"
+    TENSOR = "tensor"
+    BATCH = "batch"  # what a data loader yields, or a part of it: a tensor, or a container or string beside one
+    MODULE = "module"  # an nn.Module instance; a loss module is one too, with `ref` saying which
+    PARAMETERS = "parameters"  # model.parameters() and the like
+    OPTIMIZER = "optimizer"
+    SCHEDULER = "scheduler"
+    SCALER = "scaler"
+    LOADER = "loader"
+    SAMPLER = "sampler"
+    DATASET = "dataset"
+    DEVICE = "device"
+    DTYPE = "dtype"
+    ARRAY = "array"  # numpy
+    LIST = "list"
+    TUPLE = "tuple"
+    DICT = "dict"
+    SET = "set"
+    ITERATOR = "iterator"  # enumerate, zip, range, iter, a generator, tqdm(...): `element` is what it yields
+    FUNCTION = "function"  # `ref` is its qualified name
+    CLASS = "class"  # likewise
+    NAMESPACE = "namespace"  # an imported module, likewise
+    INSTANCE = "instance"  # an object of class `ref`, of the file or imported, that is none of the above
+
+
+class Grad(Enum):
+    CARRIES = "carries"  # the tensor holds an autograd graph
+    DETACHED = "detached"
+    UNKNOWN = "unknown"
+
+
+class Place(Enum):
+    HOST = "host"
+    ACCELERATOR = "accelerator"  # moved to a device that may be a GPU: `.cuda()`, `.to(device)`
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    kind: Kind = Kind.UNKNOWN
+    grad: Grad = Grad.UNKNOWN
+    place: Place = Place.UNKNOWN
+    rank: int | None = None  # number of dimensions of a tensor
+    dtype: str | None = None  # "int", "float", "complex", "bool" of a tensor or a number
+    ref: str | None = None  # qualified name of the function, class or namespace it is, or of the class it is an object of
+    constant: object = None  # of a literal number or string; None says not known
+    element: Value | None = None  # what iterating over it yields
+    items: tuple[Value, ...] | None = None  # of a tuple or list of known length
+    fields: tuple[tuple[str, Value], ...] | None = None  # of a dict whose keys are known strings, in order
+    origins: frozenset[cst.CSTNode] = frozenset()  # the calls (or other expressions) that created the object
+    optional: bool = False  # may also be None, or a plain Python number (an accumulator that started as 0.0)
+
+    def is_(self, *kinds: Kind) -> bool:
+        return self.kind in kinds
+
+    @property
+    def carries(self) -> bool:
+        return self.grad is Grad.CARRIES
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind in (Kind.TENSOR, Kind.BATCH)
+
+    @property
+    def is_container(self) -> bool:
+        return self.kind in (Kind.LIST, Kind.TUPLE, Kind.DICT, Kind.SET)
+
+    def but(self, **changes: object) -> Value:
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def field(self, key: str) -> Value | None:
+        return dict(self.fields).get(key) if self.fields is not None else None
+
+
+UNKNOWN = Value()
+NONE = Value(Kind.NONE)
+NUMBER = Value(Kind.NUMBER)
+STRING = Value(Kind.STRING)
+
+
+def _join_nested(a: Value | None, b: Value | None, depth: int) -> Value | None:
+    if a is None or b is None:
+        return a if b is None else b
+    return join(a, b, depth + 1)
+
+
+def join(a: Value, b: Value, depth: int = 0) -> Value:
+    """The least value that covers both. Beyond a nesting of four containers everything is unknown."""
+    if a == b:
+        return a
+    if depth > 4:
+        return UNKNOWN
+    if a.kind is Kind.NONE:
+        return b.but(optional=True)
+    if b.kind is Kind.NONE:
+        return a.but(optional=True)
+    pair = {a.kind, b.kind}
+    if pair == {Kind.NUMBER, Kind.TENSOR}:
+        tensor = a if a.kind is Kind.TENSOR else b
+        return tensor.but(optional=True)
+    if pair == {Kind.BATCH, Kind.TENSOR}:
+        kind = Kind.TENSOR
+    elif a.kind is not b.kind:
+        place = a.place if a.place is b.place else Place.UNKNOWN
+        return Value(place=place, origins=a.origins | b.origins)
+    else:
+        kind = a.kind
+    items = None
+    if a.items is not None and b.items is not None and len(a.items) == len(b.items):
+        items = tuple(join(x, y, depth + 1) for x, y in zip(a.items, b.items))
+    fields = None
+    if a.fields is not None and b.fields is not None and [k for k, _ in a.fields] == [k for k, _ in b.fields]:
+        fields = tuple((k, join(x, y, depth + 1)) for (k, x), (_, y) in zip(a.fields, b.fields))
+    if a.grad is b.grad:
+        grad = a.grad
+    else:
+        grad = Grad.CARRIES if Grad.CARRIES in (a.grad, b.grad) and kind is Kind.TENSOR else Grad.UNKNOWN
+    return Value(
+        kind=kind,
+        grad=grad,
+        place=a.place if a.place is b.place else Place.UNKNOWN,
+        rank=a.rank if a.rank == b.rank else None,
+        dtype=a.dtype if a.dtype == b.dtype else None,
+        ref=a.ref if a.ref == b.ref else None,
+        constant=a.constant if a.constant == b.constant and type(a.constant) is type(b.constant) else None,
+        element=_join_nested(a.element, b.element, depth),
+        items=items,
+        fields=fields,
+        origins=a.origins | b.origins,
+        optional=a.optional or b.optional,
+    )
