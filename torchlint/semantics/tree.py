@@ -100,7 +100,8 @@ class _SpanRecorder(CodegenState):
 
 
 def _has_parentheses(node: Any) -> bool:
-    return bool(getattr(node, "lpar", ()))
+    own = getattr(node, "lpar", ())  # of `class A(B)`, `with (...)` and `from a import (b)` it is no sequence
+    return isinstance(own, (list, tuple)) and bool(own)
 
 
 class SourceMismatchError(Exception):
