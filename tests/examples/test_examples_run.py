@@ -1,0 +1,40 @@
+"""The examples are real training scripts: each runs on the CPU, learns, and prints the same figures twice."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SHORT_RUN = {
+    "image_classifier.py": ("--epochs", "1", "--samples", "256"),
+    "mimo_channel.py": ("--steps", "100"),
+    "gan.py": ("--steps", "250", "--batch", "64"),
+}
+
+
+def run(script: str, *options: str) -> str:
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error", str(EXAMPLES / script), *options]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def test_every_example_has_a_short_run() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SHORT_RUN)
+
+
+@pytest.mark.parametrize("script", SHORT_RUN)
+def test_two_runs_print_the_same_figures(script: str) -> None:
+    first, second = (run(script, *SHORT_RUN[script]) for _ in range(2))
+    assert re.search(r"\d\.\d", first)
+    assert first == second
+
+
+@pytest.mark.parametrize("script", SHORT_RUN)
+def test_every_example_explains_its_options(script: str) -> None:
+    assert "--seed" in run(script, "--help")
