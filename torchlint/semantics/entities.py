@@ -1,0 +1,248 @@
+"""The nouns of the model: functions, classes, loops, bindings, calls and what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import libcst as cst
+
+from torchlint.semantics.values import UNKNOWN, Value
+
+
+class Role(Enum):
+    EPOCHS = "epochs"  # each iteration is a whole pass: it contains a steps or an evaluation loop, here or in a callee
+    STEPS = "steps"  # each iteration runs one training step: backward, here or in a callee
+    EVALUATION = "evaluation"  # each iteration runs a model on one batch, and no backward
+    MODULES = "modules"  # over modules, parameters, optimizers
+    ELEMENTS = "elements"  # over an index range or the rows of a tensor
+    PLAIN = "plain"
+
+
+class ArgumentState(Enum):
+    GIVEN = "given"
+    ABSENT = "absent"
+    HIDDEN = "hidden"  # an unresolved * or ** may carry it
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    kind: str  # module, function, class, comprehension
+    parent: Scope | None
+    function: Function
+    cls: Class | None = None
+    bindings: dict[str, Binding] = field(default_factory=dict)
+    outer: dict[str, str] = field(default_factory=dict)  # names declared global or nonlocal
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """A def, a lambda, or the module body (`functions[0]`)."""
+
+    node: cst.Module | cst.FunctionDef | cst.Lambda
+    name: str
+    qualname: str
+    cls: Class | None = None
+    parent: Function | None = None
+    params: list[str] = field(default_factory=list)
+    decorators: list[str | None] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    returns: list[cst.Return] = field(default_factory=list)
+    callers: list[Call] = field(default_factory=list)
+    parameters: dict[str, Value] = field(default_factory=dict)
+    is_generator: bool = False
+    passed_around: bool = False  # the function object itself is stored, returned or handed to code that may call it
+    scope: Scope = field(init=False)
+
+    @property
+    def is_module(self) -> bool:
+        return isinstance(self.node, cst.Module)
+
+    def parameter(self, name: str) -> Value:
+        """Join of what the calls in this file pass, or what the use of the parameter implies."""
+        return self.parameters.get(name, UNKNOWN)
+
+
+@dataclass(eq=False, slots=True)
+class Class:
+    node: cst.ClassDef
+    name: str
+    qualname: str
+    parent: Function
+    bases: list[str | None] = field(default_factory=list)
+    methods: dict[str, Function] = field(default_factory=dict)
+    attributes: dict[str, Binding] = field(default_factory=dict)
+    local_bases: list[Class] = field(default_factory=list)
+    is_module: bool = False
+    is_lightning: bool = False
+
+    def lineage(self) -> Iterator[Class]:
+        """The class and its bases of this file, nearest first."""
+        seen: set[Class] = set()
+        queue = [self]
+        while queue:
+            cls = queue.pop(0)
+            if cls not in seen:
+                seen.add(cls)
+                yield cls
+                queue.extend(cls.local_bases)
+
+    def method(self, name: str) -> Function | None:
+        return next((cls.methods[name] for cls in self.lineage() if name in cls.methods), None)
+
+    def attribute(self, name: str) -> Binding | None:
+        return next((cls.attributes[name] for cls in self.lineage() if name in cls.attributes), None)
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    node: cst.For | cst.While | cst.CompFor
+    function: Function
+    parent: Loop | None
+    target: cst.BaseExpression | None = None
+    iterable: cst.BaseExpression | None = None
+    iterates: Value = UNKNOWN
+    role: Role = Role.PLAIN
+    calls: list[Call] = field(default_factory=list)
+
+    @property
+    def body(self) -> Sequence[cst.CSTNode]:
+        """Statements of the body; of a comprehension, nothing."""
+        return () if isinstance(self.node, cst.CompFor) else self.node.body.body
+
+    @property
+    def is_comprehension(self) -> bool:
+        return isinstance(self.node, cst.CompFor)
+
+    def around(self) -> Iterator[Loop]:
+        """The loop and the loops around it in the same function, innermost first."""
+        loop: Loop | None = self
+        while loop is not None:
+            yield loop
+            loop = loop.parent
+
+
+@dataclass(eq=False, slots=True)
+class Write:
+    target: cst.CSTNode
+    kind: str  # assign augmented for with import parameter def class except walrus delete match
+    value: cst.BaseExpression | None
+    statement: cst.CSTNode
+    function: Function
+    loop: Loop | None
+    unpacked: bool = False  # `value` is unpacked, and the target is one part of it
+    imported: str | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Binding:
+    """A variable of a scope, or an attribute `self.x` of a class, with every place that writes or reads it."""
+
+    name: str
+    scope_function: Function
+    cls: Class | None = None
+    writes: list[Write] = field(default_factory=list)
+    reads: list[cst.Name | cst.Attribute] = field(default_factory=list)
+    methods: set[str] = field(default_factory=set)  # names of the methods called on it anywhere
+    called: bool = False  # it is itself called somewhere
+    shared: bool = False  # read or written by a function other than its own
+
+    @property
+    def is_parameter(self) -> bool:
+        return any(write.kind == "parameter" for write in self.writes)
+
+    @property
+    def is_global(self) -> bool:
+        return self.cls is None and self.scope_function.is_module
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    state: ArgumentState
+    node: cst.BaseExpression | None = None
+    value: Value = UNKNOWN
+    arg: cst.Arg | None = None
+    dict_entry: cst.CSTNode | None = None
+
+    @property
+    def given(self) -> bool:
+        return self.state is ArgumentState.GIVEN
+
+    @property
+    def absent(self) -> bool:
+        return self.state is ArgumentState.ABSENT
+
+    @property
+    def hidden(self) -> bool:
+        return self.state is ArgumentState.HIDDEN
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    node: cst.Call
+    function: Function
+    loop: Loop | None
+    callee: str | None = None
+    method: str | None = None
+    receiver: cst.BaseExpression | None = None
+    receiver_value: Value = UNKNOWN
+    target: Function | None = None
+    targets_class: Class | None = None
+    value: Value = UNKNOWN
+    grad_enabled: bool | None = True
+    is_forward: bool = False
+    is_backward: bool = False
+    is_optimizer_step: bool = False
+    is_zero_grad: bool = False
+    passes: list[Function] = field(default_factory=list)  # functions of this file handed over as arguments
+    resolve: Callable[[Call, str, int | None], Argument] | None = field(default=None, repr=False)
+
+    @property
+    def arguments(self) -> Sequence[cst.Arg]:
+        return self.node.args
+
+    def argument(self, name: str, position: int | None = None) -> Argument:
+        """The argument called `name`, or at `position` (0-based, without self), wherever it was written."""
+        assert self.resolve is not None
+        return self.resolve(self, name, position)
+
+    def loops(self) -> tuple[Loop, ...]:
+        return tuple(self.loop.around()) if self.loop is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    node: cst.CSTNode
+    test: cst.BaseExpression | None
+    kind: str  # log phase rank handler optional other
+    branch: str  # body or else
+
+
+@dataclass(slots=True)
+class Effects:
+    """Calls by what they do, here or in the functions of this file that are called from here."""
+
+    backward: list[Call] = field(default_factory=list)
+    optimizer_steps: list[Call] = field(default_factory=list)
+    zero_grads: list[Call] = field(default_factory=list)
+    set_epochs: list[Call] = field(default_factory=list)
+    forwards: list[Call] = field(default_factory=list)
+    unscales: list[Call] = field(default_factory=list)
+    clips: list[Call] = field(default_factory=list)
+    syncs: list[Call] = field(default_factory=list)
+    gradients: list[Call] = field(default_factory=list)  # torch.autograd.grad and the like: nothing accumulates
+    opaque: list[Call] = field(default_factory=list)
+
+    def add(self, other: Effects) -> bool:
+        """Merge `other` into this one; True if anything was new."""
+        grown = False
+        for name in self.__slots__:
+            mine: list[Call] = getattr(self, name)
+            known = set(mine)
+            fresh = [call for call in getattr(other, name) if call not in known]
+            if fresh:
+                mine.extend(fresh)
+                grown = True
+        return grown

@@ -1,0 +1,138 @@
+"""From a name or attribute chain to its qualified name: imports, aliases, re-assigned functions, star imports."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import libcst as cst
+
+from torchlint.semantics.entities import Binding, Write
+from torchlint.semantics.scopes import Scopes
+
+# Where torch exports one object under several paths: the path torchlint uses.
+_CANONICAL_PREFIXES = {
+    "torch.nn.parallel.data_parallel.DataParallel": "torch.nn.DataParallel",
+    "torch.nn.parallel.DataParallel": "torch.nn.DataParallel",
+    "torch.nn.parallel.data_parallel.data_parallel": "torch.nn.parallel.data_parallel",
+    "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
+    "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
+    "torch.utils.data.distributed.DistributedSampler": "torch.utils.data.DistributedSampler",
+    "torch.utils.data.sampler.": "torch.utils.data.",
+    "torch.utils.data.dataset.": "torch.utils.data.",
+    "torch.autograd.grad_mode.": "torch.",
+    "torch.autograd.no_grad": "torch.no_grad",
+    "torch.autograd.inference_mode": "torch.inference_mode",
+    "torch.autograd.set_grad_enabled": "torch.set_grad_enabled",
+    "torch.autograd.enable_grad": "torch.enable_grad",
+    "torch.autograd.variable.Variable": "torch.autograd.Variable",
+    "torch.nn.modules.module.Module": "torch.nn.Module",
+    "torch.nn.parameter.Parameter": "torch.nn.Parameter",
+    "torch.optim.optimizer.Optimizer": "torch.optim.Optimizer",
+    "torch.functional.": "torch.",
+    "torch.cuda.amp.grad_scaler.GradScaler": "torch.cuda.amp.GradScaler",
+    "torch.cuda.amp.autocast_mode.autocast": "torch.cuda.amp.autocast",
+    "torch_geometric.data.DataLoader": "torch_geometric.loader.DataLoader",
+    "torch_geometric.loader.dataloader.DataLoader": "torch_geometric.loader.DataLoader",
+}
+_BUILTINS = frozenset(
+    """
+    range enumerate zip len int float bool str complex sum print list dict tuple set frozenset sorted reversed map
+    filter iter next min max abs round isinstance issubclass getattr setattr hasattr delattr any all repr format open
+    type super object id hash vars dir callable divmod pow slice input exit staticmethod classmethod property
+    """.split()
+)
+_STAR_EXPORTS = {
+    "torch": {"tensor", "zeros", "ones", "stack", "cat", "matmul", "mm", "bmm", "no_grad", "device", "Tensor", "empty"},
+    "torch.nn": {"DataParallel", "Module", "Linear", "Conv2d", "Sequential", "CrossEntropyLoss", "MSELoss", "BCELoss"},
+    "torch.utils.data": {"DataLoader", "Dataset", "TensorDataset", "DistributedSampler", "RandomSampler"},
+    "torch.optim": {"SGD", "Adam", "AdamW", "RMSprop"},
+    "torch.autograd": {"Variable"},
+    "torch.nn.functional": {"softmax", "relu", "cross_entropy", "mse_loss", "nll_loss", "log_softmax"},
+}
+_DEPTH = 12
+
+
+@lru_cache(maxsize=4096)
+def canonical(name: str) -> str:
+    """One spelling for objects that torch exports under several."""
+    if not name.startswith("torch"):
+        return name
+    for prefix, replacement in _CANONICAL_PREFIXES.items():
+        if name.startswith(prefix) and (prefix.endswith(".") or len(name) == len(prefix) or name[len(prefix)] == "."):
+            return replacement + name[len(prefix) :]
+    if name.startswith("torch.nn.modules.") and name.count(".") == 4:
+        return "torch.nn." + name.rpartition(".")[2]
+    if name.startswith("torch.optim.") and name.count(".") == 3 and name.split(".")[2] != "lr_scheduler":
+        last = name.rpartition(".")[2]
+        return "torch.optim." + last if last[:1].isupper() else name
+    return name
+
+
+class Names:
+    """Resolves nodes of one file to qualified names."""
+
+    def __init__(self, scopes: Scopes) -> None:
+        self._scopes = scopes
+
+    def qualified(self, node: cst.CSTNode | None) -> str | None:
+        """`torch.nn.DataParallel` for whatever spelling of it; the qualname of a def or class of this file; else None."""
+        parts: list[str] = []
+        for _ in range(_DEPTH):
+            while isinstance(node, cst.Attribute):
+                parts.append(node.attr.value)
+                node = node.value
+            if not isinstance(node, cst.Name):
+                return None
+            binding = self._scopes.bindings.get(node)
+            if binding is None:
+                base = self._unbound(node.value)
+                break
+            base = self.imported(binding)
+            if base is not None:
+                break
+            source = self._only_source(binding)
+            if source is None:
+                return None
+            if isinstance(source, str):
+                base = source
+                break
+            node = source
+        else:
+            return None
+        if base is None:
+            return None
+        return canonical(".".join([base, *reversed(parts)]))
+
+    def imported(self, binding: Binding) -> str | None:
+        """What the binding imports, if all its imports agree; an assigned None beside them is a fallback."""
+        imports = {write.imported for write in binding.writes if write.imported is not None}
+        if len(imports) != 1 or not all(self._is_import_or_fallback(write) for write in binding.writes):
+            return None
+        return imports.pop()
+
+    @staticmethod
+    def _is_import_or_fallback(write: Write) -> bool:
+        if write.kind == "import":
+            return True
+        return isinstance(write.value, cst.Name) and write.value.value in ("None", "False")
+
+    def _only_source(self, binding: Binding) -> cst.BaseExpression | str | None:
+        """The one thing an alias stands for: another name, or a def or class of this file."""
+        if len(binding.writes) != 1:
+            return None
+        write = binding.writes[0]
+        if write.kind == "def":
+            function = self._scopes.function_of.get(write.target)
+            return function.qualname if function is not None else None
+        if write.kind == "class":
+            cls = self._scopes.class_of.get(write.target)
+            return cls.qualname if cls is not None else None
+        if write.kind == "assign" and not write.unpacked and isinstance(write.value, (cst.Name, cst.Attribute)):
+            return write.value
+        return None
+
+    def _unbound(self, name: str) -> str | None:
+        for module in self._scopes.star_imports:
+            if name in _STAR_EXPORTS.get(module, ()):
+                return f"{module}.{name}"
+        return f"builtins.{name}" if name in _BUILTINS else None
