@@ -1,0 +1,399 @@
+"""Edits from LibCST nodes: a fixer says what to change, this module knows how the text around it is laid out.
+
+Statements to insert are given as lines without indentation; a line of their own block begins with four spaces per
+level, and comes out in the indentation and with the line ends of the file.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint import spelling
+from torchlint.finding import Edit
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_ATOMS = (
+    cst.Name,
+    cst.Attribute,
+    cst.Call,
+    cst.Subscript,
+    cst.BaseString,
+    cst.BaseList,
+    cst.BaseSet,
+    cst.BaseDict,
+    cst.Ellipsis,
+)
+_MARGIN = re.compile(r"[ \t\f]*")
+_WORD = re.compile(r"\w")
+
+Small = cst.BaseSmallStatement
+SmallParent = cst.SimpleStatementLine | cst.SimpleStatementSuite
+Compound = cst.BaseCompoundStatement | cst.Else | cst.Finally | cst.ExceptHandler | cst.ExceptStarHandler
+Sibling = cst.BaseStatement | cst.BaseSmallStatement
+
+
+class Rewriter:
+    """Builds edits for one file. Offsets count characters of `model.source.text`."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._text = model.source.text
+        self.newline: str = model.module.default_newline
+
+    # expressions
+
+    def insert(self, offset: int, text: str) -> Edit:
+        return Edit(offset, offset, text)
+
+    def replace(self, node: cst.CSTNode, text: str) -> Edit:
+        """Puts `text` in the place of a node and of its own parentheses; a keyword that touched them stays apart."""
+        start, end = self._model.span(node)
+        before, after = self._apart(start, text, end)
+        return Edit(start, end, before + text + after)
+
+    def wrap(self, node: cst.BaseExpression, before: str, after: str) -> list[Edit]:
+        """`before` and `after` around an expression, as in `float(` and `)`."""
+        start, end = self._model.span(node)
+        space, _ = self._apart(start, before, start)
+        return [self.insert(start, space + before), self.insert(end, after)]
+
+    def method_call(self, node: cst.BaseExpression, suffix: str) -> list[Edit]:
+        """`suffix`, as in `.detach()`, on the value of an expression, in parentheses where it is no atom."""
+        if self._is_atom(node):
+            return [self.insert(self._model.span(node)[1], suffix)]
+        return self.wrap(node, "(", ")" + suffix)
+
+    def add_argument(self, call: cst.Call, argument: str) -> Edit:
+        """One more argument at the end of a call, laid out like the others.
+
+        It is for the caller to know that no `*` or `**` of the call can hold it already.
+        """
+        if not call.args:
+            return self.insert(self._model.span(call)[1] - len(self._closing(call)), argument)
+        last = call.args[-1]
+        start, end = self._model.span(last.value)
+        if isinstance(last.value, cst.GeneratorExp) and not self._text.startswith("(", start):
+            return Edit(start, end, f"({self._text[start:end]}), {argument}")
+        trailing = self._comma_after(end)
+        separator = "," if trailing is None else ""
+        own_line = self._own_line(call)
+        at = end if trailing is None else trailing
+        if own_line is None:
+            text = f"{separator} {argument}" + ("" if trailing is None else ",")
+            return self.insert(at, text)
+        rest = self._rest_of_line(at)
+        closing = "" if trailing is None else ","
+        return Edit(at, at + len(rest), f"{separator}{rest}{self.newline}{own_line}{argument}{closing}")
+
+    def replace_argument(self, argument: cst.Arg | cst.DictElement, value: str) -> Edit:
+        """Another value for an argument of a call or an entry of a dict; its keyword stays."""
+        return self.replace(argument.value, value)
+
+    # statements
+
+    def indentation(self, node: cst.CSTNode) -> str:
+        """The white space before the statement that a node belongs to; of a one-line suite, of its compound."""
+        place: cst.CSTNode = self._place(node)
+        while isinstance(place, Small):
+            parent = self._parent(place)
+            place = parent if isinstance(parent, cst.SimpleStatementLine) else self._place(self._parent(parent))
+        return self._margin(self._first_token(place))
+
+    def insert_before(self, node: cst.CSTNode, *lines: str) -> Edit:
+        """Statements before the one that a node belongs to. In a one-line suite they stay in the suite."""
+        place = self._place(node)
+        if isinstance(place, Small):
+            parent, index = self._among(place)
+            return self._insert_among(parent, index, lines)
+        return self.insert(self._line_start(self._first_token(place)), self._block(lines, self.indentation(place)))
+
+    def insert_after(self, node: cst.CSTNode, *lines: str) -> Edit:
+        """Statements after the one that a node belongs to, and after the comments that are part of its block."""
+        place = self._place(node)
+        if isinstance(place, Small):
+            parent, index = self._among(place)
+            return self._insert_among(parent, index + 1, lines)
+        indent = self.indentation(place)
+        end = self._line_end(self._model.span(place)[1])
+        if not isinstance(place, cst.SimpleStatementLine):
+            end = self._comments_of_block(end, indent)
+        return self._insert_line(end, lines, indent)
+
+    def prepend_to_body(self, compound: Compound, *lines: str) -> Edit:
+        """Statements at the beginning of a body, after its docstring."""
+        body = compound.body
+        documented = isinstance(compound, (cst.FunctionDef, cst.ClassDef))
+        if isinstance(body, cst.SimpleStatementSuite):
+            return self._insert_among(body, int(documented and _is_docstring(body.body[0])), lines)
+        first = body.body[0]
+        indent = self.indentation(first)
+        if documented and isinstance(first, cst.SimpleStatementLine) and _is_docstring(first.body[0]):
+            return self._insert_among(first, 1, lines)
+        start = self._line_start(self._first_token(first))
+        for _ in getattr(first, "leading_lines", ()):
+            start = self._line_start(start - (2 if self._text.endswith("\r\n", 0, start) else 1))
+        return self.insert(start, self._block(lines, indent))
+
+    def remove_statement(self, node: cst.CSTNode) -> Edit | None:
+        """Takes out the simple statement that a node belongs to. Comments stay; an empty block gets a `pass`.
+
+        None for a compound statement.
+        """
+        place = self._place(node)
+        if isinstance(place, cst.SimpleStatementLine) and len(place.body) == 1:
+            place = place.body[0]
+        if not isinstance(place, Small):
+            return None
+        parent, index = self._among(place)
+        start, end = self._model.span(place)
+        if len(parent.body) > 1:
+            if index + 1 < len(parent.body):
+                return Edit(start, self._model.span(parent.body[index + 1])[0], "")
+            return Edit(self._model.span(parent.body[index - 1])[1], end, "")
+        block = self._model.parent(parent)
+        if isinstance(parent, cst.SimpleStatementSuite) or (
+            isinstance(block, cst.IndentedBlock) and len(block.body) == 1
+        ):
+            return Edit(start, end, "pass")
+        line_end = self._line_end(end)
+        comment = self._text.find("#", end, line_end)
+        if comment >= 0:
+            return Edit(start, comment, "")
+        return Edit(self._line_start(start), line_end, "")
+
+    def indent_under(self, statements: Sequence[Sibling], header: str) -> list[Edit] | None:
+        """Puts neighbouring statements into a block of their own, as in `with torch.no_grad():`.
+
+        Lines that begin inside a string stay as they are. None where the statements share a line with others.
+        """
+        first, last = statements[0], statements[-1]
+        if isinstance(first, Small):
+            return self._suite_under(statements, header)
+        indent, unit = self.indentation(first), self._unit(first)
+        start = self._line_start(self._first_token(first))
+        end = self._line_end(self._model.span(last)[1])
+        if not isinstance(last, cst.SimpleStatementLine):
+            end = self._comments_of_block(end, indent)
+        edits = [self.insert(start, self._block([header], indent))]
+        for line in self._lines_outside_strings(statements, start, end):
+            rest = self._text[line:end]
+            own = len(indent) if rest.startswith(indent) else 0
+            edits.append(self.insert(line + own, unit))
+        if edits[1].start == start:  # a header and an indentation at one offset are one edit
+            edits[:2] = [self.insert(start, edits[0].text + unit)]
+        return edits
+
+    def decorate(self, function: cst.FunctionDef, decorator: str) -> Edit:
+        """A decorator right above `def`, inside the ones that are there."""
+        start = self._model.span(function)[0]
+        return self.insert(self._line_start(start), self._margin(start) + decorator + self.newline)
+
+    def name_for(self, qualified: str, at: cst.CSTNode) -> tuple[str, list[Edit]] | None:
+        """How `torch.no_grad` is written at a place, and the import that this needs, if any.
+
+        None where the names that could be used mean something else at that place.
+        """
+        name = spelling.spelled(self._model, qualified, at)
+        if name is not None:
+            return name, []
+        package = qualified.partition(".")[0]
+        if not spelling.is_free(self._model, package, at):
+            return None
+        return qualified, [self._import(f"import {package}")]
+
+    # layout
+
+    def _import(self, line: str) -> Edit:
+        last = spelling.last_import(self._model.module)
+        if last is not None:
+            return self.insert_after(last, line)
+        body = self._model.module.body
+        first = body[0] if body else None
+        if isinstance(first, cst.SimpleStatementLine) and _is_docstring(first.body[0]):
+            return self._insert_among(first, 1, ["", line])
+        if first is None:
+            return self.insert(len(self._text), line + self.newline)
+        return self.insert_before(first, line, "")
+
+    def _insert_among(self, parent: SmallParent, index: int, lines: Sequence[str]) -> Edit:
+        """Statements before the `index`-th of those that share a line."""
+        smalls = parent.body
+        if isinstance(parent, cst.SimpleStatementSuite):
+            if _are_simple(lines):
+                if index < len(smalls):
+                    return self.insert(self._model.span(smalls[index])[0], "".join(f"{line}; " for line in lines))
+                return self.insert(self._model.span(smalls[-1])[1], "".join(f"; {line}" for line in lines))
+            codes = [self._code(small) for small in smalls]
+            return self._expanded(parent, [*codes[:index], *self._laid_out(lines, parent), *codes[index:]])
+        indent = self.indentation(parent)
+        if index == 0:
+            return self.insert(self._line_start(self._model.span(smalls[0])[0]), self._block(lines, indent))
+        if index == len(smalls):
+            return self._insert_line(self._line_end(self._model.span(smalls[-1])[1]), lines, indent)
+        start, end = self._model.span(smalls[index - 1])[1], self._model.span(smalls[index])[0]
+        return Edit(start, end, self.newline + self._block(lines, indent) + indent)
+
+    def _suite_under(self, statements: Sequence[Sibling], header: str) -> list[Edit] | None:
+        parent = self._parent(statements[0])
+        if not isinstance(parent, SmallParent) or list(parent.body) != list(statements):
+            return None
+        if isinstance(parent, cst.SimpleStatementLine):
+            return self.indent_under([parent], header)
+        inner = self._unit(parent)
+        return [self._expanded(parent, [header, *(inner + self._code(small) for small in parent.body)])]
+
+    def _expanded(self, suite: cst.SimpleStatementSuite, lines: Sequence[str]) -> Edit:
+        """A one-line suite as a block of the given lines."""
+        start, end = self._model.span(suite)
+        start = self._text.rindex(":", 0, start) + 1
+        semicolon = re.compile(r"[ \t]*;").match(self._text, end)
+        indent = self.indentation(suite) + self._unit(suite)
+        return Edit(start, semicolon.end() if semicolon else end, "".join(self.newline + indent + x for x in lines))
+
+    def _insert_line(self, offset: int, lines: Sequence[str], indent: str) -> Edit:
+        block = self._block(lines, indent)
+        if offset == len(self._text) and not self._text.endswith(("\n", "\r")):
+            return self.insert(offset, self.newline + block[: -len(self.newline)])
+        return self.insert(offset, block)
+
+    def _block(self, lines: Sequence[str], indent: str) -> str:
+        unit = self._unit_beside(indent)
+        return "".join((indent + _in_units(line, unit) if line else "") + self.newline for line in lines)
+
+    def _laid_out(self, lines: Sequence[str], near: cst.CSTNode) -> list[str]:
+        unit = self._unit(near)
+        return [_in_units(line, unit) for line in lines]
+
+    def _unit(self, node: cst.CSTNode) -> str:
+        return self._unit_beside(self.indentation(node))
+
+    def _unit_beside(self, indent: str) -> str:
+        """One level of indentation, as the file has it; among tabs, a tab."""
+        default = self._model.module.default_indent
+        return "\t" if indent.strip(" ") and not default.strip(" ") else default
+
+    def _own_line(self, call: cst.Call) -> str | None:
+        """The margin for one more argument, where the last one stands on a line of its own."""
+        start = self._model.span(call.args[-1])[0]
+        margin = self._margin(start)
+        if self._line_start(start) + len(margin) != start:
+            return None
+        opening = self._model.span(call)[0]
+        return margin if self._line_start(opening) != self._line_start(start) else None
+
+    def _comma_after(self, offset: int) -> int | None:
+        """The offset behind the comma that follows, past white space and comments."""
+        match = re.compile(r"(?:\s|\\|#[^\r\n]*)*,").match(self._text, offset)
+        return match.end() if match else None
+
+    def _rest_of_line(self, offset: int) -> str:
+        """A comment, and the white space before it, that ends the line of an offset."""
+        match = re.compile(r"[ \t\f]*#[^\r\n]*").match(self._text, offset)
+        return match.group() if match else ""
+
+    def _closing(self, call: cst.Call) -> str:
+        """The closing parenthesis of the arguments, and those around the call."""
+        start, end = self._model.span(call)
+        for _ in call.rpar:
+            end = self._text.rindex(")", start, end)
+        return self._text[self._text.rindex(")", start, end) : self._model.span(call)[1]]
+
+    def _apart(self, start: int, text: str, end: int) -> tuple[str, str]:
+        """A space before and behind `text` where it would otherwise grow together with a word beside it."""
+        left = start > 0 and bool(_WORD.match(self._text[start - 1])) and bool(_WORD.match(text[:1]))
+        right = end > start and bool(_WORD.match(text[-1:])) and bool(_WORD.match(self._text[end : end + 1]))
+        return " " * left, " " * right
+
+    def _is_atom(self, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.GeneratorExp):
+            return self._text.startswith("(", self._model.span(node)[0])
+        return isinstance(node, _ATOMS) or bool(node.lpar)
+
+    def _place(self, node: cst.CSTNode) -> cst.BaseStatement | Small:
+        """The statement that can have neighbours: a small one, or one that begins a line."""
+        while True:
+            parent = self._model.parent(node)
+            if isinstance(node, cst.BaseStatement) and not (isinstance(node, cst.If) and isinstance(parent, cst.If)):
+                return node
+            if isinstance(node, Small):
+                return node
+            node = self._parent(node)
+
+    def _parent(self, node: cst.CSTNode) -> cst.CSTNode:
+        parent = self._model.parent(node)
+        if parent is None:
+            raise ValueError("a module has no place among statements")
+        return parent
+
+    def _among(self, small: Small) -> tuple[SmallParent, int]:
+        parent = self._parent(small)
+        assert isinstance(parent, SmallParent)
+        return parent, [*parent.body].index(small)
+
+    def _first_token(self, node: cst.CSTNode) -> int:
+        """Where a statement begins, decorators included."""
+        decorators: Sequence[cst.Decorator] = getattr(node, "decorators", ())
+        if decorators:
+            return self._text.rindex("@", 0, self._model.span(decorators[0].decorator)[0])
+        return self._model.span(node)[0]
+
+    def _code(self, node: cst.CSTNode) -> str:
+        start, end = self._model.span(node)
+        return self._text[start:end]
+
+    def _margin(self, offset: int) -> str:
+        match = _MARGIN.match(self._text, self._line_start(offset), offset)
+        return match.group() if match else ""
+
+    def _line_start(self, offset: int) -> int:
+        return max(self._text.rfind("\n", 0, offset), self._text.rfind("\r", 0, offset)) + 1
+
+    def _line_end(self, offset: int) -> int:
+        """The offset behind the line end that follows, past a comment and escaped line ends."""
+        match = re.compile(r"(?:\\(?:\r\n|\r|\n)|[^#\r\n\\])*(?:#[^\r\n]*)?(?:\r\n|\r|\n)?").match(self._text, offset)
+        return match.end() if match else offset
+
+    def _comments_of_block(self, offset: int, indent: str) -> int:
+        """Past the comment lines after `offset` that stand deeper than `indent`."""
+        comment = re.compile(r"(?:[ \t\f]*(?:\r\n|\r|\n))*" + re.escape(indent) + r"[ \t\f]+#[^\r\n]*(?:\r\n|\r|\n)?")
+        while match := comment.match(self._text, offset):
+            offset = match.end()
+        return offset
+
+    def _lines_outside_strings(self, statements: Sequence[Sibling], start: int, end: int) -> list[int]:
+        """Offsets of the lines in [start, end) that hold something and do not begin inside a string."""
+        strings = [
+            self._model.span(node)
+            for root in statements
+            for node in walk(root)
+            if isinstance(node, cst.BaseString) and not isinstance(node, cst.ConcatenatedString)
+        ]
+        begins = [start, *(match.end() for match in re.compile(r"\r\n|\r|\n").finditer(self._text, start, end))]
+        return [
+            line
+            for line in begins
+            if line < end
+            and not re.compile(r"[ \t\f]*(?:[\r\n]|$)").match(self._text, line)
+            and not any(first < line < last for first, last in strings)
+        ]
+
+
+def _is_docstring(small: Small) -> bool:
+    return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
+
+
+def _are_simple(lines: Sequence[str]) -> bool:
+    return not any(hasattr(statement, "body") for statement in ast.parse("\n".join(lines)).body)
+
+
+def _in_units(line: str, unit: str) -> str:
+    bare = line.lstrip(" ")
+    return unit * ((len(line) - len(bare)) // 4) + bare

@@ -1,0 +1,81 @@
+"""How a qualified name is written at a place in a file: through which import, and whether that import is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Scope, Write
+    from torchlint.semantics.model import Model
+
+_HEAD_ENDS = (cst.FunctionDef, cst.ClassDef, cst.For, cst.While, cst.With)
+
+
+def spelled(model: Model, qualified: str, at: cst.CSTNode) -> str | None:
+    """The shortest way to write `qualified` at a place with the imports that are in force there."""
+    best: tuple[int, str] | None = None
+    for name, binding in _visible(model, at):
+        imported = _imported(binding)
+        if imported is None or not (qualified == imported or qualified.startswith(imported + ".")):
+            continue
+        if any(_in_force(model, write, at) for write in binding.writes):
+            best = max(best or (0, ""), (len(imported), name + qualified[len(imported) :]))
+    return best[1] if best is not None else None
+
+
+def is_free(model: Model, name: str, at: cst.CSTNode) -> bool:
+    """Whether a name means nothing at a place, so that an import at the top of the file may introduce it."""
+    return all(known != name for known, _ in _visible(model, at))
+
+
+def last_import(module: cst.Module) -> cst.SimpleStatementLine | None:
+    """The last import of the head of a module, which ends where its first function, class or loop begins."""
+    found = None
+    for statement in module.body:
+        if isinstance(statement, _HEAD_ENDS):
+            break
+        if isinstance(statement, cst.SimpleStatementLine) and isinstance(
+            statement.body[0], (cst.Import, cst.ImportFrom)
+        ):
+            found = statement
+    return found
+
+
+def _visible(model: Model, at: cst.CSTNode) -> Iterator[tuple[str, Binding]]:
+    """Every name that has a meaning at a place, with the binding that an unqualified use of it reaches."""
+    seen: set[str] = set()
+    scope: Scope | None = model.scope(at)
+    innermost = True
+    while scope is not None:
+        if innermost or scope.kind != "class":
+            for name, binding in scope.bindings.items():
+                if name not in seen and binding.writes:
+                    seen.add(name)
+                    yield name, binding
+        innermost = False
+        scope = scope.parent
+
+
+def _imported(binding: Binding) -> str | None:
+    """What a name stands for, where every write of it is an import of the same thing."""
+    names = {write.imported for write in binding.writes}
+    return names.pop() if len(names) == 1 else None
+
+
+def _in_force(model: Model, write: Write, at: cst.CSTNode) -> bool:
+    """Whether an import has run when control is at a place."""
+    around = list(model.ancestors(at))
+    for outer in model.ancestors(write.statement):
+        if isinstance(outer, cst.Try):
+            continue
+        if isinstance(outer, (cst.IndentedBlock, cst.Module)):
+            if outer not in around and not isinstance(model.parent(outer), cst.Try):
+                return False
+            if outer in around:
+                break
+    if write.function.is_module and not model.function(at).is_module:
+        return True
+    return model.span(write.statement)[0] < model.span(at)[0]
