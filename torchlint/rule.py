@@ -48,6 +48,7 @@ class Rule:
 
     `triggers`: a file whose text contains none of these words cannot have a finding of the rule.
     `severity`: of the family unless a rule says otherwise.
+    `needs_torch`: the oldest torch release in which the remedy exists; with an older `target-torch` the rule is off.
     """
 
     code: ClassVar[str]
@@ -55,6 +56,7 @@ class Rule:
     triggers: ClassVar[tuple[str, ...]]
     since: ClassVar[str] = "0.1.0"
     severity: ClassVar[Severity | None] = None
+    needs_torch: ClassVar[str] = ""
 
     def check(self, model: Model) -> Iterator[Report]:
         raise NotImplementedError

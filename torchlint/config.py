@@ -1,0 +1,242 @@
+"""`[tool.torchlint]` in pyproject.toml, or torchlint.toml, as one frozen Settings.
+
+The nearest file above a linted file wins and nothing is merged; the command line beats it. A key or a rule that does not
+exist is an error that names the nearest one that does.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchlint.diagnostics import DIAGNOSTICS
+from torchlint.finding import Severity
+from torchlint.rule import FAMILY_SEVERITY, Rule, all_rules
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+CONFIG_NAMES = ("torchlint.toml", "pyproject.toml")
+DEFAULT_EXCLUDE = tuple(
+    [
+        ".bzr",
+        ".direnv",
+        ".eggs",
+        ".git",
+        ".git-rewrite",
+        ".hg",
+        ".ipynb_checkpoints",
+        ".mypy_cache",
+        ".nox",
+        ".pytest_cache",
+        ".pytype",
+        ".ruff_cache",
+        ".svn",
+        ".tox",
+        ".torchlint_cache",
+        ".venv",
+        ".vscode",
+        "__pycache__",
+        "__pypackages__",
+        "buck-out",
+        "build",
+        "dist",
+        "node_modules",
+        "site-packages",
+        "venv",
+    ]
+)
+
+
+class ConfigError(Exception):
+    """A settings file, or an option, that cannot be used. The message says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Rules by code, code prefix, family or name. The more specific of select and ignore wins, ignore on a tie.
+
+    `select` replaces what earlier selections chose; None leaves it.
+    """
+
+    select: tuple[str, ...] | None = None
+    extend_select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def apply(self, enabled: frozenset[str]) -> frozenset[str]:
+        chosen = (self.select or ()) + self.extend_select
+        if not chosen and self.select is None and not self.ignore:
+            return enabled
+        return frozenset(code for code in _names() if self._is_on(code, chosen, code in enabled))
+
+    def _is_on(self, code: str, chosen: tuple[str, ...], before: bool) -> bool:
+        selected = max((specificity(selector, code) for selector in chosen), default=-1)
+        ignored = max((specificity(selector, code) for selector in self.ignore), default=-1)
+        if selected < 0 and ignored < 0:
+            return before and self.select is None
+        return selected > ignored
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """`[[tool.torchlint.overrides]]`: a selection and severities for the files that match."""
+
+    files: tuple[str, ...]
+    selection: Selection = Selection()
+    severity: tuple[tuple[str, Severity], ...] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is in force for a file. `root` is the folder that globs are relative to: that of the settings file."""
+
+    selection: Selection = Selection()
+    command_line: Selection = Selection()
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    overrides: tuple[Override, ...] = ()
+    severity: tuple[tuple[str, Severity], ...] = ()
+    exclude: tuple[str, ...] = DEFAULT_EXCLUDE
+    extend_exclude: tuple[str, ...] = ()
+    respect_gitignore: bool = True
+    force_exclude: bool = False
+    unsafe_fixes: bool = False
+    target_torch: str | None = None
+    root: Path = Path()
+    file: Path | None = field(default=None, compare=False)
+    origins: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    @classmethod
+    def selecting(cls, *selectors: str) -> Settings:
+        """Default settings with only these rules."""
+        return cls(selection=Selection(select=check_selectors(selectors, "select")))
+
+    @cached_property
+    def _base(self) -> frozenset[str]:
+        return self.selection.apply(frozenset(_names()))
+
+    @cached_property
+    def _everywhere(self) -> frozenset[str]:
+        return self._for_target(self.command_line.apply(self._base))
+
+    def codes(self, path: Path) -> frozenset[str]:
+        """The rules (and LINT diagnostics) in force for a file."""
+        if not self.overrides and not self.per_file_ignores:
+            return self._everywhere
+        enabled = self._base
+        for override in self.overrides:
+            if self.matches(path, override.files):
+                enabled = override.selection.apply(enabled)
+        enabled = self._for_target(self.command_line.apply(enabled))
+        for pattern, selectors in self.per_file_ignores:
+            if self.matches(path, (pattern,)):
+                enabled = frozenset(c for c in enabled if all(specificity(s, c) < 0 for s in selectors))
+        return enabled
+
+    def _for_target(self, codes: frozenset[str]) -> frozenset[str]:
+        if self.target_torch is None:
+            return codes
+        rules, target = all_rules(), version(self.target_torch)
+        return frozenset(c for c in codes if c not in rules or version(rules[c].needs_torch) <= target)
+
+    def severity_of(self, code: str, path: Path) -> Severity:
+        """The severity configured for a rule, the most specific entry first, else the rule's own."""
+        entries = list(self.severity)
+        for override in self.overrides:
+            if override.severity and self.matches(path, override.files):
+                entries += override.severity
+        ranked = [(specificity(s, code), i, severity) for i, (s, severity) in enumerate(entries)]
+        best = max((entry for entry in ranked if entry[0] >= 0), default=None)
+        return best[2] if best else default_severity(code)
+
+    def matches(self, path: Path, patterns: tuple[str, ...]) -> bool:
+        """Whether a file matches one of the globs, which are gitignore patterns relative to `root`."""
+        return glob_spec(patterns).match_file(relative_to_root(path, self.root))
+
+    def is_excluded(self, path: Path, is_directory: bool = False) -> bool:
+        name = relative_to_root(path, self.root)
+        return glob_spec(self.exclude + self.extend_exclude).match_file(name + "/" if is_directory else name)
+
+    def fingerprint(self) -> str:
+        """Changes whenever a finding could change."""
+        relevant = (self.selection, self.command_line, self.per_file_ignores, self.overrides, self.severity)
+        return repr((relevant, self.target_torch, str(self.root)))
+
+
+def default_severity(code: str) -> Severity:
+    return DIAGNOSTICS[code].severity if code in DIAGNOSTICS else all_rules()[code].default_severity()
+
+
+def relative_to_root(path: Path, root: Path) -> str:
+    absolute, root = Path(_absolute(path)), Path(_absolute(root))
+    try:
+        return absolute.relative_to(root).as_posix()
+    except ValueError:
+        return absolute.as_posix().lstrip("/")
+
+
+def _absolute(path: Path) -> str:
+    import os.path
+
+    return os.path.abspath(path)
+
+
+_specs: dict[tuple[str, ...], GitIgnoreSpec] = {}
+
+
+def glob_spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
+    if patterns not in _specs:
+        from pathspec import GitIgnoreSpec
+
+        _specs[patterns] = GitIgnoreSpec.from_lines(patterns)
+    return _specs[patterns]
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")) if text else ()
+
+
+@lru_cache(maxsize=1)
+def _names() -> dict[str, str]:
+    """Name by code, of rules and of LINT diagnostics."""
+    return {code: rule.name for code, rule in all_rules().items()} | {c: d.name for c, d in DIAGNOSTICS.items()}
+
+
+def specificity(selector: str, code: str) -> int:
+    """How exactly a selector names a rule: -1 not at all, 0 for ALL, else the length of the code prefix."""
+    if selector == "ALL":
+        return 0
+    if selector == _names().get(code):
+        return len(code)
+    return len(selector) if code.startswith(selector) else -1
+
+
+def check_selectors(selectors: Iterable[str], key: str) -> tuple[str, ...]:
+    """The selectors, codes in upper case. Raises ConfigError for one that names no rule."""
+    checked = []
+    names, families = _names(), (*FAMILY_SEVERITY, "ALL")
+    for given in selectors:
+        selector = given if given in names.values() else given.upper()
+        if selector not in families and not any(specificity(selector, code) >= 0 for code in names):
+            known = [*names.values(), *names, *families]
+            raise ConfigError(f"{key}: no rule `{given}`{nearest(given, known)}")
+        checked.append(selector)
+    return tuple(checked)
+
+
+def find_rule(selector: str) -> type[Rule] | None:
+    """The rule of a code or a name. Raises ConfigError where there is none; None for a LINT diagnostic."""
+    by_name = {name: code for code, name in _names().items()}
+    code = by_name.get(selector, selector.upper())
+    if code not in _names():
+        raise ConfigError(f"no rule `{selector}`{nearest(selector, [*_names(), *by_name])}")
+    return all_rules().get(code)
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    known = list(known)
+    found = difflib.get_close_matches(given, known, 1, 0.5) or difflib.get_close_matches(given.upper(), known, 1, 0.5)
+    return f"; did you mean `{found[0]}`?" if found else ""

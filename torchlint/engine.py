@@ -1,0 +1,264 @@
+"""The pure core: `lint(source, settings)` turns one file's text into findings. No I/O.
+
+gate -> parse -> model -> rules -> spans -> fixes -> filters. Whatever goes wrong becomes a finding of family LINT.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import traceback
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchlint.config import Settings
+from torchlint.diagnostics import (
+    INTERNAL_ERROR,
+    SYNTAX_ERROR,
+    TOO_COMPLEX,
+    UNUSED_SUPPRESSION,
+    Diagnostic,
+    is_failure,
+)
+from torchlint.finding import Applicability, Confidence, Finding, Fix
+from torchlint.rule import Report, Rule, all_rules, fixer_for
+from torchlint.source import Source
+from torchlint.suppression import Suppression, codes_named, removal, suppressions
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.model import Model
+
+    Spans = dict[cst.CSTNode, tuple[int, int]]
+
+DEFAULT = Settings()
+_ONLY_BRACKETS = {code: None for code in range(128) if chr(code) not in "()[]{}"}
+_BRACKET = re.compile(r"[()\[\]{}]")
+_PLAUSIBLE_DEPTH = 150
+_PLAUSIBLE_LINE = 4000
+
+
+def lint(source: Source, settings: Settings = DEFAULT, strict: bool = False) -> list[Finding]:
+    """Findings of one file in the order of the text.
+
+    strict: exceptions of rules and fixers come out instead of becoming findings, for tests of rules.
+    """
+    found = _Run(source, settings, strict).findings()
+    return sorted(found, key=lambda finding: (finding.start, finding.end, finding.code, finding.message))
+
+
+def is_worth_parsing(data: bytes, path: Path, settings: Settings) -> bool:
+    """The gate on raw bytes: False where no selected rule, and no suppression comment, can have anything to say."""
+    if b"torch" not in data:
+        return False
+    if b"torchlint:" in data:
+        return True
+    rules = all_rules()
+    words = {word for code in settings.codes(path) if code in rules for word in rules[code].triggers}
+    return any(word.encode() in data for word in words)
+
+
+@dataclass
+class _Run:
+    source: Source
+    settings: Settings
+    strict: bool
+    crashed: set[str] = field(default_factory=set)
+
+    def findings(self) -> Iterator[Finding]:
+        if "torch" not in self.source.text:
+            return
+        codes, rules = self.settings.codes(self.source.path), all_rules()
+        selected = [rules[code] for code in sorted(codes) if code in rules]
+        triggered = [rule for rule in selected if any(word in self.source.text for word in rule.triggers)]
+        try:
+            found = list(self._run(triggered)) if triggered else []
+        except _Stop as stop:
+            if stop.finding.code in codes or is_failure(stop.finding.code):
+                yield stop.finding
+            return
+        comments = suppressions(self.source)
+        yield from (finding for finding in found if not self._is_suppressed(finding, comments))
+        if UNUSED_SUPPRESSION.code in codes:
+            ran = {rule.code for rule in selected} - self.crashed
+            yield from self._unused(comments, ran)
+
+    def _run(self, rules: list[type[Rule]]) -> Iterator[Finding]:
+        module = self._parse()
+        model = self._model(module)
+        reports: list[tuple[type[Rule], Report]] = []
+        for rule in rules:
+            try:
+                reports += [(rule, report) for report in rule().check(model)]
+            except Exception as error:
+                yield self._rule_crash(rule, "rule", error)
+        places = self._spans(module) if reports else {}
+        for rule, report in reports:
+            try:
+                finding = self._finding(rule, report, model, places)
+            except Exception as error:
+                yield self._rule_crash(rule, "rule", error)
+                continue
+            try:
+                yield replace(finding, fix=self._fix(rule, report, model))
+            except Exception as error:
+                yield finding
+                yield self._rule_crash(rule, "fixer of", error)
+
+    def _parse(self) -> cst.Module:
+        import libcst as cst
+
+        if is_too_deep(self.source.text):
+            raise _Stop(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be parsed"))
+        try:
+            return cst.parse_module(self.source.text)
+        except cst.ParserSyntaxError as error:
+            starts = self.source.line_starts
+            line = min(max(error.raw_line, 1), len(starts))
+            offset = min(starts[line - 1] + max(error.raw_column, 0), len(self.source.text))
+            raise _Stop(self._diagnostic(SYNTAX_ERROR, _summary(error), offset)) from error
+        except (RecursionError, MemoryError) as error:
+            raise _Stop(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be parsed")) from error
+        except Exception as error:
+            raise _Stop(self._crash("the parser", error)) from error
+
+    def _model(self, module: cst.Module) -> Model:
+        from torchlint.semantics.model import Model
+
+        try:
+            return Model.build(self.source, module)
+        except RecursionError as error:
+            if self.strict:
+                raise
+            raise _Stop(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be analysed")) from error
+        except Exception as error:
+            raise _Stop(self._crash("the semantic model", error)) from error
+
+    def _spans(self, module: cst.Module) -> Spans:
+        from torchlint.semantics.tree import SourceMismatchError, spans
+
+        try:
+            return spans(module, self.source.text)
+        except SourceMismatchError as error:
+            message = "the syntax tree does not print as the text of the file, so no position in it can be trusted"
+            raise _Stop(self._diagnostic(TOO_COMPLEX, message)) from error
+        except RecursionError as error:
+            raise _Stop(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be analysed")) from error
+
+    def _finding(self, rule: type[Rule], report: Report, model: Model, places: Spans) -> Finding:
+        start, end = places[report.node]
+        body = getattr(report.node, "body", None)
+        if body in places and places[body][0] > start:
+            end = start + len(self.source.text[start : places[body][0]].rstrip())
+        function = model.function(report.node)
+        kind = Diagnostic(rule.code, rule.name, self.settings.severity_of(rule.code, self.source.path), False, "")
+        return replace(
+            self._diagnostic(kind, report.message, start, end),
+            confidence=report.confidence,
+            function=None if function.is_module else function.qualname,
+        )
+
+    def _fix(self, rule: type[Rule], report: Report, model: Model) -> Fix | None:
+        fixer = fixer_for(rule.code)
+        fix = fixer(report, model) if fixer is not None else None
+        if fix is None:
+            return None
+        edits = tuple(sorted(fix.edits, key=lambda edit: (edit.start, edit.end)))
+        inside = edits and edits[0].start >= 0 and edits[-1].end <= len(self.source.text)
+        if not inside or any(edit.start > edit.end for edit in edits):
+            raise ValueError(f"edits outside of the text: {edits}")
+        if any(first.end > second.start for first, second in pairwise(edits)):
+            raise ValueError(f"edits that overlap: {edits}")
+        return replace(fix, edits=edits) if self.source.accepts(edits) else None
+
+    def _diagnostic(self, kind: Diagnostic, message: str, start: int = 0, end: int | None = None) -> Finding:
+        end = start if end is None else end
+        cell, line, column = self.source.locate(start)
+        _, end_line, end_column = self.source.locate(end)
+        found = diagnose(kind, message, self.source.path)
+        place = {"line": line, "column": column, "end_line": end_line, "end_column": end_column}
+        return replace(found, start=start, end=end, cell=cell, **place)
+
+    def _rule_crash(self, rule: type[Rule], what: str, error: Exception) -> Finding:
+        self.crashed.add(rule.code)
+        return self._crash(f"{what} {rule.code} ({rule.name})", error)
+
+    def _crash(self, what: str, error: Exception) -> Finding:
+        if self.strict:
+            raise error
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}:{frame.lineno}"
+        return self._diagnostic(INTERNAL_ERROR, f"{what} crashed: {type(error).__name__}: {_summary(error)} ({where})")
+
+    def _is_suppressed(self, finding: Finding, comments: list[Suppression]) -> bool:
+        line = self.source.line_number(finding.start)
+        suppressed = False
+        for comment in comments:
+            spelling = comment.matches(finding.code) if comment.covers(line) else None
+            if spelling is not None and not is_failure(finding.code):
+                comment.used.add(spelling)
+                suppressed = True
+        return suppressed
+
+    def _unused(self, comments: list[Suppression], ran: set[str]) -> Iterator[Finding]:
+        for comment in comments:
+            unused = comment.unused(ran)
+            if unused is None:
+                continue
+            what = ", ".join(f"`{name}`" for name in unused) or "every rule"
+            why = "nothing is found here" if all(map(codes_named, unused)) else "there is no such rule"
+            message = f"The comment suppresses {what}, but {why}."
+            finding = self._diagnostic(UNUSED_SUPPRESSION, message, comment.start, comment.end)
+            if any(other.names(UNUSED_SUPPRESSION.code, self.source.line_number(comment.start)) for other in comments):
+                continue
+            edits = (removal(self.source, comment, unused),)
+            yield replace(finding, fix=Fix(edits, Applicability.SAFE) if self.source.accepts(edits) else None)
+
+
+class _Stop(Exception):
+    """The file cannot be analysed; the finding says why."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+def diagnose(kind: Diagnostic, message: str, path: Path) -> Finding:
+    """A finding about the file as a whole."""
+    return Finding(kind.code, kind.name, kind.severity, Confidence.CERTAIN, message, path.as_posix(), 0, 0, 1, 1, 1, 1)
+
+
+def _summary(error: BaseException) -> str:
+    text = getattr(error, "message", None) or str(error)
+    return " ".join(str(text).split())[:300]
+
+
+def is_too_deep(text: str) -> bool:
+    """Whether CPython refuses to parse the text for its depth; LibCST's parser would overflow the stack.
+
+    Asked only where brackets nest deeply or a line is very long, since parsing twice costs time.
+    """
+    brackets = text.translate(_ONLY_BRACKETS) if text.isascii() else "".join(_BRACKET.findall(text))
+    for _ in range(_PLAUSIBLE_DEPTH):
+        shorter = brackets.replace("()", "").replace("[]", "").replace("{}", "")
+        if len(shorter) == len(brackets):
+            break
+        brackets = shorter
+    if len(brackets) < _PLAUSIBLE_DEPTH and max(map(len, text.split("\n"))) < _PLAUSIBLE_LINE:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (RecursionError, MemoryError):
+        return True
+    except SyntaxError as error:
+        return "too many nested" in str(error.msg)
+    except ValueError:
+        return False
+    return False
