@@ -1,7 +1,5 @@
-"""`[tool.torchlint]` in pyproject.toml, or torchlint.toml, as one frozen Settings.
-
-The nearest file above a linted file wins and nothing is merged; the command line beats it. A key or a rule that does not
-exist is an error that names the nearest one that does.
+"""The settings in force for a file: which rules, with what severity, which files. They are read by
+torchlint/settings_file.py from `[tool.torchlint]` and from the command line, or written by hand for `torchlint.lint`.
 """
 
 from __future__ import annotations
@@ -20,35 +18,10 @@ from torchlint.rule import FAMILY_SEVERITY, Rule, all_rules
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-CONFIG_NAMES = ("torchlint.toml", "pyproject.toml")
-DEFAULT_EXCLUDE = tuple(
-    [
-        ".bzr",
-        ".direnv",
-        ".eggs",
-        ".git",
-        ".git-rewrite",
-        ".hg",
-        ".ipynb_checkpoints",
-        ".mypy_cache",
-        ".nox",
-        ".pytest_cache",
-        ".pytype",
-        ".ruff_cache",
-        ".svn",
-        ".tox",
-        ".torchlint_cache",
-        ".venv",
-        ".vscode",
-        "__pycache__",
-        "__pypackages__",
-        "buck-out",
-        "build",
-        "dist",
-        "node_modules",
-        "site-packages",
-        "venv",
-    ]
+DEFAULT_EXCLUDE = (
+    *(".bzr", ".direnv", ".eggs", ".git", ".git-rewrite", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox"),
+    *(".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".torchlint_cache", ".venv", ".vscode"),
+    *("__pycache__", "__pypackages__", "buck-out", "build", "dist", "node_modules", "site-packages", "venv"),
 )
 
 

@@ -1,0 +1,112 @@
+"""Which contents were found clean before, as digests in `.torchlint_cache`.
+
+A digest covers the bytes of the file, the rules in force and torchlint itself, so nothing in the cache can be stale, and
+a damaged cache file holds digests that match nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module, metadata
+from pathlib import Path
+
+from torchlint import __version__
+from torchlint.config import Settings
+
+FOLDER = ".torchlint_cache"
+_DIGEST_BYTES = 16
+_MOST_ENTRIES = 200_000
+_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# Written by torchlint; safe to delete.\n"
+
+
+@lru_cache(maxsize=1)
+def tool_fingerprint() -> str:
+    """Of torchlint's own sources, rules and fixers included, and of what they run on."""
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    digest.update(f"{__version__} {sys.version} {metadata.version('libcst')}".encode())
+    for file in sorted(_own_sources()):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _own_sources() -> Iterator[Path]:
+    for package in ("torchlint", "torchlint.rules", "torchlint.fixers"):
+        folder = import_module(package).__path__[0]
+        yield from Path(folder).rglob("*.py")
+
+
+@dataclass
+class Cache:
+    """`folder` is None where nothing is cached."""
+
+    folder: Path | None
+    _old: frozenset[bytes] = frozenset()
+    _new: set[bytes] = field(default_factory=set)
+    _used: set[bytes] = field(default_factory=set)
+
+    @classmethod
+    def open(cls, folder: Path | None) -> Cache:
+        if folder is None:
+            return cls(None)
+        try:
+            data = (folder / tool_fingerprint()).read_bytes()
+        except OSError:
+            return cls(folder)
+        starts = range(0, len(data) - _DIGEST_BYTES + 1, _DIGEST_BYTES)
+        return cls(folder, frozenset(data[start : start + _DIGEST_BYTES] for start in starts))
+
+    def digest(self, data: bytes, path: Path, settings: Settings) -> bytes:
+        rules = ",".join(sorted(settings.codes(path)))
+        about = f"{tool_fingerprint()} {path.suffix} {settings.target_torch} {rules}\0"
+        return hashlib.blake2b(about.encode() + data, digest_size=_DIGEST_BYTES).digest()
+
+    def is_clean(self, digest: bytes) -> bool:
+        if digest not in self._old:
+            return False
+        self._used.add(digest)
+        return True
+
+    def add_clean(self, digest: bytes) -> None:
+        self._new.add(digest)
+
+    def save(self) -> None:
+        """Nothing is lost where this fails, so a folder that cannot be written is not an error."""
+        if self.folder is None or self._new <= self._old:
+            return
+        kept = self._old if len(self._old) < _MOST_ENTRIES else self._used
+        with suppress(OSError):
+            self.folder.mkdir(exist_ok=True)
+            _write(self.folder / ".gitignore", b"*\n")
+            _write(self.folder / "CACHEDIR.TAG", _TAG.encode())
+            name = tool_fingerprint()
+            for stale in self.folder.iterdir():
+                if len(stale.name) == len(name) and stale.name != name:
+                    stale.unlink()
+            _write(self.folder / name, b"".join(sorted(kept | self._new)))
+
+
+def _write(file: Path, data: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as temporary:
+            temporary.write(data)
+        os.replace(name, file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def remove(folder: Path) -> bool:
+    """Delete a cache folder, if it is one."""
+    if not (folder / "CACHEDIR.TAG").is_file():
+        return False
+    shutil.rmtree(folder)
+    return True

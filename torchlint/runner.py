@@ -1,0 +1,173 @@
+"""Many files: gate and cache in this process, the rest spread over worker processes. Results come in the order of the
+files, whatever the number of workers. Writing is left to the caller.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchlint.cache import Cache
+from torchlint.config import Settings
+from torchlint.diagnostics import INTERNAL_ERROR, SYNTAX_ERROR, UNREADABLE_FILE
+from torchlint.discovery import Target, discover
+from torchlint.engine import diagnose, is_worth_parsing, lint
+from torchlint.finding import Finding
+from torchlint.fixing import Fixed, fix_source
+from torchlint.settings_file import Configuration
+from torchlint.source import Source, UnreadableSourceError
+
+_BYTES_WORTH_A_WORKER = 150_000
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One file's bytes, and whether its fixes are wanted: `fix` is None to lint only, else whether unsafe ones count."""
+
+    path: Path
+    data: bytes
+    settings: Settings
+    fix: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`findings` are those that are left in `source`. `source` is None where there is nothing to show; `fixed` is None
+    where no fix was wanted or none applied."""
+
+    path: Path
+    findings: tuple[Finding, ...] = ()
+    source: Source | None = None
+    fixed: Fixed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    jobs: int = 0  # 0: one for each processor
+    fix: bool = False
+    cache_folder: Path | None = None
+
+
+def run(
+    targets: Sequence[Target], options: Options, progress: Callable[[int, int], None] = lambda done, all: None
+) -> list[Result]:
+    """Lint, and where asked fix in memory, every target. Results come in the order of the targets."""
+    cache = Cache.open(options.cache_folder)
+    results: dict[Path, Result] = {}
+    tasks: list[Task] = []
+    digests: dict[Path, bytes] = {}
+    for target in targets:
+        try:
+            data = target.path.read_bytes()
+        except OSError as error:
+            message = f"the file cannot be read: {error.strerror}"
+            results[target.path] = Result(target.path, (diagnose(UNREADABLE_FILE, message, target.path),))
+            continue
+        if not is_worth_parsing(data, target.path, target.settings):
+            continue
+        digest = cache.digest(data, target.path, target.settings)
+        if not cache.is_clean(digest):
+            digests[target.path] = digest
+            fix = target.settings.unsafe_fixes if options.fix else None
+            tasks.append(Task(target.path, data, target.settings, fix))
+    done = len(targets) - len(tasks)
+    for result in _process_all(tasks, options.jobs):
+        results[result.path] = result
+        if not result.findings and result.fixed is None:
+            cache.add_clean(digests[result.path])
+        done += 1
+        progress(done, len(targets))
+    cache.save()
+    return [results[target.path] for target in targets if target.path in results]
+
+
+def process(task: Task) -> Result:
+    """Lint or fix one file. Whatever goes wrong is a finding."""
+    try:
+        source = Source.from_bytes(task.data, task.path)
+    except UnreadableSourceError as error:
+        return Result(task.path, (diagnose(SYNTAX_ERROR, f"the file {error}", task.path),))
+    try:
+        if task.fix is None:
+            findings = tuple(lint(source, task.settings))
+            return Result(task.path, findings, source if findings else None)
+        fixed = fix_source(source, task.settings, task.fix)
+        shown = fixed.source if fixed.remaining or fixed.changed else None
+        return Result(task.path, fixed.remaining, shown, fixed if fixed.changed else None)
+    except Exception as error:
+        message = f"the engine crashed: {type(error).__name__}: {error}"
+        return Result(task.path, (diagnose(INTERNAL_ERROR, message, task.path),))
+
+
+def processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _process_all(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
+    size = sum(len(task.data) for task in tasks)
+    workers = min(jobs or processors(), len(tasks), 1 + size // _BYTES_WORTH_A_WORKER)
+    if workers < 2:
+        yield from map(process, tasks)
+        return
+    unfinished = {task.path: task for task in tasks}
+    try:
+        for result in _spread(tasks, workers):
+            del unfinished[result.path]
+            yield result
+    except BrokenProcessPool:
+        for task in unfinished.values():
+            yield _process_alone(task)
+
+
+def _spread(tasks: Sequence[Task], workers: int) -> Iterator[Result]:
+    """Results as they are ready, the largest files first so that the last one does not keep the others waiting."""
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_leave_interrupts_to_the_parent)
+    try:
+        ordered = sorted(tasks, key=lambda task: len(task.data), reverse=True)
+        futures: list[Future[Result]] = [pool.submit(process, task) for task in ordered]
+        for future in as_completed(futures):
+            yield future.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
+def _process_alone(task: Task) -> Result:
+    """One file in a process of its own, after some file of the pool took its process down."""
+    try:
+        return next(_spread([task], 1))
+    except BrokenProcessPool:
+        message = "the process that linted the file died: out of memory, or nested too deeply for the parser"
+        return Result(task.path, (diagnose(INTERNAL_ERROR, message, task.path),))
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def fix_tree(
+    paths: Sequence[Path], configuration: Configuration | None = None, unsafe: bool = True, jobs: int = 0
+) -> dict[Path, Fixed]:
+    """The fixed text of every file below `paths` that fixes change, by the path as discovered. Nothing is written.
+
+    Raises ConfigError, and FileNotFoundError for a path that does not exist.
+    """
+    from dataclasses import replace
+
+    found = discover(paths, configuration or Configuration())
+    if found.missing:
+        raise FileNotFoundError(f"{found.missing[0]}: no such file or folder")
+    targets = [Target(t.path, replace(t.settings, unsafe_fixes=unsafe)) for t in found.targets]
+    results = run(targets, Options(jobs=jobs, fix=True))
+    return {result.path: result.fixed for result in results if result.fixed is not None}

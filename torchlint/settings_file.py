@@ -1,0 +1,196 @@
+"""Settings from `[tool.torchlint]` in pyproject.toml, or from torchlint.toml.
+
+The nearest file above a linted file wins and nothing is merged; the command line beats it. A key or a rule that does not
+exist is an error that names the nearest one that does.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from torchlint.config import ConfigError, Override, Selection, Settings, check_selectors, nearest
+from torchlint.finding import Severity
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+CONFIG_NAMES = ("torchlint.toml", "pyproject.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """What the options say; None and () leave the settings file in force."""
+
+    selection: Selection = Selection()
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    force_exclude: bool = False
+    unsafe_fixes: bool | None = None
+
+    def over(self, settings: Settings) -> Settings:
+        origins = dict(settings.origins)
+        for key in ("select", "extend_select", "ignore"):
+            if getattr(self.selection, key):
+                origins[key.replace("_", "-")] = "command line"
+        changes: dict[str, Any] = {"command_line": self.selection}
+        if self.per_file_ignores:
+            changes["per_file_ignores"] = self.per_file_ignores
+        if self.force_exclude:
+            changes["force_exclude"] = True
+        if self.unsafe_fixes is not None:
+            changes["unsafe_fixes"] = self.unsafe_fixes
+        origins |= {key.replace("_", "-"): "command line" for key in changes if key != "command_line"}
+        return replace(settings, **changes, origins=tuple(sorted(origins.items())))
+
+
+@dataclass
+class Configuration:
+    """Gives every folder its settings. `explicit` is the file of `--config`; `isolated` reads no file at all."""
+
+    command_line: CommandLine = CommandLine()
+    explicit: Path | None = None
+    isolated: bool = False
+    _by_folder: dict[Path, Settings] = field(default_factory=dict)
+
+    def for_folder(self, folder: Path) -> Settings:
+        """Raises ConfigError."""
+        if self.explicit is not None or self.isolated:
+            folder = Path()
+        if folder not in self._by_folder:
+            own = self._own(folder)
+            if own is not None:
+                self._by_folder[folder] = self.command_line.over(own)
+            elif folder.parent == folder:
+                self._by_folder[folder] = self.command_line.over(Settings(root=Path.cwd()))
+            else:
+                self._by_folder[folder] = self.for_folder(folder.parent)
+        return self._by_folder[folder]
+
+    def for_path(self, path: Path) -> Settings:
+        return self.for_folder(path.absolute() if path.is_dir() else path.absolute().parent)
+
+    def _own(self, folder: Path) -> Settings | None:
+        if self.isolated:
+            return None
+        if self.explicit is not None:
+            return read_settings(self.explicit)
+        files = (folder / name for name in CONFIG_NAMES)
+        return next((found for file in files if file.is_file() and (found := read_settings(file)) is not None), None)
+
+
+def read_settings(file: Path) -> Settings | None:
+    """The settings of a file, None for a pyproject.toml without a section for torchlint. Raises ConfigError."""
+    try:
+        data = file.read_bytes()
+        document = tomllib.loads(data.decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if file.name == "pyproject.toml" and b"torchlint" not in data:
+            return None
+        raise ConfigError(f"{file}: not valid TOML: {error}") from error
+    table = document
+    if file.name == "pyproject.toml" or "tool" in document:
+        tool = document.get("tool")
+        if not isinstance(tool, dict) or "torchlint" not in tool:
+            return None
+        table = tool["torchlint"]
+    try:
+        return _settings(table, file)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from error
+
+
+def _settings(table: Any, file: Path) -> Settings:
+    _check_keys(table, _READERS, "[tool.torchlint]")
+    values = {key.replace("-", "_"): _READERS[key](table[key], key) for key in table}
+    selection = Selection(*(values.pop(key, default) for key, default in _SELECTION.items()))
+    origins = tuple((key, str(file)) for key in sorted(table))
+    return Settings(selection=selection, **values, root=file.parent.absolute(), file=file, origins=origins)
+
+
+_SELECTION: dict[str, tuple[str, ...] | None] = {"select": None, "extend_select": (), "ignore": ()}
+
+
+def _check_keys(table: Any, known: Mapping[str, Any], where: str) -> None:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where} must be a table")
+    for key in table:
+        if key not in known:
+            raise ConfigError(f"unknown key `{key}` in {where}{nearest(key, known)}")
+
+
+def _strings(value: Any, key: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"`{key}` must be a list of strings")
+    return tuple(value)
+
+
+def _selectors(value: Any, key: str) -> tuple[str, ...]:
+    return check_selectors(_strings(value, key), f"`{key}`")
+
+
+def _boolean(value: Any, key: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"`{key}` must be true or false")
+    return value
+
+
+def _version(value: Any, key: str) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"\d+(\.\d+){0,2}", value):
+        raise ConfigError(f'`{key}` must be a version such as "2.4"')
+    return value
+
+
+def _per_file(value: Any, key: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"`{key}` must be a table from glob to rules")
+    return tuple((pattern, _selectors(rules, key)) for pattern, rules in value.items())
+
+
+def _severities(value: Any, key: str) -> tuple[tuple[str, Severity], ...]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"`{key}` must be a table from rule to severity")
+    found = []
+    for selector, name in value.items():
+        if name not in {severity.value for severity in Severity}:
+            raise ConfigError(f"`{key}`: no severity `{name}`; there are error, warning and info")
+        found.append((check_selectors([selector], f"`{key}`")[0], Severity(name)))
+    return tuple(found)
+
+
+def _overrides(value: Any, key: str) -> tuple[Override, ...]:
+    if not isinstance(value, list):
+        raise ConfigError(f"`{key}` must be an array of tables")
+    return tuple(_override(table, f"[[tool.torchlint.{key}]]") for table in value)
+
+
+def _override(table: Any, where: str) -> Override:
+    _check_keys(table, _OVERRIDE_READERS, where)
+    if "files" not in table:
+        raise ConfigError(f"{where} needs `files`, a list of globs")
+    values = {key.replace("-", "_"): _OVERRIDE_READERS[key](table[key], key) for key in table}
+    selection = Selection(*(values.pop(key, default) for key, default in _SELECTION.items()))
+    return Override(selection=selection, **values)
+
+
+_SELECTORS: dict[str, Callable[[Any, str], Any]] = {key: _selectors for key in ("select", "extend-select", "ignore")}
+_OVERRIDE_READERS: dict[str, Callable[[Any, str], Any]] = {**_SELECTORS, "files": _strings, "severity": _severities}
+_READERS: dict[str, Callable[[Any, str], Any]] = {
+    **_SELECTORS,
+    "per-file-ignores": _per_file,
+    "overrides": _overrides,
+    "severity": _severities,
+    "exclude": _strings,
+    "extend-exclude": _strings,
+    "respect-gitignore": _boolean,
+    "force-exclude": _boolean,
+    "unsafe-fixes": _boolean,
+    "target-torch": _version,
+}
