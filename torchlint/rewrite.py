@@ -78,20 +78,28 @@ class Rewriter:
         """
         if not call.args:
             return self.insert(self._model.span(call)[1] - len(self._closing(call)), argument)
-        last = call.args[-1]
-        start, end = self._model.span(last.value)
-        if isinstance(last.value, cst.GeneratorExp) and not self._text.startswith("(", start):
+        last = call.args[-1].value
+        start, end = self._model.span(last)
+        if isinstance(last, cst.GeneratorExp) and not self._text.startswith("(", start):
             return Edit(start, end, f"({self._text[start:end]}), {argument}")
+        return self._append(call, call.args[-1], argument)
+
+    def add_entry(self, literal: cst.Dict, entry: str) -> Edit:
+        """One more entry at the end of a dict that is not empty, laid out like the others."""
+        return self._append(literal, literal.elements[-1], entry)
+
+    def _append(self, container: cst.Call | cst.Dict, last: cst.Arg | cst.BaseDictElement, text: str) -> Edit:
+        """`text` after the last argument or entry, and after the comment on its line."""
+        end = self._model.span(last.value)[1]
         trailing = self._comma_after(end)
         separator = "," if trailing is None else ""
-        own_line = self._own_line(call)
+        own_line = self._own_line(container, last)
         at = end if trailing is None else trailing
         if own_line is None:
-            text = f"{separator} {argument}" + ("" if trailing is None else ",")
-            return self.insert(at, text)
+            return self.insert(at, f"{separator} {text}" + ("" if trailing is None else ","))
         rest = self._rest_of_line(at)
         closing = "" if trailing is None else ","
-        return Edit(at, at + len(rest), f"{separator}{rest}{self.newline}{own_line}{argument}{closing}")
+        return Edit(at, at + len(rest), f"{separator}{rest}{self.newline}{own_line}{text}{closing}")
 
     def replace_argument(self, argument: cst.Arg | cst.DictElement, value: str) -> Edit:
         """Another value for an argument of a call or an entry of a dict; its keyword stays."""
@@ -280,13 +288,13 @@ class Rewriter:
         default = self._model.module.default_indent
         return "\t" if indent.strip(" ") and not default.strip(" ") else default
 
-    def _own_line(self, call: cst.Call) -> str | None:
-        """The margin for one more argument, where the last one stands on a line of its own."""
-        start = self._model.span(call.args[-1])[0]
+    def _own_line(self, container: cst.Call | cst.Dict, last: cst.Arg | cst.BaseDictElement) -> str | None:
+        """The margin for one more argument or entry, where the last one stands on a line of its own."""
+        start = self._model.span(last)[0]
         margin = self._margin(start)
         if self._line_start(start) + len(margin) != start:
             return None
-        opening = self._model.span(call)[0]
+        opening = self._model.span(container)[0]
         return margin if self._line_start(opening) != self._line_start(start) else None
 
     def _comma_after(self, offset: int) -> int | None:
