@@ -1,5 +1,287 @@
 """The semantic model of one file: what rules and fixers read.
 
-A rule never walks the tree. It asks for calls, loops, functions and bindings, and for the value, regions and guards of
-the nodes they mention. Nodes are LibCST nodes and compare by identity.
+A rule never walks the tree. It asks for calls, loops, functions and bindings, and for the value, the regions and the
+guards of the nodes that they mention. Nodes are LibCST nodes and compare by identity.
 """
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from functools import cached_property
+
+import libcst as cst
+
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.arguments import ArgumentFinder
+from torchlint.semantics.calls import class_kind
+from torchlint.semantics.effects import EffectTable, classify
+from torchlint.semantics.entities import Binding, Call, Class, Effects, Function, Guard, Loop
+from torchlint.semantics.evaluate import Evaluator
+from torchlint.semantics.flow import Flow
+from torchlint.semantics.guards import guards
+from torchlint.semantics.names import Names
+from torchlint.semantics.regions import with_item_grad
+from torchlint.semantics.roles import RoleFinder
+from torchlint.semantics.scopes import Scopes, collect
+from torchlint.semantics.tree import spans
+from torchlint.semantics.values import UNKNOWN, Kind, Value
+from torchlint.source import Source
+
+_ACCELERATOR = re.compile(r"\bcuda\b|\.to\(\s*[\w.\[\]\"']*(dev|gpu|rank)|\bdevice\s*=|\bmps\b|\bxpu\b|[\"']gpu[\"']")
+_RECURSION_LIMIT = 20_000
+
+
+class Model:
+    """Facts about one file. Built by `Model.build`; every query is answered from what one walk and the evaluation found."""
+
+    def __init__(self, source: Source, module: cst.Module) -> None:
+        self.source = source
+        self.module = module
+        self._scopes: Scopes = collect(module)
+        self._names = Names(self._scopes)
+        self._describe_classes()
+        self._evaluator = Evaluator(self._scopes, self._names)
+        self._arguments = ArgumentFinder(self._scopes, self.value)
+        for call in self._scopes.calls:
+            call.resolve = self._arguments
+        self._note_functions_passed_around()
+        self._evaluator.run()
+        for call in self._scopes.calls:
+            if call.callee is None:
+                call.callee = self._names.qualified(call.node.func)
+            classify(call)
+        self._effects = EffectTable(self._scopes.functions)
+        RoleFinder(self._scopes.functions, self._scopes.loops, self._effects)
+        self._flow = Flow(self._scopes, self._names.qualified)
+
+    @classmethod
+    def build(cls, source: Source, module: cst.Module) -> Model:
+        """Raises RecursionError on code nested beyond any reason."""
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
+        try:
+            return cls(source, module)
+        finally:
+            sys.setrecursionlimit(limit)
+
+    def _describe_classes(self) -> None:
+        for cls in self._scopes.classes:
+            cls.bases = [self._names.qualified(base.value) for base in cls.node.bases]
+        for cls in self._scopes.classes:
+            cls.is_module = class_kind(cls) is Kind.MODULE
+            cls.is_lightning = any("Lightning" in (b or "") for ancestor in cls.lineage() for b in ancestor.bases)
+        for function in self._scopes.functions:
+            if isinstance(function.node, cst.FunctionDef):
+                function.decorators = [self._decorator(item.decorator) for item in function.node.decorators]
+
+    def _decorator(self, node: cst.BaseExpression) -> str | None:
+        return self._names.qualified(node.func if isinstance(node, cst.Call) else node)
+
+    def _note_functions_passed_around(self) -> None:
+        """A function whose name is read other than to call it may be called from anywhere."""
+        for node, binding in self._scopes.bindings.items():
+            if not isinstance(node, (cst.Name, cst.Attribute)) or not binding.writes:
+                continue
+            function = self._scopes.function_of.get(binding.writes[0].target)
+            parent = self._scopes.parents.get(node)
+            if function is None or (isinstance(parent, cst.Call) and parent.func is node):
+                continue
+            if node in binding.reads:
+                function.passed_around = True
+
+    # -- what the file holds -----------------------------------------------------------------------------------------
+
+    @property
+    def functions(self) -> list[Function]:
+        """The module body first, then every def and lambda in source order."""
+        return self._scopes.functions
+
+    @property
+    def classes(self) -> list[Class]:
+        return self._scopes.classes
+
+    @property
+    def loops(self) -> list[Loop]:
+        """Loops of statements and comprehensions, outer ones before inner ones."""
+        return self._scopes.loops
+
+    @property
+    def calls(self) -> list[Call]:
+        """Every call expression, an outer call before the calls in its arguments."""
+        return self._scopes.calls
+
+    @cached_property
+    def frameworks(self) -> frozenset[str]:
+        """Training frameworks that the file imports; transformers counts where its Trainer does."""
+        found = set()
+        for binding in self._scopes.functions[0].scope.bindings.values():
+            for write in binding.writes:
+                package = (write.imported or "").partition(".")[0]
+                if package in words.FRAMEWORKS:
+                    found.add(words.FRAMEWORKS[package])
+        if "Trainer" not in self.source.text:
+            found.discard("transformers")
+        return frozenset(found)
+
+    @cached_property
+    def uses_accelerator(self) -> bool:
+        """Whether the file can run on a GPU: it mentions one, or moves things to a device."""
+        return _ACCELERATOR.search(self.source.text) is not None or "accelerate" in self.frameworks
+
+    # -- navigation --------------------------------------------------------------------------------------------------
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        return self._scopes.parents.get(node)
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        parent = self._scopes.parents.get(node)
+        while parent is not None:
+            yield parent
+            parent = self._scopes.parents.get(parent)
+
+    def statement(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The innermost logical line or compound statement that holds the node."""
+        while not isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement, cst.Module)):
+            node = self._scopes.parents[node]
+        return node
+
+    def small_statement(self, node: cst.CSTNode) -> cst.BaseSmallStatement | None:
+        """The assignment, return, expression... that holds the node; None in the header of a compound statement."""
+        current: cst.CSTNode | None = node
+        while current is not None and not isinstance(current, (cst.BaseCompoundStatement, cst.Module)):
+            if isinstance(current, cst.BaseSmallStatement):
+                return current
+            current = self._scopes.parents.get(current)
+        return None
+
+    def function(self, node: cst.CSTNode) -> Function:
+        """The function whose body holds the node; of a def, the function around it."""
+        return self._scopes.contexts[node].function
+
+    def function_of(self, node: cst.CSTNode) -> Function | None:
+        """The function that a def or lambda node defines."""
+        return self._scopes.function_of.get(node)
+
+    def class_of(self, node: cst.CSTNode) -> Class | None:
+        """The class that a class statement defines."""
+        return self._scopes.class_of.get(node)
+
+    def loop(self, node: cst.CSTNode) -> Loop | None:
+        """The innermost loop of the same function that runs the node once per iteration."""
+        return self._scopes.contexts[node].loop
+
+    def loop_of(self, node: cst.CSTNode) -> Loop | None:
+        """The loop that a for, while or comprehension clause is."""
+        return self._scopes.loop_of.get(node)
+
+    def loops_around(self, node: cst.CSTNode) -> tuple[Loop, ...]:
+        loop = self.loop(node)
+        return tuple(loop.around()) if loop is not None else ()
+
+    # -- facts -------------------------------------------------------------------------------------------------------
+
+    def value(self, node: cst.CSTNode) -> Value:
+        """What the expression is; of a loop target, what it is in each iteration."""
+        return self._evaluator.values.get(node, UNKNOWN)
+
+    def qualified(self, node: cst.CSTNode | None) -> str | None:
+        """`torch.nn.DataParallel` for whatever spelling of it; the qualname of a def or class of this file."""
+        return self._names.qualified(node)
+
+    def call(self, node: cst.Call) -> Call:
+        return self._scopes.call_of[node]
+
+    def calls_to(self, *names: str) -> list[Call]:
+        """Calls whose qualified callee is one of `names`, or whose method is one of those with a leading dot."""
+        found = {call for name in names for call in self._calls_by_name.get(name, ())}
+        return [call for call in self._scopes.calls if call in found]
+
+    @cached_property
+    def _calls_by_name(self) -> dict[str, list[Call]]:
+        found: dict[str, list[Call]] = {}
+        for call in self._scopes.calls:
+            if call.callee is not None:
+                found.setdefault(call.callee, []).append(call)
+            if call.method is not None:
+                found.setdefault("." + call.method, []).append(call)
+        return found
+
+    def binding(self, node: cst.CSTNode) -> Binding | None:
+        """Of a variable, or of an attribute of the first parameter of a method."""
+        return self._scopes.bindings.get(node)
+
+    def grad_enabled(self, node: cst.CSTNode) -> bool | None:
+        """Whether autograd records at the node. False: a with, a decorator, a switch or every caller turned it off."""
+        child = node
+        for parent in self.ancestors(node):
+            if isinstance(parent, cst.With) and child is parent.body:
+                for item in reversed(parent.items):
+                    switched, enabled = with_item_grad(item.item, self._names, self._evaluator.values)
+                    if switched:
+                        return enabled
+            if isinstance(parent, (cst.FunctionDef, cst.Lambda)):
+                break
+            child = parent
+        function = self.function(node)
+        switches = [call for call in function.calls if call.callee == "torch.set_grad_enabled"]
+        if any(isinstance(self.parent(call.node), cst.Expr) for call in switches):
+            return None
+        return self._evaluator.base_grad(function)
+
+    def guards(self, node: cst.CSTNode, inside: Loop | None = None) -> list[Guard]:
+        """Conditions between the node and the loop `inside` (or its function), innermost first."""
+        return list(guards(self._scopes, node, inside))
+
+    def is_log_gated(self, node: cst.CSTNode) -> bool:
+        """Whether the node runs only at some iterations of its innermost loop: every n steps, or when logging is on."""
+        return any(guard.kind in ("log", "handler") for guard in self.guards(node, self.loop(node)))
+
+    def effects(self, of: Function | Loop | Call | cst.CSTNode) -> Effects:
+        """What a function, a loop, a call or any node does, through the functions of this file that it calls."""
+        if isinstance(of, Function):
+            return self._effects.of_function(of)
+        if isinstance(of, Loop):
+            return self._effects.of_calls(of.calls)
+        if isinstance(of, Call):
+            return self._effects.reached(of)
+        function = self._scopes.function_of.get(of)
+        if function is not None:
+            return self._effects.of_function(function)
+        return self._effects.of_calls(self.calls_in(of))
+
+    def calls_in(self, node: cst.CSTNode) -> list[Call]:
+        """Calls inside the node, those of functions defined in it left out."""
+        function = self.function(node)
+        return [call for call in function.calls if call.node is node or node in self.ancestors(call.node)]
+
+    def reaches_backward(self, binding: Binding) -> bool | None:
+        """Whether what the binding holds flows into a backward pass; None when it leaves the file's sight."""
+        return self._flow.reaches_backward(binding)
+
+    def value_reaches_backward(self, node: cst.CSTNode) -> bool | None:
+        """The same of the value of one expression, from where it stands."""
+        return self._flow.expression_reaches_backward(node)
+
+    # -- text --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _spans(self) -> dict[cst.CSTNode, tuple[int, int]]:
+        return spans(self.module, self.source.text)
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Character offsets of the node's text: a statement's begins at its first token, an expression's at its own
+        parentheses.
+
+        Raises SourceMismatchError where the tree does not print as the text.
+        """
+        return self._spans[node]
+
+    def code(self, node: cst.CSTNode) -> str:
+        start, end = self.span(node)
+        return self.source.text[start:end]
+
+    def line(self, node: cst.CSTNode) -> int:
+        """1-based line of the text on which the node begins."""
+        return self.source.text.count("\n", 0, self.span(node)[0]) + 1

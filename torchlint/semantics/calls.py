@@ -1,0 +1,525 @@
+"""Evaluating calls: what is called, what it is given, what comes back, and what the call does to variables."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from torchlint.semantics import transfer
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.entities import Call, Class, Function
+from torchlint.semantics.expressions import Expressions
+from torchlint.semantics.hints import LOSS_NAMES
+from torchlint.semantics.names import canonical
+from torchlint.semantics.transfer import Arguments, element_of
+from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
+
+_ADDING_METHODS = frozenset({"append", "add", "appendleft", "insert"})
+_TENSOR_ONLY_METHODS = frozenset(
+    """
+    detach view permute unsqueeze contiguous softmax log_softmax sigmoid float long half double expand masked_fill
+    gather scatter_ zero_ requires_grad_ bmm mm unbind chunk argmax topk sub_ add_ mul_ div_ clamp clamp_ relu
+    log exp pow norm new_zeros new_ones index_select flatten
+    """.split()
+)
+_MODULE_KEEPING = frozenset(
+    """
+    eval train to cuda cpu half float double bfloat16 requires_grad_ apply share_memory compile to_empty type
+    """.split()
+)
+_PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "trainable_parameters"})
+_CHILD_METHODS = frozenset({"children", "modules", "named_children", "named_modules"})
+_NEUTRAL = re.compile(r"(math|time|os|json|random|logging|re|sys)\.")
+
+
+class Calls(Expressions):
+    """Adds calls to the evaluation of expressions."""
+
+    def _call(self, node: cst.Call) -> Value:
+        call = self.scopes.call_of[node]
+        call.grad_enabled = self.grad
+        call.passes = []
+        if isinstance(node.func, cst.Attribute):
+            value = self._attribute_call(call, node.func)
+        else:
+            function = self.eval(node.func)
+            value = self._apply(call, function, self._given(call))
+        call.value = value
+        return value
+
+    def _given(self, call: Call) -> Arguments:
+        positional: list[Value] = []
+        keywords: dict[str, Value] = {}
+        is_open = False
+        for arg in call.node.args:
+            value = self.eval(arg.value)
+            if value.kind is Kind.FUNCTION and (function := self.local_function(value)) is not None:
+                call.passes.append(function)
+            if arg.star == "**" and value.fields is not None:
+                keywords.update(value.fields)
+            elif arg.star:
+                is_open = True
+            elif arg.keyword is not None:
+                keywords[arg.keyword.value] = value
+            else:
+                positional.append(value)
+        return Arguments(positional, keywords, is_open)
+
+    # -- what is called ----------------------------------------------------------------------------------------------
+
+    def _attribute_call(self, call: Call, func: cst.Attribute) -> Value:
+        receiver = self.eval(func.value)
+        method = func.attr.value
+        call.receiver_value = receiver
+        given = self._given(call)
+        super_target = self._super_method(call, func)
+        if super_target is not None:
+            return self._enter(call, super_target, given, bound=True)
+        if receiver.kind in (Kind.NAMESPACE, Kind.FUNCTION, Kind.CLASS) and receiver.ref and not receiver.origins:
+            self.values[func] = self.named(canonical(f"{receiver.ref}.{method}"))
+            return self._apply(call, self.values[func], given)
+        cls = self.local_class(receiver) if receiver.kind is not Kind.FUNCTION else None
+        if cls is not None:
+            return self._method_of_class(call, receiver, cls, method, given)
+        binding = self.scopes.bindings.get(func)
+        if binding is not None and binding.writes:
+            return self._apply(call, self.read(binding), given)
+        if binding is not None and binding.cls is not None:
+            target = binding.cls.method(method)
+            if target is not None:
+                return self._enter(call, target, given, bound=True)
+            if binding.cls.is_module:
+                receiver = Value(Kind.MODULE, ref=binding.cls.qualname)
+        return self._method(call, receiver, method, given)
+
+    def _super_method(self, call: Call, func: cst.Attribute) -> Function | None:
+        match func.value:
+            case cst.Call(func=cst.Name(value="super")):
+                cls = self.function.cls
+                bases = cls.local_bases if cls is not None else []
+                return next((found for base in bases if (found := base.method(func.attr.value))), None)
+        return None
+
+    def _method_of_class(self, call: Call, receiver: Value, cls: Class, method: str, given: Arguments) -> Value:
+        attribute = cls.attribute(method)
+        if attribute is not None and attribute.writes:
+            return self._apply(call, self.read(attribute), given)
+        target = cls.method(method)
+        if target is None:
+            return self._method(call, receiver, method, given)
+        static = "builtins.staticmethod" in target.decorators
+        value = self._enter(call, target, given, bound=not static and receiver.kind is not Kind.CLASS)
+        if method == "forward" and receiver.kind is Kind.MODULE:
+            return self._forwarded(call, receiver, value, given)
+        return value
+
+    def _apply(self, call: Call, function: Value, given: Arguments) -> Value:
+        """Call the value `function`."""
+        match function.kind:
+            case Kind.FUNCTION if (target := self.local_function(function)) is not None:
+                call.callee = target.qualname
+                return self._enter(call, target, given, bound=target.cls is not None and bool(call.method))
+            case Kind.CLASS if (cls := self.local_class(function)) is not None and function.origins:
+                return self._construct(call, cls, given)
+            case Kind.FUNCTION | Kind.CLASS | Kind.NAMESPACE if function.ref is not None:
+                call.callee = function.ref
+                return self._named_call(call, function.ref, given)
+            case Kind.MODULE:
+                return self._forward(call, function, given)
+            case Kind.INSTANCE if (cls := self.local_class(function)) is not None:
+                target = cls.method("__call__")
+                return self._enter(call, target, given, bound=True) if target is not None else UNKNOWN
+            case Kind.TENSOR | Kind.NUMBER:
+                return UNKNOWN
+            case _:
+                return self._unknown_call(call, given)
+
+    def _construct(self, call: Call, cls: Class, given: Arguments) -> Value:
+        call.callee = cls.qualname
+        call.targets_class = cls
+        init = cls.method("__init__")
+        if init is not None:
+            self._enter(call, init, given, bound=True)
+        else:
+            call.target = None
+        return Value(class_kind(cls), ref=cls.qualname, origins=frozenset([call.node]))
+
+    def _enter(self, call: Call, target: Function, given: Arguments, *, bound: bool) -> Value:
+        """A call to a function of this file: hand the arguments over, take its summary."""
+        call.target = target
+        if call.callee is None:
+            call.callee = target.qualname
+        if call not in target.callers:
+            target.callers.append(call)
+        self.noted.call_grads.setdefault(target, set()).add(self.grad)
+        params = target.params[1:] if bound and target.params else target.params
+        if not given.open:
+            for name, value in zip(params, given.positional):
+                self.noted.note_parameter(target, name, value)
+            for name, value in given.keywords.items():
+                if name in params:
+                    self.noted.note_parameter(target, name, value)
+        else:
+            for name in params:
+                self.noted.note_parameter(target, name, UNKNOWN)
+        returned = self.known.returns.get(target) or self.noted.returns.get(target, UNKNOWN)
+        return transfer.detached(returned) if self.grad is False else returned
+
+    # -- modules -----------------------------------------------------------------------------------------------------
+
+    def _forward(self, call: Call, module: Value, given: Arguments) -> Value:
+        cls = self.local_class(module)
+        call.callee = module.ref
+        target = cls.method("forward") if cls is not None else None
+        returned = self._enter(call, target, given, bound=True) if target is not None else UNKNOWN
+        return self._forwarded(call, module, returned, given)
+
+    def _forwarded(self, call: Call, module: Value, returned: Value, given: Arguments) -> Value:
+        """The result of a module's forward; what is not known of it is taken for a tensor that carries a graph."""
+        ref = module.ref or ""
+        inputs = [*given.all()]
+        if words.PARAMETER_FREE_MODULES.fullmatch(ref) or words.LOSS_MODULES.fullmatch(ref):
+            rank = 0 if words.LOSS_MODULES.fullmatch(ref) else (inputs[0].rank if inputs else None)
+            grad = transfer.mixed_grad(inputs, self.grad)
+            return Value(Kind.TENSOR, grad, transfer.mixed_place(inputs), rank=rank)
+        call.is_forward = True
+        grad = Grad.DETACHED if self.grad is False else (Grad.CARRIES if self.grad else Grad.UNKNOWN)
+        place = transfer.mixed_place(inputs)
+        place = module.place if place is Place.UNKNOWN else place
+        if returned.kind is Kind.UNKNOWN:
+            return Value(Kind.TENSOR, grad, place)
+        if returned.kind is Kind.TENSOR:
+            return returned.but(grad=grad, place=place if returned.place is Place.UNKNOWN else returned.place)
+        return transfer.detached(returned) if self.grad is False else returned
+
+    # -- methods -----------------------------------------------------------------------------------------------------
+
+    def _method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
+        match receiver.kind:
+            case Kind.TENSOR | Kind.BATCH:
+                call.callee = f"torch.Tensor.{method}"
+                return transfer.tensor_method(receiver, method, given, self.grad)
+            case Kind.MODULE:
+                return self._module_method(call, receiver, method, given)
+            case Kind.OPTIMIZER:
+                call.callee = f"torch.optim.Optimizer.{method}"
+                return NONE if method in ("step", "zero_grad") else UNKNOWN
+            case Kind.SCALER:
+                call.callee = f"torch.amp.GradScaler.{method}"
+                return given.positional[0] if method == "scale" and given.positional else UNKNOWN
+            case Kind.DICT:
+                return self._dict_method(call, receiver, method, given)
+            case Kind.LIST | Kind.SET:
+                return self._list_method(call, receiver, method, given)
+            case Kind.STRING:
+                return Value(Kind.LIST, element=STRING) if method in ("split", "splitlines") else STRING
+            case Kind.ARRAY:
+                return NUMBER if method == "item" else Value(Kind.ARRAY, place=Place.HOST)
+            case Kind.ITERATOR | Kind.LOADER:
+                return element_of(receiver) if method in ("next", "__next__") else receiver
+            case Kind.UNKNOWN:
+                return self._unknown_method(call, receiver, method, given)
+            case _:
+                return UNKNOWN
+
+    def _module_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
+        call.callee = f"torch.nn.Module.{method}"
+        if method in _MODULE_KEEPING:
+            place = receiver.place
+            if method == "cuda":
+                place = Place.ACCELERATOR
+            elif method == "to" and given.positional:
+                place = transfer.place_of_target(given.positional[0]) or place
+            return receiver.but(place=place)
+        if method in _PARAMETER_METHODS:
+            named = method == "named_parameters"
+            return Value(Kind.ITERATOR, element=_named_parameter()) if named else Value(Kind.PARAMETERS)
+        if method in _CHILD_METHODS:
+            return Value(Kind.ITERATOR, element=Value(Kind.MODULE))
+        if method == "state_dict":
+            return Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.DETACHED))
+        if method == "forward":
+            return self._forwarded(call, receiver, UNKNOWN, given)
+        if method in ("backward", "zero_grad", "step", "load_state_dict", "save_checkpoint", "named_buffers"):
+            return UNKNOWN
+        if method in ("append", "extend", "insert", "add_module", "register_buffer", "register_parameter"):
+            return NONE
+        call.is_forward = method in ("generate", "sample", "predict", "encode", "decode")
+        return Value(Kind.UNKNOWN, place=transfer.mixed_place(given.all()))
+
+    def _dict_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
+        element = receiver.element if receiver.element is not None else UNKNOWN
+        match method:
+            case "items":
+                return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(STRING, element)))
+            case "values":
+                return Value(Kind.ITERATOR, element=element)
+            case "keys":
+                return Value(Kind.ITERATOR, element=STRING)
+            case "get" | "pop" | "setdefault":
+                key = given.positional[0].constant if given.positional else None
+                return (receiver.field(key) if isinstance(key, str) else None) or element
+            case "copy":
+                return receiver
+            case "update":
+                self._rewrite_receiver(call, self._updated(receiver, given))
+                return NONE
+            case _:
+                return UNKNOWN
+
+    @staticmethod
+    def _updated(receiver: Value, given: Arguments) -> Value:
+        added = [*given.keywords.items()]
+        first = given.positional[0] if given.positional else None
+        if first is not None and first.fields is not None:
+            added.extend(first.fields)
+        elif first is not None:
+            return receiver.but(fields=None, element=join(receiver.element or UNKNOWN, first.element or UNKNOWN))
+        names = {name for name, _ in added}
+        kept = [(k, v) for k, v in receiver.fields or () if k not in names]
+        element = transfer.join_all([*([receiver.element] if receiver.element else []), *(v for _, v in added)])
+        return receiver.but(fields=(*kept, *added) if receiver.fields is not None else None, element=element)
+
+    def _list_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
+        if method in _ADDING_METHODS and given.positional:
+            self._rewrite_receiver(call, self.extended(receiver, given.positional[-1]))
+            return NONE
+        if method == "extend" and given.positional:
+            self._rewrite_receiver(call, self.extended(receiver, element_of(given.positional[0])))
+            return NONE
+        if method in ("pop", "popleft"):
+            return element_of(receiver)
+        if method == "copy":
+            return receiver
+        return Value(Kind.NUMBER, dtype="int") if method in ("index", "count") else UNKNOWN
+
+    def _rewrite_receiver(self, call: Call, value: Value) -> None:
+        assert call.receiver is not None
+        binding = self.scopes.bindings.get(call.receiver)
+        if binding is not None:
+            self.write(binding, value)
+            return
+        if isinstance(call.receiver, cst.Subscript):
+            owner = self.scopes.bindings.get(call.receiver.value)
+            if owner is not None and self.values[call.receiver.value].kind in (Kind.DICT, Kind.LIST):
+                self.write(owner, self.with_item(self.values[call.receiver.value], call.receiver, value))
+
+    def _unknown_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
+        name = self._last_name(call.receiver)
+        match method:
+            case "item":
+                return NUMBER
+            case "tolist":
+                return Value(Kind.LIST, element=NUMBER)
+            case "numpy":
+                return Value(Kind.ARRAY, place=Place.HOST)
+            case "cpu":
+                return receiver.but(place=Place.HOST)
+            case "cuda":
+                return receiver.but(place=Place.ACCELERATOR)
+            case "to":
+                place = transfer.place_of_target(given.positional[0]) if given.positional else None
+                if place is None and given.positional and self._device_like(call):
+                    place = Place.ACCELERATOR
+                return receiver if place is None else receiver.but(place=place)
+            case "size":
+                return transfer.INTEGER if given.positional else transfer.SHAPE
+            case "dim" | "numel" | "nelement" | "ndimension":
+                return transfer.INTEGER
+            case "items":
+                return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(UNKNOWN, Value(place=receiver.place))))
+            case "values":
+                return Value(Kind.ITERATOR, element=Value(place=receiver.place))
+            case "backward":
+                return NONE
+            case "scale" if "scaler" in name.lower() and given.positional:
+                return given.positional[0]
+        if method in _TENSOR_ONLY_METHODS:
+            return transfer.tensor_method(receiver.but(kind=Kind.TENSOR), method, given, self.grad)
+        if LOSS_NAMES.search(method):
+            return self._loss_like(given)
+        return UNKNOWN
+
+    @staticmethod
+    def _last_name(node: cst.CSTNode | None) -> str:
+        if isinstance(node, cst.Attribute):
+            return node.attr.value
+        return node.value if isinstance(node, cst.Name) else ""
+
+    def _device_like(self, call: Call) -> bool:
+        if not call.node.args:
+            return False
+        name = self._last_name(call.node.args[0].value).lower()
+        return "dev" in name or "gpu" in name or "rank" in name
+
+    # -- named functions and classes ---------------------------------------------------------------------------------
+
+    def _unknown_call(self, call: Call, given: Arguments) -> Value:
+        if LOSS_NAMES.search(self._last_name(call.node.func)):
+            return self._loss_like(given)
+        return UNKNOWN
+
+    def _loss_like(self, given: Arguments) -> Value:
+        """A callable named for a loss, given something that carries a graph, returns something that does."""
+        arguments = given.all()
+        if not any(value.carries for value in arguments):
+            return Value(place=transfer.mixed_place(arguments))
+        grad = transfer.mixed_grad(arguments, self.grad)
+        return Value(Kind.TENSOR, grad, transfer.mixed_place(arguments))
+
+    def _named_call(self, call: Call, name: str, given: Arguments) -> Value:
+        first = given.positional[0] if given.positional else None
+        if name.startswith("builtins."):
+            return self._builtin(call, name[9:], first, given)
+        if name in words.WRAPPERS and first is not None:
+            return first.but(origins=first.origins | {call.node}) if first.kind is Kind.MODULE else Value(Kind.MODULE)
+        kind = words.class_kind(name)
+        if kind is not None:
+            return self._constructed(call, name, kind, first, given)
+        if words.is_module_factory(name):
+            return Value(Kind.MODULE, ref=name, origins=frozenset([call.node]))
+        if name == "torch.autograd.Variable" and first is not None:
+            return self._variable(first, given)
+        if name == "torch.utils.data.random_split":
+            return Value(Kind.LIST, element=Value(Kind.DATASET, origins=frozenset([call.node])))
+        if words.returns_tensor(name):
+            return transfer.torch_function(name, given, self.grad)
+        if words.ITERATION_WRAPPERS.fullmatch(name) and first is not None:
+            return Value(Kind.ITERATOR, element=element_of(first), origins=first.origins)
+        return self._library_call(call, name, first, given)
+
+    def _constructed(self, call: Call, name: str, kind: Kind, first: Value | None, given: Arguments) -> Value:
+        origins = frozenset([call.node])
+        if kind is Kind.DEVICE:
+            place = Place.ACCELERATOR
+            if first is not None and isinstance(first.constant, str):
+                place = transfer.place_named(first.constant)
+            return Value(Kind.DEVICE, place=place)
+        if name == "torch.nn.Parameter":
+            rank = first.rank if first is not None else None
+            return Value(Kind.TENSOR, Grad.CARRIES, rank=rank, ref=name, origins=origins)
+        if name == "torch.Tensor":
+            return transfer.torch_function(name, given, self.grad)
+        return Value(kind, ref=name, origins=origins)
+
+    @staticmethod
+    def _variable(first: Value, given: Arguments) -> Value:
+        wants = given.get("requires_grad", 1)
+        tensor = first.but(kind=Kind.TENSOR) if first.kind in (Kind.UNKNOWN, Kind.BATCH) else first
+        return tensor.but(grad=Grad.CARRIES) if wants is not None and wants.constant is not False else tensor
+
+    def _library_call(self, call: Call, name: str, first: Value | None, given: Arguments) -> Value:
+        if name.startswith("numpy."):
+            return Value(Kind.ARRAY, place=Place.HOST)
+        if name in ("copy.deepcopy", "copy.copy") and first is not None:
+            return first
+        if name.startswith(("collections.", "typing.")) and name.endswith(("defaultdict", "OrderedDict", "Counter")):
+            inner = {"builtins.list": Value(Kind.LIST), "builtins.float": NUMBER, "builtins.int": NUMBER}
+            element = inner.get(first.ref or "") if first is not None else None
+            return Value(Kind.DICT, element=element, fields=() if element is None else None)
+        if name.endswith("collections.deque"):
+            return Value(Kind.LIST, element=element_of(first) if first is not None else None)
+        if name == "torch.cuda.is_available":
+            return transfer.BOOLEAN
+        if name in ("torch.cuda.device_count", "torch.distributed.get_rank", "torch.distributed.get_world_size"):
+            return transfer.INTEGER
+        if name.startswith(("math.", "time.")):
+            return NUMBER
+        if _NEUTRAL.match(name):
+            return UNKNOWN
+        last = name.rpartition(".")[2]
+        if LOSS_NAMES.search(last) and not last[:1].isupper():
+            return self._loss_like(given)
+        if last[:1].isupper():
+            return Value(Kind.INSTANCE, ref=name, origins=frozenset([call.node]))
+        return UNKNOWN
+
+    def _builtin(self, call: Call, name: str, first: Value | None, given: Arguments) -> Value:
+        match name:
+            case "range":
+                return Value(Kind.ITERATOR, element=transfer.INTEGER, ref="builtins.range")
+            case "enumerate":
+                inner = element_of(first) if first is not None else UNKNOWN
+                origins = first.origins if first is not None else frozenset()
+                return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(transfer.INTEGER, inner)), origins=origins)
+            case "zip":
+                items = tuple(element_of(value) for value in given.positional)
+                origins = frozenset().union(*(value.origins for value in given.positional))
+                element = Value(Kind.TUPLE, items=items) if not given.open else UNKNOWN
+                return Value(Kind.ITERATOR, element=element, origins=origins)
+            case "len" | "int" | "id" | "hash" | "ord":
+                return transfer.INTEGER
+            case "float":
+                return Value(Kind.NUMBER, dtype="float")
+            case "bool" | "isinstance" | "hasattr" | "callable" | "issubclass":
+                return transfer.BOOLEAN
+            case "str" | "repr" | "format" | "input":
+                return STRING
+            case "print" | "setattr" | "delattr":
+                return NONE
+            case "next":
+                return element_of(first) if first is not None else UNKNOWN
+            case "iter" | "reversed" | "filter" | "map":
+                return self._iterated(name, first, given)
+            case "list" | "tuple" | "set" | "sorted":
+                kind = {"tuple": Kind.TUPLE, "set": Kind.SET}.get(name, Kind.LIST)
+                if first is None:
+                    return Value(kind, items=() if kind is Kind.LIST else None, origins=frozenset([call.node]))
+                return Value(kind, element=element_of(first), items=first.items)
+            case "dict":
+                return Value(Kind.DICT, fields=tuple(given.keywords.items()) if not given.positional else None)
+            case "sum":
+                inner = element_of(first) if first is not None else UNKNOWN
+                return inner if inner.is_tensor or inner.kind is Kind.NUMBER else UNKNOWN
+            case "max" | "min":
+                values = given.positional if len(given.positional) > 1 else [element_of(v) for v in given.positional]
+                return transfer.join_all(values)
+            case "abs" | "round" | "pow" | "divmod":
+                return first if first is not None else UNKNOWN
+            case "getattr" if first is not None and len(given.positional) > 1:
+                name_value = given.positional[1].constant
+                return self.attribute(first, name_value) if isinstance(name_value, str) else UNKNOWN
+            case _:
+                return UNKNOWN
+
+    def _iterated(self, name: str, first: Value | None, given: Arguments) -> Value:
+        if name in ("filter", "map"):
+            second = given.positional[1] if len(given.positional) > 1 else UNKNOWN
+            if name == "filter":
+                return Value(Kind.ITERATOR, element=element_of(second), origins=second.origins)
+            function = self.local_function(first) if first is not None else None
+            element = self.known.returns.get(function, UNKNOWN) if function is not None else UNKNOWN
+            return Value(Kind.ITERATOR, element=element)
+        if first is None:
+            return UNKNOWN
+        return Value(Kind.ITERATOR, element=element_of(first), origins=first.origins)
+
+
+def _named_parameter() -> Value:
+    parameter = Value(Kind.TENSOR, Grad.CARRIES, ref="torch.nn.Parameter")
+    return Value(Kind.TUPLE, items=(STRING, parameter))
+
+
+_KIND_BY_BASE_NAME = (
+    (re.compile(r".*(Module|LightningModule|PreTrainedModel|\bModel|Net|Network)$"), Kind.MODULE),
+    (re.compile(r".*(Dataset|ImageFolder|Subset)$"), Kind.DATASET),
+    (re.compile(r".*DataLoader$"), Kind.LOADER),
+    (re.compile(r".*Sampler$"), Kind.SAMPLER),
+    (re.compile(r".*(Optimizer|SGD|Adam|AdamW)$"), Kind.OPTIMIZER),
+)
+
+
+def class_kind(cls: Class) -> Kind:
+    """What an object of a class of this file is, by its bases in and outside the file."""
+    for ancestor in cls.lineage():
+        for base in ancestor.bases:
+            kind = words.class_kind(base) if base is not None else None
+            if kind is not None:
+                return kind
+    for ancestor in cls.lineage():
+        for base in ancestor.bases:
+            for pattern, kind in _KIND_BY_BASE_NAME:
+                if base is not None and pattern.fullmatch(base):
+                    return kind
+    return Kind.INSTANCE

@@ -1,0 +1,146 @@
+"""Blocking copies of batches to an accelerator, and what stands against making them asynchronous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Confidence
+from torchlint.semantics.loaders import Loader, loaders, reach
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind, Place
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Argument, Call
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.moves import Move
+
+_NOT_WRITING = frozenset({"requires_grad_", "detach_", "share_memory_", "retain_grad_"})
+_CLOCKS = frozenset(
+    {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.time_ns", "time.perf_counter_ns"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A call that copies a batch, or a part of one, to an accelerator while the host waits."""
+
+    call: Call
+    source: cst.BaseExpression
+    owners: tuple[Loader, ...]
+    is_pinned: bool
+    confidence: Confidence
+
+    @property
+    def flag(self) -> Argument:
+        return _flag(self.call)
+
+    def is_written(self, model: Model) -> bool:
+        """Whether the host writes to the batch after the copy began, in the same iteration."""
+        origins = frozenset(origin for owner in self.owners for origin in owner.built)
+        return any(_writes(node, origins, self.call, model) for node in _later(self.call, model))
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether `to` is that of a tensor for sure, or of a class that takes the argument."""
+        return all(owner.is_graphs or owner.makes_tensors for owner in self.owners)
+
+
+def blocking_copies(model: Model) -> Iterator[Copy]:
+    found = loaders(model)
+    for move in dict.fromkeys(move for loader in found for move in loader.moves):
+        owners = tuple(loader for loader in found if loader.built & move.origins)
+        copy = _copy(move, owners, model)
+        if copy is not None:
+            yield copy
+
+
+def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
+    if not move.is_batch or move.call.method not in ("to", "cuda") or model.value(move.source).kind is not Kind.BATCH:
+        return None
+    if not move.origins <= frozenset().union(*(owner.built for owner in owners)):
+        return None
+    flag = _flag(move.call)
+    if flag.hidden or (flag.given and flag.value.constant is not False) or _is_timed(move.call, model):
+        return None
+    options = [owner.option("pin_memory") for owner in owners]
+    if any(owner.is_pinned for owner in owners):
+        return Copy(move.call, move.source, owners, True, Confidence.CERTAIN)
+    if any(option.given and option.value.constant is None for option in options):
+        return Copy(move.call, move.source, owners, True, Confidence.LIKELY)
+    if all(owner.is_pinned is False and reach(owner) is not None for owner in owners):
+        return Copy(move.call, move.source, owners, False, Confidence.LIKELY)
+    return None
+
+
+def _flag(call: Call) -> Argument:
+    return call.argument("non_blocking", 1 if call.method == "cuda" else 2)
+
+
+# -- writes on the host ----------------------------------------------------------------------------------------------
+
+
+def _later(call: Call, model: Model) -> Iterator[cst.CSTNode]:
+    """What runs after a call in the same iteration, or, outside of a loop, in the same function."""
+    loops = [loop for loop in call.loops() if not loop.is_comprehension]
+    root = loops[0].node.body if loops and not isinstance(loops[0].node, cst.CompFor) else call.function.node
+    end = model.span(call.node)[1]
+    for node in walk(root):
+        if isinstance(node, (cst.AugAssign, cst.AssignTarget, cst.Call)) and model.span(node)[1] > end:
+            yield node
+
+
+def _writes(node: cst.CSTNode, origins: frozenset[cst.CSTNode], copy: Call, model: Model) -> bool:
+    match node:
+        case cst.AugAssign():
+            return _is_host_batch(node.target, origins, model)
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
+            return name.endswith("_") and name not in _NOT_WRITING and _is_host_batch(receiver, origins, model)
+        case cst.AssignTarget(target=cst.Subscript(value=base)):
+            if any(part is copy.node for part in walk(model.parent(node) or node)):
+                return False
+            return _is_host_batch(base, origins, model) or _is_view(base, origins, model)
+    return False
+
+
+def _is_host_batch(node: cst.CSTNode, origins: frozenset[cst.CSTNode], model: Model) -> bool:
+    value = model.value(node)
+    return value.is_tensor and value.place is not Place.ACCELERATOR and bool(value.origins & origins)
+
+
+def _is_view(node: cst.CSTNode, origins: frozenset[cst.CSTNode], model: Model) -> bool:
+    """An array that shares its memory with a batch: `pixels = x.numpy()`."""
+    binding = model.binding(node)
+    for write in binding.writes if binding is not None else ():
+        match write.value:
+            case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="numpy"))):
+                if _is_host_batch(receiver, origins, model):
+                    return True
+    return False
+
+
+def _is_timed(call: Call, model: Model) -> bool:
+    """Whether the copy stands alone, or beside other copies, between two readings of a clock."""
+    statement = model.statement(call.node)
+    block = model.parent(statement)
+    if not isinstance(block, cst.IndentedBlock):
+        return False
+    body = list(block.body)
+    place = body.index(statement)
+    before = next((node for node in reversed(body[:place]) if not _is_copy(node, model)), None)
+    after = next((node for node in body[place + 1 :] if not _is_copy(node, model)), None)
+    return before is not None and after is not None and _reads_clock(before, model) and _reads_clock(after, model)
+
+
+def _is_copy(statement: cst.CSTNode, model: Model) -> bool:
+    calls = [node for node in walk(statement) if isinstance(node, cst.Call)]
+    return bool(calls) and all(model.call(node).method in ("to", "cuda", "synchronize") for node in calls)
+
+
+def _reads_clock(statement: cst.CSTNode, model: Model) -> bool:
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    return any(isinstance(node, cst.Call) and model.call(node).callee in _CLOCKS for node in walk(statement))

@@ -1,0 +1,178 @@
+"""What a data loader is fed with: samples that lie in memory or have to be read, on the host or on an accelerator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.moves import moves_to_accelerator
+from torchlint.semantics.values import Kind, Place, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Class, Function
+    from torchlint.semantics.model import Model
+
+
+class Memory(Enum):
+    HELD = "held"  # a sample is an index into something that is in memory
+    READ = "read"  # a sample is read or decoded when it is asked for
+    STREAM = "stream"  # an iterable dataset: each worker would yield all of it
+    UNKNOWN = "unknown"
+
+
+_DEPTH = 6
+_WRAPPERS = re.compile(r"torch\.utils\.data\.(Subset|ConcatDataset|random_split)")
+_HELD = re.compile(r"torch\.utils\.data\.TensorDataset|torch_geometric\..*|builtins\.(list|zip)")
+_STREAMS = re.compile(r"torch\.utils\.data\.(IterableDataset|ChainDataset)|(webdataset|torchdata)\..*")
+_READ = re.compile(r"(torchvision|torchaudio)\.datasets\.[A-Z]\w*")
+# Calls in `__getitem__` that look at what is there, or make a tensor of it; and calls that read a file or decode one.
+_INDEXING = re.compile(
+    r"torch\.(\w*[tT]ensor|from_numpy|stack|cat|zeros|ones|full|Tensor\.\w+)|builtins\.(?!open)\w+|numpy\.\w+"
+)
+_READING = re.compile(
+    r"builtins\.open|numpy\.(load|memmap|fromfile|loadtxt|genfromtxt)|torch\.load|torchaudio\.load|torchvision\.io\..*"
+    r"|(PIL|cv2|imageio|skimage|librosa|soundfile|h5py|nibabel|pydicom|rasterio|scipy\.io|tifffile|decord)\..*"
+    r"|pandas\.read_\w+|pickle\.load|json\.load"
+)
+
+
+def held_on_accelerator(node: cst.BaseExpression, model: Model, depth: int = 0) -> bool:
+    """Whether an argument of a loader is, or is made of, tensors on an accelerator or code that puts them there."""
+    value = model.value(node)
+    if _on_accelerator(value) or (value.kind is Kind.STRING and str(value.constant).startswith("cuda")):
+        return True
+    if depth > _DEPTH:
+        return False
+    return any(_makes_on_accelerator(source, model, depth) for source in _sources(node, model))
+
+
+def _makes_on_accelerator(source: cst.CSTNode, model: Model, depth: int) -> bool:
+    match source:
+        case cst.FunctionDef() | cst.Lambda():
+            return _moves(model.function_of(source), model)
+        case cst.Call():
+            cls = model.call(source).targets_class
+            if cls is not None and any(_moves(method, model) for method in _methods(cls)):
+                return True
+            return any(held_on_accelerator(arg.value, model, depth + 1) for arg in source.args)
+        case cst.List() | cst.Tuple():
+            return any(held_on_accelerator(element.value, model, depth + 1) for element in source.elements)
+    return False
+
+
+def memory(node: cst.BaseExpression | None, model: Model) -> Memory:
+    """Where the samples of a dataset are. Of a dataset that is one of several, or made of them, all must agree."""
+    found = {_memory(source, model) for source in _leaves(node, model, 0)} if node is not None else set()
+    if Memory.STREAM in found:
+        return Memory.STREAM
+    return found.pop() if len(found) == 1 else Memory.UNKNOWN
+
+
+def _on_accelerator(value: Value, depth: int = 0) -> bool:
+    if value.place is Place.ACCELERATOR or (value.kind is Kind.DEVICE and value.place is not Place.HOST):
+        return True
+    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    if value.element is not None:
+        parts.append(value.element)
+    return depth < 4 and any(_on_accelerator(part, depth + 1) for part in parts)
+
+
+def _moves(function: Function | None, model: Model) -> bool:
+    return function is not None and any(moves_to_accelerator(call, model) for call in function.calls)
+
+
+def _methods(cls: Class) -> Iterator[Function]:
+    for part in cls.lineage():
+        yield from part.methods.values()
+
+
+def _sources(node: cst.BaseExpression, model: Model) -> list[cst.CSTNode]:
+    """The expressions or definitions that an expression stands for, as far as the file shows them."""
+    match node:
+        case cst.Subscript():
+            return _sources(node.value, model)
+        case cst.IfExp():
+            return [*_sources(node.body, model), *_sources(node.orelse, model)]
+        case cst.Name() | cst.Attribute():
+            return _origins(node, model)
+        case _:
+            return [node]
+
+
+def _origins(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode]:
+    origins = model.value(node).origins
+    if origins:
+        return list(origins)
+    binding = model.binding(node)
+    values = [write.value for write in binding.writes] if binding is not None else []
+    found: list[cst.CSTNode] = []
+    for value in values:
+        # One step back: `train, test = random_split(images, ...)`, `points = all_points[:100]`.
+        inner = value.value if isinstance(value, cst.Subscript) else value
+        if inner is None:
+            return []
+        found.extend(model.value(inner).origins or [inner])
+    return found
+
+
+def _leaves(node: cst.BaseExpression, model: Model, depth: int) -> Iterator[cst.CSTNode]:
+    """The datasets that a dataset is a part of, or consists of."""
+    for source in _sources(node, model) or [node]:
+        wraps = isinstance(source, cst.Call) and _WRAPPERS.fullmatch(model.call(source).callee or "")
+        if not wraps or depth > _DEPTH or not source.args:
+            yield source
+            continue
+        inner = source.args[0].value
+        parts = [element.value for element in inner.elements] if isinstance(inner, (cst.List, cst.Tuple)) else [inner]
+        for part in parts:
+            yield from _leaves(part, model, depth + 1)
+
+
+def _memory(source: cst.CSTNode, model: Model) -> Memory:
+    if isinstance(source, cst.Call):
+        return _memory_of_call(model.call(source), model)
+    if isinstance(source, (cst.List, cst.ListComp, cst.Tuple, cst.Dict, cst.DictComp)):
+        return Memory.HELD
+    held = isinstance(source, cst.BaseExpression) and model.value(source).is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
+    return Memory.HELD if held else Memory.UNKNOWN
+
+
+def _memory_of_call(call: Call, model: Model) -> Memory:
+    if call.targets_class is not None:
+        return _memory_of_class(call.targets_class)
+    name = call.callee or ""
+    streaming = call.argument("streaming")
+    if _STREAMS.fullmatch(name) or (streaming.given and streaming.value.constant is not False):
+        return Memory.STREAM
+    if _READ.fullmatch(name):
+        return Memory.READ
+    held = _HELD.fullmatch(name) or call.value.is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
+    return Memory.HELD if held else Memory.UNKNOWN
+
+
+def _memory_of_class(cls: Class) -> Memory:
+    bases = [base for part in cls.lineage() for base in part.bases if base is not None]
+    if any(_STREAMS.fullmatch(base) for base in bases) or (cls.method("__iter__") and not cls.method("__getitem__")):
+        return Memory.STREAM
+    getitem = cls.method("__getitem__")
+    if getitem is None:
+        return Memory.READ if any(_READ.fullmatch(base) for base in bases) else Memory.UNKNOWN
+    calls = list(_calls(getitem, 0))
+    if any(_READING.fullmatch(call.callee or "") for call in calls):
+        return Memory.READ
+    if all(_INDEXING.fullmatch(call.callee or "") or call.receiver_value.is_tensor for call in calls):
+        return Memory.HELD
+    return Memory.UNKNOWN
+
+
+def _calls(function: Function, depth: int) -> Iterator[Call]:
+    """The calls that a function makes, those of the functions of this file that it calls included."""
+    for call in function.calls:
+        if call.target is not None and depth < 3:
+            yield from _calls(call.target, depth + 1)
+        else:
+            yield call

@@ -1,0 +1,137 @@
+"""What calls do, and what functions and loops do through the calls they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.entities import Call, Effects, Function
+from torchlint.semantics.hints import looks_like_optimizer
+from torchlint.semantics.values import Kind, Value
+
+_GRADIENT_FUNCTIONS = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.", "torch.autograd.gradcheck")
+_RELEVANT = (Kind.MODULE, Kind.OPTIMIZER, Kind.LOADER, Kind.SAMPLER, Kind.SCALER, Kind.PARAMETERS)
+
+
+def last_name(node: cst.CSTNode | None) -> str:
+    """`c` of `a.b.c`, `c` of `c`."""
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def classify(call: Call) -> None:
+    """Set the flags of one call, after evaluation."""
+    method = call.method or ""
+    receiver = call.receiver_value
+    call.is_backward = (
+        method in ("backward", "manual_backward") and receiver.kind not in (Kind.CLASS, Kind.NAMESPACE)
+    ) or call.callee == "torch.autograd.backward"
+    call.is_optimizer_step = method == "step" and _steps(call, receiver)
+    call.is_zero_grad = "zero_grad" in method or (call.callee or "").endswith("zero_grad")
+
+
+def _steps(call: Call, receiver: Value) -> bool:
+    name = last_name(call.receiver)
+    if receiver.kind in (Kind.OPTIMIZER, Kind.SCALER):
+        return True
+    if receiver.kind in (Kind.SCHEDULER, Kind.TENSOR, Kind.ARRAY, Kind.LIST):
+        return False
+    return looks_like_optimizer(name) or "scaler" in name.lower()
+
+
+def direct(call: Call) -> Effects:
+    """What the call itself does."""
+    method = call.method or ""
+    callee = call.callee or ""
+    found = Effects()
+    if call.is_backward:
+        found.backward.append(call)
+    if callee.startswith(_GRADIENT_FUNCTIONS):
+        found.gradients.append(call)
+    if call.is_optimizer_step:
+        found.optimizer_steps.append(call)
+    if call.is_zero_grad:
+        found.zero_grads.append(call)
+    if method == "set_epoch":
+        found.set_epochs.append(call)
+    if call.is_forward:
+        found.forwards.append(call)
+    if method == "unscale_":
+        found.unscales.append(call)
+    if callee in words.CLIPPERS or method in ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
+        found.clips.append(call)
+    if _reads_back(call, method, callee):
+        found.syncs.append(call)
+    if is_opaque(call):
+        found.opaque.append(call)
+    return found
+
+
+def _reads_back(call: Call, method: str, callee: str) -> bool:
+    if method in words.READBACK_METHODS:
+        return call.receiver_value.kind in (Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
+    return callee == "torch.cuda.synchronize"
+
+
+def is_opaque(call: Call) -> bool:
+    """A call to code out of sight that is given a model, an optimizer, a loss or a loader, and so may do anything."""
+    if call.target is not None or call.targets_class is not None or call.is_forward:
+        return False
+    callee = call.callee or ""
+    package = callee.partition(".")[0]
+    if package in words.HARMLESS_PACKAGES or package == "torch" or callee.startswith("torchvision."):
+        return False
+    arguments = [call.argument("", index).value for index in range(len(call.arguments))]
+    if any(value.kind in _RELEVANT or value.carries for value in arguments):
+        return True
+    receiver = call.receiver_value
+    return call.receiver is not None and receiver.kind in (Kind.UNKNOWN, Kind.INSTANCE) and not callee
+
+
+class EffectTable:
+    """Effects of every function of the file, closed over the calls between them."""
+
+    def __init__(self, functions: Iterable[Function]) -> None:
+        self._functions = list(functions)
+        self._direct: dict[Call, Effects] = {}
+        self._total: dict[Function, Effects] = {function: Effects() for function in self._functions}
+        for function in self._functions:
+            for call in function.calls:
+                self._direct[call] = direct(call)
+                self._total[function].add(self._direct[call])
+        grown = True
+        while grown:
+            grown = False
+            for function in reversed(self._functions):
+                for callee in self._callees(function.calls):
+                    if callee is not function and self._total[function].add(self._total[callee]):
+                        grown = True
+
+    @staticmethod
+    def _callees(calls: Iterable[Call]) -> set[Function]:
+        found: set[Function] = set()
+        for call in calls:
+            if call.target is not None:
+                found.add(call.target)
+            found.update(call.passes)
+        return found
+
+    def of_function(self, function: Function) -> Effects:
+        return self._total[function]
+
+    def of_calls(self, calls: Iterable[Call]) -> Effects:
+        """Effects of some calls and of everything they reach."""
+        calls = list(calls)
+        total = Effects()
+        for call in calls:
+            total.add(self._direct[call])
+        for callee in self._callees(calls):
+            total.add(self._total[callee])
+        return total
+
+    def reached(self, call: Call) -> Effects:
+        """Effects of one call, the functions it reaches included."""
+        return self.of_calls([call])

@@ -1,0 +1,232 @@
+"""Samplers that shuffle by epoch, the epoch loops that consume them, and whether anybody tells them the epoch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.entities import Call, Loop, Role
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Function
+    from torchlint.semantics.model import Model
+
+SAMPLER = "torch.utils.data.DistributedSampler"
+_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch_geometric.loader.DataLoader"})
+_BATCH_SAMPLER = "torch.utils.data.BatchSampler"
+# They set the epoch themselves, or put samplers of their own in place.
+_SETTING_FRAMEWORKS = frozenset(
+    {"lightning", "fabric", "accelerate", "ignite", "deepspeed", "fastai", "mmengine", "composer", "catalyst"}
+)
+_HARMLESS = re.compile(
+    r"(builtins\.(len|print|enumerate|zip|iter|next|isinstance|type|str|repr|bool|list|id|min|max|sum|range|hasattr)"
+    r"|tqdm\b.*|math\..*|logging\..*|rich\..*)$"
+)
+_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StaleSampler:
+    """A shuffling sampler whose batches `steps` trains on in every iteration of `epochs`, always in the same order."""
+
+    sampler: Call
+    loader: Call
+    steps: Loop
+    epochs: Loop
+
+
+def stale_samplers(model: Model) -> Iterator[StaleSampler]:
+    """Samplers that nobody tells the epoch, as far as this file can know, in source order."""
+    if model.frameworks & _SETTING_FRAMEWORKS:
+        return
+    for sampler in model.calls_to(SAMPLER):
+        if not _shuffles(sampler):
+            continue
+        for loader in model.calls:
+            if loader.callee in _LOADERS and _takes(loader, sampler, model):
+                found = _epochs_over(sampler, loader, model)
+                if found is not None and not _may_be_told(sampler, loader, model):
+                    yield found
+                    break
+
+
+def _shuffles(sampler: Call) -> bool:
+    shuffle = sampler.argument("shuffle", 3)
+    return shuffle.absent or (shuffle.given and shuffle.value.constant is True)
+
+
+def _takes(loader: Call, sampler: Call, model: Model) -> bool:
+    """Whether a loader draws from the sampler, directly or in batches."""
+    for name, position in (("sampler", 3), ("batch_sampler", 4)):
+        argument = loader.argument(name, position)
+        if argument.given and _made_by(argument.value, sampler, model):
+            return True
+    return False
+
+
+def _made_by(value: Value, call: Call, model: Model, depth: int = 0) -> bool:
+    """Whether a value may be what the call returns, or a batch sampler or loader around it."""
+    if call.node in value.origins:
+        return True
+    if depth == _DEPTH:
+        return False
+    makers = [model.call(origin) for origin in value.origins if isinstance(origin, cst.Call)]
+    return any(
+        maker.callee in _LOADERS or maker.callee == _BATCH_SAMPLER
+        for maker in makers
+        if any(_made_by(model.value(arg.value), call, model, depth + 1) for arg in maker.arguments)
+    )
+
+
+# -- epochs over a loader
+
+
+def _epochs_over(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
+    """The training loop over a loader and the epoch loop around it, if both are built only once around them."""
+    for steps in model.loops:
+        if steps.role is Role.STEPS and steps.iterable is not None and _iterates(steps, loader, model):
+            for epochs in _outer_loops(steps, model):
+                if epochs.role is Role.EPOCHS and not _made_again(sampler, loader, epochs, model):
+                    return StaleSampler(sampler, loader, steps, epochs)
+    return None
+
+
+def _iterates(loop: Loop, loader: Call, model: Model) -> bool:
+    iterable = loop.iterable
+    assert iterable is not None
+    return loader.node in loop.iterates.origins or any(
+        loader.node in value.origins and value.kind in (Kind.LOADER, Kind.ITERATOR)
+        for node in walk(iterable)
+        if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
+        for value in [model.value(node)]
+    )
+
+
+def _outer_loops(loop: Loop, model: Model, depth: int = 0) -> Iterator[Loop]:
+    """The loops around a loop, in its function and around the calls of that function."""
+    yield from list(loop.around())[1:]
+    yield from _loops_around_calls(loop.function, model, depth)
+
+
+def _loops_around_calls(function: Function, model: Model, depth: int) -> Iterator[Loop]:
+    if depth < _DEPTH and not function.is_module:
+        for caller in function.callers:
+            yield from caller.loops()
+            yield from _loops_around_calls(caller.function, model, depth + 1)
+
+
+def _made_again(sampler: Call, loader: Call, epochs: Loop, model: Model) -> bool:
+    """Whether each epoch builds its own loader or sampler, with a seed that may follow the epoch."""
+    return any(epochs in call.loops() or epochs in _loops_around_calls(call.function, model, 0) for call in (sampler, loader))
+
+
+# -- who may set the epoch
+
+
+def _may_be_told(sampler: Call, loader: Call, model: Model) -> bool:
+    """Whether `set_epoch` may reach the sampler: here, through an alias, or in code that gets hold of it."""
+    kept = (sampler, loader)
+    for call in model.calls:
+        if call.method == "set_epoch" or call.method == "__setattr__":
+            if not _is_other_sampler(call, kept, model):
+                return True
+        elif call.target is None and not _keeps_hands_off(call, kept) and _is_handed(call, kept, model):
+            return True
+    return "set_epoch" in _strings(model) or any(_leaves_file(made, model) for made in kept)
+
+
+def _is_other_sampler(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
+    """The receiver of `set_epoch` is known, and is something else."""
+    receiver = call.receiver
+    while isinstance(receiver, cst.Attribute) and receiver.attr.value in ("sampler", "batch_sampler", "dataset"):
+        receiver = receiver.value
+    origins = model.value(receiver).origins if receiver is not None else frozenset()
+    known = all(isinstance(origin, cst.Call) and model.call(origin).callee in (SAMPLER, *_LOADERS) for origin in origins)
+    return bool(origins) and known and not any(_made_by(model.value(receiver), made, model) for made in kept)  # type: ignore[arg-type]
+
+
+def _keeps_hands_off(call: Call, kept: tuple[Call, ...]) -> bool:
+    name = call.callee or ""
+    return call in kept or name in _LOADERS or name == _BATCH_SAMPLER or bool(_HARMLESS.match(name))
+
+
+def _is_handed(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
+    return any(_made_by(model.value(arg.value), made, model) for arg in call.arguments for made in kept)
+
+
+def _strings(model: Model) -> str:
+    """All string literals, where `getattr(sampler, "set_epoch")` would show."""
+    return " ".join(node.value for node in walk(model.module) if isinstance(node, cst.SimpleString))
+
+
+def _leaves_file(made: Call, model: Model) -> bool:
+    """Whether the function that builds it is called from elsewhere, or hands it to a caller out of sight."""
+    for function in model.functions:
+        if function.callers and not function.passed_around:
+            continue
+        for returned in function.returns:
+            if returned.value is not None and _contains(model.value(returned.value), made, model):
+                return True
+    return False
+
+
+def _contains(value: Value, made: Call, model: Model, depth: int = 0) -> bool:
+    if depth == _DEPTH:
+        return False
+    if _made_by(value, made, model):
+        return True
+    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    if value.element is not None and value.is_container:
+        parts.append(value.element)
+    return any(_contains(part, made, model, depth + 1) for part in parts)
+
+
+# -- naming it
+
+
+def epoch_number(epochs: Loop, model: Model) -> str | None:
+    """The variable that counts the epochs of a loop."""
+    if isinstance(epochs.node, cst.For):
+        target = epochs.target
+        if isinstance(target, cst.Tuple) and target.elements and _is_enumeration(epochs):
+            target = target.elements[0].value
+        return target.value if isinstance(target, cst.Name) and target.value != "_" else None
+    return _counter(epochs, model)
+
+
+def _is_enumeration(epochs: Loop) -> bool:
+    iterable = epochs.iterable
+    return isinstance(iterable, cst.Call) and isinstance(iterable.func, cst.Name) and iterable.func.value == "enumerate"
+
+
+def _counter(epochs: Loop, model: Model) -> str | None:
+    """Of `while epoch < last:` the variable that the body increments."""
+    if not isinstance(epochs.node, cst.While):
+        return None
+    for node in walk(epochs.node.test):
+        binding = model.binding(node) if isinstance(node, (cst.Name, cst.Attribute)) else None
+        if binding is not None and any(w.kind == "augmented" and w.loop is epochs for w in binding.writes):
+            return model.code(node)
+    return None
+
+
+def name_at(made: Call, epochs: Loop, model: Model) -> tuple[str, Binding] | None:
+    """A variable or attribute that holds what a call made, as it is written in the body of a loop."""
+    statement = model.small_statement(made.node)
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0].target
+    binding = model.binding(target)
+    if binding is None or any(not _is_whole(write.value, made, model) for write in binding.writes):
+        return None
+    if binding.cls is not None:
+        reachable = any(function.cls in binding.cls.lineage() for function in [epochs.function] if function.cls)
+    else:
+        reachable = binding.scope_function in (epochs.function, model.functions[0])
+    return (model.code(target), binding) if reachable else None

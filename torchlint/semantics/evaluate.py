@@ -1,0 +1,372 @@
+"""Evaluating a file: statements forward through each function, joins at branches, rounds until summaries settle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import libcst as cst
+
+from torchlint.semantics import transfer
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.calls import Calls, class_kind
+from torchlint.semantics.entities import Function
+from torchlint.semantics.expressions import Env, Tables
+from torchlint.semantics.hints import refined
+from torchlint.semantics.regions import with_item_grad
+from torchlint.semantics.values import NONE, STRING, UNKNOWN, Kind, Value, join
+
+_ROUNDS = 4
+_LOOP_PASSES = 2
+_ANNOTATIONS = {
+    "torch.Tensor": Value(Kind.TENSOR),
+    "torch.nn.Module": Value(Kind.MODULE),
+    "torch.optim.Optimizer": Value(Kind.OPTIMIZER),
+    "torch.utils.data.DataLoader": Value(Kind.LOADER),
+    "torch.utils.data.Dataset": Value(Kind.DATASET),
+    "torch.device": Value(Kind.DEVICE),
+    "torch.amp.GradScaler": Value(Kind.SCALER),
+    "torch.cuda.amp.GradScaler": Value(Kind.SCALER),
+    "numpy.ndarray": Value(Kind.ARRAY),
+    "builtins.int": transfer.INTEGER,
+    "builtins.float": Value(Kind.NUMBER, dtype="float"),
+    "builtins.bool": transfer.BOOLEAN,
+    "builtins.str": STRING,
+    "builtins.list": Value(Kind.LIST),
+    "builtins.dict": Value(Kind.DICT),
+}
+_AUGMENTED = {
+    "AddAssign": "Add",
+    "SubtractAssign": "Subtract",
+    "MultiplyAssign": "Multiply",
+    "DivideAssign": "Divide",
+    "MatrixMultiplyAssign": "MatrixMultiply",
+}
+
+
+def merge(first: Env, second: Env) -> Env:
+    """The variables of two paths that meet. A name that only one path binds keeps that value."""
+    if first is second:
+        return first
+    merged = dict(first)
+    for binding, value in second.items():
+        known = merged.get(binding)
+        merged[binding] = value if known is None else join(known, value)
+    return merged
+
+
+class Evaluator(Calls):
+    """Runs over the file until what functions know of each other no longer changes."""
+
+    def run(self) -> None:
+        for _ in range(_ROUNDS):
+            self.noted = Tables()
+            for function in self.scopes.functions:
+                self._run_function(function)
+            settled = self.noted == self.known
+            self.known = self.noted
+            if settled or len(self.scopes.functions) == 1:
+                break
+        for function in self.scopes.functions:
+            function.parameters = {name: self._parameter(function, name) for name in function.params}
+
+    def _run_function(self, function: Function) -> None:
+        self.function = function
+        self.env = {}
+        self.grad = self.base_grad(function)
+        if isinstance(function.node, cst.Module):
+            self._block(function.node.body)
+            return
+        self._bind_parameters(function)
+        if isinstance(function.node, cst.Lambda):
+            self.noted.note_return(function, self.eval(function.node.body))
+        elif self._suite(function.node.body) and not function.is_generator:
+            self.noted.note_return(function, NONE)
+
+    _enclosing_grad: bool | None = True  # of the module body, once it has switched gradients for good
+
+    def base_grad(self, function: Function) -> bool | None:
+        """Whether gradients are on when the function begins: off only if a decorator or every caller says so."""
+        if any(name in words.GRAD_DISABLING for name in function.decorators):
+            return False
+        grads = self.known.call_grads.get(function)
+        if not grads or function.passed_around:
+            return self._enclosing_grad
+        return None if grads == {None} else grads != {False} and (True in grads or None)
+
+    def _bind_parameters(self, function: Function) -> None:
+        assert not isinstance(function.node, cst.Module)
+        params = function.node.params
+        for param in [*params.posonly_params, *params.params, *params.kwonly_params]:
+            binding = self.scopes.bindings[param.name]
+            value = self._parameter(function, param.name.value)
+            self.env[binding] = value
+            self.values[param.name] = value
+            self.noted.note_binding(binding, value)
+        for star, kind in ((params.star_arg, Kind.TUPLE), (params.star_kwarg, Kind.DICT)):
+            if isinstance(star, cst.Param):
+                self.env[self.scopes.bindings[star.name]] = Value(kind)
+
+    def _parameter(self, function: Function, name: str) -> Value:
+        if isinstance(function.node, cst.Module):
+            return UNKNOWN
+        params = function.node.params
+        listed = [*params.posonly_params, *params.params, *params.kwonly_params]
+        param = next((p for p in listed if p.name.value == name), None)
+        if param is None:
+            return UNKNOWN
+        if function.cls is not None and function.params[0] == name and "builtins.staticmethod" not in function.decorators:
+            return self._self_value(function)
+        value = self.known.parameters.get(function, {}).get(name)
+        annotated = self._annotation(param.annotation)
+        if value is None or value.kind is Kind.UNKNOWN:
+            value = annotated if annotated is not None else (value or UNKNOWN)
+        if param.default is not None and isinstance(param.default, cst.Name) and param.default.value == "None":
+            value = value.but(optional=True)
+        return refined(self.scopes.bindings[param.name], value)
+
+    def _self_value(self, function: Function) -> Value:
+        assert function.cls is not None
+        return Value(class_kind(function.cls), ref=function.cls.qualname)
+
+    def _annotation(self, annotation: cst.Annotation | None) -> Value | None:
+        if annotation is None:
+            return None
+        node = annotation.annotation
+        if isinstance(node, cst.Subscript):
+            name = self.names.qualified(node.value)
+            if name is not None and name.startswith("jaxtyping.") and len(node.slice) == 2:
+                return self._jaxtyping(node)
+            if name == "typing.Optional" and isinstance(node.slice[0].slice, cst.Index):
+                inner = self.names.qualified(node.slice[0].slice.value)
+                found = _ANNOTATIONS.get(inner or "")
+                return found.but(optional=True) if found is not None else None
+            return _ANNOTATIONS.get(name or "")
+        if isinstance(node, cst.BinaryOperation):
+            found = _ANNOTATIONS.get(self.names.qualified(node.left) or "")
+            return found.but(optional=True) if found is not None else None
+        return _ANNOTATIONS.get(self.names.qualified(node) or "")
+
+    @staticmethod
+    def _jaxtyping(node: cst.Subscript) -> Value:
+        index = node.slice[1].slice
+        rank = None
+        if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
+            text = index.value.evaluated_value
+            if isinstance(text, str) and "*" not in text and "..." not in text:
+                rank = len(text.split())
+        return Value(Kind.TENSOR, rank=rank)
+
+    # -- statements --------------------------------------------------------------------------------------------------
+
+    def _suite(self, suite: cst.BaseSuite) -> bool:
+        return self._block(suite.body)
+
+    def _block(self, statements: Iterable[cst.CSTNode]) -> bool:
+        """Run statements in order; False when control never reaches the end."""
+        for statement in statements:
+            if not self._statement(statement):
+                return False
+        return True
+
+    def _statement(self, node: cst.CSTNode) -> bool:
+        match node:
+            case cst.SimpleStatementLine():
+                return self._block(node.body)
+            case cst.Expr():
+                self.eval(node.value)
+                self._grad_switch(node.value)
+            case cst.Assign():
+                value = self.eval(node.value)
+                for target in node.targets:
+                    self.assign(target.target, value)
+                self._shape_unpacking(node)
+            case cst.AnnAssign():
+                self._annotated_assignment(node)
+            case cst.AugAssign():
+                self._augmented(node)
+            case cst.Return():
+                value = self.eval(node.value) if node.value is not None else NONE
+                if not self.function.is_generator:
+                    self.noted.note_return(self.function, value)
+                return False
+            case cst.Raise():
+                self._eval_parts(node)
+                return False
+            case cst.Continue() | cst.Break():
+                return False
+            case cst.If():
+                return self._if(node)
+            case cst.For():
+                self._for(node)
+            case cst.While():
+                self._while(node)
+            case cst.With():
+                return self._with(node)
+            case cst.Try() | cst.TryStar():
+                return self._try(node)
+            case cst.Match():
+                self._match(node)
+            case cst.FunctionDef() | cst.ClassDef():
+                self._definition_statement(node)
+            case cst.Assert() | cst.Del():
+                self._eval_parts(node)
+            case _:
+                pass
+        return True
+
+    def _annotated_assignment(self, node: cst.AnnAssign) -> None:
+        annotated = self._annotation(node.annotation)
+        if node.value is None:
+            return
+        value = self.eval(node.value)
+        if value.kind is Kind.UNKNOWN and annotated is not None:
+            value = annotated
+        self.assign(node.target, value)
+
+    def _augmented(self, node: cst.AugAssign) -> None:
+        current = self.eval(node.target)
+        operator = type(node.operator).__name__
+        value = self.eval(node.value)
+        if current.kind is Kind.LIST and operator == "AddAssign":
+            result = self.extended(current, transfer.element_of(value))
+        else:
+            result = transfer.binary(_AUGMENTED.get(operator, operator), current, value, self.grad)
+        if current.kind is Kind.NUMBER and result.is_tensor:
+            result = result.but(optional=True)
+        self.assign(node.target, result)
+        self.values[node] = result
+
+    def _shape_unpacking(self, node: cst.Assign) -> None:
+        """`b, c, h, w = x.shape` says that x has four dimensions."""
+        target = node.targets[0].target
+        source = node.value
+        if not isinstance(target, (cst.Tuple, cst.List)):
+            return
+        if any(isinstance(element, cst.StarredElement) for element in target.elements):
+            return
+        if isinstance(source, cst.Call) and not source.args:
+            source = source.func
+        if not isinstance(source, cst.Attribute) or source.attr.value not in ("shape", "size"):
+            return
+        binding = self.scopes.bindings.get(source.value)
+        value = self.values.get(source.value, UNKNOWN)
+        if binding is not None and value.kind in (Kind.TENSOR, Kind.UNKNOWN, Kind.BATCH) and binding in self.env:
+            kind = value.kind if source.attr.value == "shape" else Kind.TENSOR
+            self.env[binding] = value.but(rank=len(target.elements), kind=kind)
+
+    def _if(self, node: cst.If) -> bool:
+        self.eval(node.test)
+        before = self.env
+        self.env = dict(before)
+        falls = self._suite(node.body)
+        then = self.env
+        self.env = dict(before)
+        if node.orelse is None:
+            otherwise = True
+        elif isinstance(node.orelse, cst.If):
+            otherwise = self._if(node.orelse)
+        else:
+            otherwise = self._suite(node.orelse.body)
+        if falls and otherwise:
+            self.env = merge(then, self.env)
+        elif falls:
+            self.env = then
+        return falls or otherwise
+
+    def _for(self, node: cst.For) -> None:
+        iterates = self.eval(node.iter)
+        self.scopes.loop_of[node].iterates = iterates
+        element = transfer.element_of(iterates)
+        if node.asynchronous is not None:
+            element = UNKNOWN
+        self._loop_body(node, lambda: self.assign(node.target, element))
+
+    def _while(self, node: cst.While) -> None:
+        self._loop_body(node, lambda: self.eval(node.test))
+
+    def _loop_body(self, node: cst.For | cst.While, begin: Callable[[], object]) -> None:
+        for _ in range(_LOOP_PASSES):
+            before = self.env
+            self.env = dict(before)
+            begin()
+            self._suite(node.body)
+            after = merge(before, self.env)
+            stable = after == before
+            self.env = after
+            if stable:
+                break
+        if node.orelse is not None:
+            self._suite(node.orelse.body)
+
+    def _with(self, node: cst.With) -> bool:
+        outer = self.grad
+        for item in node.items:
+            value = self.eval(item.item)
+            if item.asname is not None:
+                self.assign(item.asname.name, value)
+            switched, enabled = with_item_grad(item.item, self.names, self.values)
+            if switched:
+                self.grad = enabled
+        falls = self._suite(node.body)
+        self.grad = outer
+        return falls
+
+    def _grad_switch(self, node: cst.BaseExpression) -> None:
+        """`torch.set_grad_enabled(False)` as a statement rules what follows."""
+        if isinstance(node, cst.Call) and self.names.qualified(node.func) == "torch.set_grad_enabled":
+            _, self.grad = with_item_grad(node, self.names, self.values)
+            if self.function.is_module:
+                self._enclosing_grad = self.grad
+
+    def _try(self, node: cst.Try | cst.TryStar) -> bool:
+        before = dict(self.env)
+        falls = self._suite(node.body)
+        if falls and node.orelse is not None:
+            falls = self._suite(node.orelse.body)
+        ends: list[Env] = [self.env] if falls else []
+        raised = merge(before, self.env)
+        for handler in node.handlers:
+            self.env = dict(raised)
+            if handler.type is not None:
+                self.eval(handler.type)
+            if self._suite(handler.body):
+                ends.append(self.env)
+        self.env = self._joined(ends) if ends else raised
+        if node.finalbody is not None:
+            return self._suite(node.finalbody.body) and bool(ends)
+        return bool(ends)
+
+    @staticmethod
+    def _joined(environments: Sequence[Env]) -> Env:
+        merged = environments[0]
+        for other in environments[1:]:
+            merged = merge(merged, other)
+        return merged
+
+    def _match(self, node: cst.Match) -> None:
+        self.eval(node.subject)
+        before = self.env
+        merged = before
+        for case in node.cases:
+            self.env = dict(before)
+            self._suite(case.body)
+            merged = merge(merged, self.env)
+        self.env = merged
+
+    def _definition_statement(self, node: cst.FunctionDef | cst.ClassDef) -> None:
+        for decorator in node.decorators:
+            self.eval(decorator.decorator)
+        if isinstance(node, cst.FunctionDef):
+            for param in node.params.children:
+                if isinstance(param, cst.Param) and param.default is not None:
+                    self.eval(param.default)
+        binding = self.scopes.bindings.get(node)
+        value = self.defined(node)
+        if binding is not None and value is not None:
+            self.env[binding] = value
+            self.noted.note_binding(binding, value)
+        if isinstance(node, cst.ClassDef):
+            for base in node.bases:
+                self.eval(base.value)
+            self._suite(node.body)
+

@@ -1,0 +1,326 @@
+"""Evaluations that record a graph: a model runs with gradients on, and nothing it returns is ever sent backward."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.entities import Role
+from torchlint.semantics.fate import Fate, Tracer, upstream
+from torchlint.semantics.retention import root
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Grad, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Function, Guard, Loop
+    from torchlint.semantics.model import Model
+
+
+class Extent(Enum):
+    FUNCTION = "function"  # all the function does is evaluate
+    BLOCK = "block"  # one statement of a function that also trains, or of a script
+    PHASE = "phase"  # a loop that trains in one phase and evaluates in the other
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """`region` is the def or statement that should run without gradients; `phase` the condition under which it trains.
+
+    `bare` is a `torch.no_grad()` that is called and dropped, which does nothing.
+    """
+
+    forward: Call
+    extent: Extent
+    region: cst.CSTNode
+    certain: bool
+    phase: cst.BaseExpression | None = None
+    bare: cst.CSTNode | None = None
+
+
+_NAMES = re.compile(
+    r"(?i)(^|_|\b)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*|sampl\w*|generat\w*|translat\w*|recogni\w*|score"
+    r"|detect\w*|caption\w*|decode|demo)(_|\b|$)|[a-z](Eval|Valid|Test|Infer|Predict)"
+)
+_HELD_OUT = re.compile(r"(?i)(^|_|[a-z])(val|valid|validation|test|dev|eval|holdout|inference)(_|set|data|load|iter|dl|gen|$|[A-Z])")
+_TRAINING_CALLS = re.compile(r"(?i)(^|_)(train\w*|fit|learn|optimi[sz]e\w*|backward\w*|adapt|finetune|closure)(_|$)")
+_GRADIENT_WORDS = re.compile(
+    r"requires_grad|enable_grad|retain_grad|create_graph|register_(full_)?(backward|forward)\w*hook|register_hook"
+    r"|autograd\.(grad|functional|backward)|\bgrad\(|\.grad\b|[Gg]rad_?[Cc]am|\bforces?\b|jacobian|hessian|jvp|vjp"
+)
+_FRAMEWORK_BASES = re.compile(r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\.")
+
+
+def evaluations(model: Model) -> Iterator[Evaluation]:
+    """Every evaluation of the file that records a graph; at most one for each function or loop."""
+    finder = _Finder(model)
+    for function in model.functions:
+        yield from finder.of_function(function)
+
+
+class _Finder:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._tracer = Tracer(model)
+
+    def of_function(self, function: Function) -> Iterator[Evaluation]:
+        forwards = [call for call in function.calls if self._records(call)]
+        if not forwards or self._is_out_of_scope(function):
+            return
+        whole = self._whole(function, forwards)
+        if whole is not None:
+            yield whole
+            return
+        yield from self._blocks(function, forwards)
+
+    def _records(self, call: Call) -> bool:
+        return call.is_forward and self._model.grad_enabled(call.node) is True and not self._is_frozen(call)
+
+    def _is_frozen(self, call: Call) -> bool:
+        """Whether the parameters of the called module are switched off somewhere in the file."""
+        module = root(self._model, call.node.func)
+        if module is None:
+            return False
+        for read in module.reads:
+            statement = self._model.statement(read)
+            if isinstance(statement, cst.For) and "parameters" not in self._model.code(statement.iter):
+                continue
+            if re.search(r"requires_grad(_\(False\)|\s*=\s*False)", self._model.code(statement)):
+                return True
+        return False
+
+    # -- what is left alone
+
+    def _is_out_of_scope(self, function: Function) -> bool:
+        cls = function.cls
+        if isinstance(function.node, cst.Lambda):
+            return True
+        if cls is not None:
+            if cls.is_lightning or any(base and _FRAMEWORK_BASES.match(base) for base in cls.bases):
+                return True
+            if cls.is_module and function.name in ("forward", "__init__", "__call__"):
+                return True
+        if function.passed_around and "ignite" in self._model.frameworks:
+            return True
+        return self._is_unit_test(function) or self._is_smoke_test(function)
+
+    def _is_unit_test(self, function: Function) -> bool:
+        path = self._model.source.path
+        in_tests = path.name.startswith("test_") or any(part in ("test", "tests", "testing") for part in path.parts[:-1])
+        return in_tests and (function.name.startswith("test") or function.cls is not None)
+
+    def _is_smoke_test(self, function: Function) -> bool:
+        """`def test(): net = Net(); print(net(torch.randn(...)).shape)` is a check of shapes, run once."""
+        if function.is_module:
+            return False
+        for call in function.calls:
+            if self._records(call):
+                module = root(self._model, call.node.func)
+                if module is None or module.scope_function is not function or module.is_parameter:
+                    return False
+        return not any(call.callee in ("torch.load",) or call.method == "load_state_dict" for call in function.calls)
+
+    # -- a function that only evaluates
+
+    def _whole(self, function: Function, forwards: Sequence[Call]) -> Evaluation | None:
+        node = function.node
+        if not isinstance(node, cst.FunctionDef) or function.is_generator or node.asynchronous is not None:
+            return None
+        if self._may_train(function) or _GRADIENT_WORDS.search(self._model.code(node)):
+            return None
+        fate = self._tracer.of_expression(*(call.node for call in forwards))
+        loops = [loop for call in forwards for loop in call.loops()]
+        in_eval = any(self._eval_before(call) for call in forwards)
+        named = _NAMES.search(function.name) is not None
+        if not self._is_evaluation(fate, in_eval, named, loops):
+            return None
+        certain = in_eval and Fate.ESCAPES not in fate
+        best = next((call for call in forwards if call.loop is not None), forwards[0])
+        return Evaluation(best, Extent.FUNCTION, node, certain, bare=self._bare(function))
+
+    def _is_evaluation(self, fate: Fate, in_eval: bool, named: bool, loops: Sequence[Loop]) -> bool:
+        if Fate.BACKWARD in fate:
+            return False
+        if Fate.ESCAPES in fate:
+            return in_eval and bool(loops)
+        return in_eval or named or any(loop.role is Role.EVALUATION and _is_over_data(loop) for loop in loops)
+
+    def _may_train(self, where: Function | Loop) -> bool:
+        """Whether a backward pass runs in a function or loop, or may run in code that it calls."""
+        effects = self._model.effects(where)
+        if effects.backward or effects.optimizer_steps:
+            return True
+        if any(self._hands_over_optimizer(call) for call in effects.opaque):
+            return True
+        return any(self._is_training_call(call) for call in where.calls)
+
+    def _hands_over_optimizer(self, call: Call) -> bool:
+        return any(self._model.value(arg.value).is_(Kind.OPTIMIZER, Kind.SCALER) for arg in call.node.args)
+
+    def _is_training_call(self, call: Call) -> bool:
+        if call.target is not None or (call.callee or "").startswith(("torch.", "numpy.", "builtins.")):
+            return False
+        name = call.method or (call.callee or self._model.code(call.node.func)).rpartition(".")[2]
+        return _TRAINING_CALLS.search(name) is not None and not (name == "train" and len(call.node.args) < 2)
+
+    # -- a loop in a function that also trains, or in a script
+
+    def _blocks(self, function: Function, forwards: Sequence[Call]) -> Iterator[Evaluation]:
+        found: dict[cst.CSTNode, list[Call]] = {}
+        for call in forwards:
+            region = self._widest(call)
+            if region is not None:
+                found.setdefault(region, []).append(call)
+            else:
+                phase = self._phase(call)
+                if phase is not None:
+                    yield Evaluation(call, Extent.PHASE, phase[0].node, False, phase=phase[1])
+                    return
+                if self._is_teacher(call):
+                    yield Evaluation(call, Extent.BLOCK, self._model.statement(call.node), False)
+        for region, calls in found.items():
+            if self._is_evaluating_block(region, calls):
+                fate = self._tracer.of_expression(*(call.node for call in calls))
+                certain = self._eval_before(calls[0]) and Fate.ESCAPES not in fate
+                yield Evaluation(calls[0], Extent.BLOCK, region, certain, bare=self._bare(function))
+
+    def _widest(self, call: Call) -> cst.CSTNode | None:
+        """The outermost loop around a forward pass in which nothing trains, as a statement."""
+        region: cst.CSTNode | None = None
+        for loop in call.loops():
+            if self._may_train(loop) or (region is not None and self._model.effects(loop).opaque):
+                break
+            region = self._model.statement(loop.node) if loop.is_comprehension else loop.node
+        return region
+
+    def _is_evaluating_block(self, region: cst.CSTNode, calls: Sequence[Call]) -> bool:
+        if _GRADIENT_WORDS.search(self._model.code(region)):
+            return False
+        fate = self._tracer.of_expression(*(call.node for call in calls))
+        loops = [loop for call in calls for loop in call.loops() if loop.node in (region, *walk(region))]
+        in_eval = self._eval_before(calls[0])
+        held_out = any(loop.iterable is not None and _HELD_OUT.search(self._model.code(loop.iterable)) for loop in loops)
+        if Fate.ESCAPES in fate and not held_out:
+            return False
+        return self._is_evaluation(fate, in_eval, False, loops) or (held_out and Fate.BACKWARD not in fate)
+
+    # -- evidence
+
+    def _eval_before(self, forward: Call) -> bool:
+        """Whether the model was put into evaluation mode before a forward pass, and not taken out of it since."""
+        module = root(self._model, forward.node.func)
+        state = False
+        for call in self._model.function(forward.node).calls:
+            if call is forward:
+                break
+            if call.method not in ("eval", "train") or call.receiver is None or len(call.node.args) > 1:
+                continue
+            switched = root(self._model, call.receiver)
+            if switched is None or module is None or switched is module or _is_self(call.receiver):
+                off = call.method == "train" and call.node.args and _is_false(call.node.args[0].value)
+                state = call.method == "eval" or bool(off)
+        return state
+
+    def _bare(self, function: Function) -> cst.CSTNode | None:
+        for call in function.calls:
+            dropped = isinstance(self._model.parent(call.node), cst.Expr)
+            if dropped and call.callee in ("torch.no_grad", "torch.inference_mode"):
+                return call.node
+        return None
+
+    # -- two phases in one loop
+
+    def _phase(self, forward: Call) -> tuple[Loop, cst.BaseExpression] | None:
+        """The loop and the condition of `if phase == "train": loss.backward()`, where the forward is not under it."""
+        for loop in forward.loops():
+            backward = self._model.effects(loop).backward
+            if not backward:
+                continue
+            tests = {self._training_guard(call, loop) for call in backward}
+            test = tests.pop() if len(tests) == 1 else None
+            if test is None or self._is_changed_in(test.node, loop):
+                return None
+            guarded = any(guard.node is test.node for guard in self._model.guards(forward.node, inside=loop))
+            return None if guarded or test.test is None else (loop, test.test)
+        return None
+
+    def _training_guard(self, backward: Call, loop: Loop) -> Guard | None:
+        if backward.function is not loop.function:
+            return None
+        for guard in self._model.guards(backward.node, inside=loop):
+            if guard.branch == "body" and guard.test is not None and _is_phase_test(guard.test):
+                return guard
+        return None
+
+    def _is_changed_in(self, guard: cst.CSTNode, loop: Loop) -> bool:
+        assert isinstance(guard, cst.If)
+        names = [self._model.binding(node) for node in walk(guard.test) if isinstance(node, cst.Name)]
+        return any(
+            write.loop is not None and loop in write.loop.around()
+            for binding in names
+            if binding is not None
+            for write in binding.writes
+        )
+
+    # -- a teacher in the training step
+
+    def _is_teacher(self, call: Call) -> bool:
+        """A network in evaluation mode whose parameters no optimizer of this file has, fed with plain data."""
+        module = root(self._model, call.node.func)
+        if module is None or "eval" not in module.methods or module.methods & {"train", "parameters", "named_parameters"}:
+            return False
+        if not all(self._is_plain(arg.value) for arg in call.node.args):
+            return False
+        holders = self._optimized()
+        return bool(holders) and module not in holders and not self._is_handed_out(module)
+
+    def _is_plain(self, argument: cst.BaseExpression) -> bool:
+        value = self._model.value(argument)
+        return value.is_(Kind.TENSOR, Kind.BATCH) and value.grad is Grad.DETACHED
+
+    def _optimized(self) -> set[Binding]:
+        """Everything that the arguments of an optimizer are computed from."""
+        found: set[Binding] = set()
+        for call in self._model.calls:
+            if call.value.is_(Kind.OPTIMIZER) and call.node in call.value.origins:
+                for arg in call.node.args:
+                    found |= upstream(self._model, arg.value)
+        return found
+
+    def _is_handed_out(self, module: Binding) -> bool:
+        """Whether the module goes anywhere but into calls of itself and of its methods."""
+        for read in module.reads:
+            parent = self._model.parent(read)
+            called = isinstance(parent, cst.Call) and parent.func is read
+            if not called and not isinstance(parent, cst.Attribute):
+                return True
+        return False
+
+
+def _is_over_data(loop: Loop) -> bool:
+    return loop.iterates.is_(Kind.LOADER, Kind.BATCH) or (
+        loop.iterates.is_(Kind.ITERATOR) and loop.iterates.element is not None and _is_batch(loop.iterates.element.kind)
+    )
+
+
+def _is_batch(kind: Kind) -> bool:
+    return kind in (Kind.BATCH, Kind.TUPLE)
+
+
+def _is_self(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "self"
+
+
+def _is_false(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "False"
+
+
+def _is_phase_test(test: cst.BaseExpression) -> bool:
+    match test:
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString(value=word))]):
+            return "train" in word.lower()
+    return False

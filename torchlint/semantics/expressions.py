@@ -1,0 +1,509 @@
+"""Evaluating expressions: every node gets a value from the values of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
+
+from torchlint.semantics import transfer
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.arguments import string_value
+from torchlint.semantics.entities import Binding, Class, Function
+from torchlint.semantics.hints import refined
+from torchlint.semantics.names import Names, canonical
+from torchlint.semantics.scopes import Scopes
+from torchlint.semantics.tree import children
+from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
+
+Env = dict[Binding, Value]
+_CONSTANTS = {
+    "None": NONE,
+    "True": Value(Kind.NUMBER, dtype="bool", constant=True),
+    "False": Value(Kind.NUMBER, dtype="bool", constant=False),
+}
+
+
+@dataclass(slots=True)
+class Tables:
+    """What functions know of each other: filled in one round over the file, read in the next."""
+
+    parameters: dict[Function, dict[str, Value]] = field(default_factory=dict)
+    returns: dict[Function, Value] = field(default_factory=dict)
+    bindings: dict[Binding, Value] = field(default_factory=dict)
+    call_grads: dict[Function, set[bool | None]] = field(default_factory=dict)
+
+    def note_parameter(self, function: Function, name: str, value: Value) -> None:
+        known = self.parameters.setdefault(function, {})
+        known[name] = join(known[name], value) if name in known else value
+
+    def note_return(self, function: Function, value: Value) -> None:
+        known = self.returns.get(function)
+        self.returns[function] = value if known is None else join(known, value)
+
+    def note_binding(self, binding: Binding, value: Value) -> None:
+        known = self.bindings.get(binding)
+        self.bindings[binding] = value if known is None else join(known, value)
+
+
+class Expressions:
+    """Evaluates expressions of one function at a time in `env`, the values of its variables at this point."""
+
+    def __init__(self, scopes: Scopes, names: Names) -> None:
+        self.scopes = scopes
+        self.names = names
+        self.values: dict[cst.CSTNode, Value] = {}
+        self.known = Tables()  # of the previous round
+        self.noted = Tables()  # of this round
+        self.env: Env = {}
+        self.grad: bool | None = True
+        self.function: Function = scopes.functions[0]
+        self.classes: dict[str, Class] = {cls.qualname: cls for cls in reversed(scopes.classes)}
+        self.functions: dict[str, Function] = {f.qualname: f for f in reversed(scopes.functions)}
+        self._imports: dict[Binding, Value | None] = {}
+        self._evaluators: dict[type[Any], Callable[[Any], Value]] = {
+            cst.Name: self._name,
+            cst.Attribute: self._attribute,
+            cst.Call: self._call,
+            cst.Integer: self._integer,
+            cst.Float: self._float,
+            cst.Imaginary: lambda node: Value(Kind.NUMBER, dtype="complex"),
+            cst.SimpleString: lambda node: Value(Kind.STRING, constant=string_value(node)),
+            cst.ConcatenatedString: self._parts_then(STRING),
+            cst.FormattedString: self._parts_then(STRING),
+            cst.BinaryOperation: self._binary,
+            cst.UnaryOperation: self._unary,
+            cst.BooleanOperation: self._boolean,
+            cst.Comparison: self._comparison,
+            cst.IfExp: self._conditional,
+            cst.Subscript: self._subscript,
+            cst.Tuple: self._sequence,
+            cst.List: self._sequence,
+            cst.Set: self._sequence,
+            cst.Dict: self._dict,
+            cst.ListComp: self._comprehension,
+            cst.SetComp: self._comprehension,
+            cst.GeneratorExp: self._comprehension,
+            cst.DictComp: self._comprehension,
+            cst.Lambda: self._lambda,
+            cst.Await: lambda node: self.eval(node.expression),
+            cst.NamedExpr: self._walrus,
+            cst.Yield: self._yield,
+        }
+
+    def eval(self, node: cst.CSTNode) -> Value:
+        evaluator = self._evaluators.get(type(node))
+        if evaluator is None:
+            self._eval_parts(node)
+            value = UNKNOWN
+        else:
+            value = evaluator(node)
+        self.values[node] = value
+        return value
+
+    def _eval_parts(self, node: cst.CSTNode) -> None:
+        for child in children(node):
+            if isinstance(child, cst.BaseExpression):
+                self.eval(child)
+            else:
+                self._eval_parts(child)
+
+    def _parts_then(self, value: Value) -> Callable[[cst.CSTNode], Value]:
+        def evaluate(node: cst.CSTNode) -> Value:
+            self._eval_parts(node)
+            return value
+
+        return evaluate
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _name(self, node: cst.Name) -> Value:
+        binding = self.scopes.bindings.get(node)
+        if binding is None:
+            if node.value in _CONSTANTS:
+                return _CONSTANTS[node.value]
+            qualified = self.names.qualified(node)
+            return self.named(qualified) if qualified is not None else UNKNOWN
+        return self.read(binding)
+
+    def read(self, binding: Binding) -> Value:
+        value = self.env.get(binding)
+        if value is not None:
+            return value
+        imported = self._imported(binding)
+        if imported is not None:
+            return imported
+        value = self.known.bindings.get(binding)
+        if value is None:
+            value = self.noted.bindings.get(binding)
+        return refined(binding, value if value is not None else self._definition(binding))
+
+    def _imported(self, binding: Binding) -> Value | None:
+        if binding not in self._imports:
+            name = self.names.imported(binding)
+            self._imports[binding] = self.named(canonical(name)) if name is not None else None
+        return self._imports[binding]
+
+    def _definition(self, binding: Binding) -> Value:
+        """A def or class that is read before, or outside of, the code that defines it."""
+        for write in binding.writes:
+            value = self.defined(write.target)
+            if value is not None:
+                return value
+        return UNKNOWN
+
+    def defined(self, node: cst.CSTNode) -> Value | None:
+        if isinstance(node, cst.FunctionDef):
+            return Value(Kind.FUNCTION, ref=self.scopes.function_of[node].qualname, origins=frozenset([node]))
+        if isinstance(node, cst.ClassDef):
+            return Value(Kind.CLASS, ref=self.scopes.class_of[node].qualname, origins=frozenset([node]))
+        return None
+
+    @staticmethod
+    def named(qualified: str) -> Value:
+        """The value of an imported thing, by the look of its name."""
+        last = qualified.rpartition(".")[2]
+        if qualified.startswith("torch.") and qualified in _TORCH_DTYPES:
+            return Value(Kind.DTYPE, ref=qualified)
+        if last[:1].isupper():
+            return Value(Kind.CLASS, ref=qualified)
+        return Value(Kind.FUNCTION if "." in qualified else Kind.NAMESPACE, ref=qualified)
+
+    def local_class(self, value: Value) -> Class | None:
+        """The class of this file that the value is, or is an object of."""
+        return self.classes.get(value.ref) if value.ref is not None else None
+
+    def local_function(self, value: Value) -> Function | None:
+        """The function of this file that the value is."""
+        for node in value.origins:
+            function = self.scopes.function_of.get(node)
+            if function is not None:
+                return function
+        return None
+
+    # -- attributes and subscripts -----------------------------------------------------------------------------------
+
+    def _attribute(self, node: cst.Attribute) -> Value:
+        owner = self.eval(node.value)
+        binding = self.scopes.bindings.get(node)
+        if binding is not None:
+            value = self.read(binding)
+            if value.kind is not Kind.UNKNOWN or binding.writes:
+                return value
+        return self.attribute(owner, node.attr.value)
+
+    def attribute(self, owner: Value, name: str) -> Value:
+        cls = self.local_class(owner) if owner.kind is not Kind.FUNCTION else None
+        if cls is not None:
+            found = self._class_attribute(cls, name)
+            if found is not None:
+                return found
+        match owner.kind:
+            case Kind.NAMESPACE | Kind.FUNCTION | Kind.CLASS if owner.ref is not None and not owner.origins:
+                return self.named(canonical(f"{owner.ref}.{name}"))
+            case Kind.TENSOR | Kind.BATCH:
+                return self._tensor_attribute(owner, name)
+            case Kind.MODULE:
+                if name in ("training",):
+                    return transfer.BOOLEAN
+                return owner if name == "module" else Value(Kind.UNKNOWN, place=Place.UNKNOWN)
+            case Kind.LOADER:
+                known = {"dataset": Kind.DATASET, "sampler": Kind.SAMPLER, "batch_sampler": Kind.SAMPLER}
+                return Value(known[name], origins=owner.origins) if name in known else UNKNOWN
+            case Kind.ARRAY:
+                return transfer.SHAPE if name == "shape" else Value(Kind.ARRAY, place=Place.HOST)
+            case Kind.DICT:
+                return owner.field(name) or UNKNOWN
+            case Kind.UNKNOWN:
+                return self._unknown_attribute(owner, name)
+            case _:
+                return UNKNOWN
+
+    def _class_attribute(self, cls: Class, name: str) -> Value | None:
+        binding = cls.attribute(name)
+        if binding is not None:
+            return self.read(binding)
+        function = cls.method(name)
+        if function is None:
+            return None
+        if "builtins.property" in function.decorators:
+            return self.known.returns.get(function, UNKNOWN)
+        return self.defined(function.node)
+
+    @staticmethod
+    def _tensor_attribute(owner: Value, name: str) -> Value:
+        match name:
+            case "shape":
+                items = (transfer.INTEGER,) * owner.rank if owner.rank else None
+                return transfer.SHAPE.but(items=items)
+            case "data":
+                return owner.but(kind=Kind.TENSOR, grad=Grad.DETACHED)
+            case "grad":
+                return Value(Kind.TENSOR, Grad.DETACHED, owner.place, rank=owner.rank)
+            case "device":
+                return Value(Kind.DEVICE, place=owner.place)
+            case "dtype":
+                return Value(Kind.DTYPE)
+            case "grad_fn":
+                return UNKNOWN
+        if name in words.TENSOR_ATTRIBUTES_NUMBER:
+            return NUMBER
+        return owner if name not in ("T", "mT", "H", "mH", "real", "imag") else owner.but(kind=Kind.TENSOR)
+
+    @staticmethod
+    def _unknown_attribute(owner: Value, name: str) -> Value:
+        if name == "device":
+            return Value(Kind.DEVICE)
+        if name == "shape":
+            return transfer.SHAPE
+        if name == "data":
+            return Value(place=owner.place, grad=Grad.DETACHED)
+        return Value(place=owner.place)
+
+    def _subscript(self, node: cst.Subscript) -> Value:
+        owner = self.eval(node.value)
+        for element in node.slice:
+            self._eval_index(element.slice)
+        return self.item(owner, node)
+
+    def _eval_index(self, part: cst.BaseSlice) -> None:
+        if isinstance(part, cst.Index):
+            self.eval(part.value)
+        elif isinstance(part, cst.Slice):
+            for bound in (part.lower, part.upper, part.step):
+                if bound is not None:
+                    self.eval(bound)
+
+    def item(self, owner: Value, node: cst.Subscript) -> Value:
+        """What `owner[...]` is."""
+        single = node.slice[0].slice if len(node.slice) == 1 else None
+        index = self.values.get(single.value) if isinstance(single, cst.Index) else None
+        match owner.kind:
+            case Kind.TENSOR:
+                return owner.but(rank=self._indexed_rank(owner, node), optional=False)
+            case Kind.BATCH | Kind.ARRAY | Kind.MODULE | Kind.STRING | Kind.PARAMETERS:
+                return owner
+            case Kind.DICT:
+                found = owner.field(index.constant) if index and isinstance(index.constant, str) else None
+                return found or owner.element or UNKNOWN
+            case Kind.LIST | Kind.TUPLE:
+                return self._sequence_item(owner, single, index)
+            case Kind.UNKNOWN:
+                return Value(place=owner.place, grad=owner.grad)
+            case Kind.DATASET:
+                return Value(place=Place.HOST)
+            case _:
+                return UNKNOWN
+
+    @staticmethod
+    def _sequence_item(owner: Value, single: cst.BaseSlice | None, index: Value | None) -> Value:
+        if isinstance(single, cst.Slice):
+            return Value(owner.kind, element=transfer.element_of(owner))
+        if owner.items is not None and index is not None and isinstance(index.constant, int):
+            try:
+                return owner.items[index.constant]
+            except IndexError:
+                return UNKNOWN
+        return transfer.element_of(owner)
+
+    def _indexed_rank(self, owner: Value, node: cst.Subscript) -> int | None:
+        if owner.rank is None:
+            return None
+        rank = owner.rank
+        for element in node.slice:
+            part = element.slice
+            if isinstance(part, cst.Slice) or (isinstance(part, cst.Index) and isinstance(part.value, cst.Ellipsis)):
+                continue
+            value = self.values.get(part.value, UNKNOWN) if isinstance(part, cst.Index) else UNKNOWN
+            if value.kind is Kind.NUMBER and value.dtype != "bool":
+                rank -= 1
+            elif value.kind is Kind.NONE:
+                rank += 1
+            elif value.is_tensor and value.rank == 0 and value.dtype == "int":
+                rank -= 1
+            elif not (value.is_tensor and value.rank == 1):
+                return None
+        return max(rank, 0)
+
+    # -- literals and operators --------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _integer(node: cst.Integer) -> Value:
+        return Value(Kind.NUMBER, dtype="int", constant=node.evaluated_value if len(node.value) < 20 else None)
+
+    @staticmethod
+    def _float(node: cst.Float) -> Value:
+        return Value(Kind.NUMBER, dtype="float", constant=node.evaluated_value)
+
+    def _sequence(self, node: cst.Tuple | cst.List | cst.Set) -> Value:
+        kind = {cst.Tuple: Kind.TUPLE, cst.List: Kind.LIST, cst.Set: Kind.SET}[type(node)]
+        values: list[Value] = []
+        starred: list[Value] = []
+        for element in node.elements:
+            value = self.eval(element.value)
+            (starred if isinstance(element, cst.StarredElement) else values).append(value)
+        if starred or len(values) > _MAX_ITEMS:
+            return Value(kind, element=transfer.join_all([*values[:4], *map(transfer.element_of, starred)]))
+        return Value(kind, items=tuple(values), origins=frozenset([node]) if kind is Kind.LIST else frozenset())
+
+    def _dict(self, node: cst.Dict) -> Value:
+        fields: list[tuple[str, Value]] = []
+        values: list[Value] = []
+        plain = True
+        for element in node.elements:
+            value = self.eval(element.value)
+            if isinstance(element, cst.DictElement):
+                key = self.eval(element.key).constant
+                values.append(value)
+                if isinstance(key, str):
+                    fields.append((key, value))
+                else:
+                    plain = False
+            else:
+                plain = False
+        element_value = transfer.join_all(values) if values else None
+        known = tuple(fields) if plain and len(fields) <= _MAX_ITEMS else None
+        return Value(Kind.DICT, element=element_value, fields=known)
+
+    def _binary(self, node: cst.BinaryOperation) -> Value:
+        spine: list[cst.BinaryOperation] = []
+        left: cst.BaseExpression = node
+        while isinstance(left, cst.BinaryOperation):
+            spine.append(left)
+            left = left.left
+        value = self.eval(left)
+        for operation in reversed(spine):
+            value = transfer.binary(type(operation.operator).__name__, value, self.eval(operation.right), self.grad)
+            self.values[operation] = value
+        return value
+
+    def _unary(self, node: cst.UnaryOperation) -> Value:
+        value = self.eval(node.expression)
+        if isinstance(node.operator, cst.Not):
+            return transfer.BOOLEAN
+        return value.but(constant=None) if value.kind is not Kind.NUMBER else self._negated(node, value)
+
+    @staticmethod
+    def _negated(node: cst.UnaryOperation, value: Value) -> Value:
+        if isinstance(node.operator, cst.Minus) and isinstance(value.constant, (int, float)):
+            return value.but(constant=-value.constant)
+        return value.but(constant=None)
+
+    def _boolean(self, node: cst.BooleanOperation) -> Value:
+        return join(self.eval(node.left), self.eval(node.right))
+
+    def _comparison(self, node: cst.Comparison) -> Value:
+        values = [self.eval(node.left), *(self.eval(target.comparator) for target in node.comparisons)]
+        if any(isinstance(t.operator, (cst.Is, cst.IsNot, cst.In, cst.NotIn)) for t in node.comparisons):
+            return transfer.BOOLEAN
+        return transfer.comparison(values)
+
+    def _conditional(self, node: cst.IfExp) -> Value:
+        self.eval(node.test)
+        return join(self.eval(node.body), self.eval(node.orelse))
+
+    def _walrus(self, node: cst.NamedExpr) -> Value:
+        value = self.eval(node.value)
+        binding = self.scopes.bindings.get(node.target)
+        if binding is not None:
+            self.write(binding, value)
+        return value
+
+    def _yield(self, node: cst.Yield) -> Value:
+        if isinstance(node.value, cst.From):
+            produced = transfer.element_of(self.eval(node.value.item))
+        else:
+            produced = self.eval(node.value) if node.value is not None else NONE
+        self.noted.note_return(self.function, Value(Kind.ITERATOR, element=produced))
+        return UNKNOWN
+
+    def _lambda(self, node: cst.Lambda) -> Value:
+        function = self.scopes.function_of[node]
+        return Value(Kind.FUNCTION, ref=function.qualname, origins=frozenset([node]))
+
+    def _comprehension(self, node: cst.ListComp | cst.SetComp | cst.GeneratorExp | cst.DictComp) -> Value:
+        clause: cst.CompFor | None = node.for_in
+        while clause is not None:
+            iterates = self.eval(clause.iter)
+            self.scopes.loop_of[clause].iterates = iterates
+            self.assign(clause.target, transfer.element_of(iterates))
+            for condition in clause.ifs:
+                self.eval(condition.test)
+            clause = clause.inner_for_in
+        if isinstance(node, cst.DictComp):
+            self.eval(node.key)
+            return Value(Kind.DICT, element=self.eval(node.value))
+        kind = {cst.ListComp: Kind.LIST, cst.SetComp: Kind.SET}.get(type(node), Kind.ITERATOR)
+        return Value(kind, element=self.eval(node.elt))
+
+    # -- for the subclasses ------------------------------------------------------------------------------------------
+
+    def _call(self, node: cst.Call) -> Value:
+        raise NotImplementedError
+
+    def write(self, binding: Binding, value: Value) -> None:
+        value = refined(binding, value)
+        self.env[binding] = value
+        self.noted.note_binding(binding, value)
+
+    def assign(self, target: cst.CSTNode, value: Value) -> None:
+        """Bind `value` to an assignment target of any shape."""
+        self.values[target] = value
+        if isinstance(target, (cst.Tuple, cst.List)):
+            parts = transfer.unpacked(value, len(target.elements))
+            for element, part in zip(target.elements, parts):
+                starred = isinstance(element, cst.StarredElement)
+                self.assign(element.value, Value(Kind.LIST, element=part) if starred else part)
+        elif isinstance(target, cst.Subscript):
+            self._store_item(target, value)
+        else:
+            if isinstance(target, cst.Attribute):
+                self.eval(target.value)
+            binding = self.scopes.bindings.get(target)
+            if binding is not None:
+                self.write(binding, value)
+                self.values[target] = self.env[binding]
+
+    def _store_item(self, target: cst.Subscript, value: Value) -> None:
+        owner = self.eval(target.value)
+        for element in target.slice:
+            self._eval_index(element.slice)
+        binding = self.scopes.bindings.get(target.value)
+        if binding is None or owner.kind not in (Kind.DICT, Kind.LIST, Kind.TENSOR):
+            return
+        if owner.kind is Kind.TENSOR:
+            if value.carries and self.grad:
+                self.write(binding, owner.but(grad=Grad.CARRIES))
+            return
+        self.write(binding, self.with_item(owner, target, value))
+
+    def with_item(self, owner: Value, target: cst.Subscript, value: Value) -> Value:
+        """A list or dict after `owner[...] = value`."""
+        single = target.slice[0].slice if len(target.slice) == 1 else None
+        key = self.values.get(single.value, UNKNOWN).constant if isinstance(single, cst.Index) else None
+        element = value if owner.element is None else join(owner.element, value)
+        if owner.kind is Kind.DICT:
+            fields = None
+            if isinstance(key, str) and owner.fields is not None:
+                fields = (*((k, v) for k, v in owner.fields if k != key), (key, value))
+            return owner.but(element=element, fields=fields)
+        return self.extended(owner, value)
+
+    @staticmethod
+    def extended(owner: Value, value: Value) -> Value:
+        """A list or set after one more `value` went into it."""
+        if owner.element is None and not owner.items:
+            return owner.but(element=value, items=None)
+        return owner.but(element=join(transfer.element_of(owner), value), items=None)
+
+
+_MAX_ITEMS = 32
+_TORCH_DTYPES = frozenset(
+    f"torch.{name}"
+    for name in (
+        "float float16 float32 float64 half double bfloat16 int int8 int16 int32 int64 long short uint8 bool complex64 "
+        "complex128 cfloat cdouble"
+    ).split()
+)

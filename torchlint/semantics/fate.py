@@ -1,0 +1,436 @@
+"""Where a value ends up: read as a number and done with, sent backward, or handed to code out of sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Flag, auto
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Grad, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Function, Loop
+    from torchlint.semantics.model import Model
+
+
+class Fate(Flag):
+    """What can happen to a value, joined over all its uses. Empty: nothing ever reads it."""
+
+    NONE = 0
+    CONSUMED = auto()  # printed, compared, turned into a number: no gradient can come back through it
+    BACKWARD = auto()  # backward(), autograd.grad, or a hook that waits for a gradient
+    ESCAPES = auto()  # returned to callers, or given to code, that this file does not show
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_FINAL_ATTRIBUTES = _words("data shape dtype device ndim requires_grad is_cuda is_leaf layout names itemsize nbytes")
+_FINAL_METHODS = _words(
+    """
+    item tolist numpy detach detach_ size dim ndimension numel nelement element_size get_device data_ptr stride type
+    argmax argmin argsort long int short byte bool nonzero count_nonzero bincount is_contiguous is_floating_point
+    eq ne gt ge lt le isnan isinf isfinite logical_and logical_or logical_not logical_xor any all isclose equal allclose
+    append appendleft add extend insert clear remove count index keys format join startswith endswith __len__
+    """
+)
+_GRADIENT_METHODS = _words("backward register_hook retain_grad requires_grad_ register_post_accumulate_grad_hook")
+_FINAL_FUNCTIONS = _words(
+    """
+    builtins.print builtins.len builtins.float builtins.int builtins.str builtins.repr builtins.bool builtins.round
+    builtins.isinstance builtins.format builtins.type builtins.id builtins.hash builtins.hasattr builtins.range
+    builtins.complex torch.save torch.is_tensor torch.argmax torch.argmin torch.argsort torch.equal torch.allclose
+    torch.isnan torch.isinf torch.isfinite torch.eq torch.ne torch.gt torch.ge torch.lt torch.le torch.any torch.all
+    torch.isclose torch.numel torch.bincount torch.nonzero torch.count_nonzero torch.zeros_like torch.ones_like
+    torch.rand_like torch.randn_like torch.empty_like torch.full_like torchvision.utils.save_image
+    torchvision.utils.make_grid torch.distributed.all_reduce torch.distributed.reduce torch.distributed.broadcast
+    """
+)
+_PASSING_FUNCTIONS = _words(
+    """
+    builtins.sum builtins.max builtins.min builtins.sorted builtins.list builtins.tuple builtins.zip builtins.enumerate
+    builtins.reversed builtins.dict builtins.set builtins.iter builtins.next builtins.abs builtins.map builtins.filter
+    builtins.pow builtins.divmod builtins.getattr builtins.frozenset collections.deque collections.OrderedDict
+    collections.defaultdict copy.copy copy.deepcopy itertools.chain functools.reduce
+    """
+)
+_READERS = _words(
+    """
+    numpy matplotlib seaborn logging wandb json pickle csv pandas sklearn scipy tensorboard tensorboardX tensorboard_logger
+    mlflow tqdm os sys math time visdom neptune comet_ml rich PIL cv2 statistics loguru warnings imageio nltk plotly
+    skimage builtins.open
+    """
+)
+_LOG_METHODS = _words(
+    """
+    add_scalar add_scalars add_histogram add_image add_images add_figure add_text add_embedding log info debug warning
+    warn error critical exception set_postfix set_postfix_str set_description set_description_str write writerow
+    writerows log_metric log_metrics log_dict log_scalar format join plot scatter savefig histogram text line image
+    """
+)
+_FILLING_METHODS = _words("append appendleft add extend extendleft insert update setdefault put push put_nowait")
+_GRADIENT_PACKAGES = ("torch.autograd.", "torch.func.", "functorch.", "higher.", "captum.")
+
+
+class Tracer:
+    """Follows values through one file. Flow inside a function is not ordered: any read of a variable counts."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def of_expression(self, *expressions: cst.CSTNode) -> Fate:
+        """Fate of the values of expressions."""
+        trail = _Trail(self._model, self._named_attributes)
+        for expression in expressions:
+            trail.on(expression)
+        return trail.run()
+
+    def of_binding(self, binding: Binding, written_at: cst.CSTNode | None = None) -> Fate:
+        """Fate of what a variable or attribute holds; with `written_at`, of what is written there."""
+        trail = _Trail(self._model, self._named_attributes)
+        trail.enter(binding, written_at)
+        return trail.run()
+
+    @cached_property
+    def _named_attributes(self) -> dict[str, list[cst.Attribute]]:
+        """Every `x.name` of the file that is not `self.name`, by name."""
+        found: dict[str, list[cst.Attribute]] = {}
+        for node in walk(self._model.module):
+            if isinstance(node, cst.Attribute) and self._model.binding(node) is None:
+                found.setdefault(node.attr.value, []).append(node)
+        return found
+
+
+class _Trail:
+    """One search: what was seen, what is left to look at, and the fate so far."""
+
+    def __init__(self, model: Model, attributes: dict[str, list[cst.Attribute]]) -> None:
+        self.model = model
+        self.attributes = attributes
+        self.work: list[cst.CSTNode] = []
+        self.seen: set[object] = set()
+        self.fate = Fate.NONE
+
+    def run(self) -> Fate:
+        while self.work and Fate.BACKWARD not in self.fate:
+            node = self.work.pop()
+            if self._is_graphless(node):
+                self._final()
+            else:
+                self._use(node)
+        return self.fate
+
+    def _is_graphless(self, node: cst.CSTNode) -> bool:
+        value = self.model.value(node)
+        return value.is_(Kind.NUMBER, Kind.STRING, Kind.ARRAY) or (value.is_tensor and value.grad is Grad.DETACHED)
+
+    # -- moving on
+
+    def on(self, node: cst.CSTNode | None) -> None:
+        if node is not None and node not in self.seen:
+            self.seen.add(node)
+            self.work.append(node)
+
+    def enter(self, binding: Binding | None, written_at: cst.CSTNode | None = None) -> None:
+        """The value is now held by a variable or an attribute: all its reads follow."""
+        if binding is None:
+            self.fate |= Fate.ESCAPES
+            return
+        if (binding, written_at) in self.seen:
+            return
+        self.seen.add((binding, written_at))
+        for read in binding.reads:
+            if written_at is None or reaches(self.model, binding, written_at, read):
+                self.on(read)
+        if binding.cls is not None:
+            elsewhere = self.attributes.get(binding.name, ())
+            for node in elsewhere:
+                self.on(node)
+            if not binding.reads and not elsewhere:
+                self.fate |= Fate.ESCAPES
+
+    # -- one use
+
+    def _use(self, node: cst.CSTNode) -> None:
+        parent = self.model.parent(node)
+        match parent:
+            case cst.Attribute():
+                self._attribute(parent)
+            case cst.Arg():
+                self._argument(parent, node)
+            case cst.Subscript():
+                self.on(parent)
+            case cst.BinaryOperation():
+                text = isinstance(parent.operator, cst.Modulo) and self.model.value(parent.left).is_(Kind.STRING)
+                self._final() if text else self.on(parent)
+            case (
+                cst.UnaryOperation()
+                | cst.BooleanOperation()
+                | cst.Tuple()
+                | cst.List()
+                | cst.Set()
+                | cst.Dict()
+                | cst.DictElement()
+                | cst.StarredElement()
+                | cst.StarredDictElement()
+                | cst.Await()
+                | cst.ListComp()
+                | cst.SetComp()
+                | cst.GeneratorExp()
+                | cst.DictComp()
+            ):
+                if isinstance(parent, cst.UnaryOperation) and isinstance(parent.operator, cst.Not):
+                    self._final()
+                else:
+                    self.on(parent)
+            case cst.Element():
+                self._element(parent)
+            case cst.IfExp():
+                self._final() if node is parent.test else self.on(parent)
+            case cst.NamedExpr():
+                self._store(parent.target)
+                self.on(parent)
+            case cst.Assign():
+                for target in parent.targets:
+                    self._store(target.target)
+            case cst.AnnAssign():
+                self._store(parent.target)
+            case cst.AugAssign():
+                if node is parent.value:
+                    self._store(parent.target)
+            case cst.For() | cst.CompFor():
+                if node is parent.iter:
+                    self._store(parent.target)
+            case cst.WithItem():
+                if parent.asname is not None:
+                    self._store(parent.asname.name)
+            case cst.Return():
+                self._returned(self.model.function(parent))
+            case cst.Lambda():
+                self.fate |= Fate.ESCAPES
+            case cst.Yield() | cst.From():
+                self._yielded(self.model.function(parent))
+            case cst.Expr() | cst.AssignTarget() | cst.Del():
+                pass
+            case _:  # a test, an assertion, an f-string, an index: it is read and forgotten
+                self._final()
+
+    def _final(self) -> None:
+        self.fate |= Fate.CONSUMED
+
+    def _attribute(self, node: cst.Attribute) -> None:
+        name = node.attr.value
+        call = self.model.parent(node)
+        if isinstance(call, cst.Call) and call.func is node:
+            if name in _GRADIENT_METHODS:
+                self.fate |= Fate.BACKWARD
+            elif name in _FINAL_METHODS:
+                self._final()
+            else:
+                self.on(call)
+        elif name == "grad":
+            self.fate |= Fate.BACKWARD
+        elif name in _FINAL_ATTRIBUTES:
+            self._final()
+        else:
+            self.on(node)
+
+    def _element(self, element: cst.Element) -> None:
+        """An element of a tuple that is unpacked right away goes to one name only."""
+        display = self.model.parent(element)
+        assign = self.model.parent(display) if display is not None else None
+        if not isinstance(assign, cst.Assign) or not isinstance(display, (cst.Tuple, cst.List)):
+            self.on(display)
+            return
+        for target in assign.targets:
+            names = target.target.elements if isinstance(target.target, (cst.Tuple, cst.List)) else ()
+            if len(names) == len(display.elements):
+                self._store(names[list(display.elements).index(element)].value)
+            else:
+                self._store(target.target)
+
+    def _store(self, target: cst.CSTNode) -> None:
+        match target:
+            case cst.Name():
+                self.enter(self.model.binding(target), target)
+            case cst.Attribute():
+                self.enter(self.model.binding(target))
+            case cst.Subscript():
+                self._into(target.value)
+            case cst.Tuple() | cst.List():
+                for element in target.elements:
+                    self._store(element.value)
+            case cst.StarredElement():
+                self._store(target.value)
+
+    def _into(self, holder: cst.CSTNode) -> None:
+        """The value is now inside the object that an expression names."""
+        while isinstance(holder, (cst.Subscript, cst.Attribute)) and self.model.binding(holder) is None:
+            holder = holder.value
+        if isinstance(holder, cst.Call):
+            holder = holder.func.value if isinstance(holder.func, cst.Attribute) else holder
+        self.enter(self.model.binding(holder))
+
+    # -- calls
+
+    def _argument(self, arg: cst.Arg, node: cst.CSTNode) -> None:
+        site = self.model.parent(arg)
+        if not isinstance(site, cst.Call):
+            self.fate |= Fate.ESCAPES
+            return
+        call = self.model.call(site)
+        name = call.callee or ""
+        if call.is_backward or name.startswith(_GRADIENT_PACKAGES) and name != "torch.autograd.Variable":
+            self.fate |= Fate.BACKWARD
+        elif name in _FINAL_FUNCTIONS:
+            self._final()
+        elif name in _PASSING_FUNCTIONS:
+            self.on(site)
+        elif (parameter := parameter_of(call, arg)) is not None:
+            self.enter(parameter)
+        elif name.partition(".")[0] in _READERS:
+            self._final()
+        elif name.startswith("torch.nn.utils.clip_grad"):
+            self._final()
+        elif call.is_forward or name.startswith("torch."):
+            self.on(site)
+            if call.method is not None and call.method.endswith("_"):
+                self._into(call.receiver) if call.receiver is not None else None
+        else:
+            self._method_argument(call, site)
+
+    def _method_argument(self, call: Call, site: cst.Call) -> None:
+        method, receiver = call.method, call.receiver
+        kind = call.receiver_value.kind
+        if kind is Kind.SCHEDULER or (method in _LOG_METHODS and kind not in (Kind.LIST, Kind.DICT, Kind.TENSOR)):
+            self._final()
+        elif kind is Kind.SCALER:
+            self.on(site)
+        elif call.receiver_value.is_tensor or kind is Kind.MODULE:
+            self.on(site)
+        elif method in _FILLING_METHODS and receiver is not None and kind is not Kind.INSTANCE:
+            if not call.receiver_value.is_container and kind is not Kind.UNKNOWN:
+                self.fate |= Fate.ESCAPES
+            elif kind is Kind.UNKNOWN and method in ("update", "add", "put", "push", "put_nowait"):
+                self.fate |= Fate.ESCAPES
+            self._into(receiver)
+        elif method == "scale" and kind is Kind.UNKNOWN:
+            self.on(site)
+        else:
+            self.fate |= Fate.ESCAPES
+
+    # -- leaving a function
+
+    def _returned(self, function: Function) -> None:
+        if function.name == "forward" and function.cls is not None and function.cls.is_module:
+            self.fate |= Fate.ESCAPES
+        if function.cls is not None and function.cls.is_lightning:
+            self.fate |= Fate.BACKWARD
+        if not function.callers or function.passed_around:
+            self.fate |= Fate.ESCAPES
+        for caller in function.callers:
+            self.on(caller.node)
+
+    def _yielded(self, function: Function) -> None:
+        for caller in function.callers:
+            self.on(caller.node)
+        if not function.callers:
+            self.fate |= Fate.ESCAPES
+
+
+def parameter_of(call: Call, arg: cst.Arg) -> Binding | None:
+    """The parameter of a function of this file that an argument of a call fills, where that is plain."""
+    function = call.target
+    if function is None or arg.star:
+        return None
+    params = list(function.params)
+    if function.cls is not None and (call.targets_class is not None or call.method is not None):
+        params = params[1:]
+    if arg.keyword is not None:
+        name = arg.keyword.value if arg.keyword.value in params else None
+    else:
+        before = call.node.args[: list(call.node.args).index(arg)]
+        place = len(before)
+        name = params[place] if place < len(params) and not any(other.star for other in before) else None
+    return function.scope.bindings.get(name) if name is not None else None
+
+
+def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.CSTNode) -> bool:
+    """Whether a value that is written to a variable at one node can be what another node reads.
+
+    False only where an unconditional write to the same variable always comes between.
+    """
+    function = model.function(read)
+    if binding.cls is not None or model.function(written_at) is not function:
+        return True
+    above = {written_at, *model.ancestors(written_at)}
+    here: cst.CSTNode = read
+    for outer in model.ancestors(read):
+        if isinstance(outer, (cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+            body = list(outer.body)
+            for sibling in reversed(body[: body.index(here)] if here in body else []):
+                if sibling in above:
+                    return True
+                if _always_writes(model, sibling, binding):
+                    return False
+        elif outer in above and _comes_round(outer, here):
+            return True
+        elif isinstance(outer, cst.For) and here is outer.body and _binds(model, outer.target, binding):
+            return False
+        if outer is function.node:
+            return False
+        here = outer
+    return True
+
+
+def _comes_round(outer: cst.CSTNode, here: cst.CSTNode) -> bool:
+    """Whether control can come from another part of a compound node to the part `here`."""
+    if isinstance(outer, cst.For):
+        return here is not outer.iter
+    return isinstance(outer, (cst.While, cst.Try, cst.TryStar, cst.BaseComp, cst.CompFor))
+
+
+def _always_writes(model: Model, statement: cst.CSTNode, binding: Binding) -> bool:
+    if isinstance(statement, cst.SimpleStatementLine):
+        return any(_always_writes(model, small, binding) for small in statement.body)
+    if isinstance(statement, cst.Assign):
+        return any(_binds(model, target.target, binding) for target in statement.targets)
+    return isinstance(statement, cst.AnnAssign) and statement.value is not None and _binds(model, statement.target, binding)
+
+
+def _binds(model: Model, target: cst.CSTNode, binding: Binding) -> bool:
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return any(_binds(model, element.value, binding) for element in target.elements)
+    return isinstance(target, cst.Name) and model.binding(target) is binding
+
+
+def upstream(model: Model, expression: cst.CSTNode, inside: Loop | None = None, limit: int = 200) -> set[Binding]:
+    """The variables that an expression is computed from, in the function where it stands; with `inside`, through
+    statements of that loop only."""
+    function = model.function(expression)
+    found: set[Binding] = set()
+    work = list(_names(model, expression))
+    while work and len(found) < limit:
+        binding = work.pop()
+        if binding in found:
+            continue
+        found.add(binding)
+        for write in binding.writes:
+            if write.value is None or write.function is not function or write.kind == "for":
+                continue
+            if inside is None or (write.loop is not None and inside in write.loop.around()):
+                work.extend(_names(model, write.value))
+    return found
+
+
+def _names(model: Model, expression: cst.CSTNode) -> Iterator[Binding]:
+    for node in walk(expression):
+        if isinstance(node, (cst.Name, cst.Attribute)):
+            binding = model.binding(node)
+            if binding is not None:
+                yield binding

@@ -1,0 +1,70 @@
+"""What the use of a variable implies about it, where its value alone says nothing.
+
+`loss.backward()` proves a tensor with a graph, `opt.zero_grad(); opt.step()` an optimizer, `net.parameters()` a module.
+A name alone proves nothing, except for a called `model` or `net` in a file that imports torch.
+"""
+
+from __future__ import annotations
+
+import re
+
+from torchlint.semantics.entities import Binding
+from torchlint.semantics.values import UNKNOWN, Grad, Kind, Place, Value
+
+_MODULE_METHODS = frozenset(
+    {"eval", "parameters", "named_parameters", "modules", "named_modules", "requires_grad_", "named_children"}
+)
+_MODULE_METHODS_IF_CALLED = frozenset({"train", "load_state_dict", "state_dict", "cuda", "to", "half"})
+_MODULE_NAMES = re.compile(
+    r"(model|net|network|ddp_model|netg|netd|net_g|net_d|generator|discriminator|encoder|decoder|backbone|classifier"
+    r"|teacher|student|(\w+_)(model|net|network)|model_\w+|net_\w+|actor|critic|policy|unet|vae)\d?$",
+    re.IGNORECASE,
+)
+LOSS_NAMES = re.compile(r"(?i)(^|_)(\w*loss\w*|\w*criterion\w*|crit)(_|$|\d)")
+_OPTIMIZER_NAMES = re.compile(r"(?i)(^|_|\d)(opt|optim|optimizer|optimiser)(_|$|\d|[dg]$)|optim")
+_TENSOR_METHODS = frozenset({"detach", "unsqueeze", "permute", "requires_grad_", "contiguous", "view", "masked_fill"})
+
+
+def implied(binding: Binding) -> Value:
+    """The value that the methods called on the binding imply; UNKNOWN when they imply nothing."""
+    methods = binding.methods
+    if "backward" in methods and not methods & {"step", "train", "save_checkpoint"}:
+        return Value(Kind.TENSOR, Grad.CARRIES, Place.UNKNOWN)
+    if {"zero_grad", "step"} <= methods and not methods & _MODULE_METHODS:
+        return Value(Kind.OPTIMIZER)
+    if {"scale", "update"} <= methods and "step" in methods:
+        return Value(Kind.SCALER)
+    if "unscale_" in methods:
+        return Value(Kind.SCALER)
+    if "step" in methods and looks_like_optimizer(binding.name):
+        return Value(Kind.OPTIMIZER)
+    if methods & _MODULE_METHODS or (binding.called and methods & _MODULE_METHODS_IF_CALLED):
+        return Value(Kind.MODULE)
+    if binding.called and _MODULE_NAMES.fullmatch(binding.name) and not _is_definition(binding):
+        return Value(Kind.MODULE)
+    if binding.is_parameter and len(methods & _TENSOR_METHODS) >= 1 and not binding.called:
+        return Value(Kind.TENSOR)
+    return UNKNOWN
+
+
+def _is_definition(binding: Binding) -> bool:
+    return any(write.kind in ("def", "class", "import") for write in binding.writes)
+
+
+def looks_like_optimizer(name: str) -> bool:
+    return _OPTIMIZER_NAMES.search(name) is not None and "sched" not in name.lower()
+
+
+def refined(binding: Binding, value: Value) -> Value:
+    """`value` where it says something, otherwise what the use of the binding implies."""
+    if value.kind is Kind.TENSOR and value.grad is Grad.UNKNOWN and "backward" in binding.methods:
+        return value.but(grad=Grad.CARRIES)
+    vague = value.kind is Kind.UNKNOWN or (value.kind is Kind.INSTANCE and not value.optional)
+    if not vague:
+        return value
+    hint = implied(binding)
+    if hint.kind is Kind.UNKNOWN:
+        return value
+    if value.kind is Kind.INSTANCE and hint.kind is Kind.TENSOR:
+        return value
+    return hint.but(origins=value.origins, ref=value.ref, place=value.place, optional=value.optional)

@@ -1,0 +1,292 @@
+"""What a loop does with a value that was just copied to the host: count it, print it, decide by it, feed it back."""
+
+from __future__ import annotations
+
+import re
+from enum import Flag, auto
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.entities import Binding, Call, Loop
+from torchlint.semantics.tree import children
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class Use(Flag):
+    """How the host value is used while the loop runs, joined over all its uses. Empty: it is not."""
+
+    NONE = 0
+    ACCUMULATED = auto()  # `total += value`
+    COLLECTED = auto()  # a number goes into a list, a dict or a meter
+    LOGGED = auto()  # printed, formatted, shown in a progress bar, sent to a logger
+    LATER = auto()  # held by a name that is read after the loop
+    HANDED = auto()  # a number is handed to code that is not known
+    GATHERED = auto()  # an array, not a number, goes into a list or a dict
+    NEEDED = auto()  # the loop cannot go on without it: a test, an index, an environment, a file, the next operation
+
+
+DEFERRABLE = Use.ACCUMULATED | Use.COLLECTED | Use.LOGGED | Use.LATER | Use.HANDED
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_PASSING = _words(
+    """
+    float int round abs str repr format max min sum list tuple sorted dict bool complex pow
+    """
+)
+_PASSING_PACKAGES = _words("math numpy statistics scipy sklearn copy itertools collections")
+_CHECKS = _words("isnan isinf isfinite isclose allclose array_equal")
+_LOG_PACKAGES = _words("logging wandb tqdm mlflow visdom neptune comet_ml loguru rich absl warnings")
+_LOG_METHODS = _words(
+    """
+    add_scalar add_scalars add_histogram add_text log info debug warning error set_postfix set_postfix_str
+    set_description set_description_str log_metric log_metrics log_dict log_scalar logkv logkv_mean
+    """
+)
+_COLLECTING_METHODS = _words("append appendleft extend add insert update setdefault put record")
+_NEEDING_METHODS = _words(
+    "step write writelines writerow writerows dump save savefig imsave imwrite send sendall put_nowait sleep decode"
+)
+_NEEDING_BUILTINS = _words("range chr zip enumerate map filter iter next open getattr setattr slice exit")
+_REDUCTIONS = _words(
+    """
+    sum mean max min std var median average prod any all item count_nonzero nansum nanmean norm dot trace nanmax nanmin
+    accuracy_score f1_score precision_score recall_score jaccard_score
+    """
+)
+_ARRAY_METADATA = _words("shape dtype device ndim size")
+_DEVICE_METHODS = _words("cuda to backward type_as")
+_SKLEARN_METRIC = re.compile(r"(sklearn\.metrics|torchmetrics\.functional)\.")
+
+
+class HostFlow:
+    """Follows one host value through the loop in which it was made.
+
+    `number`: whether it is a single number. An array counts as one from the reduction on that makes it one.
+    """
+
+    def __init__(self, model: Model, loop: Loop | None) -> None:
+        self._model = model
+        self._loop = loop
+        self._work: list[tuple[cst.CSTNode, bool]] = []
+        self._seen: set[tuple[cst.CSTNode, bool]] = set()
+        self._use = Use.NONE
+
+    def of(self, node: cst.CSTNode, number: bool) -> Use:
+        self._on(node, number)
+        while self._work and Use.NEEDED not in self._use:
+            self._step(*self._work.pop())
+        return self._use
+
+    def _on(self, node: cst.CSTNode | None, number: bool) -> None:
+        if node is not None and (node, number) not in self._seen:
+            self._seen.add((node, number))
+            self._work.append((node, number))
+
+    def _step(self, node: cst.CSTNode, number: bool) -> None:
+        parent = self._model.parent(node)
+        match parent:
+            case cst.Attribute():
+                self._attribute(parent, number)
+            case cst.Arg():
+                self._argument(parent, number)
+            case cst.Assign():
+                for target in parent.targets:
+                    self._store(target.target, parent, number)
+            case cst.AnnAssign() | cst.NamedExpr():
+                self._store(parent.target, parent, number)
+                if isinstance(parent, cst.NamedExpr):
+                    self._on(parent, number)
+            case cst.AugAssign():
+                self._augmented(parent, number)
+            case cst.Expr() | cst.Del():
+                pass
+            case cst.IfExp(test=test) if test is node:
+                self._use |= Use.NEEDED
+            case cst.UnaryOperation(operator=cst.Not()):
+                self._use |= Use.NEEDED
+            case cst.Subscript() if parent.value is not node:
+                self._use |= Use.NEEDED
+            case (
+                cst.BinaryOperation()
+                | cst.UnaryOperation()
+                | cst.BooleanOperation()
+                | cst.Comparison()
+                | cst.ComparisonTarget()
+                | cst.IfExp()
+                | cst.Subscript()
+                | cst.Tuple()
+                | cst.List()
+                | cst.Dict()
+                | cst.Element()
+                | cst.DictElement()
+                | cst.StarredElement()
+                | cst.StarredDictElement()
+                | cst.ListComp()
+                | cst.GeneratorExp()
+                | cst.DictComp()
+                | cst.FormattedString()
+                | cst.FormattedStringExpression()
+                | cst.ConcatenatedString()
+            ):
+                self._on(parent, number)
+            case _:  # a test, an assertion, a return, an index, a loop over it
+                self._use |= Use.NEEDED
+
+    # -- what holds it
+
+    def _store(self, target: cst.CSTNode, statement: cst.CSTNode, number: bool) -> None:
+        match target:
+            case cst.Name() | cst.Attribute():
+                self._read_later(self._model.binding(target), statement, number)
+            case cst.Tuple() | cst.List():
+                for element in target.elements:
+                    self._store(element.value, statement, number)
+            case cst.Subscript():
+                self._use |= Use.COLLECTED if number else Use.GATHERED
+            case _:
+                self._use |= Use.NEEDED
+
+    def _augmented(self, statement: cst.AugAssign, number: bool) -> None:
+        target = statement.target
+        if isinstance(target, (cst.Name, cst.Attribute)):
+            if self._model.value(target).is_container:
+                self._use |= Use.COLLECTED if number else Use.GATHERED
+                return
+            self._read_later(self._model.binding(target), statement, number)
+        if self._model.value(statement.value).is_container and not number:
+            self._use |= Use.GATHERED
+        else:
+            self._use |= Use.ACCUMULATED
+
+    def _read_later(self, binding: Binding | None, statement: cst.CSTNode, number: bool) -> None:
+        """Every read that can see what `statement` wrote."""
+        self._use |= Use.LATER
+        if binding is None:
+            return
+        function = self._model.function(statement)
+        for read in binding.reads:
+            if self._model.function(read) is not function:
+                if binding.cls is None:
+                    self._use |= Use.NEEDED
+            elif self._is_in_loop(read) and self._sees(read, statement, binding):
+                if self._model.is_log_gated(read):
+                    self._use |= Use.LOGGED
+                else:
+                    self._on(read, number)
+
+    def _is_in_loop(self, node: cst.CSTNode) -> bool:
+        return self._loop is None or self._loop in self._model.loops_around(node)
+
+    def _sees(self, read: cst.CSTNode, statement: cst.CSTNode, binding: Binding) -> bool:
+        """Behind the statement it does; before it, in the next iteration, unless something else is written first."""
+        if is_before(self._model, statement, read):
+            return True
+        others = [write for write in binding.writes if write.statement is not self._model.statement(statement)]
+        return not any(self._is_in_loop(w.statement) and is_before(self._model, w.target, read) for w in others)
+
+    # -- what is done with it
+
+    def _attribute(self, node: cst.Attribute, number: bool) -> None:
+        name = node.attr.value
+        call = self._model.parent(node)
+        if not (isinstance(call, cst.Call) and call.func is node):
+            if name not in _ARRAY_METADATA:
+                self._on(node, number)
+        elif name in _COLLECTING_METHODS and not number:
+            self._use |= Use.GATHERED
+        elif name in _DEVICE_METHODS:
+            self._use |= Use.NEEDED
+        elif name in _REDUCTIONS and not call.args:
+            self._on(call, True)
+        else:
+            self._on(call, number)
+
+    def _argument(self, arg: cst.Arg, number: bool) -> None:
+        site = self._model.parent(arg)
+        if not isinstance(site, cst.Call):
+            self._use |= Use.NEEDED
+            return
+        call = self._model.call(site)
+        if number:
+            self._number_argument(call, site)
+        else:
+            self._array_argument(call, site)
+
+    def _number_argument(self, call: Call, site: cst.Call) -> None:
+        package, last = _names(call)
+        method = call.method or ""
+        if last in _CHECKS or (package == "builtins" and last in _NEEDING_BUILTINS):
+            self._use |= Use.NEEDED
+        elif _is_log(call):
+            self._use |= Use.LOGGED
+        elif (package == "builtins" and last in _PASSING) or package in _PASSING_PACKAGES:
+            self._on(site, True)
+        elif method == "format" or call.receiver_value.is_(Kind.STRING):
+            self._on(site, True)
+        elif method in _NEEDING_METHODS or _feeds_device(call):
+            self._use |= Use.NEEDED
+        elif method in _COLLECTING_METHODS:
+            self._use |= Use.COLLECTED
+        else:
+            self._use |= Use.HANDED
+            self._on(site, True)
+
+    def _array_argument(self, call: Call, site: cst.Call) -> None:
+        package, last = _names(call)
+        name = call.callee or ""
+        if last in _CHECKS:
+            self._use |= Use.NEEDED
+        elif _SKLEARN_METRIC.match(name) or (package in ("numpy", "torch", "builtins") and last in _REDUCTIONS):
+            self._on(site, last != "max" or package == "builtins" or len(site.args) == 1)
+        elif package == "numpy" or (package == "torch" and not call.is_forward):
+            self._on(site, False)
+        elif (call.method or "") in _COLLECTING_METHODS:
+            self._use |= Use.GATHERED
+        elif call.receiver_value.is_(Kind.TENSOR, Kind.ARRAY):
+            self._on(site, False)
+        else:
+            self._use |= Use.NEEDED
+
+
+def is_before(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+    """Whether `first` begins before `second` in the text; neither may be around the other."""
+    above = {}
+    below = first
+    for node in model.ancestors(first):
+        above[node] = below
+        below = node
+    below = second
+    for node in model.ancestors(second):
+        if node in above:
+            order = children(node)
+            return order.index(above[node]) < order.index(below)
+        below = node
+    return False
+
+
+def _names(call: Call) -> tuple[str, str]:
+    """Package and last name of the callee; of a method, the method."""
+    name = call.callee or ""
+    return name.partition(".")[0], name.rpartition(".")[2] or call.method or ""
+
+
+def _is_log(call: Call) -> bool:
+    package, last = _names(call)
+    if package in _LOG_PACKAGES or call.callee in ("builtins.print", "sys.stdout.write", "sys.stderr.write"):
+        return True
+    return call.method in _LOG_METHODS and not call.receiver_value.is_(Kind.TENSOR, Kind.MODULE)
+
+
+def _feeds_device(call: Call) -> bool:
+    """The number goes into an operation on tensors, a model, an optimizer or a scheduler."""
+    if call.is_forward or call.receiver_value.is_(Kind.TENSOR, Kind.BATCH, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.MODULE):
+        return True
+    return (call.callee or "").startswith("torch.") and not (call.callee or "").startswith("torch.utils.tensorboard")

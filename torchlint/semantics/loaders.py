@@ -1,0 +1,257 @@
+"""What a file says about its data loaders: their options, what they load, and whether their batches reach a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Confidence
+from torchlint.semantics.datasets import Memory, held_on_accelerator, memory
+from torchlint.semantics.entities import Argument, ArgumentState
+from torchlint.semantics.moves import Move, is_accelerator, moves
+from torchlint.semantics.values import Kind, Place, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Class
+    from torchlint.semantics.model import Model
+
+_TORCH = {"dataset": 0, "num_workers": 5, "collate_fn": 6, "pin_memory": 7}
+_GRAPHS = {"dataset": 0, "data": 0}
+_GRAPH_LOADERS = """
+    DataLoader DenseDataLoader DataListLoader NeighborLoader LinkNeighborLoader HGTLoader ClusterLoader RandomNodeLoader
+    ShaDowKHopSampler GraphSAINTNodeSampler GraphSAINTEdgeSampler GraphSAINTRandomWalkSampler TemporalDataLoader
+"""
+# Loader classes and the positions of their options; an option without a position is given by keyword.
+CLASSES: dict[str, dict[str, int]] = {
+    "torch.utils.data.DataLoader": _TORCH,
+    "torchdata.stateful_dataloader.StatefulDataLoader": _TORCH,
+    **{f"torch_geometric.loader.{name}": _GRAPHS for name in _GRAPH_LOADERS.split()},
+}
+# An option may also be set, or the place of every new tensor changed, where no argument shows it.
+_SET_ELSEWHERE = re.compile(r"\.(pin_memory|num_workers)\s*=[^=]|set_default_(device|tensor_type)\s*\(")
+_HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch|wandb|matplotlib|logging|itertools|copy)\b")
+_TRAINERS = re.compile(r"(pytorch_lightning|lightning(\.pytorch)?)\.Trainer")
+
+
+@dataclass(eq=False, slots=True)
+class Loader:
+    """A place where a data loader is built. `site` is the call that the options are written in."""
+
+    site: Call
+    class_name: str
+    built: frozenset[cst.CSTNode]  # the calls that create the object: `site`, or those of a subclass or partial
+    calls: tuple[Call, ...]  # where an option may stand, the innermost first
+    model: Model = field(repr=False)
+    moves: list[Move] = field(default_factory=list)
+
+    def option(self, name: str) -> Argument:
+        position = CLASSES[self.class_name].get(name)
+        found = [call.argument(name, _shifted(call, position)) for call in self.calls]
+        given = [argument for argument in found if not argument.absent]
+        return given[0] if given else Argument(ArgumentState.ABSENT)
+
+    @property
+    def is_graphs(self) -> bool:
+        return self.class_name.startswith("torch_geometric.")
+
+    @property
+    def is_pinned(self) -> bool | None:
+        """None where the option depends on something that is not in sight, or on the machine."""
+        option = self.option("pin_memory")
+        if option.absent:
+            return False
+        return option.value.constant if option.given and isinstance(option.value.constant, bool) else None
+
+    @property
+    def workers(self) -> int | None:
+        option = self.option("num_workers")
+        if option.absent:
+            return 0
+        count = option.value.constant
+        return count if option.given and isinstance(count, int) and option.value.dtype == "int" else None
+
+    @property
+    def name(self) -> str | None:
+        """The variable that holds the loader, for messages."""
+        statement = self.model.small_statement(self.site.node)
+        if isinstance(statement, cst.Assign) and statement.value is self.site.node and len(statement.targets) == 1:
+            return self.model.code(statement.targets[0].target)
+        return None
+
+    @property
+    def makes_tensors(self) -> bool:
+        """False where a collate function from elsewhere may put the samples into objects of its own class."""
+        collate = self.option("collate_fn")
+        if collate.absent or collate.value.kind is Kind.NONE:
+            return True
+        functions = [self.model.function_of(node) for node in collate.value.origins]
+        return bool(functions) and all(
+            function is not None and not any(call.targets_class is not None for call in function.calls)
+            for function in functions
+        )
+
+    @property
+    def is_test(self) -> bool:
+        """Built in a test of the project, whose time nobody waits for."""
+        model = self.model
+        parts = model.source.path.parts
+        name = self.site.function.qualname.rpartition(".")[2]
+        asserts = name.startswith("test_") and "assert" in model.code(self.site.function.node)
+        return asserts or "tests" in parts[:-1] or (parts[-1].startswith("test_") and "pytest" in model.source.text)
+
+    @property
+    def is_explained(self) -> bool:
+        """An explicit `num_workers=0` with a comment on its line: somebody had a reason."""
+        option = self.option("num_workers")
+        if option.node is None:
+            return False
+        text = self.model.source.text
+        end = self.model.span(option.node)[1]
+        return "#" in text[end:].partition("\n")[0]
+
+    def dataset(self) -> Argument:
+        found = self.option("dataset")
+        return found if found.given or not self.is_graphs else self.option("data")
+
+    def memory(self) -> Memory:
+        """Whether what is loaded lies in memory already."""
+        if self.is_graphs:
+            return Memory.HELD
+        return memory(self.dataset().node, self.model)
+
+
+def loaders(model: Model) -> list[Loader]:
+    """The loaders of a file whose options can be relied upon and whose data is on the host."""
+    if not model.uses_accelerator or _SET_ELSEWHERE.search(model.source.text):
+        return []
+    found = [loader for loader in _built(model) if not _supplies_accelerator(loader)]
+    for move in moves(model):
+        for loader in found:
+            if loader.built & move.origins:
+                loader.moves.append(move)
+    return found
+
+
+def reach(loader: Loader) -> Confidence | None:
+    """How sure it is that the batches of a loader go to a GPU, one after the other; None when it is not known."""
+    if any(_repeats(move.call) for move in loader.moves):
+        return Confidence.CERTAIN
+    if any(_repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
+        return Confidence.LIKELY
+    return None
+
+
+# -- finding loaders -------------------------------------------------------------------------------------------------
+
+
+def _built(model: Model) -> Iterator[Loader]:
+    for call in model.calls:
+        if call.callee in CLASSES and not _is_super(call):
+            yield Loader(call, call.callee, frozenset([call.node]), (call,), model)
+        elif call.callee == "functools.partial" and call.arguments:
+            name = model.qualified(call.arguments[0].value)
+            if name in CLASSES:
+                yield from _partial(call, name, model)
+    for cls in model.classes:
+        name = next((base for base in cls.bases if base in CLASSES), None)
+        if name is not None and "__iter__" not in cls.methods:
+            yield from _subclass(cls, name, model)
+
+
+def _partial(call: Call, name: str, model: Model) -> Iterator[Loader]:
+    """Each use of a partial is a loader; its options are those of the partial and those of the use."""
+    statement = model.small_statement(call.node)
+    if not isinstance(statement, cst.Assign) or statement.value is not call.node:
+        return
+    binding = model.binding(statement.targets[0].target)
+    if binding is None or len(binding.writes) != 1:
+        return
+    reads = set(binding.reads)
+    uses = [use for use in model.calls if use.node.func in reads]
+    if len(uses) == len(reads):
+        yield Loader(call, name, frozenset(use.node for use in uses), (call, *uses), model)
+
+
+def _subclass(cls: Class, name: str, model: Model) -> Iterator[Loader]:
+    """A class of this file: its options stand in `super().__init__(...)`, or where it is built."""
+    built = frozenset(call.node for call in model.calls if call.targets_class is cls)
+    init = cls.methods.get("__init__")
+    if init is None:
+        for call in model.calls:
+            if call.targets_class is cls:
+                yield Loader(call, name, frozenset([call.node]), (call,), model)
+        return
+    for call in init.calls:
+        if _is_super(call):
+            yield Loader(call, name, built, (call,), model)
+
+
+def _is_super(call: Call) -> bool:
+    match call.node.func:
+        case cst.Attribute(value=cst.Call(func=cst.Name(value="super")), attr=cst.Name(value="__init__")):
+            return True
+    return False
+
+
+def _shifted(call: Call, position: int | None) -> int | None:
+    """The first positional argument of a partial is the class."""
+    return position + 1 if position is not None and call.callee == "functools.partial" else position
+
+
+# -- where the batches come from and go to ---------------------------------------------------------------------------
+
+
+def _supplies_accelerator(loader: Loader) -> bool:
+    """Whether the loader yields, or is made of, what lies on an accelerator already: pinning that raises."""
+    return any(held_on_accelerator(arg.value, loader.model) for call in loader.calls for arg in call.arguments)
+
+
+def _repeats(call: Call, depth: int = 0) -> bool:
+    """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one."""
+    if any(not loop.is_comprehension for loop in call.loops()):
+        return True
+    return depth < 4 and any(_repeats(caller, depth + 1) for caller in call.function.callers)
+
+
+def _handed_to(loader: Loader) -> Iterator[Call]:
+    """Calls of code from elsewhere that get the loader or its batches together with something on an accelerator."""
+    model = loader.model
+    for call in model.calls:
+        if call.target is not None or call.is_forward or call.node in loader.built:
+            continue
+        if call.callee is not None and (_HARMLESS.match(call.callee) or call.callee in CLASSES):
+            continue
+        if any(_comes_from(loader, model.value(arg.value)) for arg in call.arguments) and _is_accelerated(call, model):
+            yield call
+
+
+def _comes_from(loader: Loader, value: Value) -> bool:
+    return bool(value.origins & loader.built) and value.place is not Place.ACCELERATOR
+
+
+def _takes_loader(call: Call, loader: Loader) -> bool:
+    values = [loader.model.value(arg.value) for arg in call.arguments]
+    return any(value.kind is Kind.LOADER and value.origins & loader.built for value in values)
+
+
+def _is_accelerated(call: Call, model: Model, depth: int = 0) -> bool:
+    """A call that is given, or is a method of what was given, a device or something on it."""
+    if call.receiver is not None and model.value(call.receiver).place is Place.ACCELERATOR:
+        return True
+    for arg in call.arguments:
+        if model.value(arg.value).place is Place.ACCELERATOR or is_accelerator(arg.value, model):
+            return True
+    if call.receiver is None or depth > 2:
+        return False
+    makers = [model.call(origin) for origin in model.value(call.receiver).origins if isinstance(origin, cst.Call)]
+    return any(_is_gpu_trainer(maker, model) or _is_accelerated(maker, model, depth + 1) for maker in makers)
+
+
+def _is_gpu_trainer(call: Call, model: Model) -> bool:
+    if call.callee is None or not _TRAINERS.fullmatch(call.callee):
+        return False
+    return model.value(call.argument("accelerator").node or call.node).constant in ("gpu", "cuda", "auto")

@@ -1,0 +1,130 @@
+"""Which calls copy data from the host to an accelerator, and from which data loader that data comes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.tree import children
+from torchlint.semantics.values import Kind, Place, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Argument, Call
+    from torchlint.semantics.model import Model
+
+# Names that mean a device where the value of the expression is not known: `args.device`, `self.local_rank`, `gpu_id`.
+_DEVICE_NAME = re.compile(r"(device|gpu|cuda|rank|dev)s?(_?(id|ids|num|index))?\W*\d*$", re.IGNORECASE)
+_NOT_CUDA = ("cpu", "meta", "mps")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A call that copies `source` to an accelerator."""
+
+    call: Call
+    source: cst.BaseExpression
+    origins: frozenset[cst.CSTNode]  # where the batches in the source were made: the calls that built the loaders
+    is_batch: bool  # the source is a batch, or a part of one; otherwise it is computed from one
+
+
+def moves(model: Model) -> list[Move]:
+    """Every call that copies a batch of a loader, or something computed from one, from the host to an accelerator."""
+    found = []
+    for call in model.calls:
+        source = _source(call, model)
+        if source is None:
+            continue
+        value = model.value(source)
+        if value.place is Place.ACCELERATOR:
+            continue
+        if value.is_(Kind.BATCH, Kind.TENSOR) and value.origins:
+            found.append(Move(call, source, value.origins, True))
+        else:
+            origins = frozenset(origin for part in batches_in(source, model) for origin in part.origins)
+            if origins:
+                found.append(Move(call, source, origins, False))
+    return found
+
+
+def moves_to_accelerator(call: Call, model: Model) -> bool:
+    """Whether a call copies its receiver to an accelerator, or makes a tensor there."""
+    if call.method in ("cuda", "to"):
+        return _source(call, model) is not None
+    device = call.argument("device")
+    return (call.callee or "").startswith("torch.") and device.given and is_accelerator(device.node, model)
+
+
+def batches_in(node: cst.CSTNode, model: Model) -> Iterator[Value]:
+    """Values of the names below a node that are batches on the host and whose numbers are used, not only their size."""
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, cst.Name):
+            value = model.value(part)
+            if value.kind is Kind.BATCH and value.place is not Place.ACCELERATOR:
+                yield value
+        elif not _asks_for_size(part):
+            stack.extend(children(part))
+
+
+def _asks_for_size(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Attribute(attr=cst.Name(value="shape" | "dtype" | "device")):
+            return True
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size" | "dim" | "numel")) | cst.Name(value="len")):
+            return True
+    return False
+
+
+def is_accelerator(node: cst.BaseExpression | None, model: Model) -> bool:
+    """Whether an expression names a device that may be a CUDA GPU. What only looks like a device counts too."""
+    if node is None:
+        return False
+    value = model.value(node)
+    match value.kind:
+        case Kind.DEVICE:
+            return value.place is not Place.HOST and value.constant != "mps"
+        case Kind.STRING if isinstance(value.constant, str):
+            return not value.constant.startswith(_NOT_CUDA)
+        case Kind.NUMBER:
+            return isinstance(value.constant, int) or _looks_like_device(node, model)
+        case Kind.UNKNOWN | Kind.STRING | Kind.INSTANCE:
+            return _looks_like_device(node, model)
+        case _:
+            return False
+
+
+def _source(call: Call, model: Model) -> cst.BaseExpression | None:
+    """What a call copies to an accelerator, if it does."""
+    match call.method:
+        case "cuda":
+            return call.receiver
+        case "to":
+            return call.receiver if _names_accelerator(call.argument("device", 0), model) else None
+        case "type":
+            return call.receiver if _is_cuda_type(call.argument("dtype", 0).node, model) else None
+        case "copy_":
+            return call.argument("src", 0).node if call.receiver_value.place is Place.ACCELERATOR else None
+    if call.callee in ("torch.tensor", "torch.as_tensor") and call.arguments:
+        device = call.argument("device")
+        return call.arguments[0].value if device.given and is_accelerator(device.node, model) else None
+    return None
+
+
+def _names_accelerator(argument: Argument, model: Model) -> bool:
+    return argument.given and is_accelerator(argument.node, model)
+
+
+def _looks_like_device(node: cst.BaseExpression, model: Model) -> bool:
+    return _DEVICE_NAME.search(model.code(node)) is not None
+
+
+def _is_cuda_type(node: cst.BaseExpression | None, model: Model) -> bool:
+    """`torch.cuda.FloatTensor`, by itself or as one of the two things that an alias may stand for."""
+    binding = model.binding(node) if node is not None else None
+    candidates = [write.value for write in binding.writes if write.value is not None] if binding is not None else [node]
+    return any(candidate is not None and "cuda." in model.code(candidate) for candidate in candidates)

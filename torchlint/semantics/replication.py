@@ -1,0 +1,84 @@
+"""Where a file replicates a model over GPUs from one process: `nn.DataParallel` in all its forms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Argument, Call
+    from torchlint.semantics.model import Model
+
+_CLASS = "torch.nn.DataParallel"
+_FUNCTION = "torch.nn.parallel.data_parallel"
+_ADVICE = re.compile(r"\bDDP\b|DistributedDataParallel|distributed\.(run|launch)|torchrun")
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """`form` is wrapper, function, subclass or single (a wrapper around one device); `wrapped` names the model."""
+
+    node: cst.CSTNode
+    form: str
+    wrapped: str
+
+
+def replications(model: Model) -> Iterator[Replication]:
+    """Every use of `nn.DataParallel` that somebody could replace, in source order."""
+    for cls in model.classes:
+        for base, name in zip(cls.node.bases, cls.bases, strict=False):
+            if name == _CLASS:
+                yield Replication(base.value, "subclass", cls.name)
+    for call in model.calls_to(_CLASS, _FUNCTION, "functools.partial"):
+        if call.callee == "functools.partial":
+            if not call.arguments or model.qualified(call.arguments[0].value) not in (_CLASS, _FUNCTION):
+                continue
+            form, wrapped = "wrapper", "the model"
+        else:
+            form, wrapped = _form(call), _wrapped(call.argument("module", 0), model)
+        if not _is_test(call, model) and not _advised_against(call, model):
+            yield Replication(call.node, form, wrapped)
+
+
+def _form(call: Call) -> str:
+    if call.callee == _FUNCTION:
+        return "function"
+    devices = call.argument("device_ids", 1).node
+    is_single = isinstance(devices, (cst.List, cst.Tuple)) and len(devices.elements) == 1
+    starred = is_single and isinstance(devices.elements[0], cst.StarredElement)  # type: ignore[union-attr]
+    return "single" if is_single and not starred else "wrapper"
+
+
+def _wrapped(module: Argument, model: Model) -> str:
+    if module.node is None:
+        return "the model"
+    code = model.code(module.node)
+    return f"`{code}`" if len(code) <= _LONGEST_NAME and "\n" not in code else "the model"
+
+
+def _is_test(call: Call, model: Model) -> bool:
+    """Code that tests data parallelism itself."""
+    name = PurePath(model.source.path).name
+    return name.startswith("test_") and call.function.name.startswith("test")
+
+
+def _advised_against(call: Call, model: Model) -> bool:
+    """The branch that wraps the model also prints or logs that distributed training is to be preferred."""
+    block = model.parent(model.statement(call.node))
+    if not isinstance(block, cst.IndentedBlock) or not isinstance(model.parent(block), (cst.If, cst.Else)):
+        return False
+    spoken = (small for line in block.body if isinstance(line, cst.SimpleStatementLine) for small in line.body)
+    return any(
+        isinstance(node, (cst.SimpleString, cst.FormattedStringText)) and _ADVICE.search(node.value)
+        for small in spoken
+        if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call)
+        for node in walk(small)
+    )

@@ -1,0 +1,109 @@
+"""What each loop is for, by what its body does."""
+
+from __future__ import annotations
+
+from torchlint.semantics.effects import EffectTable
+from torchlint.semantics.entities import Call, Function, Loop, Role
+from torchlint.semantics.transfer import element_of
+from torchlint.semantics.values import Kind, Value
+
+
+class RoleFinder:
+    def __init__(self, functions: list[Function], loops: list[Loop], effects: EffectTable) -> None:
+        self._effects = effects
+        self._steps: set[Function] = set()  # one call is one training step
+        self._passes: set[Function] = set()  # one call is a pass over data: it holds a steps or evaluation loop
+        self._find_steps(functions)
+        for loop in reversed(loops):  # inner loops come after outer ones
+            loop.role = self._of_content(loop)
+        self._find_passes(functions, loops)
+
+    def _find_steps(self, functions: list[Function]) -> None:
+        grown = True
+        while grown:
+            grown = False
+            for function in functions:
+                if function not in self._steps and any(
+                    call.loop is None and self._runs_backward(call) for call in function.calls
+                ):
+                    self._steps.add(function)
+                    grown = True
+
+    def _runs_backward(self, call: Call) -> bool:
+        if call.is_backward:
+            return True
+        return call.target in self._steps or any(function in self._steps for function in call.passes)
+
+    def _of_content(self, loop: Loop) -> Role:
+        element = element_of(loop.iterates)
+        if any(call.loop is loop and self._runs_backward(call) for call in loop.calls):
+            return Role.STEPS
+        if _over_modules(loop.iterates, element):
+            return Role.MODULES
+        effects = self._effects.of_calls(loop.calls)
+        if effects.backward:
+            return Role.STEPS if _yields_batches(loop.iterates) else Role.EPOCHS
+        if effects.forwards and self._evaluates(loop, element):
+            return Role.EVALUATION
+        is_range = loop.iterates.ref == "builtins.range"
+        if is_range or loop.iterates.kind is Kind.TENSOR or _tensor_rows(element):
+            return Role.ELEMENTS
+        return Role.PLAIN
+
+    def _evaluates(self, loop: Loop, element: Value) -> bool:
+        function: Function | None = loop.function
+        if function is not None and function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
+            return _yields_batches(loop.iterates)
+        if loop.iterable is None or loop.is_comprehension:
+            return _yields_batches(loop.iterates)
+        own = any(call.loop is loop and self._effects.reached(call).forwards for call in loop.calls)
+        plain = element.kind in (Kind.UNKNOWN, Kind.BATCH, Kind.TUPLE, Kind.TENSOR) and not _is_counter(loop.iterates)
+        return own and (plain or _yields_batches(loop.iterates))
+
+    def _find_passes(self, functions: list[Function], loops: list[Loop]) -> None:
+        working = (Role.STEPS, Role.EVALUATION, Role.EPOCHS)
+        self._passes = {loop.function for loop in loops if loop.role in working}
+        grown = True
+        while grown:
+            grown = False
+            for function in functions:
+                if function not in self._passes and any(call.target in self._passes for call in function.calls):
+                    self._passes.add(function)
+                    grown = True
+        for loop in loops:
+            if loop.role in (Role.PLAIN, Role.ELEMENTS) and self._holds_pass(loop, loops, working):
+                loop.role = Role.EPOCHS
+
+    def _holds_pass(self, loop: Loop, loops: list[Loop], working: tuple[Role, ...]) -> bool:
+        if any(call.target in self._passes for call in loop.calls):
+            return True
+        return any(other.role in working and loop in list(other.around())[1:] for other in loops)
+
+
+def _is_counter(iterates: Value) -> bool:
+    return iterates.ref == "builtins.range" or element_of(iterates).kind is Kind.NUMBER
+
+
+def _over_modules(iterates: Value, element: Value) -> bool:
+    kinds = (Kind.MODULE, Kind.OPTIMIZER, Kind.PARAMETERS)
+    if iterates.kind in (Kind.PARAMETERS, Kind.MODULE) or element.kind in kinds or element.ref == "torch.nn.Parameter":
+        return True
+    return element.items is not None and any(
+        item.kind in kinds or item.ref == "torch.nn.Parameter" for item in element.items
+    )
+
+
+def _tensor_rows(element: Value) -> bool:
+    if element.kind is Kind.TENSOR:
+        return True
+    return element.items is not None and any(item.kind is Kind.TENSOR for item in element.items)
+
+
+def _yields_batches(iterates: Value) -> bool:
+    return _has_batch(iterates if iterates.kind is Kind.LOADER else element_of(iterates))
+
+
+def _has_batch(value: Value) -> bool:
+    if value.kind in (Kind.BATCH, Kind.LOADER):
+        return True
+    return value.items is not None and any(_has_batch(item) for item in value.items)

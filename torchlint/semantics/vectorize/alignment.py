@@ -1,0 +1,100 @@
+"""Bringing operands of one iteration together: loops they do not depend on, and dimensions they lack, become size 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torchlint.semantics.vectorize.shapes import ATOM, UNKNOWN_DTYPE, Axis, DType, Lifted, Rank
+
+if TYPE_CHECKING:
+    from torchlint.semantics.vectorize.lifting import Lifter
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Operands that broadcast against each other in one iteration, so written that they do for all of them."""
+
+    operands: tuple[Lifted, ...]
+    axes: tuple[Axis, ...]
+    rank: Rank
+
+    def texts(self, *levels: int) -> list[str]:
+        return [operand.within(level) for operand, level in zip(self.operands, levels)]
+
+
+def union(operands: Sequence[Lifted]) -> tuple[Axis, ...]:
+    """The loops that any of the operands depends on, outermost first."""
+    return tuple(sorted({axis for operand in operands for axis in operand.axes}, key=lambda axis: axis.depth))
+
+
+def broadcast(lifter: Lifter, operands: Sequence[Lifted]) -> Together:
+    axes = union(operands)
+    rank = _widest(lifter, [operand for operand in operands if not operand.number])
+    return Together(tuple(aligned(lifter, operand, axes, rank) for operand in operands), axes, rank)
+
+
+def aligned(lifter: Lifter, operand: Lifted, axes: tuple[Axis, ...], rank: Rank) -> Lifted:
+    """The operand with dimensions of size 1 put in, so that it broadcasts over `axes` and `rank` dimensions."""
+    if operand.number or not operand.axes:
+        return operand
+    missing = _difference(rank, operand.rank)
+    if missing is None:
+        lifter.doubt(f"how many dimensions `{operand.text}` has is not known")
+        missing = 0
+    entries = [":" if axis in operand.axes else "None" for axis in axes] + ["None"] * missing
+    while entries[0] == "None":
+        del entries[0]
+    while entries and entries[-1] == ":":
+        del entries[-1]
+    if "None" not in entries:
+        return operand
+    return operand.but(text=f"{operand.atom}[{', '.join(entries)}]", level=ATOM, shape=None)
+
+
+def promoted(lifter: Lifter, operands: Sequence[Lifted]) -> DType:
+    """The dtype of the operands together. A doubt where batching could change it.
+
+    Torch promotes within a category only among tensors that have dimensions, and an element that was a scalar in one
+    iteration is a vector in the batch.
+    """
+    tensors = [operand for operand in operands if not operand.number]
+    strongest = next((a.dtype for a in tensors if all(a.dtype.absorbs(b.dtype) for b in tensors)), None)
+    if strongest is None:
+        if len(tensors) > 1 and _changes_kind(tensors):
+            lifter.doubt("the operands may differ in dtype, which counts for whole tensors and not for their elements")
+        return UNKNOWN_DTYPE
+    numbers = [operand.dtype.category for operand in operands if operand.number]
+    if strongest.inexact or all(category in ("int", "bool") and strongest.category == "int" for category in numbers):
+        return strongest if "complex" not in numbers or strongest.category == "complex" else UNKNOWN_DTYPE
+    if not numbers:
+        return strongest
+    if strongest.category in ("int", "bool") and "float" in numbers:
+        return DType("default", "float")
+    return UNKNOWN_DTYPE
+
+
+def _changes_kind(tensors: Sequence[Lifted]) -> bool:
+    """Whether some are scalars and others are not, now or in the batch."""
+    before = {_is_scalar(operand.rank) for operand in tensors}
+    after = {_is_scalar(operand.rank) and not operand.axes for operand in tensors}
+    same_rank = all(operand.rank == tensors[0].rank for operand in tensors)
+    return not (same_rank or before == {False}) or len(after) > 1
+
+
+def _is_scalar(rank: Rank) -> bool | None:
+    return False if rank.least > 0 else (rank.known == 0 if rank.known is not None else None)
+
+
+def _widest(lifter: Lifter, operands: Sequence[Lifted]) -> Rank:
+    for operand in operands:
+        if all(other.rank.at_most(operand.rank) for other in operands):
+            return operand.rank
+    names = ", ".join(f"`{operand.text}`" for operand in operands if operand.rank.known is None)
+    lifter.doubt(f"how many dimensions {names} has is not known")
+    return lifter.some_rank()
+
+
+def _difference(rank: Rank, other: Rank) -> int | None:
+    return rank.offset - other.offset if rank.base == other.base else None

@@ -1,0 +1,239 @@
+"""Lifting: from an expression of one iteration to the expression of all iterations.
+
+What cannot be a batched operation, or may do more than compute, is refused. What could be one, but needs a fact that
+is not known (a rank, a dtype), is lifted with a doubt: such a loop is worth reporting and not safe to rewrite.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.tree import walk
+from torchlint.semantics.vectorize import alignment, batching, indexing
+from torchlint.semantics.vectorize.operation import Operation
+from torchlint.semantics.vectorize.purity import impurity
+from torchlint.semantics.vectorize.shapes import (
+    ATOM,
+    BIT_AND,
+    BIT_OR,
+    BIT_XOR,
+    BOOL,
+    COMPARISON,
+    POWER,
+    PRODUCT,
+    SCALAR,
+    SHIFT,
+    SUM,
+    UNARY,
+    Axis,
+    DType,
+    Lifted,
+    Rank,
+    RefusedError,
+)
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.vectorize.tensors import Tensors
+
+_BINARY: dict[type[cst.BaseBinaryOp], tuple[str, int]] = {
+    cst.Add: ("+", SUM),
+    cst.Subtract: ("-", SUM),
+    cst.Multiply: ("*", PRODUCT),
+    cst.Divide: ("/", PRODUCT),
+    cst.FloorDivide: ("//", PRODUCT),
+    cst.Modulo: ("%", PRODUCT),
+    cst.MatrixMultiply: ("@", PRODUCT),
+    cst.Power: ("**", POWER),
+    cst.BitAnd: ("&", BIT_AND),
+    cst.BitXor: ("^", BIT_XOR),
+    cst.BitOr: ("|", BIT_OR),
+    cst.LeftShift: ("<<", SHIFT),
+    cst.RightShift: (">>", SHIFT),
+}
+_COMPARISONS: dict[type[cst.BaseCompOp], str] = {
+    cst.LessThan: "<",
+    cst.LessThanEqual: "<=",
+    cst.GreaterThan: ">",
+    cst.GreaterThanEqual: ">=",
+    cst.Equal: "==",
+    cst.NotEqual: "!=",
+}
+_EXACT_OPERATORS = frozenset("+-*/&|^")
+_UNARY: dict[type[cst.BaseUnaryOp], str] = {cst.Minus: "-", cst.Plus: "+", cst.BitInvert: "~"}
+
+
+class Lifter:
+    """Lifts the expressions of one loop.
+
+    `written` are the names that the loop assigns, `rows` those that already have a value in this iteration, `context`
+    the loops around the statement at hand, outermost first.
+    """
+
+    def __init__(self, model: Model, tensors: Tensors, place: cst.CSTNode, written: frozenset[str]) -> None:
+        self.model = model
+        self.tensors = tensors
+        self.place = place
+        self.written = written
+        self.axes: dict[str, Axis] = {}
+        self.rows: dict[str, Lifted] = {}
+        self.sinks: dict[str, Lifted] = {}
+        self.context: tuple[Axis, ...] = ()
+        self.doubts: list[str] = []
+        self.operations: set[str] = set()
+        self.bases: dict[str, None] = {}
+        self._fresh = 0
+
+    def doubt(self, reason: str) -> None:
+        if reason not in self.doubts:
+            self.doubts.append(reason)
+
+    def some_rank(self) -> Rank:
+        """The rank of something of which nothing is known."""
+        self._fresh += 1
+        return Rank(0, f"?{self._fresh}")
+
+    def varies(self, node: cst.CSTNode) -> bool:
+        """Whether an expression mentions anything that the loop assigns."""
+        return any(isinstance(part, cst.Name) and self._is_own(part) for part in walk(node))
+
+    def _is_own(self, name: cst.Name) -> bool:
+        if name.value not in self.written and name.value not in self.sinks:
+            return False
+        return self.model.binding(name) is not None
+
+    # expressions
+
+    def lift(self, node: cst.BaseExpression) -> Lifted:
+        if not self.varies(node):
+            return self.invariant(node)
+        if isinstance(node, cst.Name):
+            return self._name(node)
+        if isinstance(node, cst.Subscript):
+            return indexing.subscript(self, node)
+        if isinstance(node, cst.BinaryOperation):
+            return self._binary(node)
+        if isinstance(node, cst.UnaryOperation):
+            return self._unary(node)
+        if isinstance(node, cst.Comparison):
+            return self._comparison(node)
+        if isinstance(node, cst.Call):
+            return self._call(node)
+        if isinstance(node, cst.Attribute):
+            return self._attribute(node)
+        raise RefusedError(f"`{self.model.code(node)}` has no batched form")
+
+    def invariant(self, node: cst.BaseExpression) -> Lifted:
+        """An expression that is the same in every iteration."""
+        reason = impurity(self.model, node)
+        if reason is not None:
+            raise RefusedError(reason)
+        facts = self.tensors.of(node, self.place)
+        return Lifted(
+            self.one_line(node),
+            _level(node),
+            (),
+            facts.rank,
+            facts.dtype,
+            tensor=facts.tensor,
+            number=facts.number,
+            shares=True,
+            shape=facts,
+        )
+
+    def one_line(self, node: cst.BaseExpression) -> str:
+        text = self.model.code(node)
+        if "\n" not in text and "\r" not in text:
+            return text
+        if "#" in text or "'" in text or '"' in text or "\\" in text:
+            self.doubt("an expression spans several lines")
+        return re.sub(r"\s*[\r\n]+\s*", " ", text)
+
+    def _name(self, node: cst.Name) -> Lifted:
+        name = node.value
+        if name in self.axes:
+            raise RefusedError(f"the value of the index `{name}` is used")
+        if name in self.sinks:
+            raise RefusedError(f"`{name}` is read while the loop fills it")
+        row = self.rows.get(name)
+        if row is None:
+            raise RefusedError(f"an iteration reads `{name}` from the one before it")
+        if any(axis not in self.context for axis in row.axes):
+            raise RefusedError(f"`{name}` keeps the value of the last iteration of an inner loop")
+        return row.but(rank=self.tensors.settled(row.rank))
+
+    def tensor(self, node: cst.BaseExpression) -> Lifted:
+        """A lifted operand that is certainly a tensor."""
+        lifted = self.lift(node)
+        if not lifted.tensor or lifted.pair:
+            raise RefusedError(f"`{self.model.code(node)}` is not known to be a tensor")
+        return lifted
+
+    # operators
+
+    def _binary(self, node: cst.BinaryOperation) -> Lifted:
+        spelled, level = _BINARY[type(node.operator)]
+        left, right = self.lift(node.left), self.lift(node.right)
+        if spelled == "@":
+            return batching.matmul(self, left, right)
+        together = alignment.broadcast(self, [left, right])
+        first, second = together.texts(level + (spelled == "**"), level + (spelled != "**"))
+        dtype = alignment.promoted(self, [left, right])
+        if spelled == "/":
+            dtype = dtype.inexact_result()
+        self.operations.add("pointwise")
+        exact = spelled in _EXACT_OPERATORS and left.exact and right.exact
+        return Lifted(f"{first} {spelled} {second}", level, together.axes, together.rank, dtype, exact=exact)
+
+    def _unary(self, node: cst.UnaryOperation) -> Lifted:
+        spelled = _UNARY.get(type(node.operator))
+        if spelled is None:
+            raise RefusedError("`not` needs the value of a tensor")
+        inner = self.tensor(node.expression)
+        self.operations.add("pointwise")
+        return inner.but(text=spelled + inner.within(UNARY), level=UNARY, shares=False, shape=None)
+
+    def _comparison(self, node: cst.Comparison) -> Lifted:
+        spelled = _COMPARISONS.get(type(node.comparisons[0].operator))
+        if spelled is None or len(node.comparisons) != 1:
+            raise RefusedError(f"`{self.model.code(node)}` needs the value of a tensor")
+        left, right = self.lift(node.left), self.lift(node.comparisons[0].comparator)
+        together = alignment.broadcast(self, [left, right])
+        first, second = together.texts(BIT_OR, BIT_OR)
+        self.operations.add("pointwise")
+        exact = left.exact and right.exact
+        return Lifted(f"{first} {spelled} {second}", COMPARISON, together.axes, together.rank, BOOL, exact=exact)
+
+    # calls and attributes
+
+    def _call(self, node: cst.Call) -> Lifted:
+        operation = Operation.read(self, node)
+        return batching.apply(self, operation)
+
+    def _attribute(self, node: cst.Attribute) -> Lifted:
+        inner = self.lift(node.value)
+        if inner.pair and node.attr.value in ("values", "indices"):
+            return batching.part(inner, node.attr.value)
+        if not inner.tensor or inner.pair:
+            raise RefusedError(f"`{self.model.code(node.value)}` is not known to be a tensor")
+        return batching.attribute(self, inner, node.attr.value)
+
+
+def _level(node: cst.BaseExpression) -> int:
+    if node.lpar:
+        return ATOM
+    if isinstance(node, cst.BinaryOperation):
+        return _BINARY[type(node.operator)][1]
+    if isinstance(node, cst.UnaryOperation):
+        return UNARY if not isinstance(node.operator, cst.Not) else -1
+    if isinstance(node, cst.Comparison):
+        return COMPARISON
+    loose = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.NamedExpr, cst.Tuple, cst.Await, cst.Yield)
+    return -1 if isinstance(node, loose) else ATOM
+
+
+def number(text: str, dtype: str = "int") -> Lifted:
+    return Lifted(text, ATOM, (), SCALAR, DType(None, dtype), tensor=False, number=True)

@@ -1,0 +1,184 @@
+"""What the vectoriser knows of a tensor: ranks, dtypes and sizes that may be symbols, and expressions over whole axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Number of dimensions: `offset`, or `offset` more than the unknown rank that `base` stands for.
+
+    `floor` is what the unknown part is at least.
+    """
+
+    offset: int
+    base: str | None = None
+    floor: int = field(default=0, compare=False)
+
+    @property
+    def known(self) -> int | None:
+        return self.offset if self.base is None else None
+
+    @property
+    def least(self) -> int:
+        return self.offset if self.base is None else max(self.offset + self.floor, 0)
+
+    def plus(self, dimensions: int) -> Rank:
+        return replace(self, offset=self.offset + dimensions)
+
+    def at_most(self, other: Rank) -> bool:
+        """Whether this rank is proven not to exceed the other."""
+        if self.base == other.base:
+            return self.offset <= other.offset
+        return self.base is None and self.offset <= other.least
+
+
+SCALAR = Rank(0)
+_CATEGORIES = ("bool", "int", "float", "complex")
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """`token` names a dtype that need not be known: equal tokens are equal dtypes, as in `float(x)`: that of exp(x).
+
+    `category` is one of bool, int, float, complex, or inexact (float or complex), or None.
+    """
+
+    token: str | None = None
+    category: str | None = None
+
+    @property
+    def inexact(self) -> bool:
+        return self.category in ("float", "complex", "inexact")
+
+    def absorbs(self, other: DType) -> bool:
+        """Whether a tensor of this dtype keeps it next to a tensor of the other, whatever their ranks."""
+        if self.token is not None and other.token in (self.token, f"real({self.token})"):
+            return True
+        if self.inexact and other.category in ("bool", "int"):
+            return True
+        if self.category in _CATEGORIES and other.category in _CATEGORIES:
+            return _CATEGORIES.index(other.category) < _CATEGORIES.index(self.category)
+        return False
+
+    def real(self) -> DType:
+        if self.category == "complex" or self.category == "inexact":
+            return DType(self.token and f"real({self.token})", "float")
+        return self
+
+    def inexact_result(self) -> DType:
+        """Of a function such as exp, which makes floats of integers."""
+        if self.inexact:
+            return self
+        return DType(self.token and f"float({self.token})", "float" if self.category else "inexact")
+
+    def sum(self) -> DType:
+        if self.inexact:
+            return self
+        return DType("int64", "int") if self.category else DType(self.token and f"sum({self.token})")
+
+
+UNKNOWN_DTYPE = DType()
+BOOL = DType("bool", "bool")
+INT64 = DType("int64", "int")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """An integer: `offset`, or `offset` more than what `key` stands for at every place. `text` spells all of it.
+
+    `natural`: never negative.
+    """
+
+    offset: int
+    key: str | None = None
+    text: str = ""
+    natural: bool = True
+
+    @property
+    def dimension(self) -> Dimension:
+        return (self.key, self.offset)
+
+    def spelled(self, shift: int) -> str:
+        """The text of the size plus a number."""
+        if shift == 0:
+            return self.text
+        if self.text.isdigit():
+            return str(self.offset + shift)
+        return f"{self.text} {'+' if shift > 0 else '-'} {abs(shift)}"
+
+
+Dimension = tuple["str | None", int]
+"""The length of a tensor along one axis, as the `key` and `offset` of a Size."""
+
+
+@dataclass(eq=False, slots=True)
+class Axis:
+    """One loop: its index runs from `start` to before `stop`. Loops further in have a greater `depth`."""
+
+    depth: int
+    start: int
+    stop: Size
+    index: str | None = None
+    whole: bool = False  # some tensor has this loop's size as a dimension, so it is not negative
+    cut: bool = False  # some tensor had to be cut to this loop's size
+
+    @property
+    def bounded(self) -> bool:
+        return self.stop.natural or self.whole
+
+
+class Shape(Protocol):
+    def dimension(self, index: int) -> Dimension: ...
+
+
+# Binding strength of an expression's outermost operator.
+COMPARISON, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, UNARY, POWER, ATOM = range(10)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """An expression for all iterations at once: its dimensions are `axes`, in loop order, then those of one iteration.
+
+    `rank` counts those of one iteration. `number`: a Python number. `tensor`: certainly a tensor. `shares`: may share
+    memory with a tensor of the program. `exact`: made of operations that round the same way one by one and all at once.
+    `pair`: values and indices. `shape`, where known, gives the dimensions of one iteration, after the first `skipped`.
+    """
+
+    text: str
+    level: int
+    axes: tuple[Axis, ...]
+    rank: Rank
+    dtype: DType = UNKNOWN_DTYPE
+    tensor: bool = True
+    number: bool = False
+    shares: bool = False
+    exact: bool = True
+    pair: bool = False
+    shape: Shape | None = None
+    skipped: int = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.axes)
+
+    def dimension(self, index: int) -> Dimension | None:
+        """The length of one iteration's dimension `index`, counted from the front."""
+        return self.shape.dimension(self.skipped + index) if self.shape is not None else None
+
+    def within(self, level: int) -> str:
+        """The text, in parentheses where an operator of that strength would tear it apart."""
+        return self.text if self.level >= level else f"({self.text})"
+
+    @property
+    def atom(self) -> str:
+        return self.within(ATOM)
+
+    def but(self, **changes: object) -> Lifted:
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+class RefusedError(Exception):
+    """The loop is not known to be independent work on rows; the message says why."""

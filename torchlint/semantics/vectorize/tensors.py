@@ -1,0 +1,396 @@
+"""What is known of a tensor outside a loop: its rank, dimensions, dtype, and whether anything else can be its memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vectorize.flow import Flow
+from torchlint.semantics.vectorize.shapes import SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank, Size
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Write
+    from torchlint.semantics.model import Model
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SHAPED = _words("torch.zeros torch.ones torch.empty torch.rand torch.randn")
+_LIKE = _words("torch.zeros_like torch.ones_like torch.empty_like torch.rand_like torch.randn_like torch.full_like")
+_NEW = _words("new_zeros new_ones new_empty new_full")
+_SAME_SHAPE = _words(
+    """
+    to cuda cpu float double half bfloat16 long int bool clone detach contiguous requires_grad_ abs exp log sqrt
+    sigmoid tanh relu fill_ zero_ normal_ uniform_ clamp pin_memory
+    """
+)
+_COPIES = _words("clone exp log sqrt sigmoid tanh relu abs")
+_RESHAPING = _words("resize_ squeeze_ unsqueeze_ t_ transpose_ set_ swapaxes_ as_strided_ unflatten_")
+_TENSOR_ONLY = _words("size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros new_tensor")
+_CAST_TO = {
+    "float": DType("torch.float32", "float"),
+    "double": DType("torch.float64", "float"),
+    "half": DType("torch.float16", "float"),
+    "bfloat16": DType("torch.bfloat16", "float"),
+    "long": DType("int64", "int"),
+    "int": DType("torch.int32", "int"),
+    "bool": DType("bool", "bool"),
+}
+_DTYPES = {
+    **{f"torch.{name}": dtype for name, dtype in _CAST_TO.items() if name != "long"},
+    "torch.long": _CAST_TO["long"],
+    "torch.int64": _CAST_TO["long"],
+    "torch.float32": _CAST_TO["float"],
+    "torch.float64": _CAST_TO["double"],
+    "torch.float16": _CAST_TO["half"],
+    "torch.int32": _CAST_TO["int"],
+    "torch.complex64": DType("torch.complex64", "complex"),
+    "torch.complex128": DType("torch.complex128", "complex"),
+    "torch.cfloat": DType("torch.complex64", "complex"),
+    "torch.cdouble": DType("torch.complex128", "complex"),
+}
+_DEFAULT = DType("default", "float")
+_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`key` stands for its shape, the same at every place; `dims` are its dimensions where all are in sight.
+
+    `fresh`: made by a call that returns memory of its own.
+    """
+
+    key: str
+    rank: Rank
+    tensor: bool = False
+    number: bool = False
+    dims: tuple[Dimension, ...] | None = None
+    dtype: DType = UNKNOWN_DTYPE
+    fresh: bool = False
+
+    def dimension(self, index: int) -> Dimension:
+        if self.dims is not None and -len(self.dims) <= index < len(self.dims):
+            return self.dims[index]
+        if index < 0 and self.rank.known is not None:
+            index += self.rank.known
+        return (f"{self.key}#{index}", 0)
+
+
+def cast(name: str) -> DType | None:
+    """The dtype that `.double()` and the like cast to."""
+    return _CAST_TO.get(name)
+
+
+class Tensors:
+    """Facts about the tensors that a loop uses. What the loop's own operations prove about ranks is learned here."""
+
+    def __init__(self, model: Model, flow: Flow) -> None:
+        self._model = model
+        self._flow = flow
+        self._ranks: dict[str, int] = {}
+        self._floors: dict[str, int] = {}
+
+    # ranks
+
+    def settled(self, rank: Rank) -> Rank:
+        if rank.base is None:
+            return rank
+        if rank.base in self._ranks:
+            return Rank(rank.offset + self._ranks[rank.base])
+        return replace(rank, floor=max(rank.floor, self._floors.get(rank.base, 0)))
+
+    def learn(self, rank: Rank, known: int) -> None:
+        """An operation that runs only on tensors of that rank has been seen."""
+        if rank.base is not None:
+            self._ranks.setdefault(rank.base, known - rank.offset)
+
+    def learn_least(self, rank: Rank, least: int) -> None:
+        if rank.base is not None:
+            self._floors[rank.base] = max(self._floors.get(rank.base, 0), least - rank.offset)
+
+    @property
+    def learned(self) -> int:
+        return len(self._ranks) + sum(self._floors.values())
+
+    # facts
+
+    def of(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int = 0) -> Facts:
+        """Facts about an expression as it is evaluated at `place`."""
+        facts = self._derived(node, place, depth)
+        return replace(facts, rank=self.settled(facts.rank))
+
+    def _derived(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> Facts:
+        if depth > _DEPTH:
+            return self._plain(node, f"{self._model.code(node)}@{id(place)}")
+        if isinstance(node, cst.Name):
+            return self._of_name(node, place, depth)
+        if isinstance(node, cst.Call):
+            return self._of_call(node, place, depth) or self._plain(node, f"call@{id(node)}")
+        return self._plain(node, f"{self._model.code(node)}@{id(place)}")
+
+    def _plain(self, node: cst.BaseExpression, key: str) -> Facts:
+        """What the model alone knows."""
+        value = self._model.value(node)
+        number = isinstance(node, cst.BaseNumber) or (value.kind is Kind.NUMBER and not value.optional)
+        if number:
+            return Facts(key, SCALAR, number=True, dtype=DType(None, value.dtype))
+        tensor = value.kind is Kind.TENSOR and not value.optional
+        rank = Rank(value.rank) if tensor and value.rank is not None else Rank(0, key)
+        category = value.dtype if tensor else None
+        return Facts(key, rank, tensor=tensor, dtype=DType(f"dtype({key})", category))
+
+    def _of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Facts:
+        binding = self._model.binding(node)
+        write = self._flow.reaching(binding, place) if binding is not None else None
+        if binding is None or write is None:
+            return self._plain(node, f"{node.value}@{id(place)}")
+        key = f"{node.value}@{id(write.target)}"
+        if binding.methods & _RESHAPING:
+            return self._plain(node, f"{key}@{id(place)}")
+        facts = self._plain(node, key)
+        if write.kind == "assign" and not write.unpacked and write.value is not None:
+            source = self._derived(write.value, write.statement, depth + 1)
+            facts = source if not isinstance(write.value, cst.Name) else replace(source, fresh=False)
+            if facts.rank.base is not None and not facts.tensor:
+                facts = self._plain(node, key) if self._plain(node, key).tensor else replace(facts, key=key)
+        return self._with_evidence(facts, binding, write, place)
+
+    def _with_evidence(self, facts: Facts, binding: Binding, write: Write, place: cst.CSTNode) -> Facts:
+        """What the uses of the name that surely ran say about it."""
+        if facts.number:
+            return facts
+        tensor = facts.tensor or bool(binding.methods & _TENSOR_ONLY and len(binding.writes) == 1)
+        for read in binding.reads:
+            if facts.rank.base is None or not self._surely_read(read, write, place):
+                continue
+            exact, least = self._dimensions_used(read)
+            if exact is not None:
+                self.learn(facts.rank, exact)
+            elif least:
+                self.learn_least(facts.rank, least)
+        return replace(facts, tensor=tensor)
+
+    def _surely_read(self, read: cst.CSTNode, write: Write, place: cst.CSTNode) -> bool:
+        if self._model.function(read) is not self._model.function(place):
+            return False
+        if self._flow.order(read) < self._flow.order(write.target):
+            return False
+        statement = self._model.statement(read)
+        return statement is place or self._flow.surely_before(statement, place)
+
+    def _dimensions_used(self, read: cst.CSTNode) -> tuple[int | None, int]:
+        """(rank, at least how many dimensions) that a use of a tensor needs."""
+        parent = self._model.parent(read)
+        if isinstance(parent, cst.Subscript) and parent.value is read:
+            return None, sum(_takes_dimension(element) for element in parent.slice)
+        if not isinstance(parent, cst.Attribute) or parent.attr.value not in ("shape", "size"):
+            return None, 0
+        shape: cst.CSTNode | None = parent
+        above = self._model.parent(parent)
+        if parent.attr.value == "size":
+            if not isinstance(above, cst.Call):
+                return None, 0
+            if above.args:
+                return None, _needed(_integer(above.args[0].value))
+            shape, above = above, self._model.parent(above)
+        if isinstance(above, cst.Subscript) and above.value is shape and len(above.slice) == 1:
+            index = above.slice[0].slice
+            return None, _needed(_integer(index.value) if isinstance(index, cst.Index) else None)
+        if isinstance(above, cst.Assign) and len(above.targets) == 1 and isinstance(above.targets[0].target, cst.Tuple):
+            elements = above.targets[0].target.elements
+            if not any(isinstance(element, cst.StarredElement) for element in elements):
+                return len(elements), 0
+        return None, 0
+
+    # calls
+
+    def _of_call(self, node: cst.Call, place: cst.CSTNode, depth: int) -> Facts | None:
+        name = self._model.qualified(node.func)
+        key = f"call@{id(node)}"
+        if name in _SHAPED or name == "torch.full":
+            return self._factory(node, key, node.args[:1] if name == "torch.full" else node.args, place, depth)
+        if name in _LIKE and node.args:
+            like = self.of(node.args[0].value, place, depth + 1)
+            return replace(like, tensor=True, dtype=self._dtype_argument(node, like.dtype), fresh=True)
+        if name in ("torch.nn.Parameter", "torch.autograd.Variable") and node.args and not node.args[0].keyword:
+            return replace(self.of(node.args[0].value, place, depth + 1), tensor=True, fresh=False)
+        if isinstance(node.func, cst.Attribute) and (name is None or not name.startswith("torch.")):
+            return self._of_method(node, node.func, key, place, depth)
+        return None
+
+    def _factory(
+        self, node: cst.Call, key: str, sizes: object, place: cst.CSTNode, depth: int, default: DType = _DEFAULT
+    ) -> Facts | None:
+        arguments = [argument for argument in sizes if isinstance(argument, cst.Arg)]  # type: ignore[attr-defined]
+        if any(argument.star for argument in arguments):
+            return None
+        positional = [argument.value for argument in arguments if argument.keyword is None]
+        if any(argument.keyword is not None and argument.keyword.value == "size" for argument in node.args):
+            return None
+        dtype = self._dtype_argument(node, default)
+        if len(positional) == 1:
+            only = positional[0]
+            if isinstance(only, (cst.Tuple, cst.List)):
+                positional = [element.value for element in only.elements]
+                if any(isinstance(element, cst.StarredElement) for element in only.elements):
+                    return None
+            elif (source := _shape_owner(only)) is not None:
+                like = self.of(source, place, depth + 1)
+                return Facts(like.key, like.rank, True, dims=like.dims, dtype=dtype, fresh=True)
+            elif self._model.value(only).kind is not Kind.NUMBER and self.size(only, place) is None:
+                return None
+        sizes_found = [self.size(expression, place, depth + 1) for expression in positional]
+        dims = tuple(
+            size.dimension if size is not None else (f"{key}#{index}", 0) for index, size in enumerate(sizes_found)
+        )
+        return Facts(key, Rank(len(dims)), True, dims=dims, dtype=dtype, fresh=True)
+
+    def _of_method(
+        self, node: cst.Call, function: cst.Attribute, key: str, place: cst.CSTNode, depth: int
+    ) -> Facts | None:
+        method = function.attr.value
+        if method in _NEW:
+            receiver = self.of(function.value, place, depth + 1)
+            sizes = node.args[:1] if method == "new_full" else node.args
+            return self._factory(node, key, sizes, place, depth, receiver.dtype)
+        if method not in _SAME_SHAPE:
+            return None
+        receiver = self.of(function.value, place, depth + 1)
+        if not receiver.tensor:
+            return None
+        dtype = cast(method) or (self._cast_by_to(node, receiver.dtype) if method == "to" else receiver.dtype)
+        if method in ("exp", "log", "sqrt", "sigmoid", "tanh"):
+            dtype = dtype.inexact_result()
+        if method == "abs":
+            dtype = dtype.real()
+        return replace(receiver, dtype=dtype, fresh=receiver.fresh or method in _COPIES)
+
+    def _dtype_argument(self, node: cst.Call, default: DType) -> DType:
+        for argument in node.args:
+            if argument.star == "**":
+                return UNKNOWN_DTYPE
+            if argument.keyword is not None and argument.keyword.value == "dtype":
+                return self._named_dtype(argument.value)
+        return default
+
+    def _cast_by_to(self, node: cst.Call, dtype: DType) -> DType:
+        for argument in node.args:
+            value = self._model.value(argument.value)
+            keyword = argument.keyword.value if argument.keyword is not None else None
+            if keyword == "device" or (keyword is None and value.kind is Kind.DEVICE) or value.kind is Kind.STRING:
+                continue
+            return self._named_dtype(argument.value)
+        return dtype
+
+    def _named_dtype(self, node: cst.BaseExpression) -> DType:
+        return _DTYPES.get(self._model.qualified(node) or "", UNKNOWN_DTYPE)
+
+    # sizes
+
+    def size(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int = 0) -> Size | None:
+        """An integer expression as it is evaluated at `place`, spelled as it is there; None for what may be no integer."""
+        text = self._model.code(node)
+        if depth > _DEPTH:
+            return None
+        constant = self._model.value(node).constant
+        if isinstance(node, cst.Integer) or (isinstance(constant, int) and not isinstance(constant, bool)):
+            number = int(node.value, 0) if isinstance(node, cst.Integer) else int(constant)  # type: ignore[call-overload]
+            return Size(number, None, text, number >= 0)
+        if isinstance(node, cst.Name):
+            return self._size_of_name(node, place, depth)
+        owner = self._measured(node)
+        if owner is not None:
+            return self._length(*owner, node, place, depth)
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+            step = _integer(node.right)
+            left = self.size(node.left, place, depth + 1)
+            if step is None or left is None:
+                return None
+            step = step if isinstance(node.operator, cst.Add) else -step
+            return Size(left.offset + step, left.key, text, left.natural and step >= 0)
+        if self._model.value(node).kind is Kind.NUMBER:
+            return Size(0, f"{text}@{id(place)}", text, False)
+        return None
+
+    def _size_of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Size | None:
+        binding = self._model.binding(node)
+        write = self._flow.reaching(binding, place) if binding is not None else None
+        if write is None:
+            return Size(0, f"{node.value}@{id(place)}", node.value, False)
+        found: Size | None = None
+        if write.kind == "assign" and write.value is not None:
+            if write.unpacked:
+                found = self._unpacked_length(write, depth)
+            else:
+                found = self.size(write.value, write.statement, depth + 1)
+        if found is not None:
+            return replace(found, text=node.value)
+        return Size(0, f"{node.value}@{id(write.target)}", node.value, False)
+
+    def _unpacked_length(self, write: Write, depth: int) -> Size | None:
+        """Of `n` in `b, n = x.shape`."""
+        target, owner = self._model.parent(write.target), _shape_owner(write.value)
+        pattern = self._model.parent(target) if target is not None else None
+        if owner is None or not isinstance(pattern, cst.Tuple):
+            return None
+        for index, element in enumerate(pattern.elements):
+            if isinstance(element, cst.StarredElement):
+                return None
+            if element is target:
+                return self._length(owner, index, write.target, write.statement, depth)
+        return None
+
+    def _measured(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, int] | None:
+        """(x, k) of `x.size(k)`, `x.shape[k]` and `len(x)`."""
+        if isinstance(node, cst.Call) and len(node.args) == 1 and node.args[0].keyword is None:
+            argument = node.args[0].value
+            if self._model.qualified(node.func) == "builtins.len":
+                return argument, 0
+            if isinstance(node.func, cst.Attribute) and node.func.attr.value == "size":
+                index = _integer(argument)
+                return (node.func.value, index) if index is not None else None
+        if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
+            owner, index = _shape_owner(node.value), _integer(node.slice[0].slice.value)
+            return (owner, index) if owner is not None and index is not None else None
+        return None
+
+    def _length(
+        self, owner: cst.BaseExpression, index: int, node: cst.CSTNode, place: cst.CSTNode, depth: int
+    ) -> Size:
+        key, offset = self.of(owner, place, depth + 1).dimension(index)
+        return Size(offset, key, self._model.code(node))
+
+
+def _shape_owner(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """x of `x.shape` and `x.size()`."""
+    if isinstance(node, cst.Attribute) and node.attr.value == "shape":
+        return node.value
+    if isinstance(node, cst.Call) and not node.args and isinstance(node.func, cst.Attribute):
+        return node.func.value if node.func.attr.value == "size" else None
+    return None
+
+
+def _integer(node: cst.CSTNode | None) -> int | None:
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        positive = _integer(node.expression)
+        return -positive if positive is not None else None
+    return int(node.value, 0) if isinstance(node, cst.Integer) else None
+
+
+def _needed(index: int | None) -> int:
+    return 0 if index is None else index + 1 if index >= 0 else -index
+
+
+def _takes_dimension(element: cst.SubscriptElement) -> bool:
+    index = element.slice
+    if isinstance(index, cst.Slice):
+        return True
+    nothing = isinstance(index.value, cst.Ellipsis) or (isinstance(index.value, cst.Name) and index.value.value == "None")
+    return isinstance(index, cst.Index) and not nothing
+
+
