@@ -17,7 +17,7 @@ from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import ArgumentFinder
 from torchlint.semantics.calls import class_kind
 from torchlint.semantics.effects import EffectTable, classify
-from torchlint.semantics.entities import Binding, Call, Class, Effects, Function, Guard, Loop
+from torchlint.semantics.entities import Binding, Call, Class, Effects, Function, Guard, Loop, Scope
 from torchlint.semantics.evaluate import Evaluator
 from torchlint.semantics.flow import Flow
 from torchlint.semantics.guards import guards
@@ -159,6 +159,10 @@ class Model:
     def function(self, node: cst.CSTNode) -> Function:
         """The function whose body holds the node; of a def, the function around it."""
         return self._scopes.contexts[node].function
+
+    def scope(self, node: cst.CSTNode) -> Scope:
+        """The scope in which a name at the node is looked up."""
+        return self._scopes.contexts[node].scope
 
     def function_of(self, node: cst.CSTNode) -> Function | None:
         """The function that a def or lambda node defines."""
