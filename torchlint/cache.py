@@ -1,7 +1,7 @@
 """Which contents were found clean before, as digests in `.torchlint_cache`.
 
-A digest covers the bytes of the file, the rules in force and torchlint itself, so nothing in the cache can be stale, and
-a damaged cache file holds digests that match nothing.
+A digest covers the bytes of the file, the rules in force and torchlint itself, so nothing in the cache can be stale,
+and a damaged cache file holds digests that match nothing.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ class Cache:
         return cls(folder, frozenset(data[start : start + _DIGEST_BYTES] for start in starts))
 
     def digest(self, data: bytes, path: Path, settings: Settings) -> bytes:
+        if self.folder is None:
+            return b""
         rules = ",".join(sorted(settings.codes(path)))
         about = f"{tool_fingerprint()} {path.suffix} {settings.target_torch} {rules}\0"
         return hashlib.blake2b(about.encode() + data, digest_size=_DIGEST_BYTES).digest()

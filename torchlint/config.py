@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.diagnostics import DIAGNOSTICS
 from torchlint.finding import Severity
-from torchlint.rule import FAMILY_SEVERITY, Rule, all_rules
+from torchlint.rule import FAMILY_SEVERITY, all_rules
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -200,13 +200,13 @@ def check_selectors(selectors: Iterable[str], key: str) -> tuple[str, ...]:
     return tuple(checked)
 
 
-def find_rule(selector: str) -> type[Rule] | None:
-    """The rule of a code or a name. Raises ConfigError where there is none; None for a LINT diagnostic."""
+def find_code(selector: str) -> str:
+    """The code of a rule or a diagnostic, given by code or name. Raises ConfigError where there is none."""
     by_name = {name: code for code, name in _names().items()}
     code = by_name.get(selector, selector.upper())
     if code not in _names():
         raise ConfigError(f"no rule `{selector}`{nearest(selector, [*_names(), *by_name])}")
-    return all_rules().get(code)
+    return code
 
 
 def nearest(given: str, known: Iterable[str]) -> str:

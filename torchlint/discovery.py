@@ -53,7 +53,7 @@ def discover(paths: Sequence[Path], configuration: Configuration) -> Discovery:
             found.missing.append(path)
             continue
         settings = configuration.for_path(path)
-        if settings.force_exclude and _is_excluded(path, settings):
+        if settings.force_exclude and is_excluded(path, settings):
             continue
         if path.is_dir():
             _walk(os.path.abspath(path), configuration, found)
@@ -71,9 +71,10 @@ def shown(path: str) -> str:
     return os.path.abspath(path) if relative.startswith("..") else relative
 
 
-def _is_excluded(path: Path, settings: Settings) -> bool:
+def is_excluded(path: Path, settings: Settings) -> bool:
     return settings.is_excluded(path, path.is_dir()) or (
-        settings.respect_gitignore and _Ignores.above(os.path.abspath(path)).covers(os.path.abspath(path), path.is_dir())
+        settings.respect_gitignore
+        and _Ignores.above(os.path.abspath(path)).covers(os.path.abspath(path), path.is_dir())
     )
 
 

@@ -78,7 +78,7 @@ class _Run:
         triggered = [rule for rule in selected if any(word in self.source.text for word in rule.triggers)]
         try:
             found = list(self._run(triggered)) if triggered else []
-        except _Stop as stop:
+        except _StopError as stop:
             if stop.finding.code in codes or is_failure(stop.finding.code):
                 yield stop.finding
             return
@@ -114,18 +114,18 @@ class _Run:
         import libcst as cst
 
         if is_too_deep(self.source.text):
-            raise _Stop(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be parsed"))
+            raise _StopError(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be parsed"))
         try:
             return cst.parse_module(self.source.text)
         except cst.ParserSyntaxError as error:
             starts = self.source.line_starts
             line = min(max(error.raw_line, 1), len(starts))
             offset = min(starts[line - 1] + max(error.raw_column, 0), len(self.source.text))
-            raise _Stop(self._diagnostic(SYNTAX_ERROR, _summary(error), offset)) from error
+            raise _StopError(self._diagnostic(SYNTAX_ERROR, _summary(error), offset)) from error
         except (RecursionError, MemoryError) as error:
-            raise _Stop(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be parsed")) from error
+            raise _StopError(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be parsed")) from error
         except Exception as error:
-            raise _Stop(self._crash("the parser", error)) from error
+            raise _StopError(self._crash("the parser", error)) from error
 
     def _model(self, module: cst.Module) -> Model:
         from torchlint.semantics.model import Model
@@ -135,9 +135,9 @@ class _Run:
         except RecursionError as error:
             if self.strict:
                 raise
-            raise _Stop(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be analysed")) from error
+            raise _StopError(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be analysed")) from error
         except Exception as error:
-            raise _Stop(self._crash("the semantic model", error)) from error
+            raise _StopError(self._crash("the semantic model", error)) from error
 
     def _spans(self, module: cst.Module) -> Spans:
         from torchlint.semantics.tree import SourceMismatchError, spans
@@ -146,9 +146,9 @@ class _Run:
             return spans(module, self.source.text)
         except SourceMismatchError as error:
             message = "the syntax tree does not print as the text of the file, so no position in it can be trusted"
-            raise _Stop(self._diagnostic(TOO_COMPLEX, message)) from error
+            raise _StopError(self._diagnostic(TOO_COMPLEX, message)) from error
         except RecursionError as error:
-            raise _Stop(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be analysed")) from error
+            raise _StopError(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be analysed")) from error
 
     def _finding(self, rule: type[Rule], report: Report, model: Model, places: Spans) -> Finding:
         start, end = places[report.node]
@@ -220,7 +220,7 @@ class _Run:
             yield replace(finding, fix=Fix(edits, Applicability.SAFE) if self.source.accepts(edits) else None)
 
 
-class _Stop(Exception):
+class _StopError(Exception):
     """The file cannot be analysed; the finding says why."""
 
     def __init__(self, finding: Finding) -> None:

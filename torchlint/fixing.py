@@ -1,5 +1,5 @@
-"""Applying fixes to one file: passes until nothing changes, rolled back where the text no longer parses; and writing the
-result so that no file is ever half written.
+"""Applying fixes to one file: passes until nothing changes, rolled back where the text no longer parses; and writing
+the result so that no file is ever half written.
 """
 
 from __future__ import annotations

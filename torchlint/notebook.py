@@ -1,7 +1,8 @@
 """Jupyter notebooks: code cells joined to one program, and edits put back into the JSON, the rest byte for byte.
 
-IPython's own syntax (`%magic`, `!command`, `?help`) becomes a stand-in of the same length, so that every other character
-keeps its place. Cells hold where their `source` stands in the document; only the JSON of changed cells is written anew.
+IPython's own syntax (`%magic`, `!command`, `?help`) becomes a stand-in of the same length, so that every other
+character keeps its place. Cells hold where their `source` stands in the document; only the JSON of changed cells is
+written anew.
 """
 
 from __future__ import annotations

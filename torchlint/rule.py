@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torchlint.finding import Confidence, Fix, Severity
@@ -69,6 +71,14 @@ class Rule:
     def default_severity(cls) -> Severity:
         return cls.severity or FAMILY_SEVERITY[cls.family()]
 
+    @classmethod
+    def page(cls) -> str:
+        return inspect.cleandoc(cls.__doc__ or "")
+
+    @classmethod
+    def summary(cls) -> str:
+        return cls.page().partition("\n")[0]
+
 
 Fixer = Callable[[Report, "Model"], "Fix | None"]
 
@@ -92,10 +102,22 @@ def all_rules() -> dict[str, type[Rule]]:
     return dict(sorted(found.items()))
 
 
-@lru_cache(maxsize=None)
+def _fixer_module(code: str) -> str:
+    return all_rules()[code].__module__.replace("torchlint.rules.", "torchlint.fixers.", 1)
+
+
+def has_fixer(code: str) -> bool:
+    """Whether `fixer_for` has one, without loading it: fixers import LibCST."""
+    try:
+        return importlib.util.find_spec(_fixer_module(code)) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@cache
 def fixer_for(code: str) -> Fixer | None:
     """The `fix` function of `torchlint.fixers.<family>.<module of the rule>`, if there is one."""
-    module = all_rules()[code].__module__.replace("torchlint.rules.", "torchlint.fixers.", 1)
+    module = _fixer_module(code)
     try:
         fix: Fixer = importlib.import_module(module).fix
     except ModuleNotFoundError as error:

@@ -38,8 +38,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`findings` are those that are left in `source`. `source` is None where there is nothing to show; `fixed` is None
-    where no fix was wanted or none applied."""
+    """`findings` are those left in `source`, which is None where there is nothing to show. `fixed` is None where no fix
+    was wanted or none applied."""
 
     path: Path
     findings: tuple[Finding, ...] = ()
@@ -129,7 +129,8 @@ def _process_all(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
 
 def _spread(tasks: Sequence[Task], workers: int) -> Iterator[Result]:
     """Results as they are ready, the largest files first so that the last one does not keep the others waiting."""
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_leave_interrupts_to_the_parent)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, initializer=_leave_interrupts_to_the_parent)
     try:
         ordered = sorted(tasks, key=lambda task: len(task.data), reverse=True)
         futures: list[Future[Result]] = [pool.submit(process, task) for task in ordered]

@@ -1,7 +1,7 @@
 """Settings from `[tool.torchlint]` in pyproject.toml, or from torchlint.toml.
 
-The nearest file above a linted file wins and nothing is merged; the command line beats it. A key or a rule that does not
-exist is an error that names the nearest one that does.
+The nearest file above a linted file wins and nothing is merged; the command line beats it. A key or a rule that does
+not exist is an error that names the nearest one that does.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class CommandLine:
 class Configuration:
     """Gives every folder its settings. `explicit` is the file of `--config`; `isolated` reads no file at all."""
 
-    command_line: CommandLine = CommandLine()
+    command_line: CommandLine = field(default_factory=CommandLine)
     explicit: Path | None = None
     isolated: bool = False
     _by_folder: dict[Path, Settings] = field(default_factory=dict)
@@ -180,7 +180,7 @@ def _override(table: Any, where: str) -> Override:
     return Override(selection=selection, **values)
 
 
-_SELECTORS: dict[str, Callable[[Any, str], Any]] = {key: _selectors for key in ("select", "extend-select", "ignore")}
+_SELECTORS: dict[str, Callable[[Any, str], Any]] = dict.fromkeys(("select", "extend-select", "ignore"), _selectors)
 _OVERRIDE_READERS: dict[str, Callable[[Any, str], Any]] = {**_SELECTORS, "files": _strings, "severity": _severities}
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     **_SELECTORS,

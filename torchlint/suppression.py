@@ -1,7 +1,7 @@
-"""Suppression comments: `# torchlint: ignore[MEM01, some-rule] reason`, `# torchlint: ignore-file[...]`, `# noqa: MEM01`.
+"""Suppression comments: `# torchlint: ignore[MEM01, a-rule] reason`, `# torchlint: ignore-file[...]`, `# noqa: MEM01`.
 
-A comment on any line of a logical line covers all of it; alone above a statement it covers the statement's logical line,
-decorators included. Text inside strings is no comment.
+A comment on any line of a logical line covers all of it; alone above a statement it covers the statement's logical
+line, decorators included. Text inside strings is no comment.
 """
 
 from __future__ import annotations

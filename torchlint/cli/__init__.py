@@ -1,0 +1,71 @@
+"""The command line: one module per command, loaded when it is called. `torchlint PATHS` is `torchlint check PATHS`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+import traceback
+from typing import NoReturn
+
+import click
+
+from torchlint import __version__
+
+_GROUP_OPTIONS = frozenset({"--help", "-h", "--version", "-V"})
+FAILED = 2
+INTERRUPTED = 130
+
+
+class _Commands(click.Group):
+    """Every module of this package is a command of the same name, its click command being called `command`."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(context):
+            return None
+        module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in _GROUP_OPTIONS and args[0] not in self.list_commands(context):
+            args = ["check", *args]
+        return super().parse_args(context, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="torchlint", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Find PyTorch code that wastes a GPU or trains wrong, and rewrite it.
+
+    `torchlint PATHS` is `torchlint check PATHS`.
+    """
+
+
+def main() -> NoReturn:
+    """Exit code 0: nothing left, 1: findings left, 2: wrong usage or a failure, 130: interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = cli.main(prog_name="torchlint", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away; what is still buffered must not fail at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+        click.echo(f"torchlint: internal error: {type(error).__name__}: {error} ({where})", err=True)
+        code = FAILED
+    sys.exit(code)

@@ -1,0 +1,245 @@
+"""`torchlint check`: find, and with `--fix` rewrite."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torchlint.cache import FOLDER
+from torchlint.config import ConfigError, Selection, check_selectors
+from torchlint.diagnostics import UNREADABLE_FILE, is_failure
+from torchlint.discovery import Discovery, Target, discover, is_excluded
+from torchlint.engine import diagnose, is_worth_parsing
+from torchlint.fixing import WriteError, write
+from torchlint.output import FORMATS, Outcome, render, statistics, summary
+from torchlint.progress import Progress
+from torchlint.runner import Options, Result, Task, process, run
+from torchlint.settings_file import CommandLine, Configuration
+from torchlint.terminal import use_color
+
+CLEAN, FOUND, FAILED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of one call."""
+
+    paths: tuple[Path, ...]
+    fix: bool
+    unsafe_fixes: bool | None
+    diff: bool
+    select: tuple[str, ...]
+    extend_select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    per_file_ignores: tuple[str, ...]
+    statistics: bool
+    output_format: str
+    output_file: Path | None
+    jobs: int
+    no_cache: bool
+    isolated: bool
+    stdin_filename: Path | None
+    exit_non_zero_on_fix: bool
+    force_exclude: bool
+    config: Path | None
+    quiet: bool
+    color: str
+
+    @property
+    def is_stdin(self) -> bool:
+        return self.paths == (Path("-"),) or (not self.paths and self.stdin_filename is not None)
+
+    def configuration(self) -> Configuration:
+        """Raises ConfigError."""
+        selection = Selection(
+            check_selectors(self.select, "--select") or None,
+            check_selectors(self.extend_select, "--extend-select"),
+            check_selectors(self.ignore, "--ignore"),
+        )
+        ignores = tuple(_per_file_ignore(entry) for entry in self.per_file_ignores)
+        options = CommandLine(selection, ignores, self.force_exclude, self.unsafe_fixes)
+        return Configuration(options, self.config, self.isolated)
+
+    def say(self, message: str) -> None:
+        if not self.quiet:
+            click.echo(message, err=True)
+
+
+def _per_file_ignore(entry: str) -> tuple[str, tuple[str, ...]]:
+    pattern, colon, code = entry.rpartition(":")
+    if not colon or not pattern:
+        raise ConfigError(f"--per-file-ignores: `{entry}` is not of the form GLOB:RULE")
+    return pattern, check_selectors((code,), "--per-file-ignores")
+
+
+def _split(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _list_option(name: str, help: str, metavar: str = "RULES") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(name, multiple=True, callback=_split, metavar=metavar, help=help)
+
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("check")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--fix", is_flag=True, help="Apply safe fixes.")
+@click.option(
+    "--unsafe-fixes/--no-unsafe-fixes", default=None, help="Count unsafe fixes in: with --fix, apply them too."
+)
+@click.option("--diff", is_flag=True, help="Write what --fix would change to stdout; exit 1 if there is anything.")
+@_list_option("--select", "Only these rules: codes, prefixes, families or names, with commas between.")
+@_list_option("--extend-select", "These rules besides the selected ones.")
+@_list_option("--ignore", "Not these rules.")
+@_list_option("--per-file-ignores", "Not these rules in these files.", "GLOB:RULE")
+@click.option("--statistics", is_flag=True, help="Print how often each rule was found, not the findings.")
+@click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option("--output-file", type=_FILE, metavar="FILE", help="Write the findings there and not to stdout.")
+@click.option("--jobs", "-j", type=click.IntRange(min=0), default=0, help="Worker processes; 0 is one per processor.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor write .torchlint_cache.")
+@click.option("--isolated", is_flag=True, help="Read no settings file.")
+@click.option(
+    "--stdin-filename", type=click.Path(path_type=Path), metavar="PATH", help="What the text on stdin is called."
+)
+@click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit 1 where something was fixed, even if nothing is left.")
+@click.option("--force-exclude", is_flag=True, help="Leave excluded files out even if they are named.")
+@click.option("--config", type=_FILE, metavar="FILE", help="Take the settings from this file.")
+@click.option("--quiet", "-q", is_flag=True, help="Print findings and nothing else.")
+@click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True)
+def command(**options: Any) -> int:
+    """Find what wastes a GPU or trains wrong in PATHS (files and folders, the working directory unless given; - is
+    stdin).
+
+    Exit code 0: nothing left, 1: findings left, 2: wrong usage or a failure.
+    """
+    request = Request(**options)
+    try:
+        configuration = request.configuration()
+        return _check_stdin(request, configuration) if request.is_stdin else _check_paths(request, configuration)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _check_paths(request: Request, configuration: Configuration) -> int:
+    found = discover(request.paths or (Path(),), configuration)
+    for path in found.missing:
+        click.echo(f"torchlint: {path}: no such file or folder", err=True)
+    if not found.targets and not found.problems:
+        if not found.missing:
+            request.say("No Python file to check.")
+        _print(request, Outcome((), 0))
+        return FAILED if found.missing else CLEAN
+    cache = None if request.no_cache else configuration.for_folder(Path.cwd()).root / FOLDER
+    options = Options(request.jobs, request.fix or request.diff, cache)
+    with Progress(enabled=not request.quiet) as progress:
+        results = [*_problems(found), *run(found.targets, options, progress.update)]
+    unsafe = any(target.settings.unsafe_fixes for target in found.targets)
+    if request.diff:
+        code = _print_diff(request, results)
+    else:
+        if request.fix:
+            results = [_written(result, found.targets) for result in results]
+        code = _report(request, Outcome(results, len(found.targets), unsafe, _applied(results)))
+    return FAILED if found.missing else code
+
+
+def _problems(found: Discovery) -> list[Result]:
+    return [
+        Result(path, (diagnose(UNREADABLE_FILE, f"the path cannot be read: {what}", path),))
+        for path, what in found.problems
+    ]
+
+
+def _applied(results: Sequence[Result]) -> int:
+    return sum(len(result.fixed.applied) for result in results if result.fixed is not None)
+
+
+def _written(result: Result, targets: Sequence[Target]) -> Result:
+    """The result once its fixes are in the file; where they cannot be, what was found before them."""
+    if result.fixed is None:
+        return result
+    try:
+        write(result.fixed)
+    except WriteError as error:
+        settings = next(target.settings for target in targets if target.path == result.path)
+        before = process(Task(result.path, result.fixed.before.data, settings))
+        problem = diagnose(UNREADABLE_FILE, f"the fixes cannot be written: {error}; the file is as it was", result.path)
+        return replace(before, findings=(problem, *before.findings))
+    return result
+
+
+def _exit_code(outcome: Outcome) -> int:
+    codes = [finding.code for finding, _ in outcome.findings()]
+    return FAILED if any(map(is_failure, codes)) else FOUND if codes else CLEAN
+
+
+def _report(request: Request, outcome: Outcome) -> int:
+    _print(request, outcome)
+    request.say(summary(outcome))
+    code = _exit_code(outcome)
+    return FOUND if code == CLEAN and outcome.fixed and request.exit_non_zero_on_fix else code
+
+
+def _print(request: Request, outcome: Outcome) -> None:
+    color = request.output_file is None and use_color(request.color)
+    if request.statistics:
+        text = statistics(outcome, request.output_format == "json")
+    else:
+        text = render(request.output_format, outcome, color)
+    if request.output_format == "github":
+        from torchlint.output.github import append_to_step_summary
+
+        append_to_step_summary(outcome)
+    if request.output_file is None:
+        _write_out(text)
+        return
+    try:
+        request.output_file.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise click.UsageError(f"--output-file: {request.output_file}: {error.strerror}") from error
+
+
+def _write_out(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _print_diff(request: Request, results: Sequence[Result]) -> int:
+    from torchlint.output.changes import unified_diff
+
+    fixed = [result.fixed for result in results if result.fixed is not None]
+    _write_out("".join(map(unified_diff, fixed)))
+    failures = [finding for result in results for finding in result.findings if is_failure(finding.code)]
+    for finding in failures:
+        click.echo(f"{finding.path}: {finding.code} {finding.message}", err=True)
+    request.say(f"Would fix {_applied(results)} findings in {len(fixed)} files.")
+    return FAILED if failures else FOUND if fixed else CLEAN
+
+
+def _check_stdin(request: Request, configuration: Configuration) -> int:
+    data = sys.stdin.buffer.read()
+    path = request.stdin_filename or Path("-")
+    settings = configuration.for_path(path)
+    excluded = settings.force_exclude and is_excluded(path, settings)
+    if excluded or not is_worth_parsing(data, path, settings):
+        result = Result(path)
+    else:
+        result = process(Task(path, data, settings, settings.unsafe_fixes if request.fix or request.diff else None))
+    outcome = Outcome([result], 1, settings.unsafe_fixes, _applied([result]))
+    if request.diff:
+        return _print_diff(request, [result])
+    if not request.fix:
+        return _report(request, outcome)
+    sys.stdout.buffer.write(data if result.fixed is None else result.fixed.source.data)
+    sys.stdout.buffer.flush()
+    click.echo(render(request.output_format, outcome, use_color(request.color, sys.stderr)), err=True, nl=False)
+    request.say(summary(outcome))
+    code = _exit_code(outcome)
+    return FOUND if code == CLEAN and outcome.fixed and request.exit_non_zero_on_fix else code

@@ -1,0 +1,57 @@
+"""Fixes and fixed files as differences of lines."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torchlint.finding import Fix
+from torchlint.fixing import Fixed
+from torchlint.source import Source, splice
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Neighbouring lines before and after; `line` is the number of the first one, in a notebook within its cell."""
+
+    line: int
+    removed: list[str]
+    added: list[str]
+
+
+def hunks(source: Source, fix: Fix) -> Iterator[Hunk]:
+    """The lines that a fix changes, without any that stay the same around them."""
+    groups: list[tuple[int, int]] = []
+    for edit in fix.edits:
+        first, last = source.line_number(edit.start), source.line_number(edit.end)
+        if groups and first <= groups[-1][1] + 1:
+            groups[-1] = (groups[-1][0], max(last, groups[-1][1]))
+        else:
+            groups.append((first, last))
+    starts = [*source.line_starts, len(source.text)]
+    for first, last in groups:
+        begin, end = starts[first - 1], starts[last]
+        edits = [edit for edit in fix.edits if begin <= edit.start <= edit.end <= end]
+        tail = source.text[end:]
+        after = splice(source.text[:end], edits)[begin:] if tail is not None else ""
+        removed, added = source.text[begin:end].splitlines(), after.splitlines()
+        while removed and added and removed[0] == added[0]:
+            removed, added, first = removed[1:], added[1:], first + 1
+        while removed and added and removed[-1] == added[-1]:
+            removed, added = removed[:-1], added[:-1]
+        offset = starts[min(first, len(starts)) - 1]
+        yield Hunk(source.locate(min(offset, len(source.text)))[1], removed, added)
+
+
+def unified_diff(fixed: Fixed) -> str:
+    """The change of a whole file, of a notebook's JSON as it stands in the file."""
+    before, after = (s.data[len(s.bom) :].decode(s.encoding) for s in (fixed.before, fixed.source))
+    name = fixed.before.path.as_posix()
+    lines = difflib.unified_diff(_lines(before), _lines(after), name, name)
+    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their newlines; only line feeds count, as for diff and patch."""
+    return [line + "\n" for line in text.split("\n")[:-1]] + ([text.rpartition("\n")[2]] if text[-1:] != "\n" else [])

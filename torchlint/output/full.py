@@ -1,0 +1,74 @@
+"""The offending lines with a caret below, and the fix as a small diff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchlint.finding import Applicability, Finding
+from torchlint.output import Outcome, place
+from torchlint.output.changes import hunks
+from torchlint.source import Source
+from torchlint.terminal import paint, printable, width
+
+_MOST_LINES = 4
+_SEVERITY_COLOR = {"error": "red", "warning": "yellow", "info": "blue"}
+
+
+def render(outcome: Outcome, color: bool) -> str:
+    blocks = ("\n".join(_block(finding, source, outcome, color)) for finding, source in outcome.findings())
+    return "".join(f"{block}\n\n" for block in blocks)
+
+
+def _block(finding: Finding, source: Source | None, outcome: Outcome, color: bool) -> Iterator[str]:
+    mark = paint(" [*]", color, "cyan") if outcome.is_fixable(finding) else ""
+    code = paint(finding.code, color, _SEVERITY_COLOR[finding.severity.value], bold=True)
+    yield f"{paint(printable(place(finding)), color, bold=True)}: {code}{mark} {printable(finding.message)}"
+    if source is None:
+        return
+    lines = source.line_number(finding.end) - source.line_number(finding.start) + 1
+    gutter = len(str(finding.line + min(lines, _MOST_LINES)))
+    bar = paint("|", color, "blue")
+    yield f"{'':{gutter}} {bar}"
+    yield from _excerpt(finding, source, gutter, color)
+    yield f"{'':{gutter}} {paint('=', color, 'blue')} {_about(finding)}"
+    yield from _change(finding, source, gutter, color)
+
+
+def _excerpt(finding: Finding, source: Source, gutter: int, color: bool) -> Iterator[str]:
+    bar = paint("|", color, "blue")
+    first, last = source.line_number(finding.start), source.line_number(finding.end)
+    for number in range(first, min(last, first + _MOST_LINES - 1) + 1):
+        line, start = source.line(number), source.line_starts[number - 1]
+        indent = len(line) - len(line.lstrip())
+        begin = max(finding.start - start, indent) if number == first else indent
+        end = min(finding.end - start, len(line)) if number == last else len(line)
+        yield f"{finding.line + number - first:>{gutter}} {bar} {printable(line)}".rstrip()
+        carets = "^" * max(1, width(printable(line[begin:end])))
+        yield f"{'':{gutter}} {bar} {' ' * width(printable(line[:begin]))}{paint(carets, color, 'red', bold=True)}"
+    if last - first >= _MOST_LINES:
+        yield f"{'':{gutter}} {bar} ... {last - first + 1 - _MOST_LINES} more lines"
+
+
+def _about(finding: Finding) -> str:
+    about = f"{finding.name}, {finding.severity.value}"
+    if finding.confidence.value != "certain":
+        about += f", {finding.confidence.value}"
+    if finding.fix is None:
+        return about
+    kind = {
+        Applicability.SAFE: "safe fix",
+        Applicability.UNSAFE: "unsafe fix",
+        Applicability.DISPLAY: "suggestion, never applied",
+    }[finding.fix.applicability]
+    why = f" ({printable(finding.fix.why.rstrip('.'))})" if finding.fix.why else ""
+    return f"{about}, {kind}{why}:"
+
+
+def _change(finding: Finding, source: Source, gutter: int, color: bool) -> Iterator[str]:
+    if finding.fix is None:
+        return
+    for hunk in hunks(source, finding.fix):
+        for number, line in enumerate(hunk.removed, hunk.line):
+            yield f"{number:>{gutter}} {paint(f'- {printable(line)}', color, 'red')}".rstrip()
+        for number, line in enumerate(hunk.added, hunk.line):
+            yield f"{number:>{gutter}} {paint(f'+ {printable(line)}', color, 'green')}".rstrip()

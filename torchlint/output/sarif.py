@@ -1,0 +1,106 @@
+"""SARIF 2.1.0, with addresses relative to %SRCROOT%, fingerprints that survive moved lines, and fixes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from torchlint import __version__
+from torchlint.diagnostics import DIAGNOSTICS
+from torchlint.finding import Finding, Fix, Severity
+from torchlint.output import Outcome
+from torchlint.rule import all_rules
+from torchlint.source import Source
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def render(outcome: Outcome, color: bool) -> str:
+    found = list(outcome.findings())
+    codes = sorted({finding.code for finding, _ in found})
+    driver = {"name": "torchlint", "version": __version__, "rules": [_rule(code) for code in codes]}
+    repeats: Counter[str] = Counter()
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The directory that torchlint ran in."}}},
+        "results": [_result(finding, source, codes, repeats) for finding, source in found],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _rule(code: str) -> dict[str, Any]:
+    if code in DIAGNOSTICS:
+        name, page, severity = DIAGNOSTICS[code].name, DIAGNOSTICS[code].page, DIAGNOSTICS[code].severity
+    else:
+        rule = all_rules()[code]
+        name, page, severity = rule.name, rule.page(), rule.default_severity()
+    return {
+        "id": code,
+        "name": name,
+        "shortDescription": {"text": page.splitlines()[0]},
+        "help": {"text": page, "markdown": page},
+        "defaultConfiguration": {"level": _LEVEL[severity]},
+    }
+
+
+def _result(finding: Finding, source: Source | None, codes: Sequence[str], repeats: Counter[str]) -> dict[str, Any]:
+    message = (
+        finding.message if finding.cell is None else f"Cell {finding.cell}, line {finding.line}: {finding.message}"
+    )
+    location: dict[str, Any] = {"artifactLocation": _artifact(finding.path)}
+    if finding.cell is None:
+        location["region"] = _region(finding.line, finding.column, finding.end_line, finding.end_column)
+    entry: dict[str, Any] = {"physicalLocation": location}
+    if finding.function is not None:
+        entry["logicalLocations"] = [{"fullyQualifiedName": finding.function, "kind": "function"}]
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "ruleIndex": codes.index(finding.code),
+        "level": _LEVEL[finding.severity],
+        "message": {"text": message},
+        "locations": [entry],
+        "partialFingerprints": {"torchlint/v1": _fingerprint(finding, source, repeats)},
+        "properties": {"confidence": finding.confidence.value},
+    }
+    if finding.fix is not None and source is not None and finding.cell is None:
+        result["fixes"] = [_fix(finding, finding.fix, source)]
+    return result
+
+
+def _fingerprint(finding: Finding, source: Source | None, repeats: Counter[str]) -> str:
+    """Of file, rule, function and the text of the line without its spaces; equal ones are counted."""
+    line = "" if source is None else "".join(source.line(source.line_number(finding.start)).split())
+    about = "\0".join((finding.path, finding.code, finding.function or "", line))
+    digest = hashlib.sha256(about.encode("utf-8", "backslashreplace")).hexdigest()[:32]
+    repeats[digest] += 1
+    return f"{digest}:{repeats[digest]}"
+
+
+def _artifact(path: str) -> dict[str, str]:
+    if os.path.isabs(path):
+        return {"uri": Path(path).as_uri()}
+    return {"uri": quote(path), "uriBaseId": "%SRCROOT%"}
+
+
+def _region(line: int, column: int, end_line: int, end_column: int) -> dict[str, int]:
+    return {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+
+
+def _fix(finding: Finding, fix: Fix, source: Source) -> dict[str, Any]:
+    replacements = []
+    for edit in fix.edits:
+        _, line, column = source.locate(edit.start)
+        _, end_line, end_column = source.locate(edit.end)
+        deleted = _region(line, column, end_line, end_column)
+        replacements.append({"deletedRegion": deleted, "insertedContent": {"text": edit.text}})
+    description = f"{fix.applicability.value} fix" + (f": {fix.why}" if fix.why else "")
+    change = {"artifactLocation": _artifact(finding.path), "replacements": replacements}
+    return {"description": {"text": description}, "artifactChanges": [change]}
