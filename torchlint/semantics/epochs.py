@@ -88,7 +88,7 @@ def _made_by(value: Value, call: Call, model: Model, depth: int = 0) -> bool:
 
 
 def _epochs_over(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
-    """The training loop over a loader and the epoch loop around it, if both are built only once around them."""
+    """The training loop over a loader and the epoch loop around it, if loader and sampler outlive an epoch."""
     for steps in model.loops:
         if steps.role is Role.STEPS and steps.iterable is not None and _iterates(steps, loader, model):
             for epochs in _outer_loops(steps, model):
@@ -216,17 +216,56 @@ def _counter(epochs: Loop, model: Model) -> str | None:
     return None
 
 
-def name_at(made: Call, epochs: Loop, model: Model) -> tuple[str, Binding] | None:
-    """A variable or attribute that holds what a call made, as it is written in the body of a loop."""
-    statement = model.small_statement(made.node)
-    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+def loader_at_epochs(stale: StaleSampler, model: Model) -> cst.BaseExpression | None:
+    """A variable or attribute of the epoch loop that holds the loader: what it iterates, or hands to a function."""
+    if stale.steps.function is stale.epochs.function:
+        roots: list[cst.CSTNode] = [stale.steps.iterable] if stale.steps.iterable is not None else []
+    else:
+        roots = [arg.value for call in stale.epochs.calls for arg in call.arguments]
+    for root in roots:
+        for node in walk(root):
+            plain = isinstance(node, (cst.Name, cst.Attribute)) and model.binding(node) is not None
+            if plain and model.value(node).kind is Kind.LOADER and stale.loader.node in model.value(node).origins:
+                return node  # type: ignore[return-value]
+    return None
+
+
+def sampler_at_epochs(stale: StaleSampler, model: Model) -> tuple[str, Binding] | None:
+    """The variable or attribute that the sampler is kept in, if it is sure to exist in the epoch loop."""
+    assign = model.small_statement(stale.sampler.node)
+    if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return None
-    target = statement.targets[0].target
+    target = assign.targets[0].target
     binding = model.binding(target)
-    if binding is None or any(not _is_whole(write.value, made, model) for write in binding.writes):
+    if binding is None or any(write.kind != "assign" or write.unpacked for write in binding.writes):
+        return None
+    if not any(_always_before(write.statement, stale.epochs, model) for write in binding.writes) and not _both_ways(
+        binding, stale.epochs, model
+    ):
         return None
     if binding.cls is not None:
-        reachable = any(function.cls in binding.cls.lineage() for function in [epochs.function] if function.cls)
-    else:
-        reachable = binding.scope_function in (epochs.function, model.functions[0])
-    return (model.code(target), binding) if reachable else None
+        methods = stale.epochs.function.cls
+        return (model.code(target), binding) if methods is not None and binding.cls in methods.lineage() else None
+    reaches = binding.scope_function is stale.epochs.function or binding.is_global
+    return (model.code(target), binding) if reaches else None
+
+
+def _always_before(statement: cst.CSTNode, epochs: Loop, model: Model) -> bool:
+    """Whether a statement has run when an epoch loop starts: it stands in a block around the loop, or in `__init__`."""
+    function = model.function(statement)
+    block = model.parent(statement)
+    if function is epochs.function or function.is_module:
+        return block in model.ancestors(epochs.node) or (function.is_module and block is model.module)
+    return function.name == "__init__" and model.parent(block) is function.node if block is not None else False
+
+
+def _both_ways(binding: Binding, epochs: Loop, model: Model) -> bool:
+    """Whether an `if` and its `else` both write the variable."""
+    for write in binding.writes:
+        block = model.parent(write.statement)
+        branch = model.parent(block) if block is not None else None
+        if isinstance(branch, cst.If) and isinstance(branch.orelse, cst.Else) and branch.body is block:
+            others = [other for other in binding.writes if model.parent(other.statement) is branch.orelse.body]
+            if others and _always_before(branch, epochs, model):
+                return True
+    return False

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.step_cycle import Cycle
+
+
+class MissingZeroGrad(Rule):
+    """An optimizer steps in a loop, and nothing resets the gradients between two steps.
+
+    ## What it does
+
+    Finds loops that run `backward()` and the `step()` of an optimizer, here or in functions of the same file, while
+    nothing on the way from one step to the next resets gradients: neither `zero_grad` of the optimizer or a module,
+    before or after the step, nor a helper or a write to `.grad`. Accumulation over several batches resets after its
+    step and is no finding. Where code from other files gets the model or the optimizer, nothing is reported.
+
+    ## Why is this bad
+
+    `backward()` adds to the gradients that are there. Without a reset every step follows the sum over all batches since
+    the start: the direction goes stale, the length grows, and training slows down or diverges without any error.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+
+    model = nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(100):
+        x = torch.randn(32, 8)
+        loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+        loss.backward()
+        optimizer.step()
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+
+    model = nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(100):
+        optimizer.zero_grad()
+        x = torch.randn(32, 8)
+        loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+        loss.backward()
+        optimizer.step()
+    ```
+
+    ## Fix safety
+
+    Unsafe: the training takes another course, which is the purpose. The reset goes to the beginning of the iteration;
+    behind the step, where the step is not taken in every iteration; to the beginning of the closure for LBFGS. Where
+    the optimizer has no name at that place, there is no fix.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html>
+    * <https://docs.pytorch.org/tutorials/recipes/recipes/zeroing_out_gradients.html>
+    """
+
+    code = "TRAIN01"
+    name = "missing-zero-grad"
+    triggers = ("backward",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.step_cycle import unreset_cycles
+
+        for cycle in unreset_cycles(model):
+            yield Report(cycle.backward.node, _message(cycle, model), cycle.confidence, cycle)
+
+
+def _message(cycle: Cycle, model: Model) -> str:
+    step, optimizer = model.code(cycle.step.node.func), model.code(cycle.optimizer)
+    if cycle.loop is None:
+        return (
+            f"LBFGS evaluates this closure several times in one `{step}`, and each backward pass adds to the gradients "
+            f"of those before it. Call `{optimizer}.zero_grad()` first in the closure."
+        )
+    where = "outside this loop" if cycle.reset_outside else "in this file"
+    reset = f"gradients are only reset {where}" if cycle.reset_outside else f"nothing {where} resets the gradients"
+    return (
+        f"`{step}` runs in every iteration, but {reset}: each backward pass adds to those of all steps before it. "
+        f"Call `{optimizer}.zero_grad()` once for every step."
+    )
