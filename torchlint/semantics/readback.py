@@ -37,6 +37,12 @@ class Readback:
         return is_number(self.how, self.value)
 
     @property
+    def rhythm(self) -> str:
+        if self.loop is None:
+            return "in every step"
+        return "in every training step" if self.loop.role is Role.STEPS else "after every evaluation batch"
+
+    @property
     def is_count(self) -> bool:
         """An integer that the loop adds up."""
         return self.how != "float" and self.value.dtype in ("int", "bool") and Use.ACCUMULATED in self.use

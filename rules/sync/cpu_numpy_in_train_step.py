@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class CpuNumpyInTrainStep(Rule):
+    """Whole tensors are copied to the host in every step, for a metric that the device could compute.
+
+    ## What it does
+
+    Finds `.cpu()`, `.numpy()` and `.tolist()` on tensors of the device, in every training step or evaluation batch,
+    where the copy is reduced to a number that is summed, stored or printed. Copies that an environment, a file, an image
+    or the collection of all predictions needs are left out.
+
+    ## Why is this bad
+
+    The host waits until the device has computed the tensor, the whole tensor crosses the bus, and the metric is then
+    computed by one host thread while the device has nothing to do.
+
+    ## Example
+
+    ```python
+    import numpy as np
+    import torch
+
+
+    @torch.no_grad()
+    def accuracy(model, loader, device):
+        correct, seen = 0, 0
+        for x, y in loader:
+            prediction = model(x.to(device)).argmax(1).cpu().numpy()
+            correct += np.sum(prediction == y.numpy())
+            seen += y.size(0)
+        return correct / seen
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    @torch.no_grad()
+    def accuracy(model, loader, device):
+        correct, seen = 0, 0
+        for x, y in loader:
+            prediction = model(x.to(device)).argmax(1)
+            correct += (prediction == y.to(device)).sum()
+            seen += y.size(0)
+        return int(correct) / seen
+    ```
+
+    ## Fix safety
+
+    There is no fix: which operations of the metric the device can do is for the author to say. Counts of integers are
+    exact on the device; sums and means of floating point numbers may differ in the last bits.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization>
+    * <https://lightning.ai/docs/pytorch/stable/advanced/speed.html>
+    """
+
+    code = "SYNC03"
+    name = "cpu-numpy-in-train-step"
+    triggers = (".cpu", ".numpy", ".tolist")
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.readback import deferrable_readbacks
+
+        for read in deferrable_readbacks(model):
+            if not read.is_number:
+                message = (
+                    f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, for a number. "
+                    "Compute that number on the device and read it once at the end, or at log intervals."
+                )
+                yield Report(read.node, message, facts=read)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class MetricReadbackPerBatch(Rule):
+    """A count of correct predictions is read from the device after every batch, only to be added up.
+
+    ## What it does
+
+    Finds integers, such as `(prediction == target).sum().item()`, that are read from the device in every training step
+    or evaluation batch and added to a sum.
+
+    ## Why is this bad
+
+    Every readback makes the host wait until the device has computed everything queued so far, and then the device waits
+    for the host. The count can be summed on the device, where integers are added exactly, and read once at the end.
+
+    ## Example
+
+    ```python
+    import torch
+
+
+    @torch.no_grad()
+    def accuracy(model, loader, device):
+        correct, seen = 0, 0
+        for x, y in loader:
+            x, y = x.to(device), y.to(device)
+            correct += (model(x).argmax(1) == y).sum().item()
+            seen += y.size(0)
+        return correct / seen
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    @torch.no_grad()
+    def accuracy(model, loader, device):
+        correct, seen = 0, 0
+        for x, y in loader:
+            x, y = x.to(device), y.to(device)
+            correct += (model(x).argmax(1) == y).sum()
+            seen += y.size(0)
+        return int(correct) / seen
+    ```
+
+    ## Fix safety
+
+    Safe for a local sum that is read only behind the loop: the integers are added exactly, and every read of the sum is
+    an `int` again, after an empty loop too. A sum that starts from `0.0` is kept in double precision. The fix is unsafe
+    where the loop reads a clock, whose intervals the readback used to close. A count that is shown batch by batch gets
+    no fix: show it every so many batches.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization>
+    """
+
+    code = "SYNC06"
+    name = "metric-readback-per-batch"
+    triggers = (".item", "int(", ".tolist", ".cpu", ".numpy")
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.readback import deferrable_readbacks
+
+        for read in deferrable_readbacks(model):
+            if read.is_number and read.is_count:
+                message = (
+                    f"`{model.code(read.node)}` makes the host wait for the device {read.rhythm}. "
+                    "Add up the count on the device, where it is exact, and read the sum once at the end."
+                )
+                yield Report(read.node, message, facts=read)
