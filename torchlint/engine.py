@@ -180,9 +180,16 @@ class _Run:
         end = start if end is None else end
         cell, line, column = self.source.locate(start)
         _, end_line, end_column = self.source.locate(end)
-        found = diagnose(kind, message, self.source.path)
-        place = {"line": line, "column": column, "end_line": end_line, "end_column": end_column}
-        return replace(found, start=start, end=end, cell=cell, **place)
+        return replace(
+            diagnose(kind, message, self.source.path),
+            start=start,
+            end=end,
+            cell=cell,
+            line=line,
+            column=column,
+            end_line=end_line,
+            end_column=end_column,
+        )
 
     def _rule_crash(self, rule: type[Rule], what: str, error: Exception) -> Finding:
         self.crashed.add(rule.code)

@@ -28,7 +28,7 @@ _BYTES_WORTH_A_WORKER = 150_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One file's bytes, and whether its fixes are wanted: `fix` is None to lint only, else whether unsafe ones count."""
+    """One file's bytes. `fix` is None to lint only, else says whether unsafe fixes count."""
 
     path: Path
     data: bytes

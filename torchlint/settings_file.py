@@ -28,7 +28,7 @@ CONFIG_NAMES = ("torchlint.toml", "pyproject.toml")
 class CommandLine:
     """What the options say; None and () leave the settings file in force."""
 
-    selection: Selection = Selection()
+    selection: Selection = field(default_factory=Selection)
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     force_exclude: bool = False
     unsafe_fixes: bool | None = None

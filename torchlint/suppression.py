@@ -98,8 +98,8 @@ def _parse(comment: str, start: int, first_line: int, last_line: int) -> Iterato
         yield Suppression(*span, first_line, last_line, codes if match["list"] else None, is_file=is_file)
     noqa = _NOQA.search(comment)
     if noqa is not None:
-        codes = tuple(re.split(r"[,\s]+", noqa["codes"].upper())) if noqa["codes"] else None
-        yield Suppression(start + noqa.start(), start + noqa.end(), first_line, last_line, codes, is_noqa=True)
+        listed = tuple(re.split(r"[,\s]+", noqa["codes"].upper())) if noqa["codes"] else None
+        yield Suppression(start + noqa.start(), start + noqa.end(), first_line, last_line, listed, is_noqa=True)
 
 
 def _comments(source: Source) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
