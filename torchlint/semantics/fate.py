@@ -285,7 +285,7 @@ class _Trail:
             return
         call = self.model.call(site)
         name = call.callee or ""
-        if call.is_backward or name.startswith(_GRADIENT_PACKAGES) and name != "torch.autograd.Variable":
+        if call.is_backward or (name.startswith(_GRADIENT_PACKAGES) and name != "torch.autograd.Variable"):
             self.fate |= Fate.BACKWARD
         elif name in _FINAL_FUNCTIONS:
             self._final()
@@ -293,9 +293,7 @@ class _Trail:
             self.on(site)
         elif (parameter := parameter_of(call, arg)) is not None:
             self.enter(parameter)
-        elif name.partition(".")[0] in _READERS:
-            self._final()
-        elif name.startswith("torch.nn.utils.clip_grad"):
+        elif name.partition(".")[0] in _READERS or name.startswith("torch.nn.utils.clip_grad"):
             self._final()
         elif call.is_forward or name.startswith("torch."):
             self.on(site)
@@ -309,14 +307,10 @@ class _Trail:
         kind = call.receiver_value.kind
         if kind is Kind.SCHEDULER or (method in _LOG_METHODS and kind not in (Kind.LIST, Kind.DICT, Kind.TENSOR)):
             self._final()
-        elif kind is Kind.SCALER:
-            self.on(site)
-        elif call.receiver_value.is_tensor or kind is Kind.MODULE:
+        elif kind is Kind.SCALER or call.receiver_value.is_tensor or kind is Kind.MODULE:
             self.on(site)
         elif method in _FILLING_METHODS and receiver is not None and kind is not Kind.INSTANCE:
-            if not call.receiver_value.is_container and kind is not Kind.UNKNOWN:
-                self.fate |= Fate.ESCAPES
-            elif kind is Kind.UNKNOWN and method in ("update", "add", "put", "push", "put_nowait"):
+            if (not call.receiver_value.is_container and kind is not Kind.UNKNOWN) or (kind is Kind.UNKNOWN and method in ("update", "add", "put", "push", "put_nowait")):
                 self.fate |= Fate.ESCAPES
             self._into(receiver)
         elif method == "scale" and kind is Kind.UNKNOWN:
@@ -400,7 +394,11 @@ def _always_writes(model: Model, statement: cst.CSTNode, binding: Binding) -> bo
         return any(_always_writes(model, small, binding) for small in statement.body)
     if isinstance(statement, cst.Assign):
         return any(_binds(model, target.target, binding) for target in statement.targets)
-    return isinstance(statement, cst.AnnAssign) and statement.value is not None and _binds(model, statement.target, binding)
+    return (
+        isinstance(statement, cst.AnnAssign)
+        and statement.value is not None
+        and _binds(model, statement.target, binding)
+    )
 
 
 def _binds(model: Model, target: cst.CSTNode, binding: Binding) -> bool:

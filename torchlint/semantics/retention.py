@@ -194,7 +194,9 @@ class _Judge:
     def _fate_at_callers(self, parameter: Binding) -> Fate:
         """A list that was handed in lives on where it came from."""
         fate = Fate.NONE
-        sources = [source for call in parameter.scope_function.callers for source in _given(self._model, call, parameter)]
+        sources = [
+            source for call in parameter.scope_function.callers for source in _given(self._model, call, parameter)
+        ]
         for source in sources:
             binding = root(self._model, source)
             fate |= Fate.ESCAPES if binding is None else self._tracer.of_binding(binding)

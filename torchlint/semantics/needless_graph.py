@@ -41,18 +41,27 @@ class Evaluation:
     phase: cst.BaseExpression | None = None
     bare: cst.CSTNode | None = None
 
+    @property
+    def place(self) -> cst.CSTNode:
+        """Where to point: a function that only evaluates, otherwise the forward pass."""
+        return self.region if isinstance(self.region, cst.FunctionDef) else self.forward.node
+
 
 _NAMES = re.compile(
     r"(?i)(^|_|\b)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*|sampl\w*|generat\w*|translat\w*|recogni\w*|score"
     r"|detect\w*|caption\w*|decode|demo)(_|\b|$)|[a-z](Eval|Valid|Test|Infer|Predict)"
 )
-_HELD_OUT = re.compile(r"(?i)(^|_|[a-z])(val|valid|validation|test|dev|eval|holdout|inference)(_|set|data|load|iter|dl|gen|$|[A-Z])")
+_HELD_OUT = re.compile(
+    r"(?i)(^|_|[a-z])(val|valid|validation|test|dev|eval|holdout|inference)(_|set|data|load|iter|dl|gen|$|[A-Z])"
+)
 _TRAINING_CALLS = re.compile(r"(?i)(^|_)(train\w*|fit|learn|optimi[sz]e\w*|backward\w*|adapt|finetune|closure)(_|$)")
 _GRADIENT_WORDS = re.compile(
     r"requires_grad|enable_grad|retain_grad|create_graph|register_(full_)?(backward|forward)\w*hook|register_hook"
     r"|autograd\.(grad|functional|backward)|\bgrad\(|\.grad\b|[Gg]rad_?[Cc]am|\bforces?\b|jacobian|hessian|jvp|vjp"
 )
-_FRAMEWORK_BASES = re.compile(r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\.")
+_FRAMEWORK_BASES = re.compile(
+    r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
+)
 
 
 def evaluations(model: Model) -> Iterator[Evaluation]:
@@ -110,7 +119,9 @@ class _Finder:
 
     def _is_unit_test(self, function: Function) -> bool:
         path = self._model.source.path
-        in_tests = path.name.startswith("test_") or any(part in ("test", "tests", "testing") for part in path.parts[:-1])
+        in_tests = path.name.startswith("test_") or any(
+            part in ("test", "tests", "testing") for part in path.parts[:-1]
+        )
         return in_tests and (function.name.startswith("test") or function.cls is not None)
 
     def _is_smoke_test(self, function: Function) -> bool:
@@ -203,7 +214,9 @@ class _Finder:
         fate = self._tracer.of_expression(*(call.node for call in calls))
         loops = [loop for call in calls for loop in call.loops() if loop.node in (region, *walk(region))]
         in_eval = self._eval_before(calls[0])
-        held_out = any(loop.iterable is not None and _HELD_OUT.search(self._model.code(loop.iterable)) for loop in loops)
+        held_out = any(
+            loop.iterable is not None and _HELD_OUT.search(self._model.code(loop.iterable)) for loop in loops
+        )
         if Fate.ESCAPES in fate and not held_out:
             return False
         return self._is_evaluation(fate, in_eval, False, loops) or (held_out and Fate.BACKWARD not in fate)
@@ -271,7 +284,11 @@ class _Finder:
     def _is_teacher(self, call: Call) -> bool:
         """A network in evaluation mode whose parameters no optimizer of this file has, fed with plain data."""
         module = root(self._model, call.node.func)
-        if module is None or "eval" not in module.methods or module.methods & {"train", "parameters", "named_parameters"}:
+        if (
+            module is None
+            or "eval" not in module.methods
+            or module.methods & {"train", "parameters", "named_parameters"}
+        ):
             return False
         if not all(self._is_plain(arg.value) for arg in call.node.args):
             return False
@@ -321,6 +338,8 @@ def _is_false(node: cst.BaseExpression) -> bool:
 
 def _is_phase_test(test: cst.BaseExpression) -> bool:
     match test:
-        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString(value=word))]):
+        case cst.Comparison(
+            comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString(value=word))]
+        ):
             return "train" in word.lower()
     return False

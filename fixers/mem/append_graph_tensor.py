@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Applicability, Fix
+from torchlint.rewrite import Rewriter
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.retention import Retention
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    """`.detach()` on every tensor that brings a graph into the container."""
+    kept: Retention = report.facts
+    if not kept.detachable:
+        return None
+    rewriter = Rewriter(model)
+    edits = [edit for graph in kept.graphs for edit in rewriter.method_call(graph, ".detach()")]
+    return Fix(tuple(edits), Applicability.SAFE, "The values stay the same; only their autograd history is dropped.")

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Confidence
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.retention import Retention
+
+
+class AppendGraphTensor(Rule):
+    """A container that outlives the iteration keeps the autograd graph of every tensor put into it.
+
+    ## What it does
+
+    Finds lists, deques and dicts that collect tensors with an autograd graph, one per iteration, and that nobody sends
+    backward. A list of losses that is summed for one backward pass, or that is returned to a caller who may do so, is
+    left alone.
+
+    ## Why is this bad
+
+    A tensor holds on to the whole graph that computed it. After `backward()` the activations are gone, but the nodes
+    of the graph stay: memory grows with every step, and collecting garbage takes longer and longer. Without a backward
+    pass, as in an evaluation loop, or with `retain_graph=True`, all activations stay as well, and the loop runs out of
+    memory.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+
+    model = nn.Linear(8, 1)
+    criterion = nn.MSELoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batches = [(torch.randn(4, 8), torch.randn(4, 1)) for _ in range(100)]
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+    print(torch.stack(losses).mean().item())
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+
+    model = nn.Linear(8, 1)
+    criterion = nn.MSELoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batches = [(torch.randn(4, 8), torch.randn(4, 1)) for _ in range(100)]
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    print(torch.stack(losses).mean().item())
+    ```
+
+    ## Fix safety
+
+    Safe: `.detach()` shares the values, keeps type, dtype and device, and does not wait for the GPU. It is put on the
+    tensor itself, never on a tuple or a dict around it; where a value is not known to be a single tensor, nothing is
+    changed. A later use that needs the graph would be an error before the fix as well, or keeps the rule silent.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * [PyTorch FAQ: My model reports "cuda runtime error(2): out of memory"](https://docs.pytorch.org/docs/stable/notes/faq.html)
+    """
+
+    code = "MEM01"
+    name = "append-graph-tensor"
+    triggers = ("append", "extend", "insert", ".add(", "+", " for ")
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.retention import Way, retentions
+
+        for kept in retentions(model, Way.APPEND):
+            confidence = Confidence.CERTAIN if kept.detachable else Confidence.LIKELY
+            yield Report(kept.node, _message(model, kept), confidence, kept)
+
+
+def _message(model: Model, kept: Retention) -> str:
+    tensor, holder = model.code(kept.graphs[0]), model.code(kept.holder)
+    what = "the graph nodes" if kept.freed else "the graph and its activations"
+    return f"`{holder}` keeps {what} behind `{tensor}` alive from every iteration; put `{tensor}.detach()` into it"

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Confidence
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.needless_graph import Evaluation
+    from torchlint.semantics.model import Model
+
+
+class MissingNoGrad(Rule):
+    """An evaluation runs the model with autograd on, although no gradient can ever come of it.
+
+    ## What it does
+
+    Finds functions and loops that run a model and never send anything of what it returns backward: validation and test
+    loops, predictions, generation. Frameworks that switch autograd off by themselves, callers that do so, evaluations
+    that need gradients of their inputs, and results that go to code out of sight are left alone.
+
+    ## Why is this bad
+
+    `model.eval()` changes dropout and batch norm, not autograd. Every forward pass still records its graph and keeps
+    all activations that a backward pass would need, until the result is dropped. Evaluation then takes as much memory
+    as training, often with a larger batch, and the bookkeeping costs time as well.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(), nn.Linear(8, 3))
+    batches = [(torch.randn(4, 8), torch.randint(3, (4,))) for _ in range(100)]
+
+
+    def accuracy(model, batches):
+        model.eval()
+        correct = 0
+        for x, y in batches:
+            correct += (model(x).argmax(1) == y).sum().item()
+        return correct / 400
+
+
+    print(accuracy(model, batches))
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(), nn.Linear(8, 3))
+    batches = [(torch.randn(4, 8), torch.randint(3, (4,))) for _ in range(100)]
+
+
+    @torch.no_grad()
+    def accuracy(model, batches):
+        model.eval()
+        correct = 0
+        for x, y in batches:
+            correct += (model(x).argmax(1) == y).sum().item()
+        return correct / 400
+
+
+    print(accuracy(model, batches))
+    ```
+
+    ## Fix safety
+
+    Unsafe: without a graph, some modules (`nn.MultiheadAttention`, `nn.TransformerEncoderLayer`, `nn.LSTM`) take faster
+    kernels whose results can differ in the last bits, and a caller in another file may want the graph after all. A
+    function that only evaluates gets the decorator; a loop in a function that also trains gets a `with` block; a loop
+    that trains in one phase and evaluates in the other gets `torch.set_grad_enabled` with the condition of that phase.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * [Autograd mechanics: evaluation mode](https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval)
+    """
+
+    code = "MEM05"
+    name = "missing-no-grad"
+    triggers = ("(",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.needless_graph import evaluations
+
+        for found in evaluations(model):
+            confidence = Confidence.CERTAIN if found.certain else Confidence.LIKELY
+            yield Report(found.place, _message(model, found), confidence, found)
+
+
+def _message(model: Model, found: Evaluation) -> str:
+    name = model.code(found.forward.node.func)
+    message = f"`{name}` runs with autograd on, and no gradient is ever taken from its result: "
+    if found.bare is not None:
+        bare = model.code(found.bare)
+        return (
+            message
+            + f"the bare `{bare}` in line {model.line(found.bare)} has no effect, use it as a decorator or in a with"
+        )
+    if found.phase is not None:
+        return message + f"in evaluation; switch autograd with `torch.set_grad_enabled({model.code(found.phase)})`"
+    return message + "switch autograd off with `torch.no_grad()`"

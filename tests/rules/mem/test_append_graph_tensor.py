@@ -1,0 +1,560 @@
+"""MEM01: a list, deque or dict keeps the autograd graph of every step."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.support import findings, fixed
+
+SETUP = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+crit = nn.MSELoss()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = [(torch.randn(2, 4), torch.randn(2, 1)) for _ in range(3)]
+k = 4
+"""
+
+STEP = """\
+    opt.zero_grad()
+    loss = crit(model(x), y)
+    loss.backward()
+    opt.step()
+"""
+
+
+def found(code: str) -> list[int]:
+    """Lines of the findings, counted behind SETUP."""
+    return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "MEM01")]
+
+
+def marked(code: str) -> list[int]:
+    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
+
+
+VARIANTS = {
+    "before backward": """\
+losses = []
+for x, y in loader:
+    opt.zero_grad()
+    loss = crit(model(x), y)
+    losses.append(loss)  # here
+    loss.backward()
+    opt.step()
+print(sum(losses) / len(losses))
+""",
+    "after backward": "losses = []\nfor x, y in loader:\n"
+    + STEP
+    + """\
+    losses.append(loss)  # here
+print(torch.stack(losses).mean().item())
+""",
+    "a derived value": "losses = []\nfor x, y in loader:\n"
+    + STEP
+    + """\
+    losses.append(loss / k)  # here
+    losses.append(loss * x.size(0))  # here
+    losses += [loss]  # here
+print(sum(losses))
+""",
+    "an entry of a dict of lists": """\
+logs = {"rec": [], "kl": []}
+for x, y in loader:
+    out = model(x)
+    rec = F.mse_loss(out, y)
+    kl = out.pow(2).mean()
+    loss = rec + 0.1 * kl
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    logs["rec"].append(rec)  # here
+    logs["kl"].append(kl.item())
+print(logs)
+""",
+    "part of a tuple": "hist = []\nfor epoch in range(2):\n    for x, y in loader:\n"
+    + STEP.replace("    ", "        ")
+    + """\
+        hist.append((epoch, loss))  # here
+print(hist[-1])
+""",
+    "part of a dict": "rows = []\nfor x, y in loader:\n"
+    + STEP
+    + """\
+    rows.append({"loss": loss})  # here
+print(rows)
+""",
+    "an attribute that another method resets": """\
+class Trainer:
+    def __init__(self):
+        self.train_losses = []
+
+    def fit(self):
+        for x, y in loader:
+            opt.zero_grad()
+            loss = crit(model(x), y)
+            loss.backward()
+            opt.step()
+            self.train_losses.append(loss)  # here
+        print(sum(self.train_losses) / len(self.train_losses))
+        self.train_losses = []
+
+Trainer().fit()
+""",
+    "an attribute filled by a step method": """\
+class Trainer:
+    def __init__(self):
+        self.history = []
+
+    def step(self, x, y):
+        opt.zero_grad()
+        loss = crit(model(x), y)
+        loss.backward()
+        opt.step()
+        self.history.append(loss)  # here
+
+    def report(self):
+        return sum(value.item() for value in self.history)
+
+trainer = Trainer()
+for x, y in loader:
+    trainer.step(x, y)
+print(trainer.report())
+""",
+    "a helper that returns the graph": """\
+def compute_loss(x, y):
+    return crit(model(x), y)
+
+losses = []
+for x, y in loader:
+    losses.append(compute_loss(x, y))  # here
+print(losses)
+""",
+    "a training step that returns the loss": """\
+def train_step(x, y):
+    opt.zero_grad()
+    loss = crit(model(x), y)
+    loss.backward()
+    opt.step()
+    return loss
+
+losses = []
+for x, y in loader:
+    losses.append(train_step(x, y))  # here
+print(losses)
+""",
+    "a scaled backward": """\
+scaler = torch.amp.GradScaler("cpu")
+losses = []
+for x, y in loader:
+    loss = crit(model(x), y)
+    opt.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(opt)
+    scaler.update()
+    losses.append(loss)  # here
+print(losses)
+""",
+    "an evaluation loop with gradients": """\
+def validate(model, batches):
+    model.eval()
+    val_losses = []
+    for x, y in batches:
+        val_losses.append(crit(model(x), y))  # here
+    print(sum(val_losses) / len(val_losses))
+
+validate(model, loader)
+""",
+    "outputs": """\
+feats = []
+for x, y in loader:
+    out = model(x)
+    loss = crit(out, y)
+    loss.backward()
+    feats.append(out)  # here
+print(torch.cat(feats).shape)
+""",
+    "a list that is replaced by a longer one": """\
+outs = []
+for x, y in loader:
+    out = model(x)
+    crit(out, y).backward()
+    outs = outs + [out]  # here
+print(len(outs))
+""",
+    "a comprehension over the loader": """\
+losses = [crit(model(x), y) for x, y in loader]  # here
+print(max(loss.item() for loss in losses))
+""",
+    "a deque": "from collections import deque\nrecent = deque(maxlen=100)\nfor x, y in loader:\n"
+    + STEP
+    + """\
+    recent.append(loss)  # here
+    print(sum(recent) / len(recent))
+""",
+    "arguments of a training function": """\
+def train(net, batches, loss_fn, optimizer):
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = loss_fn(net(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)  # here
+    return losses
+
+train(model, loader, crit, opt)
+""",
+    "nobody in this file calls it, but the graph is gone": """\
+def train_epoch(net, batches, loss_fn, optimizer):
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = loss_fn(net(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)  # here
+    return losses
+""",
+    "reset only now and then": "window = []\nfor step, (x, y) in enumerate(loader):\n"
+    + STEP
+    + """\
+    window.append(loss)  # here
+    if step % 100 == 99:
+        print(sum(window) / 100)
+        window = []
+""",
+}
+
+
+LOOK_ALIKES = {
+    "the list is what is backpropagated": """\
+for x, y in loader:
+    losses = []
+    for head in (model, model):
+        losses.append(crit(head(x), y))
+    opt.zero_grad()
+    sum(losses).backward()
+    opt.step()
+""",
+    "stacked and sent backward after the loop": """\
+losses = []
+for x, y in loader:
+    losses.append(crit(model(x), y))
+total = torch.stack(losses).mean()
+opt.zero_grad()
+total.backward()
+opt.step()
+""",
+    "returned to a caller that sends it backward": """\
+def collect(batches):
+    losses = []
+    for x, y in batches:
+        losses.append(crit(model(x), y))
+    return losses
+
+opt.zero_grad()
+sum(collect(loader)).backward()
+opt.step()
+""",
+    "returned to callers that nobody here knows": """\
+def collect(net, batches):
+    outs = []
+    for x, y in batches:
+        outs.append(net(x))
+    return torch.cat(outs)
+""",
+    "without gradients": """\
+model.eval()
+losses = []
+with torch.no_grad():
+    for x, y in loader:
+        losses.append(crit(model(x), y))
+print(losses)
+""",
+    "a decorated function": """\
+@torch.inference_mode()
+def validate():
+    losses = []
+    for x, y in loader:
+        losses.append(crit(model(x), y))
+    return sum(losses) / len(losses)
+
+print(validate())
+""",
+    "already a number, an array or detached": "losses = []\nfor x, y in loader:\n"
+    + STEP
+    + """\
+    losses.append(loss.item())
+    losses.append(loss.detach())
+    losses.append(loss.data)
+    losses.append(float(loss))
+    losses.append(loss.detach().cpu().numpy())
+    losses.append(model(x).argmax(1))
+print(losses)
+""",
+    "a loss of detached tensors": "losses = []\nfor x, y in loader:\n"
+    + STEP
+    + """\
+    pred = model(x)
+    losses.append(crit(pred.detach().cpu(), y.detach().cpu()))
+print(losses)
+""",
+    "log-probabilities of an episode": """\
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.affine = nn.Linear(4, 2)
+        self.saved_log_probs = []
+        self.rewards = []
+
+    def forward(self, x):
+        return F.softmax(self.affine(x), dim=1)
+
+policy = Policy()
+optimizer = torch.optim.Adam(policy.parameters())
+
+def select_action(state):
+    probs = policy(state)
+    dist = torch.distributions.Categorical(probs)
+    action = dist.sample()
+    policy.saved_log_probs.append(dist.log_prob(action))
+    return action.item()
+
+def finish_episode():
+    policy_loss = []
+    for log_prob, reward in zip(policy.saved_log_probs, policy.rewards):
+        policy_loss.append(-log_prob * reward)
+    optimizer.zero_grad()
+    torch.cat(policy_loss).sum().backward()
+    optimizer.step()
+    del policy.rewards[:]
+    del policy.saved_log_probs[:]
+""",
+    "inner losses of meta-learning": """\
+losses_q = [0 for _ in range(5)]
+for x, y in loader:
+    for step in range(5):
+        losses_q[step] += crit(model(x), y)
+opt.zero_grad()
+losses_q[-1].backward()
+opt.step()
+""",
+    "what the training function returned is a number": """\
+def train():
+    total = 0.0
+    for x, y in loader:
+        opt.zero_grad()
+        loss = crit(model(x), y)
+        loss.backward()
+        opt.step()
+        total += loss.item()
+    return total / len(loader)
+
+metrics = {"train_losses": []}
+for epoch in range(3):
+    train_loss = train()
+    metrics["train_losses"].append(train_loss)
+print(metrics)
+""",
+    "filled and emptied in the same iteration": "parts = []\nfor x, y in loader:\n"
+    + STEP
+    + """\
+    parts.append(loss)
+    print(sum(parts))
+    parts.clear()
+""",
+    "made anew in every iteration": "for x, y in loader:\n    parts = []\n"
+    + STEP
+    + """\
+    parts.append(loss)
+    print(sum(parts))
+""",
+    "time steps of a forward pass": """\
+class Rnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(4, 8)
+
+    def forward(self, xs):
+        h = xs.new_zeros(xs.size(1), 8)
+        outputs = []
+        for x in xs:
+            h = self.cell(x, h)
+            outputs.append(h)
+        return torch.stack(outputs)
+""",
+    "unrolled optimisation": """\
+def unroll(theta, x, y):
+    trajectory = []
+    for _ in range(5):
+        grad, = torch.autograd.grad(crit(x @ theta, y), theta, create_graph=True)
+        theta = theta - 0.1 * grad
+        trajectory.append(theta)
+    return trajectory
+""",
+    "the list goes to code that nobody here knows": """\
+from project.update import learn
+
+losses = []
+for x, y in loader:
+    losses.append(crit(model(x), y))
+learn(losses)
+""",
+    "kept for a second backward": """\
+losses = []
+for x, y in loader:
+    loss = crit(model(x), y)
+    loss.backward(retain_graph=True)
+    losses.append(loss)
+torch.stack(losses).std().backward()
+""",
+    "a name called loss that is numpy": """\
+import numpy as np
+
+losses = []
+for x, y in loader:
+    loss = np.mean((x.numpy() - y.numpy()) ** 2)
+    losses.append(loss)
+print(losses)
+""",
+    "modules, not tensors": """\
+layers = []
+for width in (4, 8):
+    layers.append(nn.Linear(width, width))
+net = nn.Sequential(*layers)
+""",
+    "gradients": """\
+norms = []
+for x, y in loader:
+    opt.zero_grad()
+    crit(model(x), y).backward()
+    for p in model.parameters():
+        norms.append(p.grad.norm())
+print(norms)
+""",
+    "overwritten in every step": "last = {}\nfor x, y in loader:\n"
+    + STEP
+    + """\
+    last["loss"] = loss
+print(last)
+""",
+}
+
+REWRITES = {
+    "a name": ("losses.append(loss)", "losses.append(loss.detach())"),
+    "a quotient": ("losses.append(loss / k)  # mean", "losses.append(loss.detach() / k)  # mean"),
+    "a product": ("losses.append(loss * x.size(0))", "losses.append(loss.detach() * x.size(0))"),
+    "a sum of two that carry": ("losses.append(loss + reg)", "losses.append((loss + reg).detach())"),
+    "a list display": ("losses += [loss]", "losses += [loss.detach()]"),
+    "a longer list": ("losses = losses + [loss]", "losses = losses + [loss.detach()]"),
+    "a tuple": ("losses.append((step, loss))", "losses.append((step, loss.detach()))"),
+    "a dict": (
+        'losses.append({"step": step, "loss": loss, "reg": reg})',
+        'losses.append({"step": step, "loss": loss.detach(), "reg": reg.detach()})',
+    ),
+    "a call": ("losses.append(crit(model(x), y))", "losses.append(crit(model(x), y).detach())"),
+    "a metric": ("losses.append((out - y).abs().mean())", "losses.append((out.detach() - y).abs().mean())"),
+    "several lines": (
+        "losses.append(  # keep\n        loss,  # of this step\n    )",
+        "losses.append(  # keep\n        loss.detach(),  # of this step\n    )",
+    ),
+    "a comprehension": (
+        "losses.extend([crit(model(a), b) for a, b in loader])",
+        "losses.extend([crit(model(a), b).detach() for a, b in loader])",
+    ),
+}
+
+FIX_FRAME = """\
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = [(torch.randn(2, 4), torch.randn(2, 1)) for _ in range(3)]
+losses = []
+for step, (x, y) in enumerate(loader):
+    opt.zero_grad()
+    out = model(x)
+    loss = crit(out, y)
+    reg = out.pow(2).mean()
+    (loss + reg).backward()
+    opt.step()
+    @
+print(losses)
+"""
+
+
+@pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
+def test_finds(code: str) -> None:
+    assert found(code) == marked(code)
+
+
+@pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())
+def test_stays_silent(code: str) -> None:
+    assert found(code) == []
+
+
+@pytest.mark.parametrize(("before", "after"), REWRITES.values(), ids=REWRITES.keys())
+def test_rewrites(before: str, after: str) -> None:
+    code = SETUP + FIX_FRAME.replace("@", before)
+    assert fixed(code, "MEM01") == SETUP + FIX_FRAME.replace("@", after)
+
+
+@pytest.mark.parametrize(("before", "after"), REWRITES.values(), ids=REWRITES.keys())
+def test_same_numbers(before: str, after: str) -> None:
+    outcomes = []
+    for code in (SETUP + FIX_FRAME.replace("@", before), fixed(SETUP + FIX_FRAME.replace("@", before), "MEM01")):
+        names: dict[str, object] = {}
+        exec(code, names)
+        outcomes.append((names["losses"], [p.detach() for p in names["model"].parameters()]))  # type: ignore[attr-defined]
+    assert same(*outcomes)
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, torch.Tensor):
+        return isinstance(b, torch.Tensor) and torch.equal(a, b)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return a == b
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+def test_fixed_code_has_no_finding(variant: str) -> None:
+    assert findings(fixed(SETUP + variant, "MEM01"), "MEM01") == []
+
+
+def test_what_is_not_known_to_be_one_tensor_is_reported_and_left_alone() -> None:
+    code = (
+        SETUP
+        + """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 1)
+
+    def forward(self, x):
+        h = self.fc(x)
+        return h, h.pow(2)
+
+net = Net()
+outs = []
+for x, y in loader:
+    out = net(x)
+    crit(out[0], y).backward()
+    outs.append(out)
+print(len(outs))
+"""
+    )
+    assert len(findings(code, "MEM01")) == 1
+    assert fixed(code, "MEM01") == code
+
+
+def test_message_says_what_is_kept() -> None:
+    code = SETUP + VARIANTS["after backward"]
+    message = findings(code, "MEM01")[0].message
+    assert "losses" in message
+    assert "loss" in message

@@ -1,0 +1,613 @@
+"""MEM05: an evaluation records an autograd graph that nobody uses."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.support import findings, fixed
+
+SETUP = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+crit = nn.CrossEntropyLoss()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = [(torch.randn(2, 4), torch.tensor([0, 2])) for _ in range(3)]
+val_loader = [(torch.randn(2, 4), torch.tensor([1, 2])) for _ in range(2)]
+"""
+
+
+def found(code: str) -> list[int]:
+    """Lines of the findings, counted behind SETUP."""
+    return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "MEM05")]
+
+
+def marked(code: str) -> list[int]:
+    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
+
+
+VARIANTS = {
+    "an evaluation function": """\
+def evaluate(model, loader):  # here
+    model.eval()
+    correct = 0
+    for x, y in loader:
+        out = model(x)
+        correct += (out.argmax(1) == y).sum().item()
+    return correct
+
+print(evaluate(model, val_loader))
+""",
+    "a block inside the training function": """\
+def train(epochs):
+    for epoch in range(epochs):
+        model.train()
+        for x, y in loader:
+            opt.zero_grad()
+            loss = crit(model(x), y)
+            loss.backward()
+            opt.step()
+        model.eval()
+        val_loss = 0.0
+        for x, y in val_loader:
+            out = model(x)  # here
+            val_loss += crit(out, y).item()
+        print(val_loss / len(val_loader))
+
+train(2)
+""",
+    "a method": """\
+class Trainer:
+    def __init__(self, net):
+        self.model = net
+
+    def fit(self):
+        self.model.train()
+        for x, y in loader:
+            opt.zero_grad()
+            crit(self.model(x), y).backward()
+            opt.step()
+
+    def validate(self):  # here
+        self.model.eval()
+        hits = 0
+        for x, y in val_loader:
+            hits += (self.model(x).argmax(1) == y).sum().item()
+        return hits
+
+trainer = Trainer(model)
+trainer.fit()
+print(trainer.validate())
+""",
+    "two phases in one loop": """\
+for epoch in range(2):
+    for phase in ["train", "val"]:
+        if phase == "train":
+            model.train()
+        else:
+            model.eval()
+        for x, y in loader if phase == "train" else val_loader:
+            opt.zero_grad()
+            out = model(x)  # here
+            loss = crit(out, y)
+            if phase == "train":
+                loss.backward()
+                opt.step()
+            print(loss.item())
+""",
+    "one prediction": """\
+def predict(x):  # here
+    model.eval()
+    out = model(x)
+    return out.argmax(1).tolist()
+
+print(predict(torch.randn(2, 4)))
+""",
+    "only the metric is without gradients": """\
+def evaluate(model, loader):  # here
+    model.eval()
+    correct = 0
+    for x, y in loader:
+        out = model(x)
+        with torch.no_grad():
+            correct += (out.argmax(1) == y).sum().item()
+    return correct
+
+print(evaluate(model, val_loader))
+""",
+    "volatile, which means nothing any more": """\
+from torch.autograd import Variable
+
+def test():  # here
+    model.eval()
+    test_loss = 0
+    for data, target in val_loader:
+        data, target = Variable(data, volatile=True), Variable(target)
+        output = model(data)
+        test_loss += F.cross_entropy(output, target).item()
+    print(test_loss)
+
+test()
+""",
+    "a comprehension": """\
+model.eval()
+preds = [model(x).argmax(1) for x, _ in val_loader]  # here
+print(torch.cat(preds).tolist())
+""",
+    "a teacher in the training step": """\
+teacher = nn.Linear(4, 3)
+teacher.load_state_dict(torch.load("teacher.pt"))
+teacher.eval()
+for x, y in loader:
+    target = teacher(x)  # here
+    loss = F.mse_loss(model(x), target)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a bare call of no_grad": """\
+def test(net, data):  # here
+    net.eval()
+    torch.no_grad()
+    errors = torch.zeros(10)
+    for i in range(10):
+        errors[i] = F.mse_loss(net(data[i]), data[i]).item()
+    print(errors.mean())
+""",
+    "a script": """\
+net = nn.Linear(4, 3)
+net.load_state_dict(torch.load("net.pt"))
+net.eval()
+hits = 0
+for x, y in val_loader:
+    out = net(x)  # here
+    hits += (out.argmax(1) == y).sum().item()
+print(hits)
+""",
+    "a model of another file": """\
+from project.models import Net
+
+def evaluate(net, batches):  # here
+    net.eval()
+    preds, truth = [], []
+    for x, y in batches:
+        preds.extend(net(x).data.max(1)[1].tolist())
+        truth.extend(y.tolist())
+    return sum(p == t for p, t in zip(preds, truth)) / len(truth)
+
+def main():
+    net = Net()
+    net.load_state_dict(torch.load("net.pt"))
+    print(evaluate(net, val_loader))
+""",
+    "generation token by token": """\
+def generate(net, tokens, steps):  # here
+    net.eval()
+    for _ in range(steps):
+        logits = net(tokens)
+        tokens = torch.cat([tokens, logits[:, -1:].argmax(-1)], dim=1)
+    return tokens.tolist()
+""",
+}
+
+LOOK_ALIKES = {
+    "forces are gradients": """\
+def evaluate(net, batches):
+    net.eval()
+    errors = []
+    for x, y in batches:
+        x.requires_grad_(True)
+        energy = net(x).sum()
+        forces = -torch.autograd.grad(energy, x)[0]
+        errors.append((forces - y).abs().mean().item())
+    return sum(errors)
+
+print(evaluate(nn.Linear(4, 1), loader))
+""",
+    "Grad-CAM": """\
+def generate_cam(net, image):
+    net.eval()
+    out = net(image)
+    net.zero_grad()
+    out.max().backward()
+    return net[0].weight.grad.abs().mean().item()
+
+print(generate_cam(model, torch.randn(1, 4)))
+""",
+    "an adversarial evaluation": """\
+def test(net, epsilon):
+    net.eval()
+    correct = 0
+    for x, y in val_loader:
+        x.requires_grad = True
+        loss = F.cross_entropy(net(x), y)
+        net.zero_grad()
+        loss.backward()
+        adversary = x + epsilon * x.grad.sign()
+        correct += (net(adversary).argmax(1) == y).sum().item()
+    return correct
+
+print(test(model, 0.1))
+""",
+    "the callers are without gradients": """\
+def evaluate(net):
+    net.eval()
+    return sum((net(x).argmax(1) == y).sum().item() for x, y in val_loader)
+
+with torch.no_grad():
+    print(evaluate(model))
+""",
+    "decorated": """\
+@torch.inference_mode()
+def evaluate(net):
+    net.eval()
+    for x, y in val_loader:
+        print(net(x).argmax(1))
+
+evaluate(model)
+""",
+    "gradients are off for the whole program": """\
+torch.set_grad_enabled(False)
+
+def evaluate(net):
+    net.eval()
+    for x, y in val_loader:
+        print(net(x).argmax(1))
+
+evaluate(model)
+""",
+    "set_grad_enabled of a phase": """\
+for phase in ["train", "val"]:
+    model.train(phase == "train")
+    for x, y in loader:
+        with torch.set_grad_enabled(phase == "train"):
+            loss = crit(model(x), y)
+            if phase == "train":
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+        print(loss.item())
+""",
+    "batch norm frozen while training": """\
+def train():
+    model.eval()
+    for x, y in loader:
+        opt.zero_grad()
+        loss = crit(model(x), y)
+        loss.backward()
+        opt.step()
+        print(loss.item())
+
+train()
+""",
+    "Lightning": """\
+import pytorch_lightning as pl
+
+class Net(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 3)
+
+    def validation_step(self, batch, index):
+        x, y = batch
+        self.log("loss", F.cross_entropy(self.net(x), y))
+
+    def test_step(self, batch, index):
+        x, y = batch
+        hits = (self.net(x).argmax(1) == y).sum().item()
+        self.log("hits", hits)
+""",
+    "a frozen network": """\
+net = nn.Linear(4, 3)
+for p in net.parameters():
+    p.requires_grad_(False)
+net.eval()
+
+def evaluate(batches):
+    hits = 0
+    for x, y in batches:
+        hits += (net(x).argmax(1) == y).sum().item()
+    return hits
+
+print(evaluate(val_loader))
+""",
+    "a policy that is trained on what it returns": """\
+def act(policy, state):
+    probs = F.softmax(policy(state), dim=-1)
+    dist = torch.distributions.Categorical(probs)
+    action = dist.sample()
+    return action.item(), dist.log_prob(action)
+""",
+    "a shape check of a model file": """\
+class PNAS(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.fc(x)
+
+def test():
+    net = PNAS()
+    x = torch.randn(2, 4)
+    y = net(x)
+    print(y.size())
+
+test()
+""",
+    "a forward of a module": """\
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 3)
+
+    def forward(self, xs):
+        return [self.a(x) for x in xs]
+""",
+    "a plain training loop": """\
+for x, y in loader:
+    out = model(x)
+    loss = crit(out, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(loss.item())
+""",
+    "a training step that another function calls": """\
+def step(net, batch):
+    return crit(net(batch[0]), batch[1])
+
+def train():
+    for batch in loader:
+        opt.zero_grad()
+        step(model, batch).backward()
+        opt.step()
+
+train()
+""",
+    "a sampler whose samples train another network": """\
+def sample(net, n):
+    fakes = []
+    for _ in range(n):
+        fakes.append(net(torch.randn(2, 4)))
+    return torch.cat(fakes)
+
+critic = nn.Linear(3, 1)
+for x, y in loader:
+    loss = -critic(sample(model, 2)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "the features of a perceptual loss": """\
+vgg = nn.Linear(3, 3)
+vgg.eval()
+for x, y in loader:
+    out = model(x)
+    loss = F.mse_loss(vgg(out), out)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "test-time training": """\
+def evaluate(net, batches):
+    for x, y in batches:
+        adapt = F.mse_loss(net(x), net(x + 0.1))
+        opt.zero_grad()
+        adapt.backward()
+        opt.step()
+        print((net(x).argmax(1) == y).sum().item())
+
+evaluate(model, val_loader)
+""",
+    "one function for both modes": """\
+def run_epoch(net, batches, train):
+    net.train(train)
+    for x, y in batches:
+        with torch.set_grad_enabled(train):
+            loss = crit(net(x), y)
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        print(loss.item())
+
+run_epoch(model, loader, True)
+run_epoch(model, val_loader, False)
+""",
+    "the model of another file takes gradients of its input": """\
+from project.physics import Potential
+
+potential = Potential()
+
+def evaluate(batches):
+    potential.eval()
+    for x, y in batches:
+        energy = potential(x)
+        force = -torch.autograd.grad(energy.sum(), x, create_graph=True)[0]
+        print((force - y).abs().mean().item())
+""",
+}
+
+REWRITES = {
+    "a whole function": (
+        """\
+def evaluate(model, loader):
+    # accuracy in percent
+    model.eval()
+    correct = 0
+    for x, y in loader:
+        out = model(x)
+        correct += (out.argmax(1) == y).sum().item()
+    return correct
+
+result = evaluate(model, val_loader)
+""",
+        """\
+@torch.no_grad()
+def evaluate(model, loader):
+    # accuracy in percent
+    model.eval()
+    correct = 0
+    for x, y in loader:
+        out = model(x)
+        correct += (out.argmax(1) == y).sum().item()
+    return correct
+
+result = evaluate(model, val_loader)
+""",
+    ),
+    "a static method": (
+        """\
+class Task:
+    @staticmethod
+    def evaluate(net, loader):
+        net.eval()
+        return [net(x).argmax(1).tolist() for x, y in loader]
+
+result = Task.evaluate(model, val_loader)
+""",
+        """\
+class Task:
+    @staticmethod
+    @torch.no_grad()
+    def evaluate(net, loader):
+        net.eval()
+        return [net(x).argmax(1).tolist() for x, y in loader]
+
+result = Task.evaluate(model, val_loader)
+""",
+    ),
+    "a loop inside the training function": (
+        """\
+def train():
+    for x, y in loader:
+        opt.zero_grad()
+        crit(model(x), y).backward()
+        opt.step()
+    model.eval()
+    val_loss = 0.0
+    # every batch counts the same
+    for x, y in val_loader:
+        # forward
+        out = model(x)
+        val_loss += crit(out, y).item()  # of this batch
+    return val_loss
+
+result = train()
+""",
+        """\
+def train():
+    for x, y in loader:
+        opt.zero_grad()
+        crit(model(x), y).backward()
+        opt.step()
+    model.eval()
+    val_loss = 0.0
+    # every batch counts the same
+    with torch.no_grad():
+        for x, y in val_loader:
+            # forward
+            out = model(x)
+            val_loss += crit(out, y).item()  # of this batch
+    return val_loss
+
+result = train()
+""",
+    ),
+    "a comprehension": (
+        "model.eval()\nresult = [model(x).argmax(1).tolist() for x, _ in val_loader]\n",
+        "model.eval()\nwith torch.no_grad():\n    result = [model(x).argmax(1).tolist() for x, _ in val_loader]\n",
+    ),
+    "two phases": (
+        """\
+result = []
+for phase in ["train", "val"]:
+    model.train(phase == "train")
+    for x, y in loader:
+        loss = crit(model(x), y)
+        if phase == "train":
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        result.append(loss.item())
+""",
+        """\
+result = []
+for phase in ["train", "val"]:
+    model.train(phase == "train")
+    with torch.set_grad_enabled(phase == "train"):
+        for x, y in loader:
+            loss = crit(model(x), y)
+            if phase == "train":
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            result.append(loss.item())
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
+def test_finds(code: str) -> None:
+    assert found(code) == marked(code)
+
+
+@pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())
+def test_stays_silent(code: str) -> None:
+    assert found(code) == []
+
+
+@pytest.mark.parametrize(("before", "after"), REWRITES.values(), ids=REWRITES.keys())
+def test_rewrites(before: str, after: str) -> None:
+    assert fixed(SETUP + before, "MEM05", unsafe=True) == SETUP + after
+
+
+def test_is_no_safe_fix() -> None:
+    code = SETUP + REWRITES["a whole function"][0]
+    assert fixed(code, "MEM05") == code
+
+
+@pytest.mark.parametrize("before", [before for before, _ in REWRITES.values()], ids=REWRITES.keys())
+def test_same_result(before: str) -> None:
+    results = []
+    for code in (SETUP + before, fixed(SETUP + before, "MEM05", unsafe=True)):
+        names: dict[str, object] = {}
+        exec(code, names)
+        results.append((names["result"], names["model"]))
+    (first, trained), (second, trained_too) = results
+    assert first == second
+    assert all(map(torch.equal, trained.parameters(), trained_too.parameters()))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+def test_fixed_code_has_no_finding(variant: str) -> None:
+    assert findings(fixed(SETUP + variant, "MEM05", unsafe=True), "MEM05") == []
+
+
+@pytest.mark.parametrize(
+    ("imports", "spelling"),
+    [("import torch as th", "th.no_grad"), ("from torch import no_grad, nn\nimport torch", "no_grad")],
+    ids=["an alias", "a name"],
+)
+def test_spells_torch_as_the_file_does(imports: str, spelling: str) -> None:
+    code = f"""\
+{imports}
+
+def evaluate(net, loader):
+    net.eval()
+    for x, y in loader:
+        print(net(x).argmax(1))
+"""
+    assert f"@{spelling}()\ndef evaluate" in fixed(code, "MEM05", unsafe=True)
+
+
+def test_message_names_the_bare_call() -> None:
+    code = SETUP + VARIANTS["a bare call of no_grad"]
+    line = 1 + code[: code.index("torch.no_grad()")].count("\n")
+    assert f"line {line}" in findings(code, "MEM05")[0].message
