@@ -17,16 +17,10 @@ from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind
 
 _ADDING_METHODS = frozenset({"append", "add", "appendleft", "insert"})
 _TENSOR_ONLY_METHODS = frozenset(
-    """
-    detach view permute unsqueeze contiguous softmax log_softmax sigmoid float long half double expand masked_fill
-    gather scatter_ zero_ requires_grad_ bmm mm unbind chunk argmax topk sub_ add_ mul_ div_ clamp clamp_ relu
-    log exp pow norm new_zeros new_ones index_select flatten
-    """.split()
+    ["detach", "view", "permute", "unsqueeze", "contiguous", "softmax", "log_softmax", "sigmoid", "float", "long", "half", "double", "expand", "masked_fill", "gather", "scatter_", "zero_", "requires_grad_", "bmm", "mm", "unbind", "chunk", "argmax", "topk", "sub_", "add_", "mul_", "div_", "clamp", "clamp_", "relu", "log", "exp", "pow", "norm", "new_zeros", "new_ones", "index_select", "flatten"]
 )
 _MODULE_KEEPING = frozenset(
-    """
-    eval train to cuda cpu half float double bfloat16 requires_grad_ apply share_memory compile to_empty type
-    """.split()
+    ["eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "apply", "share_memory", "compile", "to_empty", "type"]
 )
 _PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "trainable_parameters"})
 _CHILD_METHODS = frozenset({"children", "modules", "named_children", "named_modules"})

@@ -114,7 +114,11 @@ class Evaluator(Calls):
         param = next((p for p in listed if p.name.value == name), None)
         if param is None:
             return UNKNOWN
-        if function.cls is not None and function.params[0] == name and "builtins.staticmethod" not in function.decorators:
+        if (
+            function.cls is not None
+            and function.params[0] == name
+            and "builtins.staticmethod" not in function.decorators
+        ):
             return self._self_value(function)
         value = self.known.parameters.get(function, {}).get(name)
         annotated = self._annotation(param.annotation)
@@ -369,4 +373,3 @@ class Evaluator(Calls):
             for base in node.bases:
                 self.eval(base.value)
             self._suite(node.body)
-

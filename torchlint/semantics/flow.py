@@ -13,7 +13,15 @@ from torchlint.semantics.values import Kind
 
 _STOPPING_METHODS = words.DETACHING_METHODS | words.NUMBER_METHODS | words.NON_DIFFERENTIABLE_METHODS
 _STOPPING_FUNCTIONS = frozenset(
-    {"builtins.float", "builtins.int", "builtins.len", "builtins.print", "builtins.str", "builtins.bool", "builtins.isinstance"}
+    {
+        "builtins.float",
+        "builtins.int",
+        "builtins.len",
+        "builtins.print",
+        "builtins.str",
+        "builtins.bool",
+        "builtins.isinstance",
+    }
 )
 _PASSING_FUNCTIONS = frozenset(
     {"builtins.sum", "builtins.list", "builtins.tuple", "builtins.zip", "builtins.enumerate", "builtins.max", "builtins.min",
@@ -107,7 +115,7 @@ class Flow:
                     return None if parent.asname is not None else False
             node = parent
 
-    def _method(self, method: str, call: cst.Call) -> bool | None | str:
+    def _method(self, method: str, call: cst.Call) -> bool | str | None:
         if method in ("backward", "manual_backward"):
             return True
         if method in _STOPPING_METHODS or method in _HARMLESS_METHODS:
@@ -121,7 +129,7 @@ class Flow:
             return False
         return None
 
-    def _argument(self, arg: cst.Arg, node: cst.Call) -> bool | None | str:
+    def _argument(self, arg: cst.Arg, node: cst.Call) -> bool | str | None:
         call = self._scopes.call_of[node]
         name = call.callee or self._qualified(node.func) or ""
         method = call.method or ""
@@ -141,7 +149,7 @@ class Flow:
             return "follow"
         return None
 
-    def _into_function(self, call: Call, arg: cst.Arg, target: Function) -> bool | None | str:
+    def _into_function(self, call: Call, arg: cst.Arg, target: Function) -> bool | str | None:
         """Into a parameter of a function of this file: follow the parameter, and what the call returns."""
         name = arg.keyword.value if arg.keyword is not None else None
         if name is None and not arg.star:
@@ -183,4 +191,3 @@ class Flow:
             return None
         results = [self._use(call.node) for call in function.callers]
         return self._worst([*results, None] if function.passed_around else results)
-

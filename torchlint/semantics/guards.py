@@ -27,7 +27,9 @@ def guards(scopes: Scopes, node: cst.CSTNode, inside: Loop | None) -> Iterator[G
         if isinstance(parent, (cst.If, cst.IfExp)) and child is not parent.test:
             branch = "body" if child is parent.body else "else"
             yield Guard(parent, parent.test, kind_of(scopes, parent.test), branch)
-        elif isinstance(parent, cst.BooleanOperation) and child is parent.right and isinstance(parent.operator, cst.And):
+        elif (
+            isinstance(parent, cst.BooleanOperation) and child is parent.right and isinstance(parent.operator, cst.And)
+        ):
             yield Guard(parent, parent.left, kind_of(scopes, parent.left), "body")
         elif isinstance(parent, (cst.ExceptHandler, cst.ExceptStarHandler)):
             yield Guard(parent, None, "handler", "body")

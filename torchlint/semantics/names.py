@@ -35,11 +35,7 @@ _CANONICAL_PREFIXES = {
     "torch_geometric.loader.dataloader.DataLoader": "torch_geometric.loader.DataLoader",
 }
 _BUILTINS = frozenset(
-    """
-    range enumerate zip len int float bool str complex sum print list dict tuple set frozenset sorted reversed map
-    filter iter next min max abs round isinstance issubclass getattr setattr hasattr delattr any all repr format open
-    type super object id hash vars dir callable divmod pow slice input exit staticmethod classmethod property
-    """.split()
+    ["range", "enumerate", "zip", "len", "int", "float", "bool", "str", "complex", "sum", "print", "list", "dict", "tuple", "set", "frozenset", "sorted", "reversed", "map", "filter", "iter", "next", "min", "max", "abs", "round", "isinstance", "issubclass", "getattr", "setattr", "hasattr", "delattr", "any", "all", "repr", "format", "open", "type", "super", "object", "id", "hash", "vars", "dir", "callable", "divmod", "pow", "slice", "input", "exit", "staticmethod", "classmethod", "property"]
 )
 _STAR_EXPORTS = {
     "torch": {"tensor", "zeros", "ones", "stack", "cat", "matmul", "mm", "bmm", "no_grad", "device", "Tensor", "empty"},

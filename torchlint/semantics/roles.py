@@ -52,7 +52,12 @@ class RoleFinder:
 
     def _evaluates(self, loop: Loop, element: Value) -> bool:
         function: Function | None = loop.function
-        if function is not None and function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
+        if (
+            function is not None
+            and function.cls is not None
+            and function.cls.is_module
+            and not function.cls.is_lightning
+        ):
             return _yields_batches(loop.iterates)
         if loop.iterable is None or loop.is_comprehension:
             return _yields_batches(loop.iterates)

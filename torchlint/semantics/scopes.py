@@ -153,9 +153,7 @@ class _Collector:
         if binding is None:
             binding = scope.bindings[name] = Binding(name, scope.function)
         statement = context.statement if context.statement is not None else target
-        binding.writes.append(
-            Write(target, kind, value, statement, context.function, context.loop, unpacked, imported)
-        )
+        binding.writes.append(Write(target, kind, value, statement, context.function, context.loop, unpacked, imported))
         if context.function is not binding.scope_function:
             binding.shared = True
         self.found.bindings[target] = binding
@@ -182,7 +180,9 @@ class _Collector:
     ) -> None:
         """Walk an assignment target; elements of a visible tuple on the right are matched one by one."""
         found = self.found
-        work: list[tuple[cst.CSTNode, cst.CSTNode, cst.BaseExpression | None, bool]] = [(target, parent, value, unpacked)]
+        work: list[tuple[cst.CSTNode, cst.CSTNode, cst.BaseExpression | None, bool]] = [
+            (target, parent, value, unpacked)
+        ]
         while work:
             node, above, source, parted = work.pop()
             found.parents[node] = above
@@ -208,17 +208,13 @@ class _Collector:
                 self._push_all(node, children(node), context)
 
     @staticmethod
-    def _matched(
-        target: cst.Tuple | cst.List, value: cst.BaseExpression | None
-    ) -> list[cst.BaseExpression] | None:
+    def _matched(target: cst.Tuple | cst.List, value: cst.BaseExpression | None) -> list[cst.BaseExpression] | None:
         if not isinstance(value, (cst.Tuple, cst.List)) or len(value.elements) != len(target.elements):
             return None
         pairs = [*value.elements, *target.elements]
         if any(isinstance(element, cst.StarredElement) for element in pairs):
             return None
         return [element.value for element in value.elements]
-
-
 
     # -- definitions
 
@@ -459,9 +455,7 @@ class _Collector:
             for base in cls.node.bases:
                 binding = self._lookup(base.value.value, context.scope) if isinstance(base.value, cst.Name) else None
                 if binding is not None:
-                    cls.local_bases.extend(
-                        by_node[write.target] for write in binding.writes if write.target in by_node
-                    )
+                    cls.local_bases.extend(by_node[write.target] for write in binding.writes if write.target in by_node)
 
     def _resolve_reads(self) -> None:
         for node, context in self.reads:

@@ -246,7 +246,9 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
     if method in words.SEQUENCE_METHODS:
         drop = 1 if method == "unbind" and receiver.rank else 0
         return Value(Kind.TUPLE, element=tensor.but(rank=receiver.rank - drop if receiver.rank else None))
-    if method in words.PAIR_METHODS_WITH_DIM and (given.positional or "dim" in given.keywords or method in ("topk", "sort")):
+    if method in words.PAIR_METHODS_WITH_DIM and (
+        given.positional or "dim" in given.keywords or method in ("topk", "sort")
+    ):
         if not (method in ("max", "min") and given.positional and given.positional[0].is_tensor):
             values = tensor.but(rank=_reduced_rank(receiver, method, given))
             return Value(Kind.TUPLE, items=(values, values.but(grad=Grad.DETACHED, dtype="int")))
@@ -294,12 +296,7 @@ def _reduced_rank(receiver: Value, method: str, given: Arguments) -> int | None:
 
 
 _RANK_KEEPING = frozenset(
-    """
-    abs exp log log1p log2 log10 sqrt rsqrt sigmoid tanh relu softmax log_softmax clamp clip clamp_min clamp_max neg
-    sign floor ceil round trunc frac conj real imag angle square sin cos tan erf transpose permute t flip roll cumsum
-    cumprod tril triu contiguous pow fill_ zero_ copy_ masked_fill masked_fill_ repeat_interleave requires_grad_
-    add_ sub_ mul_ div_ abs_ exp_ sqrt_ clamp_ neg_ normal_ uniform_ inverse
-    """.split()
+    ["abs", "exp", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "sigmoid", "tanh", "relu", "softmax", "log_softmax", "clamp", "clip", "clamp_min", "clamp_max", "neg", "sign", "floor", "ceil", "round", "trunc", "frac", "conj", "real", "imag", "angle", "square", "sin", "cos", "tan", "erf", "transpose", "permute", "t", "flip", "roll", "cumsum", "cumprod", "tril", "triu", "contiguous", "pow", "fill_", "zero_", "copy_", "masked_fill", "masked_fill_", "repeat_interleave", "requires_grad_", "add_", "sub_", "mul_", "div_", "abs_", "exp_", "sqrt_", "clamp_", "neg_", "normal_", "uniform_", "inverse"]
 )
 
 

@@ -61,7 +61,9 @@ class Value:
     place: Place = Place.UNKNOWN
     rank: int | None = None  # number of dimensions of a tensor
     dtype: str | None = None  # "int", "float", "complex", "bool" of a tensor or a number
-    ref: str | None = None  # qualified name of the function, class or namespace it is, or of the class it is an object of
+    ref: str | None = (
+        None  # qualified name of the function, class or namespace it is, or of the class it is an object of
+    )
     constant: object = None  # of a literal number or string; None says not known
     element: Value | None = None  # what iterating over it yields
     items: tuple[Value, ...] | None = None  # of a tuple or list of known length
@@ -97,6 +99,13 @@ NUMBER = Value(Kind.NUMBER)
 STRING = Value(Kind.STRING)
 
 
+def _join_place(a: Place, b: Place) -> Place:
+    """ACCELERATOR says "may be on a GPU", so it wins: `if cuda: x = x.cuda()` leaves x there."""
+    if Place.ACCELERATOR in (a, b):
+        return Place.ACCELERATOR
+    return a if a is b else Place.UNKNOWN
+
+
 def _join_nested(a: Value | None, b: Value | None, depth: int) -> Value | None:
     if a is None or b is None:
         return a if b is None else b
@@ -120,8 +129,7 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
     if pair == {Kind.BATCH, Kind.TENSOR}:
         kind = Kind.TENSOR
     elif a.kind is not b.kind:
-        place = a.place if a.place is b.place else Place.UNKNOWN
-        return Value(place=place, origins=a.origins | b.origins)
+        return Value(place=_join_place(a.place, b.place), origins=a.origins | b.origins)
     else:
         kind = a.kind
     items = None
@@ -137,7 +145,7 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
     return Value(
         kind=kind,
         grad=grad,
-        place=a.place if a.place is b.place else Place.UNKNOWN,
+        place=_join_place(a.place, b.place),
         rank=a.rank if a.rank == b.rank else None,
         dtype=a.dtype if a.dtype == b.dtype else None,
         ref=a.ref if a.ref == b.ref else None,

@@ -1,0 +1,300 @@
+"""What the model believes about small programs: values, graphs, effects, roles, guards and flow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import libcst as cst
+import pytest
+
+from torchlint.semantics.entities import Binding, Role
+from torchlint.semantics.model import Model
+from torchlint.semantics.values import Grad, Kind, Place, Value
+from torchlint.source import Source
+
+
+def model_of(code: str) -> Model:
+    source = Source.from_text(dedent(code).lstrip("\n"), Path("module.py"))
+    return Model.build(source, cst.parse_module(source.text))
+
+
+def binding_of(model: Model, name: str, function: str = "") -> Binding:
+    scope = next(f.scope for f in model.functions if f.qualname == function)
+    return scope.bindings[name]
+
+
+def last_value(model: Model, name: str, function: str = "") -> Value:
+    """Value of a variable after its last write."""
+    return model.value(binding_of(model, name, function).writes[-1].target)
+
+
+LOOP = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader as DL
+
+    net = nn.Linear(3, 1).to("cuda")
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    crit = nn.MSELoss()
+    loader = DL(dataset, batch_size=4)
+    for epoch in range(3):
+        for i, (x, y) in enumerate(loader):
+            x, y = x.to("cuda"), y.to("cuda")
+            out = net(x)
+            loss = crit(out, y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            value = loss.item()
+        with torch.no_grad():
+            for x, y in loader:
+                guess = net(x.cuda())
+                hits = (guess.argmax(1) == y.cuda()).sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("net", Kind.MODULE),
+        ("opt", Kind.OPTIMIZER),
+        ("crit", Kind.MODULE),
+        ("loader", Kind.LOADER),
+        ("out", Kind.TENSOR),
+        ("loss", Kind.TENSOR),
+        ("value", Kind.NUMBER),
+    ],
+)
+def test_kinds_of_a_plain_training_loop(name: str, kind: Kind) -> None:
+    assert last_value(model_of(LOOP), name).kind is kind
+
+
+def test_the_loss_carries_a_graph_on_the_accelerator_and_has_no_dimensions() -> None:
+    loss = last_value(model_of(LOOP), "loss")
+    assert (loss.grad, loss.place, loss.rank) == (Grad.CARRIES, Place.ACCELERATOR, 0)
+
+
+def test_nothing_carries_a_graph_under_no_grad() -> None:
+    model = model_of(LOOP)
+    assert last_value(model, "guess").grad is Grad.DETACHED
+    assert last_value(model, "hits").dtype == "bool"
+
+
+def test_loops_have_roles() -> None:
+    assert [loop.role for loop in model_of(LOOP).loops] == [Role.EPOCHS, Role.STEPS, Role.EVALUATION]
+
+
+def test_a_loop_over_a_helper_that_runs_the_whole_epoch_is_an_epoch_loop() -> None:
+    model = model_of(
+        """
+        import torch
+        def train(net, loader, opt):
+            for x in loader:
+                loss = net(x).sum()
+                loss.backward()
+                opt.step()
+        for epoch in range(9):
+            train(net, loader, opt)
+        """
+    )
+    roles = {loop.function.qualname: loop.role for loop in model.loops}
+    assert roles == {"train": Role.STEPS, "": Role.EPOCHS}
+
+
+def test_a_step_spread_over_methods_is_one_step() -> None:
+    model = model_of(
+        """
+        import torch
+        class Trainer:
+            def __init__(self, net):
+                self.net = net
+                self.optimizer = torch.optim.Adam(net.parameters())
+            def reset(self):
+                self.optimizer.zero_grad()
+            def step(self, x):
+                self.reset()
+                loss = self.net(x).mean()
+                loss.backward()
+                self.optimizer.step()
+                return loss
+            def fit(self, loader):
+                for x in loader:
+                    self.step(x)
+        """
+    )
+    loop = model.loops[0]
+    effects = model.effects(loop)
+    assert loop.role is Role.STEPS
+    assert len(effects.backward) == len(effects.zero_grads) == len(effects.optimizer_steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("import torch.nn as nn\nthing = nn.DataParallel", "torch.nn.DataParallel"),
+        ("from torch.nn.parallel import DataParallel as DP\nthing = DP", "torch.nn.DataParallel"),
+        ("import torch as t\nthing = t.utils.data.dataloader.DataLoader", "torch.utils.data.DataLoader"),
+        ("from torch.utils.data import *\nthing = DataLoader", "torch.utils.data.DataLoader"),
+        ("try:\n    from torch import vmap\nexcept ImportError:\n    vmap = None\nthing = vmap", "torch.vmap"),
+        ("from here import DataLoader\nthing = DataLoader", "here.DataLoader"),
+        ("try:\n    from a import f\nexcept ImportError:\n    from b import f\nthing = f", None),
+    ],
+)
+def test_qualified_names(spelling: str, name: str | None) -> None:
+    model = model_of(spelling)
+    value = binding_of(model, "thing").writes[0].value
+    assert model.qualified(value) == name
+
+
+@pytest.mark.parametrize(
+    ("code", "rank"),
+    [
+        ("x = torch.randn(4, 5, 6)", 3),
+        ("x = torch.randn(4, 5, 6)[0]", 2),
+        ("x = torch.zeros((2, 3)).unsqueeze(0)", 3),
+        ("x = torch.randn(4, 5) @ torch.randn(5)", 1),
+        ("x = torch.randn(4, 5).sum(1)", 1),
+        ("x = torch.randn(4, 5).sum()", 0),
+        ("x = torch.randn(4, 5).view(-1)", 1),
+        ("x = torch.stack([torch.randn(3), torch.randn(3)])", 2),
+        ("x = torch.arange(5)[None, :]", 2),
+        ("x = unknown(3)", None),
+    ],
+)
+def test_ranks(code: str, rank: int | None) -> None:
+    assert last_value(model_of("import torch\n" + code), "x").rank == rank
+
+
+def test_unpacking_a_shape_says_how_many_dimensions_there_are() -> None:
+    model = model_of(
+        """
+        import torch
+        def f(x: torch.Tensor):
+            b, n, _ = x.shape
+            y = x[0]
+        """
+    )
+    assert last_value(model, "y", "f").rank == 2
+
+
+def test_arguments_behind_a_dict_in_sight_are_found() -> None:
+    model = model_of(
+        """
+        from torch.utils.data import DataLoader
+        kwargs = {"num_workers": 4} if cuda else {}
+        kwargs.update(pin_memory=True)
+        kwargs["batch_size"] = 8
+        loader = DataLoader(ds, **kwargs)
+        """
+    )
+    call = model.calls_to("torch.utils.data.DataLoader")[0]
+    states = {name: call.argument(name).state.value for name in ("num_workers", "pin_memory", "batch_size", "sampler")}
+    assert states == {"num_workers": "given", "pin_memory": "given", "batch_size": "given", "sampler": "absent"}
+
+
+@pytest.mark.parametrize(
+    "prelude",
+    [
+        "def make(kwargs):",
+        "def make(cfg):\n    kwargs = vars(cfg)",
+        "def make():\n    kwargs = {'a': 1}\n    fill(kwargs)",
+        "def make(k):\n    kwargs = {}\n    kwargs[k] = 1",
+    ],
+    ids=["parameter", "foreign call", "handed to a function that may write to it", "unknown key"],
+)
+def test_arguments_behind_a_dict_out_of_sight_are_hidden(prelude: str) -> None:
+    model = model_of(f"from torch.utils.data import DataLoader\n{prelude}\n    return DataLoader(ds, **kwargs)\n")
+    assert model.calls_to("torch.utils.data.DataLoader")[0].argument("pin_memory").hidden
+
+
+def test_gradients_are_off_where_every_caller_turned_them_off() -> None:
+    model = model_of(
+        """
+        import torch
+        def score(net, x):
+            y = net(x)
+            return y
+        with torch.no_grad():
+            score(net, x)
+        """
+    )
+    assert last_value(model, "y", "score").grad is Grad.DETACHED
+    assert model.grad_enabled(binding_of(model, "y", "score").writes[0].target) is False
+
+
+def test_gradients_are_on_where_one_caller_leaves_them_on() -> None:
+    model = model_of(
+        """
+        import torch
+        def score(net, x):
+            y = net(x)
+            return y
+        with torch.no_grad():
+            score(net, x)
+        score(net, x)
+        """
+    )
+    assert model.grad_enabled(binding_of(model, "y", "score").writes[0].target) is True
+
+
+@pytest.mark.parametrize(
+    ("condition", "gated"),
+    [
+        ("if step % 10 == 0:", True),
+        ("if args.log_interval and ready:", True),
+        ("if rank == 0:", False),
+        ("if x is not None:", False),
+        ("if training:", False),
+    ],
+)
+def test_log_gates(condition: str, gated: bool) -> None:
+    model = model_of(f"import torch\nfor step in range(9):\n    {condition}\n        print(loss)\n")
+    call = next(call for call in model.calls if call.callee == "builtins.print")
+    assert model.is_log_gated(call.node) is gated
+
+
+def test_a_skip_at_the_top_of_the_loop_gates_what_follows() -> None:
+    model = model_of("import torch\nfor i in range(9):\n    if i % 5:\n        continue\n    print(loss)\n")
+    assert model.is_log_gated(next(c.node for c in model.calls if c.callee == "builtins.print"))
+
+
+@pytest.mark.parametrize(
+    ("use", "reaches"),
+    [
+        ("sum(losses).backward()", True),
+        ("total = torch.stack(losses).mean()\ntotal.backward()", True),
+        ("scaler.scale(losses[-1]).backward()", True),
+        ("torch.autograd.grad(losses[0], w)", True),
+        ("print(sum(losses) / len(losses))", False),
+        ("history = [l.item() for l in losses]", False),
+        ("plot(losses)", None),
+    ],
+)
+def test_what_becomes_of_a_list_of_losses(use: str, reaches: bool | None) -> None:
+    model = model_of(f"import torch\nlosses = []\nfor x in data:\n    losses.append(net(x).sum())\n{use}\n")
+    assert model.reaches_backward(binding_of(model, "losses")) is reaches
+
+
+def test_a_list_returned_to_a_caller_that_calls_backward_reaches_it() -> None:
+    model = model_of(
+        """
+        import torch
+        def collect(data):
+            losses = []
+            for x in data:
+                losses.append(net(x).sum())
+            return losses
+        sum(collect(data)).backward()
+        """
+    )
+    assert model.reaches_backward(binding_of(model, "losses", "collect")) is True
+
+
+def test_code_that_libcst_visitors_cannot_walk() -> None:
+    many_terms = "x = " + " + ".join(["torch.ones(1)"] * 1500) + "\n"
+    reassigned = "y = torch.ones(1)\n" + "y = torch.exp(y)\n" * 2000
+    nested = "z = " + "[" * 80 + "]" * 80 + "\n"
+    model = model_of("import torch\n" + many_terms + reassigned + nested)
+    assert last_value(model, "x").kind is Kind.TENSOR
+    assert last_value(model, "y").kind is Kind.TENSOR
