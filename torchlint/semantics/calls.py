@@ -368,6 +368,8 @@ class Calls(Expressions):
             return self._builtin(call, name[9:], first, given)
         if name in words.WRAPPERS and first is not None:
             return first.but(origins=first.origins | {call.node}) if first.kind is Kind.MODULE else Value(Kind.MODULE)
+        if name == "functools.partial" and first is not None and first.kind is Kind.CLASS and not first.origins:
+            return first
         kind = words.class_kind(name)
         if kind is not None:
             return self._constructed(call, name, kind, first, given)
@@ -389,7 +391,7 @@ class Calls(Expressions):
             place = Place.ACCELERATOR
             if first is not None and isinstance(first.constant, str):
                 place = transfer.place_named(first.constant)
-            return Value(Kind.DEVICE, place=place)
+            return Value(Kind.DEVICE, place=place, constant=first.constant if first is not None else None)
         if name == "torch.nn.Parameter":
             rank = first.rank if first is not None else None
             return Value(Kind.TENSOR, Grad.CARRIES, rank=rank, ref=name, origins=origins)
@@ -483,6 +485,8 @@ class Calls(Expressions):
             if name == "filter":
                 return Value(Kind.ITERATOR, element=element_of(second), origins=second.origins)
             function = self.local_function(first) if first is not None else None
+            if function is not None and function.params:
+                self.noted.note_parameter(function, function.params[0], element_of(second))
             element = self.known.returns.get(function, UNKNOWN) if function is not None else UNKNOWN
             return Value(Kind.ITERATOR, element=element)
         if first is None:
