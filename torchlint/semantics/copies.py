@@ -41,7 +41,7 @@ class Copy:
     def is_written(self, model: Model) -> bool:
         """Whether the host writes to the batch after the copy began, in the same iteration."""
         origins = frozenset(origin for owner in self.owners for origin in owner.built)
-        return any(_writes(node, origins, self.call, model) for node in _later(self.call, model))
+        return any(_writes(node, origins, self, model) for node in _later(self.call, model))
 
     @property
     def is_tensor(self) -> bool:
@@ -93,17 +93,26 @@ def _later(call: Call, model: Model) -> Iterator[cst.CSTNode]:
             yield node
 
 
-def _writes(node: cst.CSTNode, origins: frozenset[cst.CSTNode], copy: Call, model: Model) -> bool:
+def _writes(node: cst.CSTNode, origins: frozenset[cst.CSTNode], copy: Copy, model: Model) -> bool:
     match node:
-        case cst.AugAssign():
-            return _is_host_batch(node.target, origins, model)
+        case cst.AugAssign(target=cst.Name() as target):
+            same = model.binding(target) is model.binding(_root(copy.source))
+            return same and model.value(target).place is not Place.ACCELERATOR
+        case cst.AugAssign(target=cst.Subscript(value=base)):
+            return _is_host_batch(base, origins, model)
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
             return name.endswith("_") and name not in _NOT_WRITING and _is_host_batch(receiver, origins, model)
         case cst.AssignTarget(target=cst.Subscript(value=base)):
-            if any(part is copy.node for part in walk(model.parent(node) or node)):
+            if any(part is copy.call.node for part in walk(model.parent(node) or node)):
                 return False
             return _is_host_batch(base, origins, model) or _is_view(base, origins, model)
     return False
+
+
+def _root(node: cst.BaseExpression) -> cst.BaseExpression:
+    while isinstance(node, (cst.Attribute, cst.Subscript)):
+        node = node.value
+    return node
 
 
 def _is_host_batch(node: cst.CSTNode, origins: frozenset[cst.CSTNode], model: Model) -> bool:

@@ -150,7 +150,7 @@ def reach(loader: Loader) -> Confidence | None:
 
 def _built(model: Model) -> Iterator[Loader]:
     for call in model.calls:
-        if call.callee in CLASSES and not _is_super(call):
+        if call.callee in CLASSES and model.qualified(call.node.func) == call.callee:
             yield Loader(call, call.callee, frozenset([call.node]), (call,), model)
         elif call.callee == "functools.partial" and call.arguments:
             name = model.qualified(call.arguments[0].value)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 # Names that mean a device where the value of the expression is not known: `args.device`, `self.local_rank`, `gpu_id`.
-_DEVICE_NAME = re.compile(r"(device|gpu|cuda|rank|dev)s?(_?(id|ids|num|index))?\W*\d*$", re.IGNORECASE)
+_DEVICE_NAME = re.compile(r"(device|gpu|cuda|rank|dev)s?(_?(id|ids|num|index))?\d*$", re.IGNORECASE)
+_CONVERSIONS = re.compile(r"torch\.(cuda\.)?(tensor|as_tensor|from_numpy|\w*Tensor)")
 _NOT_CUDA = ("cpu", "meta", "mps")
 
 
@@ -44,7 +45,7 @@ def moves(model: Model) -> list[Move]:
         if value.is_(Kind.BATCH, Kind.TENSOR) and value.origins:
             found.append(Move(call, source, value.origins, True))
         else:
-            origins = frozenset(origin for part in batches_in(source, model) for origin in part.origins)
+            origins = frozenset(origin for part in _batches_in(source, model) for origin in part.origins)
             if origins:
                 found.append(Move(call, source, origins, False))
     return found
@@ -58,17 +59,24 @@ def moves_to_accelerator(call: Call, model: Model) -> bool:
     return (call.callee or "").startswith("torch.") and device.given and is_accelerator(device.node, model)
 
 
-def batches_in(node: cst.CSTNode, model: Model) -> Iterator[Value]:
-    """Values of the names below a node that are batches on the host and whose numbers are used, not only their size."""
-    stack = [node]
+def _batches_in(node: cst.CSTNode, model: Model) -> Iterator[Value]:
+    """Values of the names below a node that are batches of tensors on the host, and that its numbers come from."""
+    stack = [(node, True)]
     while stack:
-        part = stack.pop()
+        part, proven = stack.pop()
         if isinstance(part, cst.Name):
             value = model.value(part)
-            if value.kind is Kind.BATCH and value.place is not Place.ACCELERATOR:
+            if proven and value.kind is Kind.BATCH and value.place is not Place.ACCELERATOR:
                 yield value
         elif not _asks_for_size(part):
-            stack.extend(children(part))
+            inner = _takes_tensors(model.call(part)) if isinstance(part, cst.Call) else proven
+            stack.extend((child, inner) for child in children(part))
+
+
+def _takes_tensors(call: Call) -> bool:
+    """A function of torch that computes with tensors. What is made into a tensor may be anything before."""
+    name = call.callee or ""
+    return name.startswith("torch.") and _CONVERSIONS.fullmatch(name) is None
 
 
 def _asks_for_size(node: cst.CSTNode) -> bool:
@@ -87,13 +95,13 @@ def is_accelerator(node: cst.BaseExpression | None, model: Model) -> bool:
     value = model.value(node)
     match value.kind:
         case Kind.DEVICE:
-            return value.place is not Place.HOST and value.constant != "mps"
+            return value.place is not Place.HOST and not str(value.constant).startswith(_NOT_CUDA)
         case Kind.STRING if isinstance(value.constant, str):
             return not value.constant.startswith(_NOT_CUDA)
         case Kind.NUMBER:
-            return isinstance(value.constant, int) or _looks_like_device(node, model)
+            return isinstance(value.constant, int) or _looks_like_device(node)
         case Kind.UNKNOWN | Kind.STRING | Kind.INSTANCE:
-            return _looks_like_device(node, model)
+            return _looks_like_device(node)
         case _:
             return False
 
@@ -119,12 +127,23 @@ def _names_accelerator(argument: Argument, model: Model) -> bool:
     return argument.given and is_accelerator(argument.node, model)
 
 
-def _looks_like_device(node: cst.BaseExpression, model: Model) -> bool:
-    return _DEVICE_NAME.search(model.code(node)) is not None
+def _looks_like_device(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+            return _DEVICE_NAME.search(name) is not None
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]):
+            return _DEVICE_NAME.search(str(key.evaluated_value)) is not None
+        case cst.Subscript():
+            return _looks_like_device(node.value)
+    return False
 
 
 def _is_cuda_type(node: cst.BaseExpression | None, model: Model) -> bool:
     """`torch.cuda.FloatTensor`, by itself or as one of the two things that an alias may stand for."""
     binding = model.binding(node) if node is not None else None
-    candidates = [write.value for write in binding.writes if write.value is not None] if binding is not None else [node]
-    return any(candidate is not None and "cuda." in model.code(candidate) for candidate in candidates)
+    candidates = [write.value for write in binding.writes] if binding is not None else [node]
+    for candidate in candidates:
+        arms = [candidate.body, candidate.orelse] if isinstance(candidate, cst.IfExp) else [candidate]
+        if any((model.qualified(arm) or "").startswith("torch.cuda.") for arm in arms):
+            return True
+    return False

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Confidence
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.loaders import Loader
+    from torchlint.semantics.model import Model
+
+
+class NoWorkers(Rule):
+    """A data loader reads and decodes its samples in the training process, while the GPU waits.
+
+    ## What it does
+
+    Finds data loaders without `num_workers`, or with `num_workers=0`, in a file that sends their batches to a GPU, one
+    after the other. Loaders of tensors that are in memory already, of graphs and of streams are left out, and so are
+    tests.
+
+    ## Why is this bad
+
+    Without workers the samples of a batch are read, decoded and augmented one by one by the thread that also queues the
+    kernels. The time that takes is added to every step. With workers, the next batches are prepared meanwhile. How much
+    that gains depends on the dataset: much for images, little for text that is tokenised already (reported in
+    pytorch/torchtune#1705).
+
+    ## Example
+
+    ```python
+    import os
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+    from torchvision import datasets, transforms
+
+
+    def main():
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        images = datasets.ImageFolder("photos", transform=transforms.ToTensor())
+        loader = DataLoader(images, batch_size=64, pin_memory=True)
+        model = nn.Sequential(nn.Flatten(), nn.LazyLinear(10)).to(device)
+        for x, y in loader:
+            loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+            loss.backward()
+
+
+    if __name__ == "__main__":
+        main()
+    ```
+
+    ## Use instead
+
+    ```python
+    import os
+
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+    from torchvision import datasets, transforms
+
+
+    def main():
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        images = datasets.ImageFolder("photos", transform=transforms.ToTensor())
+        loader = DataLoader(images, batch_size=64, pin_memory=True, num_workers=min(8, os.cpu_count() or 1))
+        model = nn.Sequential(nn.Flatten(), nn.LazyLinear(10)).to(device)
+        for x, y in loader:
+            loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+            loss.backward()
+
+
+    if __name__ == "__main__":
+        main()
+    ```
+
+    ## Fix safety
+
+    Unsafe. The order of the samples stays the same, but random augmentations inside the dataset are drawn from the
+    generators of the workers. Each worker holds a copy of the dataset. Where processes are spawned (Windows, macOS,
+    Linux from Python 3.14), the dataset must be importable and the script needs an `if __name__ == "__main__":`; in a
+    script without one the fix is only shown.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/docs/stable/data.html#single-and-multi-process-data-loading>
+    * <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
+    """
+
+    code = "DATA01"
+    name = "no-workers"
+    triggers = ("Loader",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.datasets import Memory
+        from torchlint.semantics.loaders import loaders, reach
+
+        for loader in loaders(model):
+            if loader.workers != 0 or loader.is_test or loader.is_explained or reach(loader) is not Confidence.CERTAIN:
+                continue
+            where = loader.memory()
+            if where is Memory.READ:
+                yield Report(loader.site.node, _message(loader), Confidence.CERTAIN, loader)
+            elif where is Memory.UNKNOWN:
+                yield Report(loader.site.node, _message(loader), Confidence.LIKELY, loader)
+
+
+def _message(loader: Loader) -> str:
+    name = f"`{loader.name}`" if loader.name is not None else "this loader"
+    return (
+        f"The samples of {name} are read and decoded by the process that drives the GPU, which waits for every batch. "
+        "Pass `num_workers`, for example `min(8, os.cpu_count())` divided by the processes on this machine."
+    )

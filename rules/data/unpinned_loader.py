@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.loaders import Loader
+    from torchlint.semantics.model import Model
+
+
+class UnpinnedLoader(Rule):
+    """A data loader leaves its batches in pageable memory although they go to a GPU.
+
+    ## What it does
+
+    Finds data loaders without `pin_memory`, or with `pin_memory=False`, whose batches are moved to a GPU. Options in a
+    dict that the file itself builds are read; where options come from elsewhere, nothing is reported.
+
+    ## Why is this bad
+
+    The GPU can only read page-locked memory. A batch in ordinary memory is first copied into a page-locked buffer of
+    the driver, by the thread that should be queueing kernels, and `non_blocking=True` has no effect on it. With
+    `pin_memory` a thread of the loader does that copy in advance. Reported gains are between nothing and a tenth of the
+    step time (metatensor/metatrain#1273); where memory is short, page-locked batches can also cost time
+    (allenai/allennlp#4670).
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+    from torchvision import datasets, transforms
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    images = datasets.CIFAR10("data", transform=transforms.ToTensor())
+    loader = DataLoader(images, batch_size=64, shuffle=True, num_workers=4)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+    from torchvision import datasets, transforms
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    images = datasets.CIFAR10("data", transform=transforms.ToTensor())
+    loader = DataLoader(images, batch_size=64, shuffle=True, num_workers=4, pin_memory=torch.cuda.is_available())
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    ```
+
+    ## Fix safety
+
+    Safe: the batches hold the same numbers, no random number is drawn, and nothing changes on a machine without CUDA.
+    Where the option is in a dict of the file, the dict is extended, provided that it is used for loaders only. Turning
+    an explicit `pin_memory=False` around is unsafe: somebody may have been short of memory.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/docs/stable/data.html#memory-pinning>
+    * <https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html>
+    """
+
+    code = "DATA02"
+    name = "unpinned-loader"
+    triggers = ("Loader",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.loaders import loaders, reach
+
+        for loader in loaders(model):
+            confidence = reach(loader) if loader.is_pinned is False else None
+            if confidence is not None:
+                yield Report(loader.site.node, _message(loader), confidence, loader)
+
+
+def _message(loader: Loader) -> str:
+    name = f"`{loader.name}`" if loader.name is not None else "this loader"
+    where = f"line {loader.model.line(loader.moves[0].call.node)} copies them" if loader.moves else "they are copied"
+    return (
+        f"The batches of {name} are in pageable memory and {where} to the GPU: each copy waits for a staging copy. "
+        "Pass `pin_memory=torch.cuda.is_available()`."
+    )

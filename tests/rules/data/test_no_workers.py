@@ -1,0 +1,297 @@
+"""DATA01: the training process loads and decodes every batch itself while the GPU waits."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import pytest
+
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
+
+HEADER = """\
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+from torch.utils import data
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset, TensorDataset, random_split
+from torchvision import datasets, transforms
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+images = datasets.ImageFolder("data", transform=transforms.ToTensor())
+model = nn.Linear(8, 2).to(device)
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+class Photos(Dataset):
+    def __init__(self, root):
+        self.paths = sorted(Path(root).iterdir())
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, i):
+        photo = Image.open(self.paths[i])
+        return torch.from_numpy(np.asarray(photo)), i
+"""
+
+LOOP = """\
+for x, y in loader:
+    x, y = x.to(device), y.to(device)
+    optimizer.zero_grad()
+    loss = criterion(model(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def marked(code: str) -> list[int]:
+    """The lines that end in the comment `# found`."""
+    return [number for number, line in enumerate(code.splitlines(), 1) if line.endswith("# found")]
+
+
+def script(body: str, loop: str = LOOP) -> str:
+    return HEADER + dedent(body) + loop
+
+
+VARIANTS = {
+    "no workers": script("loader = DataLoader(images, batch_size=64, shuffle=True)  # found\n"),
+    "zero workers": script("loader = DataLoader(  # found\n    images, 64, num_workers=0\n)\n"),
+    "zero workers by position": script("loader = DataLoader(  # found\n    images, 64, True, None, None, 0\n)\n"),
+    "module alias": script("loader = data.DataLoader(images, 64)  # found\n"),
+    "dataset of the file that opens files": script("loader = DataLoader(Photos('data'), 64)  # found\n"),
+    "half of a dataset": script(
+        """\
+        train, test = random_split(images, [0.8, 0.2])
+        loader = DataLoader(train, 64)  # found
+        """
+    ),
+    "subset": script("loader = DataLoader(Subset(images, range(100)), 64)  # found\n"),
+    "two datasets": script("loader = DataLoader(ConcatDataset([images, Photos('more')]), 64)  # found\n"),
+    "options in a dict": script(
+        """\
+        options = {"batch_size": 64, "shuffle": True}
+        loader = DataLoader(images, **options)  # found
+        """
+    ),
+    "evaluation": script(
+        "loader = DataLoader(images, 64)  # found\n",
+        """\
+model.eval()
+with torch.no_grad():
+    for x, y in loader:
+        print(criterion(model(x.cuda()), y.cuda()))
+""",
+    ),
+    "training in a function": HEADER
+    + dedent(
+        """\
+        def train(loader):
+            for x, y in loader:
+                criterion(model(x.to(device)), y.to(device)).backward()
+
+
+        def main():
+            loader = DataLoader(Photos("data"), batch_size=64, shuffle=True)  # found
+            train(loader)
+        """
+    ),
+}
+
+LOOK_ALIKES = {
+    "workers": script("loader = DataLoader(images, 64, num_workers=4)\n"),
+    "workers by position": script("loader = DataLoader(images, 64, True, None, None, 4)\n"),
+    "workers from the command line": script("loader = DataLoader(images, 64, num_workers=int(sys.argv[1]))\n"),
+    "workers where they can be forked": script(
+        """\
+        workers = 0 if sys.platform == "win32" else 4
+        loader = DataLoader(images, 64, num_workers=workers)
+        """
+    ),
+    "no workers for a reason": script(
+        "loader = DataLoader(images, 64, num_workers=0)  # the file handle does not survive a fork\n"
+    ),
+    "workers in a dict": script(
+        """\
+        options = {"batch_size": 64}
+        if torch.cuda.is_available():
+            options.update({"num_workers": 1, "pin_memory": True})
+        loader = DataLoader(images, **options)
+        """
+    ),
+    "workers set by key": script(
+        """\
+        options = dict(batch_size=64)
+        options["num_workers"] = 4
+        loader = DataLoader(images, **options)
+        """
+    ),
+    "options of the caller": script(
+        """\
+        def make(**options):
+            return DataLoader(images, 64, **options)
+
+        loader = make(num_workers=2)
+        """
+    ),
+    "tensors in memory": script(
+        "loader = DataLoader(TensorDataset(torch.randn(100, 8), torch.zeros(100).long()), 64)\n"
+    ),
+    "half of the tensors in memory": script(
+        """\
+        points = TensorDataset(torch.randn(100, 8), torch.zeros(100).long())
+        train, test = random_split(points, [80, 20])
+        loader = DataLoader(train, 64)
+        """
+    ),
+    "list of samples": script("loader = DataLoader([(torch.randn(8), 0) for _ in range(100)], 64)\n"),
+    "dataset of the file that holds arrays": script(
+        """\
+        class Points(Dataset):
+            def __init__(self, x, y):
+                self.x, self.y = x, y
+
+            def __len__(self):
+                return len(self.x)
+
+            def __getitem__(self, i):
+                return torch.tensor(self.x[i]), self.y[i]
+
+        loader = DataLoader(Points(np.zeros((100, 8)), np.zeros(100)), 64)
+        """
+    ),
+    "dataset on the GPU": script(
+        "loader = DataLoader(TensorDataset(torch.randn(100, 8, device=device), torch.zeros(100).cuda()), 64)\n"
+    ),
+    "stream": script(
+        """\
+        class Lines(IterableDataset):
+            def __iter__(self):
+                for line in open("data.txt"):
+                    yield torch.tensor([float(word) for word in line.split()]), 0
+
+        loader = DataLoader(Lines(), 64)
+        """
+    ),
+    "samples moved by the dataset": script(
+        """\
+        class Moved(Dataset):
+            def __len__(self):
+                return 100
+
+            def __getitem__(self, i):
+                return torch.load(f"{i}.pt").to(device), i
+
+        loader = DataLoader(Moved(), 64)
+        """
+    ),
+    "batch moved by the collate function": script(
+        """\
+        def collate(samples):
+            return torch.stack([x for x, _ in samples]).cuda(), torch.tensor([y for _, y in samples]).cuda()
+
+        loader = DataLoader(images, 64, collate_fn=collate)
+        """
+    ),
+    "one batch to look at": script(
+        "loader = DataLoader(images, 64)\n", "x, y = next(iter(loader))\nprint(model(x.to(device)))\n"
+    ),
+    "batches that stay on the host": script(
+        "loader = DataLoader(images, 64)\n", "for x, y in loader:\n    print(x.mean())\n"
+    ),
+    "graphs in memory": HEADER
+    + dedent(
+        """\
+        from torch_geometric.datasets import PPI
+        from torch_geometric.loader import DataLoader as GraphLoader
+
+        for graph in GraphLoader(PPI("data"), batch_size=2):
+            graph = graph.to(device)
+            criterion(model(graph.x), graph.y).backward()
+        """
+    ),
+    "script for the CPU": dedent(
+        """\
+        import torch
+        from torch import nn
+        from torch.utils.data import DataLoader
+        from torchvision import datasets
+
+        model = nn.Linear(8, 2)
+        for x, y in DataLoader(datasets.MNIST("data"), 64):
+            nn.functional.cross_entropy(model(x), y).backward()
+        """
+    ),
+    "test of a model": script(
+        """\
+        def test_model_learns():
+            loader = DataLoader(images, 64)
+            for x, y in loader:
+                assert model(x.to(device)).shape == (64, 2)
+
+        """,
+        "",
+    ),
+}
+
+REWRITES = {
+    "keyword appended": (
+        "loader = DataLoader(images, 64, shuffle=True)\n",
+        "loader = DataLoader(images, 64, shuffle=True, num_workers=min(8, os.cpu_count() or 1))\n",
+    ),
+    "zero replaced": (
+        "loader = DataLoader(images, 64, num_workers=0, drop_last=True)\n",
+        "loader = DataLoader(images, 64, num_workers=min(8, os.cpu_count() or 1), drop_last=True)\n",
+    ),
+    "zero replaced by position": (
+        "loader = DataLoader(images, 64, True, None, None, 0)\n",
+        "loader = DataLoader(images, 64, True, None, None, min(8, os.cpu_count() or 1))\n",
+    ),
+    "options in a dict": (
+        'options = {"batch_size": 64}\nloader = DataLoader(images, **options)\n',
+        'options = {"batch_size": 64, "num_workers": min(8, os.cpu_count() or 1)}\n'
+        "loader = DataLoader(images, **options)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
+def test_variants_are_found(code: str) -> None:
+    assert [finding.line for finding in findings(code, "DATA01")] == marked(code)
+
+
+@pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())
+def test_look_alikes_stay_silent(code: str) -> None:
+    assert findings(code, "DATA01") == []
+
+
+def program(body: str, guard: str = 'if __name__ == "__main__":\n    main()\n') -> str:
+    return HEADER + "\n\n" + indent("def main():\n" + body + LOOP, "    ").lstrip() + "\n\n" + guard
+
+
+@pytest.mark.parametrize(("before", "after"), REWRITES.values(), ids=REWRITES.keys())
+def test_rewrites_only_when_asked(before: str, after: str) -> None:
+    assert fixed(program(before), "DATA01", unsafe=False) == program(before)
+    assert fixed(program(before), "DATA01", unsafe=True) == program(after)
+
+
+def test_only_shown_where_spawned_workers_would_run_the_script_again() -> None:
+    before, _ = REWRITES["keyword appended"]
+    [finding] = findings(program(before, "main()\n"), "DATA01")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.DISPLAY
+
+
+def test_imports_os_where_it_is_needed() -> None:
+    before, after = REWRITES["keyword appended"]
+    without = program(before).replace("import os\n", "")
+    expected = program(after).replace("import os\n", "").replace("random_split\n", "random_split\nimport os\n", 1)
+    changed = fixed(without, "DATA01", unsafe=True)
+    assert sorted(changed.splitlines()) == sorted(expected.splitlines())
+    compile(changed, "changed", "exec")
