@@ -1,6 +1,6 @@
 """The pure core: `lint(source, settings)` turns one file's text into findings. No I/O.
 
-gate -> parse -> model -> rules -> spans -> fixes -> filters. Whatever goes wrong becomes a finding of family LINT.
+gate -> parse -> model -> rules -> spans and fixes of what was reported -> filters. Whatever goes wrong becomes a finding of family LINT.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import ast
 import re
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     Spans = dict[cst.CSTNode, tuple[int, int]]
 
+Filter = Callable[[list[Finding]], list[Finding]]
+
 DEFAULT = Settings()
 _ONLY_BRACKETS = {code: None for code in range(128) if chr(code) not in "()[]{}"}
 _BRACKET = re.compile(r"[()\[\]{}]")
@@ -48,8 +50,7 @@ def lint(source: Source, settings: Settings = DEFAULT, strict: bool = False) -> 
 
     strict: exceptions of rules and fixers come out instead of becoming findings, for tests of rules.
     """
-    found = _Run(source, settings, strict).findings()
-    return sorted(found, key=lambda finding: (finding.start, finding.end, finding.code, finding.message))
+    return _Run(source, settings, strict).findings()
 
 
 def is_worth_parsing(data: bytes, path: Path, settings: Settings) -> bool:
@@ -70,23 +71,30 @@ class _Run:
     strict: bool
     crashed: set[str] = field(default_factory=set)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> list[Finding]:
         if "torch" not in self.source.text:
-            return
+            return []
         codes, rules = self.settings.codes(self.source.path), all_rules()
         selected = [rules[code] for code in sorted(codes) if code in rules]
         triggered = [rule for rule in selected if any(word in self.source.text for word in rule.triggers)]
         try:
             found = list(self._run(triggered)) if triggered else []
         except _StopError as stop:
-            if stop.finding.code in codes or is_failure(stop.finding.code):
-                yield stop.finding
-            return
+            is_wanted = stop.finding.code in codes or is_failure(stop.finding.code)
+            return [stop.finding] if is_wanted else []
+        for keep in self._filters(codes, {rule.code for rule in selected}):
+            found = keep(found)
+        return found
+
+    def _filters(self, codes: frozenset[str], selected: set[str]) -> tuple[Filter, ...]:
+        """What findings pass through, in this order. Unused suppressions are known once all others have been used."""
         comments = suppressions(self.source)
-        yield from (finding for finding in found if not self._is_suppressed(finding, comments))
-        if UNUSED_SUPPRESSION.code in codes:
-            ran = {rule.code for rule in selected} - self.crashed
-            yield from self._unused(comments, ran)
+        return (
+            _distinct,
+            lambda found: [finding for finding in found if not self._is_suppressed(finding, comments)],
+            lambda found: [*found, *self._unused(comments, selected - self.crashed, codes)],
+            lambda found: sorted(found, key=lambda f: (f.start, f.end, f.code, f.message)),
+        )
 
     def _run(self, rules: list[type[Rule]]) -> Iterator[Finding]:
         module = self._parse()
@@ -212,19 +220,27 @@ class _Run:
                 suppressed = True
         return suppressed
 
-    def _unused(self, comments: list[Suppression], ran: set[str]) -> Iterator[Finding]:
+    def _unused(self, comments: list[Suppression], ran: set[str], codes: frozenset[str]) -> Iterator[Finding]:
+        if UNUSED_SUPPRESSION.code not in codes:
+            return
         for comment in comments:
+            line = self.source.line_number(comment.start)
             unused = comment.unused(ran)
-            if unused is None:
+            if unused is None or any(other.names(UNUSED_SUPPRESSION.code, line) for other in comments):
                 continue
             what = ", ".join(f"`{name}`" for name in unused) or "every rule"
             why = "nothing is found here" if all(map(codes_named, unused)) else "there is no such rule"
             message = f"The comment suppresses {what}, but {why}."
-            finding = self._diagnostic(UNUSED_SUPPRESSION, message, comment.start, comment.end)
-            if any(other.names(UNUSED_SUPPRESSION.code, self.source.line_number(comment.start)) for other in comments):
-                continue
             edits = (removal(self.source, comment, unused),)
-            yield replace(finding, fix=Fix(edits, Applicability.SAFE) if self.source.accepts(edits) else None)
+            fix = Fix(edits, Applicability.SAFE) if self.source.accepts(edits) else None
+            yield replace(self._diagnostic(UNUSED_SUPPRESSION, message, comment.start, comment.end), fix=fix)
+
+
+def _distinct(found: list[Finding]) -> list[Finding]:
+    """One finding of each rule at each place."""
+    return list(
+        {(f.code, f.start, f.end, f.message if is_failure(f.code) else ""): f for f in reversed(found)}.values()
+    )
 
 
 class _StopError(Exception):
