@@ -17,10 +17,17 @@ from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind
 
 _ADDING_METHODS = frozenset({"append", "add", "appendleft", "insert"})
 _TENSOR_ONLY_METHODS = frozenset(
-    ["detach", "view", "permute", "unsqueeze", "contiguous", "softmax", "log_softmax", "sigmoid", "float", "long", "half", "double", "expand", "masked_fill", "gather", "scatter_", "zero_", "requires_grad_", "bmm", "mm", "unbind", "chunk", "argmax", "topk", "sub_", "add_", "mul_", "div_", "clamp", "clamp_", "relu", "log", "exp", "pow", "norm", "new_zeros", "new_ones", "index_select", "flatten"]
+    """
+    detach view permute unsqueeze contiguous softmax log_softmax sigmoid float long half double expand
+    masked_fill gather scatter_ zero_ requires_grad_ bmm mm unbind chunk argmax topk sub_ add_ mul_ div_
+    clamp clamp_ relu log exp pow norm new_zeros new_ones index_select flatten
+    """.split()
 )
 _MODULE_KEEPING = frozenset(
-    ["eval", "train", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "requires_grad_", "apply", "share_memory", "compile", "to_empty", "type"]
+    """
+    eval train to cuda cpu half float double bfloat16 requires_grad_ apply share_memory compile to_empty
+    type
+    """.split()
 )
 _PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "trainable_parameters"})
 _CHILD_METHODS = frozenset({"children", "modules", "named_children", "named_modules"})
@@ -176,11 +183,12 @@ class Calls(Expressions):
         if words.PARAMETER_FREE_MODULES.fullmatch(ref) or words.LOSS_MODULES.fullmatch(ref):
             rank = 0 if words.LOSS_MODULES.fullmatch(ref) else (inputs[0].rank if inputs else None)
             grad = transfer.mixed_grad(inputs, self.grad)
-            return Value(Kind.TENSOR, grad, transfer.mixed_place(inputs), rank=rank)
+            dtype = "float" if rank == 0 and ref.startswith("torch.nn.") else None
+            return Value(Kind.TENSOR, grad, transfer.mixed_place(inputs), rank=rank, dtype=dtype)
         call.is_forward = True
         grad = Grad.DETACHED if self.grad is False else (Grad.CARRIES if self.grad else Grad.UNKNOWN)
         place = transfer.mixed_place(inputs)
-        place = module.place if place is Place.UNKNOWN else place
+        place = place if place is Place.ACCELERATOR else module.place  # a wrapper may move what it is given
         if returned.kind is Kind.UNKNOWN:
             return Value(Kind.TENSOR, grad, place)
         if returned.kind is Kind.TENSOR:

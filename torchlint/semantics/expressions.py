@@ -502,5 +502,8 @@ class Expressions:
 _MAX_ITEMS = 32
 _TORCH_DTYPES = frozenset(
     f"torch.{name}"
-    for name in ["float", "float16", "float32", "float64", "half", "double", "bfloat16", "int", "int8", "int16", "int32", "int64", "long", "short", "uint8", "bool", "complex64", "complex128", "cfloat", "cdouble"]
+    for name in """
+    float float16 float32 float64 half double bfloat16 int int8 int16 int32 int64 long short uint8 bool
+    complex64 complex128 cfloat cdouble
+    """.split()
 )

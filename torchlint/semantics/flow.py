@@ -13,26 +13,19 @@ from torchlint.semantics.values import Kind
 
 _STOPPING_METHODS = words.DETACHING_METHODS | words.NUMBER_METHODS | words.NON_DIFFERENTIABLE_METHODS
 _STOPPING_FUNCTIONS = frozenset(
-    {
-        "builtins.float",
-        "builtins.int",
-        "builtins.len",
-        "builtins.print",
-        "builtins.str",
-        "builtins.bool",
-        "builtins.isinstance",
-    }
+    "builtins." + name for name in ("float", "int", "len", "print", "str", "bool", "isinstance", "round")
 )
 _PASSING_FUNCTIONS = frozenset(
-    {"builtins.sum", "builtins.list", "builtins.tuple", "builtins.zip", "builtins.enumerate", "builtins.max", "builtins.min",
-     "builtins.sorted", "builtins.reversed", "builtins.iter", "builtins.next"}
-)  # fmt: skip
+    "builtins." + name for name in "sum list tuple zip enumerate max min sorted reversed iter next".split()
+)
 _CONTAINER_METHODS = frozenset({"append", "extend", "add", "insert", "appendleft", "update", "setdefault"})
 _KEEPING_METHODS = frozenset({"pop", "get", "values", "items", "copy", "popleft"})
 _HARMLESS_METHODS = frozenset(
-    {"clear", "remove", "reverse", "sort", "index", "count", "add_scalar", "add_scalars", "info", "debug", "set_postfix",
-     "set_description", "write", "format", "log", "set_postfix_str"}
-)  # fmt: skip
+    """
+    clear remove reverse sort index count add_scalar add_scalars info debug set_postfix set_postfix_str
+    set_description write format log
+    """.split()
+)
 
 
 class Flow:
@@ -133,7 +126,7 @@ class Flow:
         call = self._scopes.call_of[node]
         name = call.callee or self._qualified(node.func) or ""
         method = call.method or ""
-        if call.is_backward or name.startswith("torch.autograd.grad") or name.startswith("torch.autograd.backward"):
+        if call.is_backward or name.startswith(("torch.autograd.grad", "torch.autograd.backward")):
             return True
         if name in _STOPPING_FUNCTIONS or name.startswith(("numpy.", "logging.", "json.", "math.", "wandb.")):
             return False

@@ -34,7 +34,7 @@ _RECURSION_LIMIT = 20_000
 
 
 class Model:
-    """Facts about one file. Built by `Model.build`; every query is answered from what one walk and the evaluation found."""
+    """Facts about one file, found by one walk and one evaluation. Built by `Model.build`."""
 
     def __init__(self, source: Source, module: cst.Module) -> None:
         self.source = source

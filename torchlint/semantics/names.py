@@ -35,7 +35,12 @@ _CANONICAL_PREFIXES = {
     "torch_geometric.loader.dataloader.DataLoader": "torch_geometric.loader.DataLoader",
 }
 _BUILTINS = frozenset(
-    ["range", "enumerate", "zip", "len", "int", "float", "bool", "str", "complex", "sum", "print", "list", "dict", "tuple", "set", "frozenset", "sorted", "reversed", "map", "filter", "iter", "next", "min", "max", "abs", "round", "isinstance", "issubclass", "getattr", "setattr", "hasattr", "delattr", "any", "all", "repr", "format", "open", "type", "super", "object", "id", "hash", "vars", "dir", "callable", "divmod", "pow", "slice", "input", "exit", "staticmethod", "classmethod", "property"]
+    """
+    range enumerate zip len int float bool str complex sum print list dict tuple set frozenset sorted
+    reversed map filter iter next min max abs round isinstance issubclass getattr setattr hasattr delattr
+    any all repr format open type super object id hash vars dir callable divmod pow slice input exit
+    staticmethod classmethod property
+    """.split()
 )
 _STAR_EXPORTS = {
     "torch": {"tensor", "zeros", "ones", "stack", "cat", "matmul", "mm", "bmm", "no_grad", "device", "Tensor", "empty"},
@@ -71,7 +76,7 @@ class Names:
         self._scopes = scopes
 
     def qualified(self, node: cst.CSTNode | None) -> str | None:
-        """`torch.nn.DataParallel` for whatever spelling of it; the qualname of a def or class of this file; else None."""
+        """`torch.nn.DataParallel` for whatever spelling of it; the qualname of a def or class of this file."""
         parts: list[str] = []
         for _ in range(_DEPTH):
             while isinstance(node, cst.Attribute):

@@ -1,4 +1,4 @@
-"""One walk over the tree that finds its functions, classes, loops, calls and bindings, and every node's surroundings."""
+"""One walk that finds functions, classes, loops, calls and bindings, and the surroundings of every node."""
 
 from __future__ import annotations
 

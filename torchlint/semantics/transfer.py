@@ -246,15 +246,21 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
     if method in words.SEQUENCE_METHODS:
         drop = 1 if method == "unbind" and receiver.rank else 0
         return Value(Kind.TUPLE, element=tensor.but(rank=receiver.rank - drop if receiver.rank else None))
-    if method in words.PAIR_METHODS_WITH_DIM and (
-        given.positional or "dim" in given.keywords or method in ("topk", "sort")
-    ):
-        if not (method in ("max", "min") and given.positional and given.positional[0].is_tensor):
-            values = tensor.but(rank=_reduced_rank(receiver, method, given))
-            return Value(Kind.TUPLE, items=(values, values.but(grad=Grad.DETACHED, dtype="int")))
+    if method in words.PAIR_METHODS_WITH_DIM and _returns_pair(method, given):
+        values = tensor.but(rank=_reduced_rank(receiver, method, given))
+        return Value(Kind.TUPLE, items=(values, values.but(grad=Grad.DETACHED, dtype="int")))
     if method in words.REDUCTIONS:
         return tensor.but(rank=_reduced_rank(receiver, method, given))
     return tensor.but(rank=_method_rank(receiver, method, given))
+
+
+def _returns_pair(method: str, given: Arguments) -> bool:
+    """`x.max(1)` is (values, indices), `x.max()` and `x.max(y)` are not."""
+    if method in ("topk", "sort"):
+        return True
+    if given.positional:
+        return not given.positional[0].is_tensor
+    return "dim" in given.keywords
 
 
 def _batch_mapping(receiver: Value, method: str) -> Value:
@@ -296,7 +302,13 @@ def _reduced_rank(receiver: Value, method: str, given: Arguments) -> int | None:
 
 
 _RANK_KEEPING = frozenset(
-    ["abs", "exp", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "sigmoid", "tanh", "relu", "softmax", "log_softmax", "clamp", "clip", "clamp_min", "clamp_max", "neg", "sign", "floor", "ceil", "round", "trunc", "frac", "conj", "real", "imag", "angle", "square", "sin", "cos", "tan", "erf", "transpose", "permute", "t", "flip", "roll", "cumsum", "cumprod", "tril", "triu", "contiguous", "pow", "fill_", "zero_", "copy_", "masked_fill", "masked_fill_", "repeat_interleave", "requires_grad_", "add_", "sub_", "mul_", "div_", "abs_", "exp_", "sqrt_", "clamp_", "neg_", "normal_", "uniform_", "inverse"]
+    """
+    abs exp log log1p log2 log10 sqrt rsqrt sigmoid tanh relu softmax log_softmax clamp clip clamp_min
+    clamp_max neg sign floor ceil round trunc frac conj real imag angle square sin cos tan erf transpose
+    permute t flip roll cumsum cumprod tril triu contiguous pow fill_ zero_ copy_ masked_fill masked_fill_
+    repeat_interleave requires_grad_ add_ sub_ mul_ div_ abs_ exp_ sqrt_ clamp_ neg_ normal_ uniform_
+    inverse
+    """.split()
 )
 
 
@@ -334,6 +346,8 @@ def torch_function(name: str, given: Arguments, enabled: bool | None) -> Value:
     arguments = given.all()
     tensor = Value(Kind.TENSOR, mixed_grad(arguments, enabled), mixed_place([_flat(value) for value in arguments]))
     first = given.positional[0] if given.positional else given.get("input")
+    if words.LOSS_FUNCTIONS.fullmatch(name):
+        return tensor.but(dtype="float")
     if name in words.SEQUENCE_FUNCTIONS:
         return Value(Kind.TUPLE, element=tensor.but(rank=first.rank if first and short != "unbind" else None))
     if name in words.PAIR_FUNCTIONS or (

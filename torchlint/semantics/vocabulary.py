@@ -133,6 +133,7 @@ PARAMETER_FREE_MODULES = re.compile(
     r"|Dropout\w*|Flatten|Unflatten|Identity|\w*Pool\w*|Upsample\w*|Hardtanh|Hardswish|Hardsigmoid|PixelShuffle"
     r"|CosineSimilarity|PairwiseDistance|\w*Pad\w*)"
 )
+LOSS_FUNCTIONS = re.compile(r"torch\.nn\.functional\.(\w+_loss|cross_entropy|binary_cross_entropy\w*|kl_div)")
 LOSS_MODULES = re.compile(r"(torch\.nn\.\w*Loss\w*|.*\.\w*(Loss|Criterion))$")
 
 CLASS_KINDS: dict[str, Kind] = {
