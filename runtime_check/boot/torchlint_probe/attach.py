@@ -1,0 +1,127 @@
+"""Hooks the probe into a torch that has just been imported."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.utils.data import dataloader
+
+from .clock import Clock
+from .counting import Counting, count_copies_to_host
+from .cuda import AllocatorPeaks, Setting, Synchronisations
+from .guard import Guard
+from .imports import Modules
+from .state import Census, Results
+from .steps import Recorder
+
+if TYPE_CHECKING:
+    from .settings import Settings
+    from .steps import Instrument
+
+
+def attach(settings: Settings) -> None:
+    _seed(settings.seed)
+    _guard_save(Guard(settings))
+    recorder = _timing(settings) if settings.mode == "time" else _observing(settings)
+    register_optimizer_step_post_hook(lambda optimizer, args, kwargs: recorder.boundary("optimizer", optimizer))
+    atexit.register(recorder.at_exit)
+
+
+def _seed(seed: int) -> None:
+    """A program that seeds nothing would differ from itself; one that does overrides this."""
+    random.seed(seed)
+    torch.manual_seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+
+
+def _guard_save(guard: Guard) -> None:
+    save = torch.save
+
+    @functools.wraps(save)
+    def guarded(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+        guard.own(f, empty=True)
+        save(obj, f, *args, **kwargs)
+
+    torch.save = torch.serialization.save = guarded
+
+
+def _timing(settings: Settings) -> Recorder:
+    clock = Clock()
+    recorder = Recorder(settings, [clock, Setting(), Modules(settings)])
+
+    @contextlib.contextmanager
+    def waiting() -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            clock.waited += time.perf_counter() - start
+
+    _hook_loader(recorder, waiting)
+    return recorder
+
+
+def _observing(settings: Settings) -> Recorder:
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+    counting = Counting(settings)
+    synchronisations = Synchronisations(settings, counting.places)
+    results = Results(settings, synchronisations)
+    observers: list[Instrument] = [counting, synchronisations, AllocatorPeaks(), Census(settings, results), results]
+    recorder = Recorder(settings, [*observers, Setting(), Modules(settings)])
+    register_optimizer_step_post_hook(lambda optimizer, args, kwargs: results.stepped(optimizer))
+    _hook_optimizers(recorder, results)
+    _hook_backward(results)
+    _hook_loader(recorder, counting.loader_at_work)
+    count_copies_to_host(counting)
+    counting.__enter__()  # type: ignore[no-untyped-call]
+    os.register_at_fork(after_in_child=lambda: counting.__exit__(None, None, None))  # type: ignore[no-untyped-call]
+    return recorder
+
+
+def _hook_loader(recorder: Recorder, around: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
+    """Asking for a batch ends the step of the batch before."""
+    fetch = dataloader._BaseDataLoaderIter.__next__
+
+    @functools.wraps(fetch)
+    def hooked(iterator: Any) -> Any:
+        if iterator._num_yielded:
+            recorder.boundary("loader")
+        with around():
+            return fetch(iterator)
+
+    dataloader._BaseDataLoaderIter.__next__ = hooked  # type: ignore[method-assign, assignment]
+
+
+def _hook_optimizers(recorder: Recorder, results: Results) -> None:
+    create = torch.optim.Optimizer.__init__
+
+    @functools.wraps(create)
+    def hooked(optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
+        create(optimizer, *args, **kwargs)
+        recorder.trains = True
+        results.created(optimizer)
+
+    torch.optim.Optimizer.__init__ = hooked  # type: ignore[method-assign, assignment]
+
+
+def _hook_backward(results: Results) -> None:
+    backward = torch.autograd.backward
+
+    @functools.wraps(backward)
+    def hooked(tensors: Any, *args: Any, **kwargs: Any) -> None:
+        results.backward(tensors)
+        backward(tensors, *args, **kwargs)
+
+    torch.autograd.backward = hooked

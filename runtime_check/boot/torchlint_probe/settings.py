@@ -1,0 +1,41 @@
+"""What the launcher asks of the probe, carried in one environment variable."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+
+VARIABLE = "TORCHLINT_PROBE"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """`tree` is the copy that runs, `original` the user's own folder, `results` where each process writes its file.
+
+    mode: "time" (clocks only) or "observe" (operations, reads, memory, losses; never timed).
+    boundary: what ends a step: "optimizer", "loader", "program", or "auto" for whichever of them is seen first.
+    perturb: relative size, in units of the last place, of a disturbance of the initial parameters.
+    """
+
+    tree: str
+    original: str
+    results: str
+    mode: str
+    boundary: str = "auto"
+    steps: int = 30
+    warmup: int = 5
+    seed: int = 0
+    perturb: float = 0.0
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        return cls(**json.loads(os.environ[VARIABLE]))
+
+    def to_environment(self) -> dict[str, str]:
+        return {VARIABLE: json.dumps(dataclasses.asdict(self))}
+
+    @property
+    def records(self) -> bool:
+        """Of several ranks only the first writes; the others stop at the same step."""
+        return os.environ.get("RANK", "0") in ("0", "")

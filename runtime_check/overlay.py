@@ -1,0 +1,122 @@
+"""A copy of the user's folder that a run may write into, rebuilt at the same path before every run.
+
+Code and small files are copied, data are links that the probe's guard turns into private files on the first write, and
+folders that hold outputs start empty. Because both versions run at one path, nothing in them can tell which it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CODE = {".py", ".pyi", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".sh", ".txt", ".cu", ".cuh", ".cpp", ".h"}
+LEFT_OUT = {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".torchlint_cache"}
+OUTPUTS = {
+    *("runs", "outputs", "output", "logs", "log", "results", "wandb", "lightning_logs", "mlruns"),
+    *("checkpoints", "checkpoint", "ckpt", "ckpts", "saved_models", "tensorboard"),
+}
+SMALL = 64 << 10
+LARGEST_COPY = 4 << 20
+SEARCH_LIMIT = 2000
+
+
+class OverlayError(Exception):
+    """The folder cannot be copied in a way that keeps the original unwritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What becomes of each entry, relative to `root`; `linked` remembers size and time of every linked file."""
+
+    root: Path
+    folders: tuple[str, ...]
+    copies: tuple[str, ...]
+    links: tuple[str, ...]
+    linked: Mapping[str, tuple[int, int]]
+
+    def build(self, tree: Path, changed: Mapping[str, bytes]) -> None:
+        shutil.rmtree(tree, ignore_errors=True)
+        tree.mkdir(parents=True)
+        for folder in self.folders:
+            (tree / folder).mkdir()
+        for name in self.copies:
+            shutil.copy2(self.root / name, tree / name)
+        for name in self.links:
+            (tree / name).symlink_to((self.root / name).resolve())
+        for name, content in changed.items():
+            (tree / name).write_bytes(content)
+
+    def overwritten(self) -> list[str]:
+        """Linked files that a run changed through native code, past the guard."""
+        return sorted(name for name, before in self.linked.items() if _stamp(self.root / name) != before)
+
+
+def plan(root: Path, changed: Sequence[str], words: Sequence[str]) -> Plan:
+    """`words` are the command's: an output folder that one of them points into is data for this run."""
+    root = root.resolve()
+    folders: list[str] = []
+    copies: list[str] = []
+    links: list[str] = []
+    kept_open = {parent.as_posix() for name in changed for parent in Path(name).parents}
+    for entry, kind in _walk(root, "", kept_open, words):
+        {"folder": folders, "copy": copies, "link": links}[kind].append(entry)
+    missing = sorted(set(changed) - set(copies))
+    if missing:
+        raise OverlayError(f"{missing[0]} is not a regular file under {root}")
+    linked = {name: stamp for name in links if (stamp := _stamp(root / name)) is not None}
+    return Plan(root, tuple(folders), tuple(copies), tuple(links), linked)
+
+
+def _walk(root: Path, below: str, kept_open: set[str], words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for entry in sorted(os.scandir(root / below), key=lambda entry: entry.name):
+        name = f"{below}/{entry.name}" if below else entry.name
+        if entry.name in LEFT_OUT:
+            continue
+        if entry.is_symlink():
+            yield name, "link"
+        elif entry.is_dir():
+            kind = _folder_kind(entry, name, kept_open, words)
+            yield name, "folder" if kind == "walk" else kind
+            if kind == "walk":
+                yield from _walk(root, name, kept_open, words)
+        elif entry.is_file():
+            yield name, "copy" if _is_copied(entry) else "link"
+
+
+def _folder_kind(entry: os.DirEntry[str], name: str, kept_open: set[str], words: Sequence[str]) -> str:
+    if name in kept_open:
+        return "walk"
+    if entry.name == ".git" or os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
+        return "link"
+    if _has_code(Path(entry.path)):
+        return "walk"
+    is_named = any(f"{name}/" in word or word.endswith(name) for word in words)
+    return "folder" if entry.name.lower() in OUTPUTS and not is_named else "link"
+
+
+def _is_copied(entry: os.DirEntry[str]) -> bool:
+    size = entry.stat().st_size
+    return size <= SMALL or (Path(entry.name).suffix in CODE and size <= LARGEST_COPY)
+
+
+def _has_code(folder: Path) -> bool:
+    seen = 0
+    for _, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        if any(name.endswith(".py") for name in files):
+            return True
+        seen += len(files)
+        if seen > SEARCH_LIMIT:
+            return False
+    return False
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return (status.st_size, status.st_mtime_ns) if path.is_file() else None

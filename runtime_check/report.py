@@ -1,0 +1,133 @@
+"""The verdict for people. Every figure taken without a GPU says so on its own line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from .equivalence import Equivalence, Sameness
+from .stats import Interval, Pace
+from .verdict import Counters, Environment, Memory, Overall, Timing, Verdict, Weight
+
+_STYLES = {
+    **dict.fromkeys((Overall.ACCEPT, Sameness.IDENTICAL, Sameness.EQUIVALENT, Pace.FASTER, Weight.LIGHTER), "green"),
+    **dict.fromkeys((Overall.REJECT, Overall.ERROR, Sameness.DIFFERENT, Pace.SLOWER, Weight.HEAVIER), "red"),
+    **dict.fromkeys((Overall.REVIEW, Sameness.UNKNOWN, Pace.INCONCLUSIVE, Weight.MIXED), "yellow"),
+}
+_CLOCKS = {"device": "GPU clock", "wall": "CPU wall clock", "cpu": "CPU time of the process"}
+_LINES_SHOWN = 5
+
+
+def show(verdict: Verdict, console: Console) -> None:
+    for line in lines(verdict):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def lines(verdict: Verdict) -> Iterator[Text]:
+    head = Text.assemble((verdict.overall.value, f"bold {_STYLES[verdict.overall]}"), ": ", "; ".join(verdict.reasons))
+    yield head
+    yield _row("command", " ".join(verdict.target.command))
+    yield _row("changed", _changed(verdict))
+    if verdict.target.unused:
+        yield _row("", f"not loaded by this command, so not checked: {', '.join(verdict.target.unused)}")
+    if verdict.environment and verdict.equivalence and verdict.before and verdict.after and verdict.memory:
+        yield from _figures(verdict.environment, verdict.equivalence, verdict.before, verdict.after, verdict.memory)
+        if verdict.timing:
+            yield from _time(verdict.timing, verdict.environment)
+    if verdict.log.strip():
+        yield Text("last lines of the program's output:")
+        yield from (Text(f"  | {line}") for line in verdict.log.splitlines())
+
+
+def _row(label: str, text: str | Text) -> Text:
+    return Text.assemble(f"  {label:<12}", text)
+
+
+def _changed(verdict: Verdict) -> str:
+    files = ", ".join(verdict.target.changed)
+    fixes = ", ".join(f"{count} {code}" for code, count in sorted(verdict.target.fixes.items()))
+    return f"{files} ({fixes})" if fixes else files
+
+
+def _figures(
+    environment: Environment, equivalence: Equivalence, before: Counters, after: Counters, memory: Memory
+) -> Iterator[Text]:
+    on = environment.device_name if environment.on_gpu else "CPU, no GPU was used"
+    steps = "the whole program" if environment.boundary == "program" else f"{environment.steps} steps"
+    per = "" if environment.boundary == "program" else " per step"
+    mark = "" if environment.on_gpu else " [CPU figure]"
+    yield _row("ran on", f"{on}; torch {environment.torch}; {steps}, of which {environment.warmup} to warm up")
+    yield from _results(equivalence, mark)
+    yield _row("operations", f"{before.kernels:.1f} -> {after.kernels:.1f}{per}{mark}")
+    yield _row("syncs", f"{before.syncs:.1f} -> {after.syncs:.1f}{per}{_syncs_mark(environment)}")
+    yield from _sync_lines(before, after, per, mark)
+    peaks = f"highest peak {_bytes(before.peak_bytes)} -> {_bytes(after.peak_bytes)}"
+    yield _row("memory", Text.assemble((memory.verdict.value, _STYLES.get(memory.verdict, "")), f": {peaks}{mark}"))
+    if before.graph_nodes_kept_per_step is not None and after.graph_nodes_kept_per_step is not None:
+        nodes = f"{before.graph_nodes_kept_per_step:.1f} -> {after.graph_nodes_kept_per_step:.1f}"
+        yield _row("kept graph", f"{nodes} autograd nodes{per}{mark}")
+
+
+def _results(equivalence: Equivalence, mark: str) -> Iterator[Text]:
+    style = _STYLES[equivalence.verdict]
+    yield _row("results", Text.assemble((equivalence.verdict.value, style), f": {equivalence.reason}{mark}"))
+    compared = f"{equivalence.losses} losses and {equivalence.parameters} parameters"
+    if equivalence.losses and equivalence.verdict is not Sameness.IDENTICAL:
+        yield _row(
+            "",
+            f"{compared}; largest loss difference {equivalence.loss_distance:.2g}, "
+            f"of parameters {equivalence.parameter_distance:.2g}{mark}",
+        )
+    if (first := equivalence.first_difference) is not None:
+        yield _row("", f"first at step {first.step}: loss {first.before!r} became {first.after!r}{mark}")
+    if (line := equivalence.printed) is not None:
+        yield _row("", f"line {line.line} of the output: {line.before!r} became {line.after!r}{mark}")
+    if not equivalence.deterministic_baseline:
+        yield _row("", f"the original does not agree with itself bit by bit{mark}")
+
+
+def _syncs_mark(environment: Environment) -> str:
+    return "" if environment.on_gpu else " would synchronise on a GPU [CPU figure]"
+
+
+def _sync_lines(before: Counters, after: Counters, per: str, mark: str) -> Iterator[Text]:
+    """Both versions' busiest lines; line numbers are those of the version they were counted in."""
+    for name, counters in (("before", before), ("after", after)):
+        busiest = sorted(counters.sync_lines.items(), key=lambda item: -item[1])[:_LINES_SHOWN]
+        if busiest:
+            yield _row("", f"{name}: {', '.join(f'{line} {count:.1f}' for line, count in busiest)}{per}{mark}")
+
+
+def _time(timing: Timing, environment: Environment) -> Iterator[Text]:
+    result = timing.comparison
+    old, new = _seconds((*timing.original, *timing.control)), _seconds(timing.changed)
+    per = "" if environment.boundary == "program" else " per step"
+    clock = _CLOCKS[timing.metric] + ("" if environment.on_gpu else ", CPU figure")
+    pace = (result.pace.value.replace("_", " "), _STYLES.get(result.pace, ""))
+    effect = f": {old} -> {new}{per}, ratio {_interval(result.effect)} [{clock}]"
+    yield _row("time", Text.assemble(pace, effect))
+    detectable = f"; a change of {result.detectable:.1%} would show" if math.isfinite(result.detectable) else ""
+    blocks = f"{len(timing.changed)} blocks, original against itself {_interval(result.control)}{detectable}"
+    yield _row("", f"{blocks} [{clock}]")
+    if result.reason:
+        yield _row("", result.reason)
+    if timing.data_wait_share is not None and timing.data_wait_share > 0.05:
+        yield _row("", f"{timing.data_wait_share:.0%} of the time went into waiting for data [{clock}]")
+
+
+def _interval(value: Interval) -> str:
+    if not math.isfinite(value.high):
+        return f"{value.ratio:.3f}"
+    return f"{value.ratio:.3f} ({value.low:.3f} to {value.high:.3f})"
+
+
+def _seconds(values: tuple[float, ...]) -> str:
+    middle = sorted(values)[len(values) // 2]
+    return f"{middle:.3f} s" if middle >= 1 else f"{1e3 * middle:.3g} ms"
+
+
+def _bytes(size: float) -> str:
+    return f"{size / 2**20:.2f} MiB" if size >= 2**17 else f"{size / 2**10:.1f} KiB"

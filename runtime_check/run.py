@@ -1,0 +1,86 @@
+"""What came back from one run of the program under the probe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, linear_regression
+from typing import Any
+
+BOUNDARIES = ("program", "loader", "optimizer")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    shape: tuple[int, ...]
+    dtype: str
+    bits: str
+    norm: float
+    projection: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Figures are per step; `random` maps each generator to a digest of its state in the end."""
+
+    boundary: str
+    why: str
+    steps: tuple[Mapping[str, float], ...]
+    device: str
+    device_name: str | None
+    torch: str
+    cuda: str | None
+    threads: int
+    losses: tuple[tuple[int, float], ...] = ()
+    parameters: tuple[Parameter, ...] = ()
+    random: Mapping[str, str] = field(default_factory=dict)
+    read_lines: Mapping[str, int] = field(default_factory=dict)
+    sync_lines: Mapping[str, int] = field(default_factory=dict)
+    device_seconds: tuple[float, ...] = ()
+    first_event: int = 0
+    drain_seconds: float = 0.0
+    loaded: tuple[str, ...] = ()
+    escaped: tuple[str, ...] = ()
+    printed: str = ""
+
+    def mean(self, figure: str, warmup: int) -> float | None:
+        values = [value for _, value in self._after(figure, warmup)]
+        return fmean(values) if values else None
+
+    def growth(self, figure: str, warmup: int) -> float | None:
+        """Slope per step, by least squares over the steps that have the figure."""
+        points = self._after(figure, warmup)
+        return linear_regression(*zip(*points, strict=True)).slope if len(points) > 1 else None
+
+    def seconds_per_step(self, metric: str, warmup: int) -> float | None:
+        """metric: "device" (between events on the stream), "wall" or "cpu" (of the process)."""
+        if metric != "device":
+            return self.mean(metric, warmup)
+        skipped = max(0, warmup - self.first_event)
+        return fmean(self.device_seconds[skipped:]) if self.device_seconds[skipped:] else None
+
+    def _after(self, figure: str, warmup: int) -> list[tuple[int, float]]:
+        return [(n, step[figure]) for n, step in enumerate(self.steps, 1) if n > warmup and figure in step]
+
+
+def read_results(folder: Path) -> Run | None:
+    """A command may start several processes that import torch; the one that trained most is meant."""
+    raws = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    if not raws:
+        return None
+    return _run(max(raws, key=lambda raw: (BOUNDARIES.index(raw["boundary"]), len(raw["steps"]))))
+
+
+def _run(raw: dict[str, Any]) -> Run:
+    parameters = tuple(Parameter(tuple(item.pop("shape")), **item) for item in raw.pop("parameters", []))
+    return Run(
+        steps=tuple(raw.pop("steps")),
+        losses=tuple((step, value) for step, value in raw.pop("losses", [])),
+        device_seconds=tuple(raw.pop("device_seconds", [])),
+        parameters=parameters,
+        loaded=tuple(raw.pop("loaded")),
+        escaped=tuple(raw.pop("escaped")),
+        **raw,
+    )

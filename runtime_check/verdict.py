@@ -1,0 +1,187 @@
+"""What `verify` says in the end. The JSON form is versioned: fields are added to /1, never changed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+from .equivalence import Equivalence, Sameness
+from .stats import Comparison, Pace
+
+SCHEMA = "torchlint.runtime_check/1"
+_NODES = 1.0  # autograd nodes per step from which on a graph counts as kept
+_BYTES = 64 << 10
+_SHARE = 0.01
+_FEWER = 0.9
+
+
+class Overall(str, Enum):
+    ACCEPT = "accept"
+    REJECT = "reject"
+    REVIEW = "review"
+    ERROR = "error"
+
+    @property
+    def exit_code(self) -> int:
+        return {"accept": 0, "reject": 1, "error": 2, "review": 3}[self.value]
+
+
+class Weight(str, Enum):
+    LIGHTER = "lighter"
+    SAME = "same"
+    HEAVIER = "heavier"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`unused` are changed files that the command never loaded: nothing is proven about them."""
+
+    command: tuple[str, ...]
+    changed: tuple[str, ...]
+    unused: tuple[str, ...] = ()
+    fixes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    device: str
+    device_name: str | None
+    torch: str
+    cuda: str | None
+    threads: int
+    load: float
+    boundary: str
+    steps: int
+    warmup: int
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.device == "cuda"
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Means per step after the warm-up. `syncs` were seen on CUDA; on the CPU they are reads of a tensor's value by
+    lines of the program, which would synchronise on a GPU. Bytes are the allocator's, or those of host storages."""
+
+    operations: float
+    kernels: float
+    syncs: float
+    peak_bytes: float
+    peak_bytes_typical: float
+    bytes_kept_per_step: float | None
+    graph_nodes_kept_per_step: float | None
+    sync_lines: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    verdict: Weight
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds per step of each block, and what they say. metric: device, wall or cpu."""
+
+    metric: str
+    comparison: Comparison
+    original: tuple[float, ...]
+    control: tuple[float, ...]
+    changed: tuple[float, ...]
+    data_wait_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    overall: Overall
+    reasons: tuple[str, ...]
+    target: Target
+    seconds: float
+    environment: Environment | None = None
+    equivalence: Equivalence | None = None
+    before: Counters | None = None
+    after: Counters | None = None
+    memory: Memory | None = None
+    timing: Timing | None = None
+    log: str = ""
+
+    def to_json(self) -> str:
+        return json.dumps({"schema": SCHEMA, **_plain(asdict(self))}, indent=2)
+
+
+def weigh(before: Counters, after: Counters) -> Memory:
+    """Compares peaks and what is kept from step to step."""
+    changes: list[tuple[float, str]] = []
+    for name, old, new in (
+        ("highest peak", before.peak_bytes, after.peak_bytes),
+        ("typical peak", before.peak_bytes_typical, after.peak_bytes_typical),
+    ):
+        if abs(new - old) > max(_SHARE * old, _BYTES):
+            changes.append((new - old, f"{name} {old / 2**20:.1f} -> {new / 2**20:.1f} MiB"))
+    old_nodes, new_nodes = before.graph_nodes_kept_per_step, after.graph_nodes_kept_per_step
+    if old_nodes is not None and new_nodes is not None and abs(new_nodes - old_nodes) >= _NODES:
+        changes.append((new_nodes - old_nodes, f"autograd nodes kept per step {old_nodes:.0f} -> {new_nodes:.0f}"))
+    lighter, heavier = any(size < 0 for size, _ in changes), any(size > 0 for size, _ in changes)
+    verdict = (Weight.SAME, Weight.LIGHTER, Weight.HEAVIER, Weight.MIXED)[lighter + 2 * heavier]
+    return Memory(verdict, tuple(text for _, text in changes))
+
+
+def judge(
+    equivalence: Equivalence, timing: Timing | None, memory: Memory, before: Counters, after: Counters, on_gpu: bool
+) -> tuple[Overall, tuple[str, ...]]:
+    """Accepted is what computes the same, is not slower, and gains something that was measured."""
+    pace = timing.comparison.pace if timing else None
+    if equivalence.verdict is Sameness.DIFFERENT:
+        return Overall.REJECT, (f"results differ: {equivalence.reason}",)
+    if pace is Pace.SLOWER:
+        return Overall.REJECT, ("slower",)
+    doubts = _doubts(equivalence, timing, memory, on_gpu)
+    gains = _gains(pace, memory, before, after)
+    if doubts or not gains:
+        return Overall.REVIEW, (*doubts, *(gains or ("no gain was measured",)))
+    return Overall.ACCEPT, gains
+
+
+def _doubts(equivalence: Equivalence, timing: Timing | None, memory: Memory, on_gpu: bool) -> tuple[str, ...]:
+    doubts = []
+    if equivalence.verdict is Sameness.UNKNOWN:
+        doubts.append(equivalence.reason)
+    elif equivalence.printed is not None:
+        doubts.append(f"the numbers agree, but line {equivalence.printed.line} of the output differs")
+    if memory.verdict in (Weight.HEAVIER, Weight.MIXED):
+        doubts.append("needs more memory")
+    if on_gpu and timing and timing.comparison.pace is Pace.INCONCLUSIVE:
+        doubts.append(f"time inconclusive: {timing.comparison.detectable:.0%} would have been seen")
+    return tuple(doubts)
+
+
+def _gains(pace: Pace | None, memory: Memory, before: Counters, after: Counters) -> tuple[str, ...]:
+    return tuple(
+        text
+        for text, holds in (
+            ("faster", pace is Pace.FASTER),
+            ("less memory", memory.verdict is Weight.LIGHTER),
+            ("fewer synchronisations", after.syncs < _FEWER * before.syncs),
+            ("fewer operations", after.kernels < _FEWER * before.kernels),
+        )
+        if holds
+    )
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity: an unbounded figure is null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

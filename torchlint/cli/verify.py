@@ -1,0 +1,147 @@
+"""`torchlint verify`: run the user's command before and after the fixes, and compare."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from torchlint.config import ConfigError, Selection, check_selectors
+
+if TYPE_CHECKING:
+    from torchlint.fixing import Fixed
+    from torchlint.runtime_check import Options, Verdict
+
+
+def _split(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+@click.command("verify", context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@click.option("--select", multiple=True, callback=_split, metavar="RULES", help="Only the fixes of these rules.")
+@click.option("--ignore", multiple=True, callback=_split, metavar="RULES", help="Not the fixes of these rules.")
+@click.option(
+    "--unsafe-fixes/--safe-only",
+    default=True,
+    show_default=True,
+    help="Check unsafe fixes too, or only what --fix would apply.",
+)
+@click.option(
+    "--steps", type=click.IntRange(min=2), default=30, show_default=True, help="Stop the program after so many."
+)
+@click.option("--warmup", type=click.IntRange(min=1), default=5, show_default=True, help="First steps to leave out.")
+@click.option(
+    "--blocks",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    help="Timed rounds; each runs the original twice and the rewritten program once. 0: no timing.",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(min=1), default=600.0, show_default=True, help="Seconds for a single run."
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Of the random numbers, unless the program sets it."
+)
+@click.option("--python", metavar="PATH", help="The interpreter to use in place of the command's `python`.")
+@click.option(
+    "--root",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path(),
+    help="The project's folder, which is copied; the working directory unless given.",
+)
+@click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("--keep", is_flag=True, help="Keep the copy and the logs of the last run.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+def command(words: tuple[str, ...], **given: Any) -> int:
+    """Run COMMAND before and after the fixes, in copies of the project, and compare results, time and memory.
+
+    Runs your code, once observed and several times timed; your files are not changed. Write the command after --.
+
+    Exit code 0: same results and a measured gain (or nothing to fix), 1: other results, slower or broken, 2: wrong
+    usage, or the command fails as it is, 3: not clear, look at the report.
+    """
+    if os.name != "posix":
+        raise click.UsageError("verify needs a POSIX system")
+    signal.signal(signal.SIGTERM, _interrupt)
+    root, folder = _place(given["root"])
+    fixed = _fixes(root, given)
+    if not fixed:
+        click.echo("Nothing to verify: no fix applies.", err=True)
+        return 0
+    verdict = _verify(words, root, folder, fixed, given)
+    if given["output_format"] == "json":
+        click.echo(verdict.to_json())
+    else:
+        _print(verdict)
+    return verdict.overall.exit_code
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    """A polite kill ends like Ctrl-C: programs stopped, copies removed."""
+    raise KeyboardInterrupt
+
+
+def _place(root: Path) -> tuple[Path, Path]:
+    """The project's folder, and where in it the command starts."""
+    root, here = root.resolve(), Path.cwd().resolve()
+    if not here.is_relative_to(root):
+        raise click.UsageError(f"--root {root} does not contain the working directory")
+    return root, here.relative_to(root)
+
+
+def _fixes(root: Path, given: dict[str, Any]) -> dict[Path, Fixed]:
+    from torchlint.runner import fix_tree
+    from torchlint.settings_file import CommandLine, Configuration
+
+    try:
+        selection = Selection(
+            check_selectors(given["select"], "--select") or None, ignore=check_selectors(given["ignore"], "--ignore")
+        )
+        configuration = Configuration(CommandLine(selection))
+        fixed = fix_tree((root,), configuration, unsafe=given["unsafe_fixes"])
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    return {path: file for path, file in fixed.items() if path.suffix == ".py"}
+
+
+def _verify(words: Sequence[str], root: Path, folder: Path, fixed: dict[Path, Fixed], given: dict[str, Any]) -> Verdict:
+    from torchlint.runtime_check import CommandError, OverlayError, verify_trees
+
+    changed = {path.resolve(): file.source.data for path, file in fixed.items()}
+    counts = sum((file.applied_by_code for file in fixed.values()), Counter[str]())
+    progress = _ignore if given["quiet"] else _say
+    try:
+        return verify_trees(root, changed, words, _options(folder, given), fixes=dict(counts), progress=progress)
+    except (CommandError, OverlayError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _options(folder: Path, given: dict[str, Any]) -> Options:
+    from torchlint.runtime_check import Options
+
+    names = ("steps", "warmup", "blocks", "seed", "timeout", "python", "keep")
+    return Options(folder=folder, **{name: given[name] for name in names})
+
+
+def _say(message: str) -> None:
+    click.echo(f"torchlint: {message}", err=True)
+
+
+def _ignore(message: str) -> None:
+    pass
+
+
+def _print(verdict: Verdict) -> None:
+    from rich.console import Console
+
+    from torchlint.runtime_check.report import show
+
+    show(verdict, Console(file=sys.stdout))
