@@ -227,9 +227,12 @@ class HostFlow:
             self._use |= Use.NEEDED
         elif _is_log(call):
             self._use |= Use.LOGGED
-        elif (package == "builtins" and last in _PASSING) or package in _PASSING_PACKAGES:
-            self._on(site, True)
-        elif method == "format" or call.receiver_value.is_(Kind.STRING):
+        elif (
+            (package == "builtins" and last in _PASSING)
+            or package in _PASSING_PACKAGES
+            or method == "format"
+            or call.receiver_value.is_(Kind.STRING)
+        ):
             self._on(site, True)
         elif method in _NEEDING_METHODS or _feeds_device(call):
             self._use |= Use.NEEDED

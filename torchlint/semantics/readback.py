@@ -10,7 +10,8 @@ import libcst as cst
 
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.host_use import DEFERRABLE, HostFlow, Use
-from torchlint.semantics.values import Grad, Kind, Place, Value
+from torchlint.semantics.provenance import forwards_behind
+from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -19,6 +20,7 @@ _COPIES = frozenset(["cpu", "numpy", "tolist"])
 _CONVERSIONS = {"builtins.float": "float", "builtins.int": "int"}
 _LIGHTNING_STEPS = frozenset(["training_step", "validation_step", "test_step"])
 _GATES = frozenset(["log", "handler"])
+_STEPPING = (Role.STEPS, Role.EVALUATION, Role.ELEMENTS, Role.PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,16 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
     for call in model.calls:
         read = _tensor_read(call)
-        if read is None:
+        step = _step_of(model, call) if read is not None else None
+        if read is None or step is None:
             continue
         tensor, how = read
-        found = _step_of(model, call)
-        if found is None or not _may_be_on_device(model, tensor, how):
-            continue
         value = model.value(tensor)
-        use = HostFlow(model, found.loop).of(call.node, is_number(how, value))
+        if not _is_on_device(model, tensor, how, step.loop):
+            continue
+        use = HostFlow(model, step.loop).of(call.node, is_number(how, value))
         if use and use in DEFERRABLE:
-            yield Readback(call.node, tensor, value, how, found.loop, use)
+            yield Readback(call.node, tensor, value, how, step.loop, use)
 
 
 class _Step(NamedTuple):
@@ -90,18 +92,38 @@ def _step_of(model: Model, call: Call) -> _Step | None:
     if any(guard.kind in _GATES for guard in model.guards(call.node, inside=loop)):
         return None
     if loop is not None:
-        return _Step(loop) if loop.role in (Role.STEPS, Role.EVALUATION) else None
+        return _Step(loop) if loop.role in _STEPPING and not _drives_environment(model, loop) else None
     function = call.function
     is_hook = function.cls is not None and function.cls.is_lightning and function.name in _LIGHTNING_STEPS
     return _Step(None) if is_hook else None
 
 
-def _may_be_on_device(model: Model, tensor: cst.BaseExpression, how: str) -> bool:
+def _drives_environment(model: Model, loop: Loop) -> bool:
+    """`observation, reward, ... = env.step(action)`: the loop waits for the device in each iteration anyway."""
+    for call in loop.calls:
+        if call.method == "step" and call.arguments and call.receiver_value.is_(Kind.UNKNOWN, Kind.INSTANCE):
+            above = model.parent(call.node)
+            if isinstance(above, cst.Assign) and isinstance(above.targets[0].target, cst.Tuple):
+                return True
+    return False
+
+
+def _is_on_device(model: Model, tensor: cst.BaseExpression, how: str, loop: Loop | None) -> bool:
+    """Whether the tensor may be on a GPU, and is computed by the step at all."""
     value = model.value(tensor)
-    if value.place is Place.HOST or not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN):
+    known = value.is_(Kind.TENSOR, Kind.BATCH)
+    if value.place is Place.HOST or not (known or (value.kind is Kind.UNKNOWN and how in ("item", "cpu"))):
         return False
-    if value.kind is Kind.UNKNOWN and how in ("float", "int"):
-        return False
-    if value.place is Place.ACCELERATOR:
+    if loop is not None and loop.role in (Role.ELEMENTS, Role.PLAIN):
+        return _is_evaluated(model, tensor, loop) and (value.place is Place.ACCELERATOR or model.uses_accelerator)
+    if known and value.place is Place.ACCELERATOR:
         return True
-    return value.kind is Kind.TENSOR and value.grad is Grad.CARRIES and model.uses_accelerator
+    return model.uses_accelerator and value.kind is not Kind.BATCH and bool(forwards_behind(model, tensor))
+
+
+def _is_evaluated(model: Model, tensor: cst.BaseExpression, loop: Loop) -> bool:
+    """A loop of another kind evaluates batches if the tensor is what a model makes of one, outside of that model."""
+    function = loop.function
+    if function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
+        return False
+    return bool(forwards_behind(model, tensor, loop))
