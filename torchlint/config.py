@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchlint.diagnostics import DIAGNOSTICS
+from torchlint.diagnostics import DIAGNOSTICS, SYNTAX_ERROR, TOO_COMPLEX
 from torchlint.finding import Severity
 from torchlint.rule import FAMILY_SEVERITY, all_rules
 
@@ -33,7 +33,8 @@ class ConfigError(Exception):
 class Selection:
     """Rules by code, code prefix, family or name. The more specific of select and ignore wins, ignore on a tie.
 
-    `select` replaces what earlier selections chose; None leaves it.
+    `select` replaces what earlier selections chose; None leaves it. That a file could not be analysed is said whatever
+    was selected, unless it is ignored.
     """
 
     select: tuple[str, ...] | None = None
@@ -50,7 +51,7 @@ class Selection:
         selected = max((specificity(selector, code) for selector in chosen), default=-1)
         ignored = max((specificity(selector, code) for selector in self.ignore), default=-1)
         if selected < 0 and ignored < 0:
-            return before and self.select is None
+            return before and (self.select is None or code in (SYNTAX_ERROR.code, TOO_COMPLEX.code))
         return selected > ignored
 
 

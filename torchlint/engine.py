@@ -1,6 +1,7 @@
 """The pure core: `lint(source, settings)` turns one file's text into findings. No I/O.
 
-gate -> parse -> model -> rules -> spans and fixes of what was reported -> filters. Whatever goes wrong becomes a finding of family LINT.
+gate -> parse -> model -> rules -> spans and fixes of what was reported -> filters. Whatever goes wrong becomes a finding
+of family LINT.
 """
 
 from __future__ import annotations

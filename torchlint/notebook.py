@@ -219,7 +219,9 @@ def _set_lines_aside(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
 
 def _stand_in(line: str, continued: bool) -> str | None:
     """Python of the same length for a line of IPython syntax, None for any other line."""
-    if continued or _MAGIC.match(line):
+    if continued:
+        return "#" + line[1:] if line else line
+    if _MAGIC.match(line):
         code = line.lstrip(" \t")
         return line[: len(line) - len(code)] + _statement(len(code), code)
     assigned = _MAGIC_VALUE.fullmatch(line)
