@@ -218,6 +218,8 @@ class Calls(Expressions):
                 return Value(Kind.LIST, element=STRING) if method in ("split", "splitlines") else STRING
             case Kind.ARRAY:
                 return NUMBER if method == "item" else Value(Kind.ARRAY, place=Place.HOST)
+            case Kind.INSTANCE if method in ("cuda", "to", "cpu"):
+                return self._unknown_method(call, receiver, method, given)
             case Kind.ITERATOR | Kind.LOADER:
                 return element_of(receiver) if method in ("next", "__next__") else receiver
             case Kind.UNKNOWN:
@@ -390,6 +392,8 @@ class Calls(Expressions):
         if words.returns_tensor(name):
             return transfer.torch_function(name, given, self.grad)
         if words.ITERATION_WRAPPERS.fullmatch(name) and first is not None:
+            if first.kind is Kind.LOADER:
+                return first  # `loader = tqdm(loader)` is iterated, and measured, like the loader itself
             return Value(Kind.ITERATOR, element=element_of(first), origins=first.origins)
         return self._library_call(call, name, first, given)
 
