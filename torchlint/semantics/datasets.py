@@ -26,6 +26,10 @@ class Memory(Enum):
 
 _DEPTH = 6
 _WRAPPERS = re.compile(r"torch\.utils\.data\.(Subset|ConcatDataset|random_split)")
+# What holds its arguments, and is where they are.
+_PASSES_ON = re.compile(
+    r"torch\.utils\.data\.(\w*Dataset|Subset|random_split)|builtins\.\w+|\w+(\.\w+)*\.transforms\.\w+"
+)
 _HELD = re.compile(r"torch\.utils\.data\.TensorDataset|torch_geometric\..*|builtins\.(list|zip)")
 _STREAMS = re.compile(r"torch\.utils\.data\.(IterableDataset|ChainDataset)|(webdataset|torchdata)\..*")
 _READ = re.compile(r"(torchvision|torchaudio)\.datasets\.[A-Z]\w*")
@@ -55,12 +59,23 @@ def _makes_on_accelerator(source: cst.CSTNode, model: Model, depth: int) -> bool
         case cst.FunctionDef() | cst.Lambda():
             return _moves(model.function_of(source), model)
         case cst.Call():
-            cls = model.call(source).targets_class
-            if cls is not None and any(_moves(method, model) for method in _methods(cls)):
-                return True
-            return any(held_on_accelerator(arg.value, model, depth + 1) for arg in source.args)
+            return _built_on_accelerator(model.call(source), model, depth)
         case cst.List() | cst.Tuple():
             return any(held_on_accelerator(element.value, model, depth + 1) for element in source.elements)
+    return False
+
+
+def _built_on_accelerator(call: Call, model: Model, depth: int) -> bool:
+    cls = call.targets_class
+    if cls is not None and any(_moves(method, model) for method in _methods(cls)):
+        return True
+    passes_on = cls is not None or _PASSES_ON.fullmatch(call.callee or "")
+    for arg in call.arguments:
+        is_transform = arg.keyword is not None and arg.keyword.value.endswith("transform")
+        if _on_accelerator(model.value(arg.value)):
+            return True
+        if (passes_on or is_transform) and held_on_accelerator(arg.value, model, depth + 1):
+            return True
     return False
 
 

@@ -12,7 +12,7 @@ import libcst as cst
 from torchlint.finding import Confidence
 from torchlint.semantics.datasets import Memory, held_on_accelerator, memory
 from torchlint.semantics.entities import Argument, ArgumentState
-from torchlint.semantics.moves import Move, is_accelerator, moves
+from torchlint.semantics.moves import Move, is_accelerator, moves, moves_to_accelerator
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -240,15 +240,23 @@ def _takes_loader(call: Call, loader: Loader) -> bool:
 
 def _is_accelerated(call: Call, model: Model, depth: int = 0) -> bool:
     """A call that is given, or is a method of what was given, a device or something on it."""
-    if call.receiver is not None and model.value(call.receiver).place is Place.ACCELERATOR:
-        return True
     for arg in call.arguments:
-        if model.value(arg.value).place is Place.ACCELERATOR or is_accelerator(arg.value, model):
+        value = model.value(arg.value)
+        is_device = value.kind is not Kind.NUMBER and is_accelerator(arg.value, model)
+        if value.place is Place.ACCELERATOR or is_device:
             return True
     if call.receiver is None or depth > 2:
         return False
-    makers = [model.call(origin) for origin in model.value(call.receiver).origins if isinstance(origin, cst.Call)]
+    receiver = model.value(call.receiver)
+    if receiver.place is Place.ACCELERATOR or (receiver.kind is Kind.MODULE and _moves_a_model(model)):
+        return True
+    makers = [model.call(origin) for origin in receiver.origins if isinstance(origin, cst.Call)]
     return any(_is_gpu_trainer(maker, model) or _is_accelerated(maker, model, depth + 1) for maker in makers)
+
+
+def _moves_a_model(model: Model) -> bool:
+    moved = (call for call in model.calls_to(".cuda", ".to") if call.receiver_value.is_(Kind.MODULE, Kind.INSTANCE))
+    return any(moves_to_accelerator(call, model) for call in moved)
 
 
 def _is_gpu_trainer(call: Call, model: Model) -> bool:

@@ -99,7 +99,7 @@ def is_accelerator(node: cst.BaseExpression | None, model: Model) -> bool:
         case Kind.STRING if isinstance(value.constant, str):
             return not value.constant.startswith(_NOT_CUDA)
         case Kind.NUMBER:
-            return isinstance(value.constant, int) or _looks_like_device(node)
+            return value.dtype != "bool" and (value.constant is not None or _looks_like_device(node))
         case Kind.UNKNOWN | Kind.STRING | Kind.INSTANCE:
             return _looks_like_device(node)
         case _:
