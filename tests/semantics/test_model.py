@@ -223,6 +223,15 @@ def test_gradients_are_off_where_every_caller_turned_them_off() -> None:
     assert model.grad_enabled(binding_of(model, "y", "score").writes[0].target) is False
 
 
+@pytest.mark.parametrize(
+    ("decorator", "enabled"),
+    [("@torch.no_grad()", False), ("@functools.lru_cache", True), ("@smart_inference_mode()", None)],
+)
+def test_a_decorator_of_the_users_own_may_switch_gradients(decorator: str, enabled: bool | None) -> None:
+    model = model_of(f"import functools, torch\n{decorator}\ndef score(net, x):\n    y = net(x)\n    return y\n")
+    assert model.grad_enabled(binding_of(model, "y", "score").writes[0].target) is enabled
+
+
 def test_gradients_are_on_where_one_caller_leaves_them_on() -> None:
     model = model_of(
         """

@@ -34,6 +34,24 @@ _ANNOTATIONS = {
     "builtins.list": Value(Kind.LIST),
     "builtins.dict": Value(Kind.DICT),
 }
+_PLAIN_DECORATORS = (
+    "builtins.",
+    "functools.",
+    "abc.",
+    "contextlib.",
+    "typing.",
+    "pytest.",
+    "click.",
+    "hydra.",
+    "torch.jit.",
+    "torch.compile",
+    "torch.enable_grad",
+    "torch.autocast",
+    "torch.amp.",
+    "torch.cuda.amp.",
+    "dataclasses.",
+    "numba.",
+)
 _AUGMENTED = {
     "AddAssign": "Add",
     "SubtractAssign": "Subtract",
@@ -41,6 +59,11 @@ _AUGMENTED = {
     "DivideAssign": "Divide",
     "MatrixMultiplyAssign": "MatrixMultiply",
 }
+
+
+def _keeps_grad_mode(decorator: str | None) -> bool:
+    """Whether a decorator is known not to switch autograd; one of the user's own may."""
+    return decorator is not None and decorator.startswith(_PLAIN_DECORATORS)
 
 
 def merge(first: Env, second: Env) -> Env:
@@ -88,6 +111,8 @@ class Evaluator(Calls):
         """Whether gradients are on when the function begins: off only if a decorator or every caller says so."""
         if any(name in words.GRAD_DISABLING for name in function.decorators):
             return False
+        if any(not _keeps_grad_mode(name) for name in function.decorators):
+            return None
         grads = self.known.call_grads.get(function)
         if not grads or function.passed_around:
             return self._enclosing_grad
