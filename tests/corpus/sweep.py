@@ -104,21 +104,21 @@ def comments(source: str) -> Counter[str]:
     return found
 
 
-def changed_lines(before: str, after: str) -> Iterator[tuple[int, int]]:
-    """Ranges of 1-based lines of `before` that differ; an insertion names the line it stands before."""
+def changed_lines(before: str, after: str) -> Iterator[int]:
+    """1-based lines of `before` that are gone or different; an insertion counts as the line it stands before."""
     matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
     for tag, start, end, _, _ in matcher.get_opcodes():
         if tag != "equal":
-            yield start + 1, max(end, start + 1)
+            yield from range(start + 1, max(end, start + 1) + 1)
 
 
-def spoken_of(findings: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    """Line ranges of the findings and of the edits of their fixes, one line of grace on either side."""
-    ranges = []
+def spoken_of(findings: list[dict[str, Any]]) -> set[int]:
+    """Lines of the findings and of the edits of their fixes, one line of grace on either side."""
+    lines: set[int] = set()
     for finding in findings:
-        places = [finding, *(finding["fix"]["edits"] if finding["fix"] else [])]
-        ranges += [(place["line"] - 1, place["end_line"] + 1) for place in places]
-    return ranges
+        for place in (finding, *(finding["fix"]["edits"] if finding["fix"] else [])):
+            lines.update(range(place["line"] - 1, place["end_line"] + 2))
+    return lines
 
 
 def compare(name: str, before: bytes, after: bytes, findings: list[dict[str, Any]]) -> Iterator[str]:
@@ -134,10 +134,8 @@ def compare(name: str, before: bytes, after: bytes, findings: list[dict[str, Any
         if lost := comments(old) - comments(new):
             yield f"{place}comments lost: {sorted(lost)}"
         if not name.endswith(".ipynb"):
-            allowed = spoken_of(findings)
-            for start, end in changed_lines(old, new):
-                if not any(low <= start and end <= high for low, high in allowed):
-                    yield f"{place}lines {start}-{end} changed, but no finding speaks of them"
+            if stray := sorted(set(changed_lines(old, new)) - spoken_of(findings)):
+                yield f"lines {stray} changed, but no finding speaks of them"
 
 
 def run(command: list[str], root: Path) -> subprocess.CompletedProcess[str]:

@@ -41,7 +41,7 @@ MISBEHAVIOUR = {
     "edits another line": (
         "'--fix' in sys.argv",
         "path.write_text(text.replace('ones', 'zeros'))",
-        "lines 3-3 changed",
+        "lines [3] changed",
     ),
     "uses an unknown name": ("'--fix' in sys.argv", "path.write_text(text.replace('z = y', 'z = w'))", "new F821"),
     "never settles": ("'--fix' in sys.argv", "path.write_text(text.replace('.item()', '.item() + 0'))", "second run"),
