@@ -133,9 +133,9 @@ def compare(name: str, before: bytes, after: bytes, findings: list[dict[str, Any
             yield f"{place}no longer compiles"
         if lost := comments(old) - comments(new):
             yield f"{place}comments lost: {sorted(lost)}"
-        if not name.endswith(".ipynb"):
-            if stray := sorted(set(changed_lines(old, new)) - spoken_of(findings)):
-                yield f"lines {stray} changed, but no finding speaks of them"
+        stray = sorted(set(changed_lines(old, new)) - spoken_of(findings))
+        if stray and not name.endswith(".ipynb"):
+            yield f"lines {stray} changed, but no finding speaks of them"
 
 
 def run(command: list[str], root: Path) -> subprocess.CompletedProcess[str]:
