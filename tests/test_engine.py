@@ -1,0 +1,244 @@
+"""The way of one file: the gate, what goes wrong, and what a finding says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PlantedRule, rename_to
+from tests.support import source_of
+from tests.test_notebook import notebook
+from torchlint import engine
+from torchlint.config import Selection, Settings
+from torchlint.engine import is_worth_parsing, lint
+from torchlint.finding import Applicability, Edit, Fix, Severity
+from torchlint.semantics.model import Model
+from torchlint.semantics.tree import SourceMismatchError
+from torchlint.source import Source
+
+
+def codes(text: str, settings: Settings) -> list[str]:
+    return [finding.code for finding in lint(Source.from_text(text), settings)]
+
+
+def test_a_finding_says_where_and_what(planted: PlantedRule) -> None:
+    source = source_of("""
+        import torch
+        class Trainer:
+            def fit(self):
+                return f(torch.zeros(
+                    3))
+        """)
+    (found,) = lint(source, planted.settings)
+    assert (found.code, found.name, found.path) == ("MEM01", planted.rule.name, "module.py")
+    assert (found.line, found.column, found.end_line, found.end_column) == (4, 18, 5, 15)
+    assert found.function == "Trainer.fit"
+    assert source.text[found.start : found.end] == "torch.zeros(\n            3)"
+    assert found.fix == Fix((Edit(found.start, found.start + 11, "torch.ones"),), Applicability.SAFE)
+
+
+def test_a_finding_in_a_notebook_names_the_cell(planted: PlantedRule) -> None:
+    source = Source.from_bytes(notebook("import torch", ["!ls\n", "torch.zeros(3)"]), Path("a.ipynb"))
+    (found,) = lint(source, planted.settings)
+    assert (found.cell, found.line, found.column, found.function) == (2, 2, 1, None)
+    assert found.fix is not None
+
+
+def test_a_fix_that_would_cross_cells_is_left_out(planted: PlantedRule) -> None:
+    planted.fix_with(lambda report, model: Fix((Edit(0, 20, ""),), Applicability.SAFE))
+    source = Source.from_bytes(notebook("import torch", "torch.zeros(3)"), Path("a.ipynb"))
+    assert [finding.fix for finding in lint(source, planted.settings)] == [None]
+
+
+def test_a_compound_statement_is_marked_by_its_header(planted: PlantedRule) -> None:
+    from torchlint.rule import Report, Rule
+
+    def loops(rule: Rule, model: Model) -> Iterator[Report]:
+        yield from (Report(loop.node, "A loop.") for loop in model.loops)
+
+    planted.check_with(loops)
+    planted.fix_with(None)
+    source = source_of("import torch\nfor x in torch.zeros(3):  # why\n    y = x\n    z = y\n")
+    (found,) = lint(source, planted.settings)
+    assert (found.line, found.end_line) == (2, 2)
+
+
+def test_findings_come_in_the_order_of_the_text_and_once(planted: PlantedRule) -> None:
+    from torchlint.rule import Report, Rule
+
+    def backwards(rule: Rule, model: Model) -> Iterator[Report]:
+        for call in [*reversed(model.calls), *model.calls]:
+            yield Report(call.node, "A call.")
+
+    planted.check_with(backwards)
+    planted.fix_with(None)
+    found = lint(source_of("import torch\ntorch.zeros(1)\ntorch.zeros(2)\n"), planted.settings)
+    assert [finding.line for finding in found] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("x = zeros(3) +", id="no torch"),
+        pytest.param("import torch\nx = ones(3) +", id="no trigger word"),
+        pytest.param("", id="empty"),
+    ],
+)
+def test_the_gate_stops_before_the_parser(text: str, planted: PlantedRule) -> None:
+    assert lint(Source.from_text(text), planted.settings) == []
+    assert not is_worth_parsing(text.encode(), Path("a.py"), planted.settings)
+
+
+def test_a_file_that_says_torchlint_is_worth_a_look(planted: PlantedRule) -> None:
+    assert is_worth_parsing(b"x = 1  # torchlint: ignore[MEM01]\n", Path("a.py"), planted.settings)
+
+
+def test_behind_the_gate_libcst_is_not_imported() -> None:
+    script = (
+        "import sys; from torchlint.engine import lint; from torchlint.source import Source\n"
+        "lint(Source.from_text('import torch\\nx = 1  # torchlint: ignore[NOPE]\\n'))\n"
+        "assert not [name for name in sys.modules if name.startswith('libcst')]\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+BROKEN = [
+    pytest.param("import torch\ntorch.zeros(\n", 3, id="unclosed"),
+    pytest.param("import torch\ntorch.zeros(3)\n  x = 1\n", 3, id="indentation"),
+    pytest.param("import torch\nprint torch.zeros(3)\n", 2, id="python 2"),
+    pytest.param("import torch\nx = torch.zeros(3) $ 1\n", 2, id="odd character"),
+    pytest.param("import torch\nx = 'torch.zeros\n", 2, id="unclosed string"),
+    pytest.param("import torch\ntorch.zeros(3)\n\x00\n", 3, id="null byte"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), BROKEN)
+def test_broken_syntax_is_one_finding(text: str, line: int, planted: PlantedRule) -> None:
+    found = lint(Source.from_text(text), planted.settings)
+    assert [finding.code for finding in found] == ["LINT01"]
+    assert abs(found[0].line - line) <= 1
+    assert "Traceback" not in found[0].message
+
+
+def test_broken_syntax_is_said_whatever_is_selected_unless_ignored(planted: PlantedRule) -> None:
+    text = "import torch\ntorch.zeros(\n"
+    assert codes(text, Settings.selecting("MEM01")) == ["LINT01"]
+    assert codes(text, Settings(command_line=Selection(select=("MEM01",)))) == ["LINT01"]
+    assert codes(text, Settings(selection=Selection(ignore=("LINT01",)))) == []
+
+
+def deep(opening: str, inner: str, closing: str, depth: int) -> str:
+    return "import torch\ntorch.zeros(1)\nx = " + opening * depth + inner + closing * depth + "\n"
+
+
+DEEP = [
+    pytest.param(deep("[", "1", "]", 90), ["MEM01"], id="90 lists"),
+    pytest.param(deep("[", "1", "]", 20_000), ["LINT05"], id="20,000 lists"),
+    pytest.param(deep("[\n", "1", "]\n", 20_000), ["LINT05"], id="20,000 lists on as many lines"),
+    pytest.param(deep("(", "", "", 20_000), ["LINT05"], id="20,000 that never close"),
+    pytest.param(deep("f(", "'ä'", ")", 5_000), ["LINT05"], id="5,000 calls around a character"),
+    pytest.param(deep("lambda: ", "1", "", 8_000), ["LINT05"], id="8,000 lambdas"),
+    pytest.param(deep("1 + ", "1", "", 1_500), ["MEM01"], id="a sum of 1,500 terms"),
+    pytest.param(deep("a.", "b", "", 900), ["MEM01"], id="900 attributes"),
+    pytest.param(deep("[0, ", "", "]", 60), ["MEM01"], id="60 nested lists with items"),
+    pytest.param("import torch\ntorch.zeros(1)\nx = [" + "1, " * 20_000 + "]\n", ["MEM01"], id="a long list"),
+    pytest.param("import torch\ntorch.zeros(1)\nx = '" + "([{" * 5_000 + "'\n", ["MEM01"], id="brackets in a string"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), DEEP)
+def test_deep_nesting_is_no_crash(text: str, expected: list[str], planted: PlantedRule) -> None:
+    assert codes(text, planted.settings) == expected
+
+
+def crash(*arguments: object) -> None:
+    raise KeyError("gone")
+
+
+def test_a_rule_that_crashes_is_named_and_the_others_go_on(planted: PlantedRule) -> None:
+    text = "import torch\nlosses = torch.zeros(3)\nx = 1  # torchlint: ignore[NOPE]\n"
+    planted.check_with(crash)  # type: ignore[arg-type]
+    found = lint(Source.from_text(text), Settings.selecting("MEM", "LINT"))
+    assert [finding.code for finding in found] == ["LINT04", "LINT03"]
+    assert found[0].message.startswith("rule MEM01 (append-graph-tensor) crashed: KeyError: 'gone' (test_engine.py:")
+
+
+def test_what_a_rule_said_before_it_crashed_is_not_kept(planted: PlantedRule) -> None:
+    from torchlint.rule import Report, Rule
+
+    def check(rule: Rule, model: Model) -> Iterator[Report]:
+        yield Report(model.calls[0].node, "A call.")
+        raise RecursionError("deep")
+
+    planted.check_with(check)
+    assert codes("import torch\ntorch.zeros(3)\n", planted.settings) == ["LINT04"]
+
+
+def test_a_fixer_that_crashes_leaves_the_finding(planted: PlantedRule) -> None:
+    planted.fix_with(crash)  # type: ignore[arg-type]
+    found = lint(source_of("import torch\ntorch.zeros(3)\n"), planted.settings)
+    assert sorted(finding.code for finding in found) == ["LINT04", "MEM01"]
+    assert all(finding.fix is None for finding in found)
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        pytest.param((Edit(0, 3, "a"), Edit(2, 5, "b")), id="overlap"),
+        pytest.param((Edit(0, 10_000, "a"),), id="beyond the end"),
+        pytest.param((Edit(-1, 2, "a"),), id="before the start"),
+        pytest.param((Edit(5, 2, "a"),), id="backwards"),
+        pytest.param((), id="none"),
+    ],
+)
+def test_edits_that_make_no_sense_are_a_crash_of_the_fixer(edits: tuple[Edit, ...], planted: PlantedRule) -> None:
+    planted.fix_with(lambda report, model: Fix(edits, Applicability.SAFE))
+    assert sorted(codes("import torch\ntorch.zeros(3)\n", planted.settings)) == ["LINT04", "MEM01"]
+
+
+def test_a_crash_comes_out_of_a_strict_run(planted: PlantedRule) -> None:
+    planted.check_with(crash)  # type: ignore[arg-type]
+    with pytest.raises(KeyError):
+        lint(source_of("import torch\ntorch.zeros(3)\n"), planted.settings, strict=True)
+
+
+def test_a_model_that_cannot_be_built(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "import torch\ntorch.zeros(3)\n"
+    monkeypatch.setattr(Model, "build", crash)
+    assert codes(text, planted.settings) == ["LINT04"]
+
+    def too_deep(source: object, module: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(Model, "build", too_deep)
+    assert codes(text, planted.settings) == ["LINT05"]
+
+
+def test_a_tree_that_prints_otherwise_gives_no_positions(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchlint.semantics import tree
+
+    def mismatch(module: object, text: str) -> None:
+        raise SourceMismatchError
+
+    monkeypatch.setattr(tree, "spans", mismatch)
+    planted.fix_with(None)
+    assert codes("import torch\ntorch.zeros(3)\n", planted.settings) == ["LINT05"]
+
+
+def test_severity_can_be_configured(planted: PlantedRule) -> None:
+    settings = Settings(severity=(("MEM", Severity.INFO), ("MEM01", Severity.ERROR)))
+    (found,) = (f for f in lint(source_of("import torch\ntorch.zeros(3)\n"), settings) if f.code == "MEM01")
+    assert found.severity is Severity.ERROR
+
+
+def test_nothing_is_read_or_written(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:
+    import builtins
+
+    planted.fix_with(rename_to("torch.ones"))
+    lint(source_of("import torch\ntorch.zeros(3)\n"), planted.settings)
+    monkeypatch.setattr(builtins, "open", crash)
+    assert len(engine.lint(source_of("import torch\ntorch.zeros(3)\n"), planted.settings)) == 1
