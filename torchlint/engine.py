@@ -122,6 +122,8 @@ class _Run:
     def _parse(self) -> cst.Module:
         import libcst as cst
 
+        if "\0" in self.source.text:
+            raise _StopError(self._diagnostic(SYNTAX_ERROR, "there is a null byte", self.source.text.index("\0")))
         if is_too_deep(self.source.text):
             raise _StopError(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be parsed"))
         try:
