@@ -11,8 +11,8 @@ from torchlint.semantics.needless_graph import Extent
 if TYPE_CHECKING:
     from torchlint.finding import Edit
     from torchlint.rule import Report
-    from torchlint.semantics.needless_graph import Evaluation
     from torchlint.semantics.model import Model
+    from torchlint.semantics.needless_graph import Evaluation
 
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 

@@ -89,7 +89,7 @@ class AccumulateGraphTensor(Rule):
         from torchlint.semantics.retention import Way, retentions
 
         for kept in retentions(model, Way.SUM, Way.BEST):
-            confidence = Confidence.CERTAIN if kept.detachable else Confidence.LIKELY
+            confidence = Confidence.CERTAIN if kept.freed or kept.detachable else Confidence.LIKELY
             yield Report(kept.node, _message(model, kept), confidence, kept)
 
 

@@ -7,8 +7,8 @@ from torchlint.finding import Confidence
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.needless_graph import Evaluation
     from torchlint.semantics.model import Model
+    from torchlint.semantics.needless_graph import Evaluation
 
 
 class MissingNoGrad(Rule):

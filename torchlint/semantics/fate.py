@@ -61,8 +61,8 @@ _PASSING_FUNCTIONS = _words(
 )
 _READERS = _words(
     """
-    numpy matplotlib seaborn logging wandb json pickle csv pandas sklearn scipy tensorboard tensorboardX tensorboard_logger
-    mlflow tqdm os sys math time visdom neptune comet_ml rich PIL cv2 statistics loguru warnings imageio nltk plotly
+    numpy matplotlib seaborn logging wandb json pickle csv pandas sklearn scipy tensorboard tensorboardX mlflow tqdm
+    tensorboard_logger os sys math time visdom neptune comet_ml rich PIL cv2 statistics loguru warnings imageio nltk plotly
     skimage builtins.open
     """
 )
@@ -310,7 +310,9 @@ class _Trail:
         elif kind is Kind.SCALER or call.receiver_value.is_tensor or kind is Kind.MODULE:
             self.on(site)
         elif method in _FILLING_METHODS and receiver is not None and kind is not Kind.INSTANCE:
-            if (not call.receiver_value.is_container and kind is not Kind.UNKNOWN) or (kind is Kind.UNKNOWN and method in ("update", "add", "put", "push", "put_nowait")):
+            if (not call.receiver_value.is_container and kind is not Kind.UNKNOWN) or (
+                kind is Kind.UNKNOWN and method in ("update", "add", "put", "push", "put_nowait")
+            ):
                 self.fate |= Fate.ESCAPES
             self._into(receiver)
         elif method == "scale" and kind is Kind.UNKNOWN:

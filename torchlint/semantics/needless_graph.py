@@ -12,7 +12,7 @@ import libcst as cst
 
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer, upstream
-from torchlint.semantics.retention import root
+from torchlint.semantics.lifetime import root
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
@@ -291,6 +291,9 @@ class _Finder:
         ):
             return False
         if not all(self._is_plain(arg.value) for arg in call.node.args):
+            return False
+        step = next((loop for loop in call.loops() if self._model.effects(loop).optimizer_steps), None)
+        if step is None or _GRADIENT_WORDS.search(self._model.code(step.node)):
             return False
         holders = self._optimized()
         return bool(holders) and module not in holders and not self._is_handed_out(module)

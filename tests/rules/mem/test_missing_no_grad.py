@@ -565,18 +565,18 @@ def test_stays_silent(code: str) -> None:
 
 @pytest.mark.parametrize(("before", "after"), REWRITES.values(), ids=REWRITES.keys())
 def test_rewrites(before: str, after: str) -> None:
-    assert fixed(SETUP + before, "MEM05", unsafe=True) == SETUP + after
+    assert fixed(SETUP + before, "MEM05") == SETUP + after
 
 
 def test_is_no_safe_fix() -> None:
     code = SETUP + REWRITES["a whole function"][0]
-    assert fixed(code, "MEM05") == code
+    assert fixed(code, "MEM05", unsafe=False) == code
 
 
 @pytest.mark.parametrize("before", [before for before, _ in REWRITES.values()], ids=REWRITES.keys())
 def test_same_result(before: str) -> None:
     results = []
-    for code in (SETUP + before, fixed(SETUP + before, "MEM05", unsafe=True)):
+    for code in (SETUP + before, fixed(SETUP + before, "MEM05")):
         names: dict[str, object] = {}
         exec(code, names)
         results.append((names["result"], names["model"]))
@@ -587,7 +587,7 @@ def test_same_result(before: str) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
 def test_fixed_code_has_no_finding(variant: str) -> None:
-    assert findings(fixed(SETUP + variant, "MEM05", unsafe=True), "MEM05") == []
+    assert findings(fixed(SETUP + variant, "MEM05"), "MEM05") == []
 
 
 @pytest.mark.parametrize(
@@ -604,7 +604,7 @@ def evaluate(net, loader):
     for x, y in loader:
         print(net(x).argmax(1))
 """
-    assert f"@{spelling}()\ndef evaluate" in fixed(code, "MEM05", unsafe=True)
+    assert f"@{spelling}()\ndef evaluate" in fixed(code, "MEM05")
 
 
 def test_message_names_the_bare_call() -> None:
