@@ -103,7 +103,7 @@ class NoWorkers(Rule):
         from torchlint.semantics.loaders import loaders, reach
 
         for loader in loaders(model):
-            if loader.workers != 0 or loader.is_test or loader.is_explained or reach(loader) is not Confidence.CERTAIN:
+            if loader.workers != 0 or loader.is_explained or reach(loader) is not Confidence.CERTAIN:
                 continue
             where = loader.memory()
             if where is Memory.READ:

@@ -137,7 +137,7 @@ def _is_timed(call: Call, model: Model) -> bool:
     block = model.parent(statement)
     if not isinstance(block, cst.IndentedBlock):
         return False
-    body = list(block.body)
+    body: list[cst.CSTNode] = [*block.body]
     place = body.index(statement)
     before = next((node for node in reversed(body[:place]) if not _is_copy(node, model)), None)
     after = next((node for node in body[place + 1 :] if not _is_copy(node, model)), None)

@@ -13,10 +13,13 @@ from torchlint.finding import Confidence
 from torchlint.semantics.datasets import Memory, held_on_accelerator, memory
 from torchlint.semantics.entities import Argument, ArgumentState
 from torchlint.semantics.moves import Move, is_accelerator, moves, moves_to_accelerator
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Class
+    from pathlib import Path
+
+    from torchlint.semantics.entities import Call, Class, Function
     from torchlint.semantics.model import Model
 
 _TORCH = {"dataset": 0, "num_workers": 5, "collate_fn": 6, "pin_memory": 7}
@@ -33,7 +36,9 @@ CLASSES: dict[str, dict[str, int]] = {
 }
 # An option may also be set, or the place of every new tensor changed, where no argument shows it.
 _SET_ELSEWHERE = re.compile(r"\.(pin_memory|num_workers)\s*=[^=]|set_default_(device|tensor_type)\s*\(")
-_HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch|wandb|matplotlib|logging|itertools|copy)\b")
+_HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch(?!\.nn\.Module\.)|wandb|matplotlib|logging|itertools|copy)\b")
+_INDICES = re.compile(r"(^|_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
+_TEST_FILE = re.compile(r"(test_\w+|\w+_test|conftest)\.(py|ipynb)")
 _TRAINERS = re.compile(r"(pytorch_lightning|lightning(\.pytorch)?)\.Trainer")
 
 
@@ -95,15 +100,6 @@ class Loader:
         )
 
     @property
-    def is_test(self) -> bool:
-        """Built in a test of the project, whose time nobody waits for."""
-        model = self.model
-        parts = model.source.path.parts
-        name = self.site.function.qualname.rpartition(".")[2]
-        asserts = name.startswith("test_") and "assert" in model.code(self.site.function.node)
-        return asserts or "tests" in parts[:-1] or (parts[-1].startswith("test_") and "pytest" in model.source.text)
-
-    @property
     def is_explained(self) -> bool:
         """An explicit `num_workers=0` with a comment on its line: somebody had a reason."""
         option = self.option("num_workers")
@@ -126,9 +122,13 @@ class Loader:
 
 def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
-    if not model.uses_accelerator or _SET_ELSEWHERE.search(model.source.text):
+    if not model.uses_accelerator or _SET_ELSEWHERE.search(model.source.text) or _is_test(model.source.path):
         return []
-    found = [loader for loader in _built(model) if not _supplies_accelerator(loader)]
+    found = [
+        loader
+        for loader in _built(model)
+        if not (_is_test_function(loader.site.function) or _yields_indices(loader) or _supplies_accelerator(loader))
+    ]
     for move in moves(model):
         for loader in found:
             if loader.built & move.origins:
@@ -138,11 +138,21 @@ def loaders(model: Model) -> list[Loader]:
 
 def reach(loader: Loader) -> Confidence | None:
     """How sure it is that the batches of a loader go to a GPU, one after the other; None when it is not known."""
-    if any(_repeats(move.call) for move in loader.moves):
+    if any(_repeats(move.call) for move in loader.moves) and _is_iterated(loader):
         return Confidence.CERTAIN
     if any(_repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
         return Confidence.LIKELY
     return None
+
+
+def _is_test(path: Path) -> bool:
+    """A file of the project's own tests, whose time nobody waits for; a script that tests a network is none."""
+    return _TEST_FILE.fullmatch(path.name) is not None and bool({"test", "tests"} & set(path.parts[:-1]))
+
+
+def _is_test_function(function: Function) -> bool:
+    name = function.qualname.rpartition(".")[2]
+    return name.startswith("test_") and any(isinstance(node, cst.Assert) for node in walk(function.node))
 
 
 # -- finding loaders -------------------------------------------------------------------------------------------------
@@ -202,12 +212,48 @@ def _shifted(call: Call, position: int | None) -> int | None:
     return position + 1 if position is not None and call.callee == "functools.partial" else position
 
 
+def _yields_indices(loader: Loader) -> bool:
+    """`DataLoader(train_idx)`: the batches are rows to look up elsewhere."""
+    match loader.dataset().node:
+        case (
+            cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) | cst.Subscript(value=cst.Name(value=name))
+        ):
+            return _INDICES.search(name) is not None
+    return False
+
+
 # -- where the batches come from and go to ---------------------------------------------------------------------------
 
 
 def _supplies_accelerator(loader: Loader) -> bool:
     """Whether the loader yields, or is made of, what lies on an accelerator already: pinning that raises."""
-    return any(held_on_accelerator(arg.value, loader.model) for call in loader.calls for arg in call.arguments)
+    arguments = [arg.value for call in loader.calls for arg in call.arguments]
+    if any(held_on_accelerator(argument, loader.model) for argument in arguments):
+        return True
+    return loader.is_graphs and any(_is_moved_in_place(argument, loader.model) for argument in arguments)
+
+
+def _is_moved_in_place(node: cst.BaseExpression, model: Model) -> bool:
+    """A graph on which `.to(device)` was called: unlike a tensor, it is changed by that."""
+    binding = model.binding(node)
+    calls = (call for call in model.calls_to(".cuda", ".to") if call.receiver is not None)
+    return binding is not None and any(
+        model.binding(call.receiver) is binding and moves_to_accelerator(call, model) for call in calls if call.receiver
+    )
+
+
+def _is_iterated(loader: Loader) -> bool:
+    """Whether more than one batch is taken: by a loop, or by `next` in one. `next(iter(loader))` takes the first."""
+    model = loader.model
+    if any(loop.iterates.origins & loader.built for loop in model.loops):
+        return True
+    for call in model.calls_to("builtins.next", ".next", ".__next__"):
+        source = call.receiver if call.receiver is not None else call.node.args[0].value
+        if model.value(source).origins & loader.built:
+            fresh = isinstance(source, cst.Call) and model.call(source).callee == "builtins.iter"
+            if call.loop is not None if fresh else _repeats(call):
+                return True
+    return False
 
 
 def _repeats(call: Call, depth: int = 0) -> bool:

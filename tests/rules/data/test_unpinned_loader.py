@@ -176,6 +176,32 @@ VARIANTS = {
         "loader = DataLoader(images, 64)  # found\nbuffer = torch.empty(64, 8).cuda()\n",
         "for x, y in loader:\n    buffer.copy_(x)\n    criterion(model(buffer), y.cuda()).backward()\n",
     ),
+    "batch converted to a type of the GPU": script(
+        """\
+        Tensor = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
+        loader = DataLoader(images, 64)  # found
+        """,
+        "for x, _ in loader:\n    real = torch.autograd.Variable(x.type(Tensor))\n    model(real).sum().backward()\n",
+    ),
+    "one batch at a time, in a loop": script(
+        "loader = DataLoader(images, 64)  # found\n",
+        "for step in range(100):\n    x, y = next(iter(loader))\n    criterion(model(x.to(device)), y).backward()\n",
+    ),
+    "prepared by a method of the model": script(
+        "from speech import Synthesizer\nspeaker = Synthesizer().cuda()\nloader = DataLoader(images, 64)  # found\n",
+        "for batch in loader:\n    x, y = speaker.parse_batch(batch)\n    criterion(speaker(x), y).backward()\n",
+    ),
+    "handed to code from elsewhere with the device": script(
+        "from engine import train_one_epoch\nloader = DataLoader(images, 64)  # found\n",
+        "for epoch in range(10):\n    train_one_epoch(model, loader, optimizer, device)\n",
+    ),
+    "handed to a trainer that was given the model": script(
+        "from engine import Trainer\nloader = DataLoader(images, 64)  # found\ntrainer = Trainer(model, optimizer)\n",
+        "trainer.fit(loader, epochs=10)\n",
+    ),
+    "progress bar in the place of the loader": script(
+        "from tqdm import tqdm\nloader = DataLoader(images, 64)  # found\nif device.type:\n    loader = tqdm(loader)\n"
+    ),
     "graph loader": HEADER
     + dedent(
         """\
@@ -329,6 +355,30 @@ LOOK_ALIKES = {
             criterion(model(batch.x), batch.y).backward()
         """
     ),
+    "graph that was moved before": HEADER
+    + dedent(
+        """\
+        from torch_geometric.datasets import Reddit
+        from torch_geometric.loader import NeighborLoader
+
+        graph = Reddit("data")[0]
+        graph.to(device, "x", "y")
+        for batch in NeighborLoader(graph, num_neighbors=[25, 10]):
+            criterion(model(batch.x), batch.edge_index.to(device)).backward()
+        """
+    ),
+    "rows to look up elsewhere": script(
+        """\
+        points, labels = torch.randn(100, 8), torch.zeros(100).long()
+        train_idx = torch.randperm(100)
+        loader = DataLoader(train_idx, 64)
+        """,
+        "for i in loader:\n    criterion(model(points[i].to(device)), labels[i].to(device)).backward()\n",
+    ),
+    "one batch to look at": script(
+        "loader = DataLoader(images, 64)\nx, y = next(iter(loader))\n",
+        "for width in range(10):\n    print(model(x.to(device)).shape, y.to(device))\n",
+    ),
     "dataset that moves its samples": script(
         """\
         class Points(Dataset):
@@ -462,6 +512,12 @@ REWRITES = {
         f"make = functools.partial(DataLoader, batch_size=64, {INSERTED})\nloader = make(images)\n",
     ),
 }
+
+
+def test_silent_in_the_tests_of_a_project() -> None:
+    code = VARIANTS["loader with workers"]
+    assert findings(code, "DATA02", path="tests/test_training.py") == []
+    assert findings(code, "DATA02", path="test.py") != []
 
 
 @pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
