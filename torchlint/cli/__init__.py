@@ -18,21 +18,25 @@ FAILED = 2
 INTERRUPTED = 130
 
 
+def command_names() -> list[str]:
+    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
+
+
 class _Commands(click.Group):
     """Every module of this package is a command of the same name, its click command being called `command`."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
+        return command_names()
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in self.list_commands(context):
+        if name not in command_names():
             return None
         module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in _GROUP_OPTIONS and args[0] not in self.list_commands(context):
+        if args and args[0] not in _GROUP_OPTIONS and args[0] not in command_names():
             args = ["check", *args]
         return super().parse_args(context, args)
 
@@ -44,6 +48,11 @@ def cli() -> None:
 
     `torchlint PATHS` is `torchlint check PATHS`.
     """
+
+
+def forget_stdout() -> None:
+    """The reader of stdout went away: what is still buffered must not fail at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> NoReturn:
@@ -60,8 +69,7 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         code = INTERRUPTED
     except BrokenPipeError:
-        # The reader went away; what is still buffered must not fail at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_stdout()
         code = 0
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]

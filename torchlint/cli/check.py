@@ -11,12 +11,13 @@ from typing import Any
 import click
 
 from torchlint.cache import FOLDER
-from torchlint.config import ConfigError, Selection, check_selectors
+from torchlint.cli import command_names, forget_stdout
+from torchlint.config import ConfigError, Selection, check_selectors, nearest
 from torchlint.diagnostics import UNREADABLE_FILE, is_failure
 from torchlint.discovery import Discovery, Target, discover, is_excluded
 from torchlint.engine import diagnose, is_worth_parsing
 from torchlint.fixing import WriteError, write
-from torchlint.output import FORMATS, Outcome, render, statistics, summary
+from torchlint.output import FORMATS, Outcome, count, render, statistics, summary
 from torchlint.progress import Progress
 from torchlint.runner import Options, Result, Task, process, run
 from torchlint.settings_file import CommandLine, Configuration
@@ -130,7 +131,10 @@ def command(**options: Any) -> int:
 def _check_paths(request: Request, configuration: Configuration) -> int:
     found = discover(request.paths or (Path(),), configuration)
     for path in found.missing:
-        click.echo(f"torchlint: {path}: no such file or folder", err=True)
+        hint = nearest(str(path), command_names())
+        click.echo(
+            f"torchlint: {path}: no such file or folder{hint and hint.replace('mean', 'mean the command')}", err=True
+        )
     if not found.targets and not found.problems:
         if not found.missing:
             request.say("No Python file to check.")
@@ -207,8 +211,11 @@ def _print(request: Request, outcome: Outcome) -> None:
 
 
 def _write_out(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        forget_stdout()
 
 
 def _print_diff(request: Request, results: Sequence[Result]) -> int:
@@ -219,7 +226,7 @@ def _print_diff(request: Request, results: Sequence[Result]) -> int:
     failures = [finding for result in results for finding in result.findings if is_failure(finding.code)]
     for finding in failures:
         click.echo(f"{finding.path}: {finding.code} {finding.message}", err=True)
-    request.say(f"Would fix {_applied(results)} findings in {len(fixed)} files.")
+    request.say(f"Would fix {count(_applied(results), 'finding')} in {count(len(fixed), 'file')}.")
     return FAILED if failures else FOUND if fixed else CLEAN
 
 

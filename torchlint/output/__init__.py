@@ -50,9 +50,9 @@ def place(finding: Finding) -> str:
 def summary(outcome: Outcome) -> str:
     """One line: what is left, and what would fix it."""
     found = [finding for finding, _ in outcome.findings()]
-    fixed = f"Fixed {_count(outcome.fixed, 'finding')}. " if outcome.fixed else ""
+    fixed = f"Fixed {count(outcome.fixed, 'finding')}. " if outcome.fixed else ""
     if not found:
-        return f"{fixed}Checked {_count(outcome.checked, 'file')}, found nothing{' more' if fixed else ''}."
+        return f"{fixed}Checked {count(outcome.checked, 'file')}, found nothing{' more' if fixed else ''}."
     files = len({finding.path for finding in found})
     parts = []
     fixable = sum(map(outcome.is_fixable, found))
@@ -63,10 +63,10 @@ def summary(outcome: Outcome) -> str:
         parts.append(f"{unsafe}{' more' if fixable else ''} with --unsafe-fixes")
     hint = f" ({', '.join(parts)})" if parts else ""
     left = "left " if fixed else ""
-    return f"{fixed}Found {_count(len(found), 'finding')} {left}in {files} of {_count(outcome.checked, 'file')}{hint}."
+    return f"{fixed}Found {count(len(found), 'finding')} {left}in {files} of {count(outcome.checked, 'file')}{hint}."
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -79,11 +79,11 @@ def statistics(outcome: Outcome, as_json: bool) -> str:
         import json
 
         rows = [
-            {"code": code, "name": name, "count": count, "fixable": fixable[code]} for (code, name), count in ranked
+            {"code": code, "name": name, "count": number, "fixable": fixable[code]} for (code, name), number in ranked
         ]
         return json.dumps(rows, indent=2) + "\n"
     wide = len(str(ranked[0][1])) if ranked else 0
     lines = [
-        f"{count:>{wide}}  {code:<8}{'[*] ' if fixable[code] else '    '}{name}\n" for (code, name), count in ranked
+        f"{number:>{wide}}  {code:<8}{'[*] ' if fixable[code] else '    '}{name}\n" for (code, name), number in ranked
     ]
     return "".join(lines)
