@@ -104,7 +104,8 @@ class _Check:
         equivalence = self._equivalence(before, after, again)
         counters = self._counters(before), self._counters(after)
         environment = self._environment(before, load)
-        timing = self._timing(environment) if equivalence.verdict is not Sameness.DIFFERENT else None
+        metric = _metric(environment, before, after)
+        timing = self._timing(metric) if equivalence.verdict is not Sameness.DIFFERENT else None
         memory = weigh(*counters)
         overall, reasons = judge(equivalence, timing, memory, *counters, environment.on_gpu)
         unused = tuple(sorted(set(self.contents) - set(after.loaded)))
@@ -127,8 +128,9 @@ class _Check:
         """The first run also tells what a step is, and how many of them there are."""
         before = self._run(Side.ORIGINAL, "observe")
         self.boundary = before.boundary
-        fitting = 0 if before.boundary == "program" else max(1, min(self.warmup, len(before.steps) // 3))
-        if fitting != self.warmup:
+        if before.boundary == "program":
+            self.warmup = 0
+        elif (fitting := max(1, len(before.steps) // 3)) < self.warmup:
             self.warmup = fitting
             before = self._run(Side.ORIGINAL, "observe")
         after = self._run(Side.CHANGED, "observe")
@@ -142,11 +144,9 @@ class _Check:
             disturbed = [self._run(Side.ORIGINAL, "observe", perturb=size) for size in DISTURBANCES]
         return compare(before, again, after, disturbed)
 
-    def _timing(self, environment: Environment) -> Timing | None:
+    def _timing(self, metric: str) -> Timing | None:
         if not self.options.blocks:
             return None
-        crowded = environment.load > 0.5 * (os.cpu_count() or 1)
-        metric = "device" if environment.on_gpu else "cpu" if crowded else "wall"
         seconds: dict[Side, list[float]] = {side: [] for side in Side}
         waits = []
         for number, block in enumerate(blocks(self.options.blocks, self.options.seed), 1):
@@ -167,7 +167,8 @@ class _Check:
 
     def _run(self, side: Side, mode: str, note: str = "", perturb: float = 0.0) -> Run:
         self.progress(f"{mode} {'rewritten' if side is Side.CHANGED else 'original'}{note}")
-        tree, results, logs = (self.folder / name for name in ("tree", "results", "logs"))
+        tree, results, logs = (self.folder / name for name in ("copy", "results", "logs"))
+        tree /= self.plan.root.name  # a program may know its folder by name
         for fresh in (results, logs):
             fresh.mkdir(exist_ok=True)
             for file in fresh.iterdir():
@@ -229,6 +230,15 @@ class _Check:
             graph_nodes_kept_per_step=run.growth("graph_nodes", self.warmup),
             sync_lines={line: count / measured for line, count in sorted(lines.items())},
         )
+
+
+def _metric(environment: Environment, before: Run, after: Run) -> str:
+    """Chosen before anything is timed. On a crowded machine the processor time of the program is steadier than the
+    clock on the wall, but it says nothing where part of the work lies in other processes."""
+    if environment.on_gpu:
+        return "device"
+    crowded = environment.load > 0.5 * (os.cpu_count() or 1)
+    return "cpu" if crowded and not before.helpers and not after.helpers else "wall"
 
 
 @contextmanager

@@ -52,6 +52,8 @@ class Command:
     def located(self, original: Path, tree: Path) -> list[str]:
         """Absolute paths into the original folder would run the original; they are moved to the tree."""
         program, *arguments = self.words
+        copied = Path(_moved(program, original, tree))
+        program = str(copied) if copied.is_file() and copied == copied.resolve() else program
         return [program, *(_moved(word, original, tree) for word in arguments)]
 
     def run(self, settings: Settings, logs: Path) -> Outcome:

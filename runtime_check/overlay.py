@@ -1,7 +1,8 @@
 """A copy of the user's folder that a run may write into, rebuilt at the same path before every run.
 
-Code and small files are copied, data are links that the probe's guard turns into private files on the first write, and
-folders that hold outputs start empty. Because both versions run at one path, nothing in them can tell which it is.
+Code and small files are copied; larger files and large folders of data are links, which the probe's guard turns into
+private files on the first write; folders that hold outputs start empty. Because both versions run at one path, nothing
+in them can tell which it is.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ OUTPUTS = {
     *("runs", "outputs", "output", "logs", "log", "results", "wandb", "lightning_logs", "mlruns"),
     *("checkpoints", "checkpoint", "ckpt", "ckpts", "saved_models", "tensorboard"),
 }
-SMALL = 64 << 10
+SMALL = 16 << 10
 LARGEST_COPY = 4 << 20
-SEARCH_LIMIT = 2000
+LARGE = 2000  # files
 
 
 class OverlayError(Exception):
@@ -45,7 +46,9 @@ class Plan:
         for name in self.copies:
             shutil.copy2(self.root / name, tree / name)
         for name in self.links:
-            (tree / name).symlink_to((self.root / name).resolve())
+            target = (self.root / name).resolve()
+            is_inner = (self.root / name).is_symlink() and target.is_relative_to(self.root)
+            (tree / name).symlink_to(tree / target.relative_to(self.root) if is_inner else target)
         for name, content in changed.items():
             (tree / name).write_bytes(content)
 
@@ -91,27 +94,29 @@ def _folder_kind(entry: os.DirEntry[str], name: str, kept_open: set[str], words:
         return "walk"
     if entry.name == ".git" or os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
         return "link"
-    if _has_code(Path(entry.path)):
-        return "walk"
-    is_named = any(f"{name}/" in word or word.endswith(name) for word in words)
-    return "folder" if entry.name.lower() in OUTPUTS and not is_named else "link"
+    if entry.name.lower() in OUTPUTS:
+        is_package = any(file.endswith(".py") for file in os.listdir(entry.path))
+        is_named = any(f"{name}/" in word or word.endswith(name) for word in words)
+        return "walk" if is_package or is_named else "folder"
+    return "link" if _is_data(entry.path) else "walk"
+
+
+def _is_data(folder: str) -> bool:
+    """No code among its first files, and so many of them that one link must do for all."""
+    seen = 0
+    for _, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        if any(name.endswith(".py") for name in files):
+            return False
+        seen += len(files)
+        if seen > LARGE:
+            return True
+    return False
 
 
 def _is_copied(entry: os.DirEntry[str]) -> bool:
     size = entry.stat().st_size
     return size <= SMALL or (Path(entry.name).suffix in CODE and size <= LARGEST_COPY)
-
-
-def _has_code(folder: Path) -> bool:
-    seen = 0
-    for _, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in LEFT_OUT]
-        if any(name.endswith(".py") for name in files):
-            return True
-        seen += len(files)
-        if seen > SEARCH_LIMIT:
-            return False
-    return False
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

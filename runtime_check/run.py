@@ -33,6 +33,7 @@ class Run:
     torch: str
     cuda: str | None
     threads: int
+    helpers: int = 0
     losses: tuple[tuple[int, float], ...] = ()
     parameters: tuple[Parameter, ...] = ()
     random: Mapping[str, str] = field(default_factory=dict)

@@ -63,7 +63,7 @@ def student(p: float, freedom: int) -> float:
     if freedom <= len(table):
         return table[freedom - 1]
     z = NormalDist().inv_cdf(p)
-    return z + (z**3 + z) / (4 * freedom)
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
 def interval(logs: Sequence[float]) -> Interval:

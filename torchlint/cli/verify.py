@@ -81,7 +81,8 @@ def command(words: tuple[str, ...], **given: Any) -> int:
         click.echo(verdict.to_json())
     else:
         _print(verdict)
-    return verdict.overall.exit_code
+    code: int = verdict.overall.exit_code
+    return code
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
@@ -109,7 +110,7 @@ def _fixes(root: Path, given: dict[str, Any]) -> dict[Path, Fixed]:
         fixed = fix_tree((root,), configuration, unsafe=given["unsafe_fixes"])
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    return {path: file for path, file in fixed.items() if path.suffix == ".py"}
+    return {path: file for path, file in fixed.items() if path.suffix == ".py" and path.resolve().is_relative_to(root)}
 
 
 def _verify(words: Sequence[str], root: Path, folder: Path, fixed: dict[Path, Fixed], given: dict[str, Any]) -> Verdict:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._compile import _disable_dynamo
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import dataloader
 
@@ -33,7 +34,8 @@ def attach(settings: Settings) -> None:
     _seed(settings.seed)
     _guard_save(Guard(settings))
     recorder = _timing(settings) if settings.mode == "time" else _observing(settings)
-    register_optimizer_step_post_hook(lambda optimizer, args, kwargs: recorder.boundary("optimizer", optimizer))
+    ends_step = _disable_dynamo(lambda optimizer, args, kwargs: recorder.boundary("optimizer", optimizer))
+    register_optimizer_step_post_hook(ends_step)
     atexit.register(recorder.at_exit)
 
 
@@ -80,7 +82,7 @@ def _observing(settings: Settings) -> Recorder:
     results = Results(settings, synchronisations)
     observers: list[Instrument] = [counting, synchronisations, AllocatorPeaks(), Census(settings, results), results]
     recorder = Recorder(settings, [*observers, Setting(), Modules(settings)])
-    register_optimizer_step_post_hook(lambda optimizer, args, kwargs: results.stepped(optimizer))
+    register_optimizer_step_post_hook(_disable_dynamo(lambda optimizer, args, kwargs: results.stepped(optimizer)))
     _hook_optimizers(recorder, results)
     _hook_backward(results)
     _hook_loader(recorder, counting.loader_at_work)
@@ -124,4 +126,4 @@ def _hook_backward(results: Results) -> None:
         results.backward(tensors)
         backward(tensors, *args, **kwargs)
 
-    torch.autograd.backward = hooked
+    torch.autograd.backward = _disable_dynamo(hooked)

@@ -43,7 +43,7 @@ class Clock:
         if not self.events:
             return {"device_seconds": []}
         torch.cuda.synchronize()
-        pairs = zip(self.events, self.events[1:])  # noqa: B905 (Python 3.9)
+        pairs = zip(self.events, self.events[1:])
         return {
             "first_event": self.events[0][0],
             "device_seconds": [before.elapsed_time(after) / 1e3 for (_, before), (_, after) in pairs],

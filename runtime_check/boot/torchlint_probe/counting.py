@@ -98,7 +98,6 @@ class Counting(TorchDispatchMode):
         self.memory = LiveBytes()
         self.warmup = settings.warmup
         self.loading = False
-        self.step_number = 0
         self.operations = self.kernels = self.reads = 0
         self.read_lines: Counter[str] = Counter()
 
@@ -109,13 +108,13 @@ class Counting(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
-        self.operations += 1
-        if not func.is_view:
-            self.kernels += 1
-            if not func._schema.is_mutable:
-                self.memory.add(output)
-        if func in _READS or (func is _aten.index.Tensor and _has_mask(args[1])):
-            self.read()
+        if not func.is_view and not func._schema.is_mutable:
+            self.memory.add(output)
+        if not self.loading:  # the same work may lie in a worker process in the other version
+            self.operations += 1
+            self.kernels += not func.is_view
+            if func in _READS or (func is _aten.index.Tensor and _has_mask(args[1])):
+                self.read()
         return output
 
     def read(self) -> None:
@@ -123,8 +122,7 @@ class Counting(TorchDispatchMode):
         line = None if self.loading else self.places.user_line(3)
         if line is not None:
             self.reads += 1
-            if self.step_number >= self.warmup:
-                self.read_lines[line] += 1
+            self.read_lines[line] += 1
 
     @contextlib.contextmanager
     def loader_at_work(self) -> Iterator[None]:
@@ -139,9 +137,8 @@ class Counting(TorchDispatchMode):
         figures.update(live_bytes=self.memory.bytes, peak_bytes=self.memory.peak)
         self.operations = self.kernels = self.reads = 0
         self.memory.peak = self.memory.bytes
-        if number == 1:
+        if number == self.warmup:
             self.read_lines.clear()
-        self.step_number = number
         return figures
 
     def result(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -27,7 +28,6 @@ class Synchronisations:
     def __init__(self, settings: Settings, places: Places) -> None:
         self.places = places
         self.warmup = settings.warmup
-        self.number = 0
         self.count = 0
         self.lines: Counter[str] = Counter()
         self.show: Any = None
@@ -45,8 +45,7 @@ class Synchronisations:
             self.show(message, category, filename, lineno, file, line)
             return
         self.count += 1
-        if self.number >= self.warmup:
-            self.lines[self.places.user_line() or f"{filename}:{lineno}"] += 1
+        self.lines[self.places.user_line() or f"{filename}:{lineno}"] += 1
 
     @contextlib.contextmanager
     def deaf(self) -> Iterator[None]:
@@ -66,7 +65,8 @@ class Synchronisations:
             return {}
         figures: dict[str, float] = {"syncs": self.count} if self.show is not None else {}
         self.count = 0
-        self.number = number
+        if number == self.warmup:
+            self.lines.clear()
         self.listen()  # again each step: the program may have changed the warning filters
         return figures
 
@@ -94,9 +94,14 @@ class AllocatorPeaks:
 
 
 class Setting:
-    """The device and how numbers are made on it, for the verdict's header."""
+    """The device and how numbers are made on it, for the verdict's header. `helpers` are child processes."""
+
+    def __init__(self) -> None:
+        self.helpers = 0
 
     def step(self, number: int) -> dict[str, float]:
+        if "multiprocessing" in sys.modules:
+            self.helpers = max(self.helpers, len(sys.modules["multiprocessing"].active_children()))
         return {}
 
     def result(self) -> dict[str, Any]:
@@ -106,5 +111,6 @@ class Setting:
             "device_name": torch.cuda.get_device_name() if on_cuda else None,
             "torch": torch.__version__,
             "cuda": torch.version.cuda if on_cuda else None,
+            "helpers": self.helpers,
             "threads": torch.get_num_threads(),
         }

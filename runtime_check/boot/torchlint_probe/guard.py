@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_CHANGES_CONTENT = {"os.truncate": (0,), "os.utime": (0,), "os.chmod": (0,), "sqlite3.connect": (0,)}
+_CHANGES_CONTENT = {"os.truncate", "os.utime", "os.chmod", "sqlite3.connect", "shutil.rmtree"}
 _CHANGES_FOLDER = {
     "os.mkdir": (0,),
     "os.rmdir": (0,),

@@ -76,7 +76,7 @@ class Modules:
 
     def result(self) -> dict[str, Any]:
         files = [file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))]
-        real = {os.path.realpath(file) for file in files if "site-packages" not in file}
+        real = {os.path.realpath(file) for file in files if os.path.isabs(file) and "site-packages" not in file}
         return {
             "loaded": sorted(_below(self.settings.tree, real)),
             "escaped": sorted(_below(self.settings.original, real)),

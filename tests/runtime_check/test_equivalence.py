@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import math
+
+from torchlint.runtime_check.equivalence import Sameness, StepDifference, compare
+
+from tests.runtime_check.runs import parameter, run
+
+LOSSES = [2.0, 1.5, 1.2, 1.0]
+
+
+def shifted(relative: float, start: int = 0) -> list[float]:
+    return [loss * (1 + relative) if at >= start else loss for at, loss in enumerate(LOSSES)]
+
+
+def test_the_same_numbers_are_identical() -> None:
+    result = compare(run(LOSSES, [parameter()]), run(LOSSES, [parameter()]), run(LOSSES, [parameter()]))
+    assert result.verdict is Sameness.IDENTICAL
+    assert (result.losses, result.parameters) == (4, 1)
+    assert result.first_difference is None
+    assert result.deterministic_baseline
+
+
+def test_nan_agrees_with_nan() -> None:
+    stuck = [1.0, math.nan, math.inf]
+    assert compare(run(stuck), run(stuck), run(stuck)).verdict is Sameness.IDENTICAL
+    assert compare(run(stuck), run(stuck), run([1.0, 1.0, math.inf])).verdict is Sameness.DIFFERENT
+
+
+def test_other_bits_of_a_parameter_are_not_identical() -> None:
+    before, after = run(LOSSES, [parameter(bits="a")]), run(LOSSES, [parameter(bits="b")])
+    assert compare(before, before, after).verdict is Sameness.EQUIVALENT
+
+
+def test_rounding_within_the_envelope_is_equivalent() -> None:
+    before, disturbed = run(LOSSES, [parameter()]), run(shifted(3e-6, 1), [parameter(1.000003)])
+    after = run(shifted(2e-5, 2), [parameter(1.00002)])
+    result = compare(before, before, after, [disturbed])
+    assert result.verdict is Sameness.EQUIVALENT
+    assert result.first_difference == StepDifference(3, 1.2, after.losses[2][1])
+    assert result.loss_distance < result.loss_envelope
+
+
+def test_the_same_difference_without_the_envelope_is_not() -> None:
+    before = run(LOSSES, [parameter()])
+    result = compare(before, before, run(shifted(2e-5, 2), [parameter()]))
+    assert result.verdict is Sameness.DIFFERENT
+    assert "step 3" in result.reason
+
+
+def test_the_envelope_of_later_steps_does_not_cover_the_first() -> None:
+    before, disturbed = run(LOSSES, [parameter()]), run(shifted(1e-3, 3), [parameter()])
+    result = compare(before, before, run(shifted(1e-3), [parameter()]), [disturbed])
+    assert result.verdict is Sameness.DIFFERENT
+    assert "step 1" in result.reason
+
+
+def test_a_parameter_is_measured_by_its_own_envelope() -> None:
+    """A bias before a batch norm drifts by percents in the original too; a weight does not."""
+    before = run(LOSSES, [parameter(1.0), parameter(0.1)])
+    disturbed = run(LOSSES, [parameter(1.000001), parameter(0.106)])
+    drifting_bias = run(LOSSES, [parameter(1.000002), parameter(0.103)])
+    drifting_weight = run(LOSSES, [parameter(1.03), parameter(0.100001)])
+    assert compare(before, before, drifting_bias, [disturbed]).verdict is Sameness.EQUIVALENT
+    result = compare(before, before, drifting_weight, [disturbed])
+    assert result.verdict is Sameness.DIFFERENT
+    assert "parameters" in result.reason
+
+
+def test_a_baseline_that_differs_from_itself_sets_the_band() -> None:
+    before, again = run(LOSSES, [parameter()]), run(shifted(1e-4), [parameter()])
+    result = compare(before, again, run(shifted(2e-4), [parameter()]))
+    assert result.verdict is Sameness.EQUIVALENT
+    assert not result.deterministic_baseline
+
+
+def test_another_number_of_backward_passes_is_different() -> None:
+    result = compare(run(LOSSES), run(LOSSES), run(LOSSES[:3]))
+    assert result.verdict is Sameness.DIFFERENT
+    assert result.reason == "3 backward passes instead of 4"
+
+
+def test_other_parameters_are_different() -> None:
+    before, after = run(LOSSES, [parameter()]), run(LOSSES, [parameter(dtype="float16")])
+    assert compare(before, before, after).verdict is Sameness.DIFFERENT
+
+
+def test_a_shifted_random_stream_is_different_even_where_losses_agree() -> None:
+    after = run(LOSSES, random={"torch": "elsewhere"})
+    result = compare(run(LOSSES), run(LOSSES), after)
+    assert result.verdict is Sameness.DIFFERENT
+    assert "torch random numbers" in result.reason
+
+
+def test_a_random_stream_that_the_original_leaves_anywhere_says_nothing() -> None:
+    result = compare(run(LOSSES), run(LOSSES, random={"torch": "a"}), run(LOSSES, random={"torch": "b"}))
+    assert result.verdict is not Sameness.DIFFERENT
+
+
+def test_a_loss_that_passes_through_zero_is_measured_on_the_scale_of_the_others() -> None:
+    before, after = run([1.0, 1e-9, -1.0]), run([1.0, 2e-9, -1.0])
+    assert compare(before, before, after).verdict is Sameness.EQUIVALENT
+
+
+def test_a_program_without_training_is_compared_by_what_it_prints() -> None:
+    def printed(text: str, again: str, after: str) -> Sameness:
+        return compare(run(printed=text), run(printed=again), run(printed=after)).verdict
+
+    assert printed("rate 0.125\n", "rate 0.125\n", "rate 0.125\n") is Sameness.IDENTICAL
+    assert printed("rate 0.125\n", "rate 0.125\n", "rate 0.126\n") is Sameness.EQUIVALENT
+    assert printed("rate 0.125\n", "rate 0.125\n", "rate 0.225\n") is Sameness.DIFFERENT
+    assert printed("", "", "") is Sameness.UNKNOWN
+
+
+def test_printed_lines_are_evidence_beside_the_numbers() -> None:
+    before, after = run(LOSSES, printed="loss 1.0\n"), run(LOSSES, printed="loss tensor(1.0)\n")
+    result = compare(before, before, after)
+    assert result.verdict is Sameness.IDENTICAL
+    assert result.printed is not None
+    assert result.printed.after == "loss tensor(1.0)"
