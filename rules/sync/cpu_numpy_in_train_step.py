@@ -15,8 +15,8 @@ class CpuNumpyInTrainStep(Rule):
     ## What it does
 
     Finds `.cpu()`, `.numpy()` and `.tolist()` on tensors of the device, in every training step or evaluation batch,
-    where the copy is reduced to a number that is summed, stored or printed. Copies that an environment, a file, an image
-    or the collection of all predictions needs are left out.
+    where the copy is reduced to a number that is summed, stored or printed. Copies that an environment, a file, an
+    image or the collection of all predictions needs are left out.
 
     ## Why is this bad
 

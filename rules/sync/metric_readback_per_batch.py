@@ -78,7 +78,7 @@ class MetricReadbackPerBatch(Rule):
         from torchlint.semantics.readback import deferrable_readbacks
 
         for read in deferrable_readbacks(model):
-            if read.is_number and read.is_count:
+            if read.is_count:
                 message = (
                     f"`{model.code(read.node)}` makes the host wait for the device {read.rhythm}. "
                     "Add up the count on the device, where it is exact, and read the sum once at the end."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
@@ -58,12 +57,12 @@ _NEEDING_BUILTINS = _words("range chr zip enumerate map filter iter next open ge
 _REDUCTIONS = _words(
     """
     sum mean max min std var median average prod any all item count_nonzero nansum nanmean norm dot trace nanmax nanmin
-    accuracy_score f1_score precision_score recall_score jaccard_score
+    accuracy_score
     """
 )
+_REDUCING_PACKAGES = _words("numpy torch builtins sklearn")
 _ARRAY_METADATA = _words("shape dtype device ndim size")
 _DEVICE_METHODS = _words("cuda to backward type_as")
-_SKLEARN_METRIC = re.compile(r"(sklearn\.metrics|torchmetrics\.functional)\.")
 
 
 class HostFlow:
@@ -114,6 +113,8 @@ class HostFlow:
                 self._use |= Use.NEEDED
             case cst.Subscript() if parent.value is not node:
                 self._use |= Use.NEEDED
+            case cst.DictElement() | cst.DictComp() if parent.key is node:
+                self._use |= Use.NEEDED
             case (
                 cst.BinaryOperation()
                 | cst.UnaryOperation()
@@ -161,22 +162,22 @@ class HostFlow:
                 self._use |= Use.COLLECTED if number else Use.GATHERED
                 return
             self._read_later(self._model.binding(target), statement, number)
-        if self._model.value(statement.value).is_container and not number:
-            self._use |= Use.GATHERED
-        else:
-            self._use |= Use.ACCUMULATED
+        self._use |= Use.ACCUMULATED if number else Use.GATHERED
 
     def _read_later(self, binding: Binding | None, statement: cst.CSTNode, number: bool) -> None:
         """Every read that can see what `statement` wrote."""
-        self._use |= Use.LATER
         if binding is None:
+            self._use |= Use.LATER if number else Use.GATHERED
             return
         function = self._model.function(statement)
         for read in binding.reads:
             if self._model.function(read) is not function:
                 if binding.cls is None:
                     self._use |= Use.NEEDED
-            elif self._is_in_loop(read) and self._sees(read, statement, binding):
+            elif not self._is_in_loop(read):
+                if not self._is_rewritten(binding, statement, read):
+                    self._use |= Use.LATER if number else Use.GATHERED
+            elif self._sees(read, statement, binding):
                 if self._model.is_log_gated(read):
                     self._use |= Use.LOGGED
                 else:
@@ -184,6 +185,17 @@ class HostFlow:
 
     def _is_in_loop(self, node: cst.CSTNode) -> bool:
         return self._loop is None or self._loop in self._model.loops_around(node)
+
+    def _is_rewritten(self, binding: Binding, statement: cst.CSTNode, read: cst.CSTNode) -> bool:
+        """Whether a read behind the loop gets what another statement has written in between."""
+        blocks = [node for node in self._model.ancestors(read) if isinstance(node, cst.IndentedBlock)]
+        return any(
+            not self._is_in_loop(write.statement)
+            and self._model.parent(write.statement) in blocks
+            and is_before(self._model, statement, write.target)
+            and is_before(self._model, write.target, read)
+            for write in binding.writes
+        )
 
     def _sees(self, read: cst.CSTNode, statement: cst.CSTNode, binding: Binding) -> bool:
         """Behind the statement it does; before it, in the next iteration, unless something else is written first."""
@@ -244,10 +256,9 @@ class HostFlow:
 
     def _array_argument(self, call: Call, site: cst.Call) -> None:
         package, last = _names(call)
-        name = call.callee or ""
         if last in _CHECKS:
             self._use |= Use.NEEDED
-        elif _SKLEARN_METRIC.match(name) or (package in ("numpy", "torch", "builtins") and last in _REDUCTIONS):
+        elif package in _REDUCING_PACKAGES and last in _REDUCTIONS:
             self._on(site, last != "max" or package == "builtins" or len(site.args) == 1)
         elif package == "numpy" or (package == "torch" and not call.is_forward):
             self._on(site, False)
@@ -282,7 +293,7 @@ def _names(call: Call) -> tuple[str, str]:
 
 
 def _is_log(call: Call) -> bool:
-    package, last = _names(call)
+    package = _names(call)[0]
     if package in _LOG_PACKAGES or call.callee in ("builtins.print", "sys.stdout.write", "sys.stderr.write"):
         return True
     return call.method in _LOG_METHODS and not call.receiver_value.is_(Kind.TENSOR, Kind.MODULE)

@@ -10,17 +10,17 @@ from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Loop
+    from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 _LEAVING = frozenset(["item", "cpu", "numpy", "tolist", "size", "dim", "numel"])
 _LIMIT = 400
 
 
-def forwards_behind(model: Model, node: cst.CSTNode, loop: Loop | None = None) -> list[Call]:
-    """The forward passes that a value is computed from, on its way through the variables of its function.
+def calls_behind(model: Model, node: cst.CSTNode) -> list[Call]:
+    """The calls that a value is computed by, on its way through the variables of its function.
 
-    Copies to the host end the way. With `loop`, only what the loop itself computes counts.
+    What a forward pass is given counts no more, and copies to the host end the way.
     """
     found: list[Call] = []
     seen: set[cst.CSTNode] = set()
@@ -31,9 +31,11 @@ def forwards_behind(model: Model, node: cst.CSTNode, loop: Loop | None = None) -
             continue
         seen.add(at)
         call = model.call(at) if isinstance(at, cst.Call) else None
-        if call is not None and call.is_forward and (loop is None or loop in call.loops()):
+        if _is_on_host(model, at, call):
+            continue
+        if call is not None:
             found.append(call)
-        elif not _is_on_host(model, at, call):
+        if call is None or not call.is_forward:
             work.extend(_sources(model, at, node))
     return found
 
@@ -51,3 +53,22 @@ def _sources(model: Model, node: cst.CSTNode, start: cst.CSTNode) -> list[cst.CS
         return children(node)
     function = model.function(start)
     return [write.value for write in binding.writes if write.value is not None and write.function is function]
+
+
+def is_handed_in(model: Model, module: cst.BaseExpression) -> bool:
+    """Whether other files alone say what the module is and where it lives: an argument of a function that this file
+    does not call, or an attribute that holds such an argument."""
+    binding = model.binding(module)
+    if binding is None:
+        return is_handed_in(model, module.value) if isinstance(module, cst.Attribute) else False
+    if binding.is_parameter:
+        function = binding.scope_function
+        if function.cls is not None and function.name == "__init__":
+            return not any(call.targets_class is function.cls for call in model.calls)
+        return not function.callers and not function.passed_around
+    values = [write.value for write in binding.writes]
+    return (
+        binding.cls is not None
+        and bool(values)
+        and all(isinstance(value, cst.Name) and is_handed_in(model, value) for value in values)
+    )

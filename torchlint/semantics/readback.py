@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.entities import Call, Loop, Role
+from torchlint.semantics.entities import Loop, Role
 from torchlint.semantics.host_use import DEFERRABLE, HostFlow, Use
-from torchlint.semantics.provenance import forwards_behind
+from torchlint.semantics.provenance import calls_behind, is_handed_in
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _COPIES = frozenset(["cpu", "numpy", "tolist"])
+_KEEPING = _COPIES | {"detach", "clone", "float", "double", "squeeze"}
 _CONVERSIONS = {"builtins.float": "float", "builtins.int": "int"}
 _LIGHTNING_STEPS = frozenset(["training_step", "validation_step", "test_step"])
 _GATES = frozenset(["log", "handler"])
@@ -31,12 +32,9 @@ class Readback:
     tensor: cst.BaseExpression
     value: Value  # of the tensor
     how: str  # item, float, int, cpu, numpy or tolist
+    is_number: bool  # a single number is read, not a whole tensor
     loop: Loop | None  # None: each call of the function is one step
     use: Use
-
-    @property
-    def is_number(self) -> bool:
-        return is_number(self.how, self.value)
 
     @property
     def rhythm(self) -> str:
@@ -47,27 +45,20 @@ class Readback:
     @property
     def is_count(self) -> bool:
         """An integer that the loop adds up."""
-        return self.how != "float" and self.value.dtype in ("int", "bool") and Use.ACCUMULATED in self.use
-
-
-def is_number(how: str, value: Value) -> bool:
-    return how not in _COPIES or value.rank == 0
+        counts = self.how != "float" and self.value.dtype in ("int", "bool")
+        return self.is_number and counts and Use.ACCUMULATED in self.use
 
 
 def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
-    for call in model.calls:
-        read = _tensor_read(call)
-        step = _step_of(model, call) if read is not None else None
-        if read is None or step is None:
+    for node, tensor, how in _reads(model):
+        step = _step_of(model, node)
+        if step is None or not _is_on_device(model, tensor, how, step.loop):
             continue
-        tensor, how = read
-        value = model.value(tensor)
-        if not _is_on_device(model, tensor, how, step.loop):
-            continue
-        use = HostFlow(model, step.loop).of(call.node, is_number(how, value))
+        is_number = how not in _COPIES or model.value(tensor).rank == 0 or _becomes_number(model, node)
+        use = HostFlow(model, step.loop).of(node, is_number)
         if use and use in DEFERRABLE:
-            yield Readback(call.node, tensor, value, how, step.loop, use)
+            yield Readback(node, tensor, model.value(tensor), how, is_number, step.loop, use)
 
 
 class _Step(NamedTuple):
@@ -76,24 +67,39 @@ class _Step(NamedTuple):
     loop: Loop | None
 
 
-def _tensor_read(call: Call) -> tuple[cst.BaseExpression, str] | None:
-    """The expression whose value the call brings to the host."""
-    if call.receiver is not None and (call.method == "item" or call.method in _COPIES):
-        return (call.receiver, call.method) if not call.arguments else None
-    how = _CONVERSIONS.get(call.callee or "")
-    if how is None or len(call.arguments) != 1 or call.arguments[0].star or call.arguments[0].keyword is not None:
-        return None
-    return call.arguments[0].value, how
+def _reads(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
+    """Every expression that brings a tensor to the host, with the tensor and how it does so."""
+    for call in model.calls:
+        if call.receiver is not None and (call.method == "item" or call.method in _COPIES):
+            if not call.arguments:
+                yield call.node, call.receiver, call.method
+        elif call.callee in _CONVERSIONS and len(call.arguments) == 1 and not call.arguments[0].star:
+            yield call.node, call.arguments[0].value, _CONVERSIONS[call.callee]
 
 
-def _step_of(model: Model, call: Call) -> _Step | None:
-    """The step that runs the call once each time, on no condition that makes it rare."""
-    loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
-    if any(guard.kind in _GATES for guard in model.guards(call.node, inside=loop)):
+def _becomes_number(model: Model, node: cst.CSTNode) -> bool:
+    """`loss.cpu().item()`, `float(loss.detach().cpu())`."""
+    parent = model.parent(node)
+    while isinstance(parent, cst.Attribute):
+        call = model.parent(parent)
+        if not isinstance(call, cst.Call):
+            node, parent = parent, call
+        elif parent.attr.value in _KEEPING:
+            node, parent = call, model.parent(call)
+        else:
+            return parent.attr.value == "item"
+    site = model.parent(parent) if isinstance(parent, cst.Arg) else None
+    return isinstance(site, cst.Call) and model.call(site).callee in _CONVERSIONS
+
+
+def _step_of(model: Model, node: cst.CSTNode) -> _Step | None:
+    """The step that runs the node once each time, on no condition that makes it rare."""
+    loop = next((loop for loop in model.loops_around(node) if not loop.is_comprehension), None)
+    if any(guard.kind in _GATES for guard in model.guards(node, inside=loop)):
         return None
     if loop is not None:
         return _Step(loop) if loop.role in _STEPPING and not _drives_environment(model, loop) else None
-    function = call.function
+    function = model.function(node)
     is_hook = function.cls is not None and function.cls.is_lightning and function.name in _LIGHTNING_STEPS
     return _Step(None) if is_hook else None
 
@@ -114,16 +120,39 @@ def _is_on_device(model: Model, tensor: cst.BaseExpression, how: str, loop: Loop
     known = value.is_(Kind.TENSOR, Kind.BATCH)
     if value.place is Place.HOST or not (known or (value.kind is Kind.UNKNOWN and how in ("item", "cpu"))):
         return False
-    if loop is not None and loop.role in (Role.ELEMENTS, Role.PLAIN):
-        return _is_evaluated(model, tensor, loop) and (value.place is Place.ACCELERATOR or model.uses_accelerator)
-    if known and value.place is Place.ACCELERATOR:
-        return True
-    return model.uses_accelerator and value.kind is not Kind.BATCH and bool(forwards_behind(model, tensor))
-
-
-def _is_evaluated(model: Model, tensor: cst.BaseExpression, loop: Loop) -> bool:
-    """A loop of another kind evaluates batches if the tensor is what a model makes of one, outside of that model."""
+    if loop is None or loop.role in (Role.STEPS, Role.EVALUATION):
+        if known and value.place is Place.ACCELERATOR:
+            return True
+        return value.kind is not Kind.BATCH and _is_computed(model, tensor, loop)
     function = loop.function
     if function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
         return False
-    return bool(forwards_behind(model, tensor, loop))
+    forwards = [call for call in calls_behind(model, tensor) if call.is_forward and loop in call.loops()]
+    return bool(forwards) and (value.place is Place.ACCELERATOR or model.uses_accelerator)
+
+
+def _is_computed(model: Model, tensor: cst.BaseExpression, loop: Loop | None) -> bool:
+    """Whether a model computed the tensor, on whatever device it is, and that device may be a GPU."""
+    calls = calls_behind(model, tensor)
+    forwards = [call for call in calls if call.is_forward]
+    binding = model.binding(tensor)
+    is_step = loop is not None and loop.role is Role.STEPS
+    is_trained = is_step and binding is not None and model.reaches_backward(binding) is True
+    if model.uses_accelerator:
+        return is_trained or bool(forwards)
+    if loop is None or not is_step or not _brings_its_data(model, loop.iterable):
+        return False
+    if forwards:
+        return all(is_handed_in(model, call.node.func) for call in forwards)
+    return is_trained and any(call.receiver is not None and is_handed_in(model, call.receiver) for call in calls)
+
+
+def _brings_its_data(model: Model, iterable: cst.BaseExpression | None) -> bool:
+    """Whether the batches come from an object that may keep them on the device, and not from a loader as they are."""
+    if isinstance(iterable, cst.Call):
+        return model.call(iterable).receiver is not None
+    binding = model.binding(iterable) if iterable is not None else None
+    writes = binding.writes if binding is not None and not binding.is_parameter else []
+    return bool(writes) and all(
+        isinstance(write.value, cst.Call) and model.call(write.value).receiver is not None for write in writes
+    )
