@@ -62,8 +62,8 @@ _PASSING_FUNCTIONS = _words(
 _READERS = _words(
     """
     numpy matplotlib seaborn logging wandb json pickle csv pandas sklearn scipy tensorboard tensorboardX mlflow tqdm
-    tensorboard_logger os sys math time visdom neptune comet_ml rich PIL cv2 statistics loguru warnings imageio nltk plotly
-    skimage builtins.open
+    tensorboard_logger os sys math time visdom neptune comet_ml rich PIL cv2 statistics loguru warnings imageio nltk
+    plotly skimage builtins.open
     """
 )
 _LOG_METHODS = _words(

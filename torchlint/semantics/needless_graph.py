@@ -58,7 +58,9 @@ _TRAINING_CALLS = re.compile(r"(?i)(^|_)(train\w*|fit|learn|optimi[sz]e\w*|backw
 _GRADIENT_WORDS = re.compile(
     r"requires_grad|enable_grad|retain_grad|create_graph|register_(full_)?(backward|forward)\w*hook|register_hook"
     r"|autograd\.(grad|functional|backward)|\bgrad\(|\.grad\b|[Gg]rad_?[Cc]am|\bforces?\b|jacobian|hessian|jvp|vjp"
+    r"|\b(perturb|\w*attack|fgsm|pgd\w*)\("
 )
+_MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
 _FRAMEWORK_BASES = re.compile(
     r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
 )
@@ -87,7 +89,19 @@ class _Finder:
         yield from self._blocks(function, forwards)
 
     def _records(self, call: Call) -> bool:
-        return call.is_forward and self._model.grad_enabled(call.node) is True and not self._is_frozen(call)
+        if not call.is_forward or self._model.grad_enabled(call.node) is not True:
+            return False
+        return not self._makes_module(call) and not self._is_frozen(call)
+
+    def _makes_module(self, call: Call) -> bool:
+        """`net = Net(...).to(device)` of a class that came in as an argument: its result is used as a module."""
+        node: cst.CSTNode | None = call.node
+        while isinstance(parent := self._model.parent(node) if node is not None else None, (cst.Attribute, cst.Call)):
+            node = parent
+        if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
+            return False
+        made = self._model.binding(parent.targets[0].target)
+        return made is not None and bool(made.methods & _MODULE_METHODS)
 
     def _is_frozen(self, call: Call) -> bool:
         """Whether the parameters of the called module are switched off somewhere in the file."""
@@ -147,7 +161,7 @@ class _Finder:
         loops = [loop for call in forwards for loop in call.loops()]
         in_eval = any(self._eval_before(call) for call in forwards)
         named = _NAMES.search(function.name) is not None
-        if not self._is_evaluation(fate, in_eval, named, loops):
+        if not self._is_evaluation(fate, in_eval, named and bool(loops or function.callers), loops):
             return None
         certain = in_eval and Fate.ESCAPES not in fate
         best = next((call for call in forwards if call.loop is not None), forwards[0])

@@ -393,6 +393,46 @@ for x, y in loader:
     loss.backward()
     opt.step()
 """,
+    "a classifier that is trained in evaluation mode": """\
+def train(net, loss_fn, optimizer):
+    net.eval()
+    for x, y in loader:
+        loss = loss_fn(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+train(model, crit, opt)
+""",
+    "a class that came in as an argument": """\
+def evaluate(Model: nn.Module, path):
+    net = Model(4).to("cpu")
+    net.load_state_dict(torch.load(path))
+    net.eval()
+    hits = 0
+    for x, y in val_loader:
+        with torch.no_grad():
+            hits += (net(x).argmax(1) == y).sum().item()
+    return hits
+""",
+    "an attack that takes gradients out of sight": """\
+def test(net, adversary):
+    net.eval()
+    correct = 0
+    for x, y in val_loader:
+        x = adversary.perturb(x, y)
+        correct += (net(x).argmax(1) == y).sum().item()
+    return correct
+""",
+    "a score of a library, whose callers are elsewhere": """\
+class Autoencoder(nn.Module):
+    def __init__(self, decoder):
+        super().__init__()
+        self.decoder = decoder
+
+    def test(self, z, y):
+        return (self.decoder(z).argmax(1) == y).sum().item()
+""",
     "test-time training": """\
 def evaluate(net, batches):
     for x, y in batches:
