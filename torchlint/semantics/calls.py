@@ -31,6 +31,8 @@ _MODULE_KEEPING = frozenset(
 )
 _PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "trainable_parameters"})
 _CHILD_METHODS = frozenset({"children", "modules", "named_children", "named_modules"})
+# Of what is imported or handed in, nothing is known but the name.
+_VAGUE = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE)
 _NEUTRAL = re.compile(r"(math|time|os|json|random|logging|re|sys)\.")
 
 
@@ -201,7 +203,11 @@ class Calls(Expressions):
         match receiver.kind:
             case Kind.TENSOR | Kind.BATCH:
                 call.callee = f"torch.Tensor.{method}"
-                return transfer.tensor_method(receiver, method, given, self.grad)
+                value = transfer.tensor_method(receiver, method, given, self.grad)
+                target = given.get("device", 0)
+                if method == "to" and target is not None and target.is_(*_VAGUE) and self._device_like(call):
+                    return value.but(place=Place.ACCELERATOR)
+                return value
             case Kind.MODULE:
                 return self._module_method(call, receiver, method, given)
             case Kind.OPTIMIZER:
@@ -354,7 +360,8 @@ class Calls(Expressions):
     def _device_like(self, call: Call) -> bool:
         if not call.node.args:
             return False
-        name = self._last_name(call.node.args[0].value).lower()
+        named = (arg for arg in call.node.args if arg.keyword is not None and arg.keyword.value == "device")
+        name = self._last_name(next(named, call.node.args[0]).value).lower()
         return "dev" in name or "gpu" in name or "rank" in name
 
     # -- named functions and classes ---------------------------------------------------------------------------------

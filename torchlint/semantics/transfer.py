@@ -251,7 +251,8 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
         return Value(Kind.TUPLE, items=(values, values.but(grad=Grad.DETACHED, dtype="int")))
     if method in words.REDUCTIONS:
         return tensor.but(rank=_reduced_rank(receiver, method, given))
-    return tensor.but(rank=_method_rank(receiver, method, given))
+    origins = receiver.origins if method in _VIEWS else frozenset()
+    return tensor.but(rank=_method_rank(receiver, method, given), origins=origins)
 
 
 def _returns_pair(method: str, given: Arguments) -> bool:
@@ -301,6 +302,10 @@ def _reduced_rank(receiver: Value, method: str, given: Arguments) -> int | None:
     return None
 
 
+# Methods whose result is the same data, seen in another shape.
+_VIEWS = frozenset(
+    "view reshape flatten unflatten squeeze unsqueeze permute transpose t expand narrow select movedim".split()
+)
 _RANK_KEEPING = frozenset(
     """
     abs exp log log1p log2 log10 sqrt rsqrt sigmoid tanh relu softmax log_softmax clamp clip clamp_min
