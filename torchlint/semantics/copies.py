@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.finding import Confidence
 from torchlint.semantics.loaders import Loader, loaders, reach
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Kind, Place
+from torchlint.semantics.values import Place
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Call
@@ -59,7 +59,7 @@ def blocking_copies(model: Model) -> Iterator[Copy]:
 
 
 def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
-    if not move.is_batch or move.call.method not in ("to", "cuda") or model.value(move.source).kind is not Kind.BATCH:
+    if not move.is_batch or move.call.method not in ("to", "cuda"):
         return None
     if not move.origins <= frozenset().union(*(owner.built for owner in owners)):
         return None

@@ -101,7 +101,7 @@ def is_accelerator(node: cst.BaseExpression | None, model: Model) -> bool:
             return not value.constant.startswith(_NOT_CUDA)
         case Kind.NUMBER:
             return value.dtype != "bool" and (value.constant is not None or _looks_like_device(node))
-        case Kind.UNKNOWN | Kind.STRING | Kind.INSTANCE:
+        case Kind.UNKNOWN | Kind.STRING | Kind.INSTANCE | Kind.FUNCTION | Kind.NAMESPACE:
             return _looks_like_device(node)
         case _:
             return False

@@ -112,6 +112,31 @@ VARIANTS = {
             criterion(model(x), y.cuda()).backward()  # found
         """
     ),
+    "seen in another shape": script(
+        """\
+        for x, y in loader:
+            x = x.reshape(-1, 8)
+            flat = x.to(device)  # found
+            y = y.view(-1).cuda()  # found
+            criterion(model(flat), y).backward()
+        """
+    ),
+    "variable": script(
+        """\
+        for x, y in loader:
+            x = torch.autograd.Variable(x).cuda()  # found
+            y = torch.autograd.Variable(y.cuda())  # found
+            criterion(model(x), y).backward()
+        """
+    ),
+    "device from the command line": script(
+        """\
+        from options import args
+        for x, y in loader:
+            x = x.to(args.device)  # found
+            criterion(model(x), y.to(device=args.device)).backward()  # found
+        """
+    ),
     "in the call": script(
         """\
         for x, y in loader:
@@ -245,6 +270,15 @@ LOOK_ALIKES = {
         for x, y in loader:
             model.to(device)
             criterion(model(x.to(device, non_blocking=True)), y.to(device, non_blocking=True)).backward()
+        """
+    ),
+    "moved again to a device from the command line": script(
+        """\
+        from options import args
+        for x, y in loader:
+            x = x.to(args.device, non_blocking=True)
+            x = x.to(args.device)
+            model(x).sum().backward()
         """
     ),
     "moved again": script(
