@@ -1,7 +1,7 @@
 """The pure core: `lint(source, settings)` turns one file's text into findings. No I/O.
 
-gate -> parse -> model -> rules -> spans and fixes of what was reported -> filters. Whatever goes wrong becomes a finding
-of family LINT.
+gate -> parse -> model -> rules -> spans and fixes of what was reported -> filters. Whatever goes wrong becomes a
+finding of family LINT.
 """
 
 from __future__ import annotations
@@ -226,10 +226,11 @@ class _Run:
     def _unused(self, comments: list[Suppression], ran: set[str], codes: frozenset[str]) -> Iterator[Finding]:
         if UNUSED_SUPPRESSION.code not in codes:
             return
+        keepers = [comment for comment in comments if comment.names(UNUSED_SUPPRESSION.code)]
         for comment in comments:
             line = self.source.line_number(comment.start)
             unused = comment.unused(ran)
-            if unused is None or any(other.names(UNUSED_SUPPRESSION.code, line) for other in comments):
+            if unused is None or any(keeper.covers(line) for keeper in keepers):
                 continue
             what = ", ".join(f"`{name}`" for name in unused) or "every rule"
             why = "nothing is found here" if all(map(codes_named, unused)) else "there is no such rule"

@@ -10,7 +10,9 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 from torchlint.cache import Cache
@@ -130,10 +132,11 @@ def _process_all(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
 def _spread(tasks: Sequence[Task], workers: int) -> Iterator[Result]:
     """Results as they are ready, the largest files first so that the last one does not keep the others waiting."""
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, initializer=_leave_interrupts_to_the_parent)
+    pool = ProcessPoolExecutor(workers, context, initializer=_ignore_interrupts)
     try:
         ordered = sorted(tasks, key=lambda task: len(task.data), reverse=True)
-        futures: list[Future[Result]] = [pool.submit(process, task) for task in ordered]
+        with _interrupts_held_back():
+            futures: list[Future[Result]] = [pool.submit(process, task) for task in ordered]
         for future in as_completed(futures):
             yield future.result()
     except BaseException:
@@ -153,8 +156,23 @@ def _process_alone(task: Task) -> Result:
         return Result(task.path, (diagnose(INTERNAL_ERROR, message, task.path),))
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Processes started here never see Ctrl-C, not even before they run a line; this one sees it at the end."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Starting the tracker would let the signals through again.
+    resource_tracker.ensure_running()
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def fix_tree(

@@ -48,8 +48,8 @@ class Suppression:
             return ""
         return next((spelling for spelling in self.codes if code in codes_named(spelling)), None)
 
-    def names(self, code: str, line: int) -> bool:
-        return self.codes is not None and self.covers(line) and self.matches(code) is not None
+    def names(self, code: str) -> bool:
+        return self.codes is not None and self.matches(code) is not None
 
     def unused(self, ran: set[str]) -> list[str] | None:
         """The names in the comment that suppress nothing, [] where it names none and suppresses nothing, else None.
