@@ -48,6 +48,7 @@ def aligned(lifter: Lifter, operand: Lifted, axes: tuple[Axis, ...], rank: Rank)
         del entries[0]
     while entries and entries[-1] == ":":
         del entries[-1]
+    lifter.spread = lifter.spread or len(operand.axes) < len(axes) or missing > 0
     if "None" not in entries:
         return operand
     return operand.but(text=f"{operand.atom}[{', '.join(entries)}]", level=ATOM, shape=None)
@@ -76,11 +77,13 @@ def promoted(lifter: Lifter, operands: Sequence[Lifted]) -> DType:
 
 
 def _changes_kind(tensors: Sequence[Lifted]) -> bool:
-    """Whether some are scalars and others are not, now or in the batch."""
-    before = {_is_scalar(operand.rank) for operand in tensors}
-    after = {_is_scalar(operand.rank) and not operand.axes for operand in tensors}
-    same_rank = all(operand.rank == tensors[0].rank for operand in tensors)
-    return not (same_rank or before == {False}) or len(after) > 1
+    """Whether scalars and others meet in one iteration or in the batch, and not the same way in both."""
+    before = [_is_scalar(operand.rank) for operand in tensors]
+    after = [False if operand.axes else scalar for operand, scalar in zip(tensors, before)]
+    if before == after and None not in before:
+        return False
+    alike = len(set(before)) == 1 and (None not in before or all(one.rank == tensors[0].rank for one in tensors))
+    return not (alike and len(set(after)) == 1)
 
 
 def _is_scalar(rank: Rank) -> bool | None:

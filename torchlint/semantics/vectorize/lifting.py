@@ -7,12 +7,13 @@ is not known (a rank, a dtype), is lifted with a doubt: such a loop is worth rep
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.tree import walk
-from torchlint.semantics.vectorize import alignment, batching, indexing
+from torchlint.semantics.vectorize import alignment, batching, indexing, layout, products
 from torchlint.semantics.vectorize.operation import Operation
 from torchlint.semantics.vectorize.purity import impurity
 from torchlint.semantics.vectorize.shapes import (
@@ -24,12 +25,10 @@ from torchlint.semantics.vectorize.shapes import (
     COMPARISON,
     POWER,
     PRODUCT,
-    SCALAR,
     SHIFT,
     SUM,
     UNARY,
     Axis,
-    DType,
     Lifted,
     Rank,
     RefusedError,
@@ -37,7 +36,7 @@ from torchlint.semantics.vectorize.shapes import (
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
-    from torchlint.semantics.vectorize.tensors import Tensors
+    from torchlint.semantics.vectorize.tensors import Facts, Tensors
 
 _BINARY: dict[type[cst.BaseBinaryOp], tuple[str, int]] = {
     cst.Add: ("+", SUM),
@@ -80,12 +79,26 @@ class Lifter:
         self.written = written
         self.axes: dict[str, Axis] = {}
         self.rows: dict[str, Lifted] = {}
+        self.depths: dict[str, int] = {}  # of the statement that gave a name its value: how many loops are around it
+        self.starts: dict[str, str] = {}  # numbers that names begin with
+        self.lists: dict[str, tuple[int, Lifted | None]] = {}  # of the loop's own
+        self.totals: set[str] = set()
         self.sinks: dict[str, Lifted] = {}
+        self.sink_names: dict[str, cst.Name] = {}
+        self.loops: list[Axis] = []  # all of them, outermost first
+        self.cautions: set[str] = set()  # what a rewrite may change
+        self.accesses: list[indexing.Access] = []
         self.context: tuple[Axis, ...] = ()
         self.doubts: list[str] = []
         self.operations: set[str] = set()
-        self.bases: dict[str, None] = {}
+        self.bases: Counter[str] = Counter()  # how often a tensor is read at the loop's index
+        self.others: set[str] = set()  # what may be a tensor and is the same in every iteration
+        self.spread = False  # an operand is the same in several iterations
+        self.progress = False  # a progress bar is around what the loop runs over
         self._fresh = 0
+
+    def code(self, node: cst.CSTNode) -> str:
+        return self.model.module.code_for_node(node).strip()
 
     def doubt(self, reason: str) -> None:
         if reason not in self.doubts:
@@ -103,7 +116,17 @@ class Lifter:
     def _is_own(self, name: cst.Name) -> bool:
         if name.value not in self.written and name.value not in self.sinks:
             return False
-        return self.model.binding(name) is not None
+        if self.model.binding(name) is None:
+            return False
+        return name.value in self.written or not self._is_metadata(name)
+
+    def _is_metadata(self, name: cst.Name) -> bool:
+        """Whether only the shape, dtype or device of a tensor is read."""
+        parent = self.model.parent(name)
+        if isinstance(parent, cst.Attribute):
+            return parent.attr.value in ("shape", "dtype", "device", "size", "ndim", "dim")
+        call = self.model.parent(parent) if isinstance(parent, cst.Arg) else None
+        return isinstance(call, cst.Call) and self.model.qualified(call.func) == "builtins.len"
 
     # expressions
 
@@ -124,7 +147,7 @@ class Lifter:
             return self._call(node)
         if isinstance(node, cst.Attribute):
             return self._attribute(node)
-        raise RefusedError(f"`{self.model.code(node)}` has no batched form")
+        raise RefusedError(f"`{self.code(node)}` has no batched form")
 
     def invariant(self, node: cst.BaseExpression) -> Lifted:
         """An expression that is the same in every iteration."""
@@ -132,6 +155,20 @@ class Lifter:
         if reason is not None:
             raise RefusedError(reason)
         facts = self.tensors.of(node, self.place)
+        if not facts.number:
+            self.others.add(self.code(node))
+        return self._constant(node, facts)
+
+    def base(self, node: cst.BaseExpression) -> Lifted:
+        """A tensor whose rows or elements are read."""
+        if self.varies(node):
+            return self.lift(node)
+        reason = impurity(self.model, node)
+        if reason is not None:
+            raise RefusedError(reason)
+        return self._constant(node, self.tensors.of(node, self.place))
+
+    def _constant(self, node: cst.BaseExpression, facts: Facts) -> Lifted:
         return Lifted(
             self.one_line(node),
             _level(node),
@@ -145,7 +182,7 @@ class Lifter:
         )
 
     def one_line(self, node: cst.BaseExpression) -> str:
-        text = self.model.code(node)
+        text = self.code(node)
         if "\n" not in text and "\r" not in text:
             return text
         if "#" in text or "'" in text or '"' in text or "\\" in text:
@@ -169,7 +206,7 @@ class Lifter:
         """A lifted operand that is certainly a tensor."""
         lifted = self.lift(node)
         if not lifted.tensor or lifted.pair:
-            raise RefusedError(f"`{self.model.code(node)}` is not known to be a tensor")
+            raise RefusedError(f"`{self.code(node)}` is not known to be a tensor")
         return lifted
 
     # operators
@@ -178,7 +215,7 @@ class Lifter:
         spelled, level = _BINARY[type(node.operator)]
         left, right = self.lift(node.left), self.lift(node.right)
         if spelled == "@":
-            return batching.matmul(self, left, right)
+            return products.matmul(self, left, right)
         together = alignment.broadcast(self, [left, right])
         first, second = together.texts(level + (spelled == "**"), level + (spelled != "**"))
         dtype = alignment.promoted(self, [left, right])
@@ -199,7 +236,7 @@ class Lifter:
     def _comparison(self, node: cst.Comparison) -> Lifted:
         spelled = _COMPARISONS.get(type(node.comparisons[0].operator))
         if spelled is None or len(node.comparisons) != 1:
-            raise RefusedError(f"`{self.model.code(node)}` needs the value of a tensor")
+            raise RefusedError(f"`{self.code(node)}` needs the value of a tensor")
         left, right = self.lift(node.left), self.lift(node.comparisons[0].comparator)
         together = alignment.broadcast(self, [left, right])
         first, second = together.texts(BIT_OR, BIT_OR)
@@ -216,10 +253,10 @@ class Lifter:
     def _attribute(self, node: cst.Attribute) -> Lifted:
         inner = self.lift(node.value)
         if inner.pair and node.attr.value in ("values", "indices"):
-            return batching.part(inner, node.attr.value)
+            return inner.part(node.attr.value)
         if not inner.tensor or inner.pair:
-            raise RefusedError(f"`{self.model.code(node.value)}` is not known to be a tensor")
-        return batching.attribute(self, inner, node.attr.value)
+            raise RefusedError(f"`{self.code(node.value)}` is not known to be a tensor")
+        return layout.attribute(self, inner, node.attr.value)
 
 
 def _level(node: cst.BaseExpression) -> int:
@@ -233,7 +270,3 @@ def _level(node: cst.BaseExpression) -> int:
         return COMPARISON
     loose = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.NamedExpr, cst.Tuple, cst.Await, cst.Yield)
     return -1 if isinstance(node, loose) else ATOM
-
-
-def number(text: str, dtype: str = "int") -> Lifted:
-    return Lifted(text, ATOM, (), SCALAR, DType(None, dtype), tensor=False, number=True)

@@ -32,7 +32,7 @@ class Operation:
     @classmethod
     def read(cls, lifter: Lifter, node: cst.Call) -> Operation:
         model = lifter.model
-        code = model.code(node.func)
+        code = lifter.code(node.func)
         if any(argument.star for argument in node.args):
             raise RefusedError(f"the arguments of `{code}` are not in sight")
         positional = tuple(argument.value for argument in node.args if argument.keyword is None)

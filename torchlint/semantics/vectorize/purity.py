@@ -19,9 +19,9 @@ def impurity(model: Model, node: cst.BaseExpression) -> str | None:
     """What in the expression may have an effect, or another value next time; None if nothing can."""
     for part in walk(node):
         if isinstance(part, _OPAQUE):
-            return f"`{model.code(part)}` may do anything"
+            return f"`{model.module.code_for_node(part)}` may do anything"
         if isinstance(part, cst.Call) and not _is_pure(model, part):
-            return f"`{model.code(part.func)}` may do anything"
+            return f"`{model.module.code_for_node(part.func)}` may do anything"
     return None
 
 

@@ -1,4 +1,4 @@
-"""What the vectoriser knows of a tensor: ranks, dtypes and sizes that may be symbols, and expressions over whole axes."""
+"""What the vectoriser knows of a tensor: ranks, dtypes and sizes that may be symbols; expressions over whole axes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ class Rank:
 
 
 SCALAR = Rank(0)
-_CATEGORIES = ("bool", "int", "float", "complex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +56,9 @@ class DType:
         """Whether a tensor of this dtype keeps it next to a tensor of the other, whatever their ranks."""
         if self.token is not None and other.token in (self.token, f"real({self.token})"):
             return True
-        if self.inexact and other.category in ("bool", "int"):
-            return True
-        if self.category in _CATEGORIES and other.category in _CATEGORIES:
-            return _CATEGORIES.index(other.category) < _CATEGORIES.index(self.category)
-        return False
+        if self.inexact:
+            return other.category in ("bool", "int")
+        return self.category == "int" and other.category == "bool"
 
     def real(self) -> DType:
         if self.category == "complex" or self.category == "inexact":
@@ -175,6 +172,11 @@ class Lifted:
     @property
     def atom(self) -> str:
         return self.within(ATOM)
+
+    def part(self, name: str) -> Lifted:
+        """`values` or `indices` of a pair."""
+        dtype = INT64 if name == "indices" else self.dtype
+        return self.but(text=f"{self.atom}.{name}", level=ATOM, pair=False, dtype=dtype)
 
     def but(self, **changes: object) -> Lifted:
         return replace(self, **changes)  # type: ignore[arg-type]

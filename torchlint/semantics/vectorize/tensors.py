@@ -1,4 +1,4 @@
-"""What is known of a tensor outside a loop: its rank, dimensions, dtype, and whether anything else can be its memory."""
+"""What is known of a tensor outside a loop: its rank, its dimensions, its dtype, and whether its memory is its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vectorize.flow import Flow
+from torchlint.semantics.vectorize.reaching import Reaching
 from torchlint.semantics.vectorize.shapes import SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank, Size
 
 if TYPE_CHECKING:
@@ -89,11 +89,14 @@ def cast(name: str) -> DType | None:
 class Tensors:
     """Facts about the tensors that a loop uses. What the loop's own operations prove about ranks is learned here."""
 
-    def __init__(self, model: Model, flow: Flow) -> None:
+    def __init__(self, model: Model, reaching: Reaching) -> None:
         self._model = model
-        self._flow = flow
+        self._reaching = reaching
         self._ranks: dict[str, int] = {}
         self._floors: dict[str, int] = {}
+
+    def _code(self, node: cst.CSTNode) -> str:
+        return self._model.module.code_for_node(node).strip()
 
     # ranks
 
@@ -126,12 +129,12 @@ class Tensors:
 
     def _derived(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> Facts:
         if depth > _DEPTH:
-            return self._plain(node, f"{self._model.code(node)}@{id(place)}")
+            return self._plain(node, f"{self._code(node)}@{id(place)}")
         if isinstance(node, cst.Name):
             return self._of_name(node, place, depth)
         if isinstance(node, cst.Call):
             return self._of_call(node, place, depth) or self._plain(node, f"call@{id(node)}")
-        return self._plain(node, f"{self._model.code(node)}@{id(place)}")
+        return self._plain(node, f"{self._code(node)}@{id(place)}")
 
     def _plain(self, node: cst.BaseExpression, key: str) -> Facts:
         """What the model alone knows."""
@@ -146,7 +149,7 @@ class Tensors:
 
     def _of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Facts:
         binding = self._model.binding(node)
-        write = self._flow.reaching(binding, place) if binding is not None else None
+        write = self._reaching.reaching(binding, place) if binding is not None else None
         if binding is None or write is None:
             return self._plain(node, f"{node.value}@{id(place)}")
         key = f"{node.value}@{id(write.target)}"
@@ -178,10 +181,10 @@ class Tensors:
     def _surely_read(self, read: cst.CSTNode, write: Write, place: cst.CSTNode) -> bool:
         if self._model.function(read) is not self._model.function(place):
             return False
-        if self._flow.order(read) < self._flow.order(write.target):
+        if self._reaching.order(read) < self._reaching.order(write.target):
             return False
         statement = self._model.statement(read)
-        return statement is place or self._flow.surely_before(statement, place)
+        return statement is place or self._reaching.surely_before(statement, place)
 
     def _dimensions_used(self, read: cst.CSTNode) -> tuple[int | None, int]:
         """(rank, at least how many dimensions) that a use of a tensor needs."""
@@ -293,8 +296,8 @@ class Tensors:
     # sizes
 
     def size(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int = 0) -> Size | None:
-        """An integer expression as it is evaluated at `place`, spelled as it is there; None for what may be no integer."""
-        text = self._model.code(node)
+        """An integer expression as it is evaluated at `place`; None for what may be no integer."""
+        text = self._code(node)
         if depth > _DEPTH:
             return None
         constant = self._model.value(node).constant
@@ -303,7 +306,7 @@ class Tensors:
             return Size(number, None, text, number >= 0)
         if isinstance(node, cst.Name):
             return self._size_of_name(node, place, depth)
-        owner = self._measured(node)
+        owner = self.measured(node)
         if owner is not None:
             return self._length(*owner, node, place, depth)
         if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
@@ -319,7 +322,7 @@ class Tensors:
 
     def _size_of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Size | None:
         binding = self._model.binding(node)
-        write = self._flow.reaching(binding, place) if binding is not None else None
+        write = self._reaching.reaching(binding, place) if binding is not None else None
         if write is None:
             return Size(0, f"{node.value}@{id(place)}", node.value, False)
         found: Size | None = None
@@ -345,7 +348,7 @@ class Tensors:
                 return self._length(owner, index, write.target, write.statement, depth)
         return None
 
-    def _measured(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, int] | None:
+    def measured(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, int] | None:
         """(x, k) of `x.size(k)`, `x.shape[k]` and `len(x)`."""
         if isinstance(node, cst.Call) and len(node.args) == 1 and node.args[0].keyword is None:
             argument = node.args[0].value
@@ -359,11 +362,9 @@ class Tensors:
             return (owner, index) if owner is not None and index is not None else None
         return None
 
-    def _length(
-        self, owner: cst.BaseExpression, index: int, node: cst.CSTNode, place: cst.CSTNode, depth: int
-    ) -> Size:
+    def _length(self, owner: cst.BaseExpression, index: int, node: cst.CSTNode, place: cst.CSTNode, depth: int) -> Size:
         key, offset = self.of(owner, place, depth + 1).dimension(index)
-        return Size(offset, key, self._model.code(node))
+        return Size(offset, key, self._code(node))
 
 
 def _shape_owner(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
@@ -390,7 +391,6 @@ def _takes_dimension(element: cst.SubscriptElement) -> bool:
     index = element.slice
     if isinstance(index, cst.Slice):
         return True
-    nothing = isinstance(index.value, cst.Ellipsis) or (isinstance(index.value, cst.Name) and index.value.value == "None")
-    return isinstance(index, cst.Index) and not nothing
-
-
+    if not isinstance(index, cst.Index) or isinstance(index.value, cst.Ellipsis):
+        return False
+    return not (isinstance(index.value, cst.Name) and index.value.value == "None")

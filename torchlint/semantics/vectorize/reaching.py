@@ -18,7 +18,7 @@ _SCOPED = ("for", "with", "except")
 _OWNERS = (cst.For, cst.With, cst.ExceptHandler, cst.BaseComp)
 
 
-class Flow:
+class Reaching:
     """The order of what happens in the functions of one file."""
 
     def __init__(self, model: Model) -> None:

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class MatmulInLoop(Rule):
+    """A Python loop multiplies matrices or vectors one by one.
+
+    ## What it does
+    Reports loops, and comprehensions that are stacked, whose iterations multiply the rows of tensors (`@`, `matmul`,
+    `mm`, `mv`, `bmm`, `dot`, `outer`, `einsum`, `linear`) independently of each other.
+
+    ## Why is this bad
+    Small products leave a GPU idle: each is a launch of its own and fills a fraction of the device. One batched
+    product does all of them in one launch.
+
+    ## Example
+    ```python
+    import torch
+
+    channels = torch.randn(64, 4, 2)
+    symbols = torch.randn(64, 2)
+    received = torch.zeros(64, 4)
+    for k in range(64):
+        received[k] = channels[k] @ symbols[k]
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    channels = torch.randn(64, 4, 2)
+    symbols = torch.randn(64, 2)
+    received = torch.zeros(64, 4)
+    received[:] = (channels @ symbols.unsqueeze(-1)).squeeze(-1)
+    ```
+
+    ## Fix safety
+    Unsafe: a batched product may round differently from single ones, on a GPU always and on a CPU for products of
+    matrices and vectors, and all results are in memory at once. No fix where it is not proven which operands are
+    vectors and which are matrices; the message then says so.
+
+    ## Measured effect
+    No evidence recorded yet.
+
+    ## References
+    * https://docs.pytorch.org/docs/stable/generated/torch.matmul.html
+    * https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html
+    """
+
+    code = "LIN01"
+    name = "matmul-in-loop"
+    triggers = ("for",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.vectorize.plan import plans
+
+        for plan in plans(model):
+            if "matmul" in plan.operations:
+                yield Report(plan.root, plan.message(), plan.confidence, plan)

@@ -1,0 +1,103 @@
+"""What the code after a loop reads of it: the lists it filled, and names that keep a value of the last iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.vectorize import layout, stacking
+from torchlint.semantics.vectorize.operation import Operation
+from torchlint.semantics.vectorize.reaching import Reaching
+from torchlint.semantics.vectorize.shapes import ATOM, Lifted, RefusedError
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Write
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.vectorize.lifting import Lifter
+
+_LOOPS = (cst.For, cst.While)
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """`torch.stack(rows)` after a loop: what takes its place, in terms of the list's name or of its elements."""
+
+    call: cst.Call
+    name: str
+    creation: cst.CSTNode
+    by_name: Lifted
+    inlined: Lifted
+
+
+def consumers(lifter: Lifter, reaching: Reaching, root: cst.For, receiver: cst.Name, element: Lifted) -> list[Consumer]:
+    """The calls of stack and cat that use a list. Refuses a list that is used in any other way."""
+    binding = lifter.model.binding(receiver)
+    creation = reaching.reaching(binding, root) if binding is not None else None
+    if binding is None or creation is None or binding.shared or not _is_empty_list(creation.value):
+        raise RefusedError(f"`{receiver.value}` is not known to be empty before the loop")
+    if reaching.block(creation.statement) is not reaching.block(root):
+        raise RefusedError(f"`{receiver.value}` grows over more than this loop")
+    found = []
+    for read in binding.reads:
+        if read is receiver:
+            continue
+        write = reaching.reaching(binding, read)
+        if write is not None and write is not creation:
+            continue
+        if write is None or reaching.order(read) < reaching.order(root):
+            raise RefusedError(f"`{receiver.value}` is used as a list")
+        found.append(_consumer(lifter, receiver.value, creation, read, element))
+    if not found:
+        raise RefusedError(f"`{receiver.value}` is never stacked")
+    return found
+
+
+def _consumer(lifter: Lifter, name: str, creation: Write, read: cst.CSTNode, element: Lifted) -> Consumer:
+    argument = lifter.model.parent(read)
+    call = lifter.model.parent(argument) if isinstance(argument, cst.Arg) else None
+    if not isinstance(call, cst.Call) or call.args[0] is not argument:
+        raise RefusedError(f"`{name}` is used as a list")
+    operation = Operation.read(lifter, call)
+    if operation.name not in stacking.RULES or operation.function is None or not operation.only("dim"):
+        raise RefusedError(f"`{name}` is used as a list")
+    dim = operation.argument("dim", 1)
+    place = 0 if dim is None else layout.integer(lifter, dim)
+    named = element.but(text=name, level=ATOM, shares=False)
+    joined = stacking.join(lifter, named, operation.name, place, element.count)
+    whole = stacking.join(lifter, element, operation.name, place, element.count)
+    return Consumer(call, name, creation.statement, joined, stacking.of_its_own(whole))
+
+
+def _is_empty_list(node: cst.CSTNode | None) -> bool:
+    return isinstance(node, cst.List) and not node.elements
+
+
+def read_afterwards(model: Model, reaching: Reaching, root: cst.For, lifter: Lifter) -> Iterator[str]:
+    """Names that the loop assigns in passing, and whose value of the last iteration is read outside it."""
+    for name in lifter.written - lifter.totals:
+        binding = model.scope(root).bindings.get(name)
+        if binding is not None and any(_sees_loop(model, reaching, root, binding, read) for read in binding.reads):
+            yield name
+
+
+def _sees_loop(model: Model, reaching: Reaching, root: cst.For, binding: Binding, read: cst.CSTNode) -> bool:
+    around = list(model.ancestors(read))
+    if root in around:
+        return False
+    if model.function(read) is not model.function(root):
+        return True
+    start, at = reaching.order(root), reaching.order(read)
+    common = next((node for node in model.ancestors(root) if isinstance(node, _LOOPS) and node in around), None)
+    if at < start and common is None:
+        return False
+    for write in binding.writes:
+        if root in model.ancestors(write.target) or not reaching.runs_before(write, read):
+            continue
+        if (start < reaching.order(write.target) < at) or (
+            at < start and common is not None and common in model.ancestors(write.target)
+        ):
+            return False
+    return True

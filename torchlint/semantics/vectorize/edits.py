@@ -1,0 +1,150 @@
+"""The rewrite of a planned loop: its lines, its comments, and the calls that used its lists."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.vectorize.aftermath import Consumer
+from torchlint.semantics.vectorize.plan import Plan
+from torchlint.semantics.vectorize.shapes import Lifted
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_CLOSED = (cst.AssignTarget, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Expr, cst.Element)
+
+
+def fix_for(plan: Plan, model: Model) -> Fix | None:
+    """The fix that puts the batched form in the place of the loop; None where something is in doubt."""
+    if plan.doubts:
+        return None
+    rewriter = Rewriter(model)
+    if isinstance(plan.root, cst.Call):
+        edits = _call_edits(plan.root, plan.result, model, rewriter)
+    else:
+        edits = _loop_edits(plan, plan.root, model, rewriter)
+    if edits is None:
+        return None
+    applicability = Applicability.SAFE if plan.exact else Applicability.UNSAFE
+    return Fix(tuple(edits), applicability, "" if plan.exact else _why(plan))
+
+
+def _why(plan: Plan) -> str:
+    reasons = list(plan.cautions)
+    if "matmul" in plan.operations or "linalg" in plan.operations:
+        reasons.append("a batched product may round differently from the products of single rows")
+    elif plan.operations & {"reduction", "pointwise"}:
+        reasons.append("results may differ in the last bits")
+    reasons.append("all rows are in memory at once")
+    sentence = "; ".join(reasons)
+    return sentence[0].upper() + sentence[1:] + "."
+
+
+def _call_edits(call: cst.Call, result: Lifted | None, model: Model, rewriter: Rewriter) -> list[Edit] | None:
+    if result is None or "#" in model.code(call):
+        return None
+    closed = isinstance(model.parent(call), _CLOSED)
+    return [rewriter.replace(call, result.text if closed else result.atom)]
+
+
+def _loop_edits(plan: Plan, root: cst.For, model: Model, rewriter: Rewriter) -> list[Edit] | None:
+    inlined = {consumer.name for consumer in plan.consumers if _is_next(plan, consumer, root, model)}
+    texts: dict[cst.CSTNode, list[str]] = {}
+    for line in plan.lines:
+        texts.setdefault(line.source, [])
+        if line.rows not in inlined or line.rows is None:
+            texts[line.source].append(line.text)
+    lines = list(_lines(root, texts))
+    start, end = _extent(root, model, rewriter)
+    if sum("#" in line for line in lines) != _comments(model.source.text[start:end]):
+        return None
+    edits = [_replaced(start, end, lines, model, rewriter, root)]
+    for consumer in plan.consumers:
+        result = consumer.inlined if consumer.name in inlined else consumer.by_name
+        used = _call_edits(consumer.call, result, model, rewriter)
+        if used is None:
+            return None
+        edits += used
+    for creation in {consumer.creation for consumer in plan.consumers}:
+        removed = rewriter.remove_statement(creation)
+        if removed is None:
+            return None
+        edits.append(removed)
+    return edits
+
+
+def _is_next(plan: Plan, consumer: Consumer, root: cst.For, model: Model) -> bool:
+    """Whether a list is used once, by the statement behind the loop."""
+    if sum(other.name == consumer.name for other in plan.consumers) != 1:
+        return False
+    block = model.parent(root)
+    statement = model.statement(consumer.call)
+    if not isinstance(block, (cst.IndentedBlock, cst.Module)) or not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    place = next(index for index, sibling in enumerate(block.body) if sibling is root)
+    return place + 1 < len(block.body) and block.body[place + 1] is statement
+
+
+def _lines(loop: cst.For, texts: dict[cst.CSTNode, list[str]]) -> Iterator[str]:
+    """The new lines, with the comments of the statements that they come from."""
+    body = loop.body
+    if isinstance(body, cst.SimpleStatementSuite):
+        found = [text for small in body.body for text in texts.get(small, ())]
+        yield from _commented(found, body.trailing_whitespace.comment)
+        return
+    assert isinstance(body, cst.IndentedBlock)
+    yield from _commented([], body.header.comment)
+    for statement in body.body:
+        if isinstance(statement, (cst.SimpleStatementLine, cst.For)):
+            yield from (line.comment.value for line in statement.leading_lines if line.comment is not None)
+        if isinstance(statement, cst.For):
+            yield from _lines(statement, texts)
+        elif isinstance(statement, cst.SimpleStatementLine):
+            yield from _commented(texts.get(statement, []), statement.trailing_whitespace.comment)
+    yield from (line.comment.value for line in body.footer if line.comment is not None)
+
+
+def _commented(lines: list[str], comment: cst.Comment | None) -> Iterator[str]:
+    yield from lines[:-1]
+    if lines:
+        yield f"{lines[-1]}  {comment.value}" if comment is not None else lines[-1]
+    elif comment is not None:
+        yield comment.value
+
+
+def _comments(code: str) -> int:
+    """How many comments a piece of code holds; -1 if it cannot be told."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return -1
+    return sum(token.type == tokenize.COMMENT for token in tokens)
+
+
+def _extent(root: cst.For, model: Model, rewriter: Rewriter) -> tuple[int, int]:
+    """Where a loop begins and ends, with the comments that are part of its block."""
+    text = model.source.text
+    start, end = model.span(root)
+    indent = re.escape(rewriter.indentation(root))
+    comments = re.compile(rf"(?:[ \t]*#[^\r\n]*)?(?:(?:\r?\n[ \t]*)*\r?\n{indent}[ \t]+#[^\r\n]*)*")
+    found = comments.match(text, start + len(text[start:end].rstrip()))
+    assert found is not None
+    return start, found.end()
+
+
+def _replaced(start: int, end: int, lines: list[str], model: Model, rewriter: Rewriter, root: cst.For) -> Edit:
+    text = model.source.text
+    indent = rewriter.indentation(root)
+    if lines:
+        return Edit(start, end, (rewriter.newline + indent).join(lines))
+    rest = re.compile(r"[ \t]*(\r\n|\n|\r)?").match(text, end)
+    assert rest is not None
+    return Edit(start - len(indent), rest.end(), "")

@@ -1,0 +1,214 @@
+"""Which loops of a file are independent work on the rows of tensors, and what each becomes on whole tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Confidence
+from torchlint.semantics.tree import children, walk
+from torchlint.semantics.vectorize import headers, stacking
+from torchlint.semantics.vectorize.aftermath import Consumer, consumers, read_afterwards
+from torchlint.semantics.vectorize.body import Body, Line
+from torchlint.semantics.vectorize.lifting import Lifter
+from torchlint.semantics.vectorize.operation import Operation
+from torchlint.semantics.vectorize.reaching import Reaching
+from torchlint.semantics.vectorize.shapes import Lifted, RefusedError
+from torchlint.semantics.vectorize.sinks import check_accesses, check_memory, find_sinks
+from torchlint.semantics.vectorize.tensors import Tensors
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_PASSES = 4
+_DEPTH = 40
+_FEW = 8
+_COLLECTORS = ("torch.stack", "torch.cat", "torch.concat")
+
+_BINDING = (cst.For, cst.CompFor, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One loop, and its batched form.
+
+    `root` is the for statement, or the call of stack or cat around a comprehension, which `result` takes the place of.
+    `lines` take the place of a for statement; of a list that it fills, `consumers` are the calls that use it.
+    With any of `doubts` the loop must not be rewritten. `exact`: bit for bit the same numbers and gradients.
+    """
+
+    root: cst.For | cst.Call
+    tensor: str
+    operations: frozenset[str]
+    doubts: tuple[str, ...]
+    exact: bool
+    cautions: tuple[str, ...]
+    lines: tuple[Line, ...] = ()
+    consumers: tuple[Consumer, ...] = ()
+    result: Lifted | None = None
+
+    @property
+    def confidence(self) -> Confidence:
+        return Confidence.LIKELY if self.doubts else Confidence.CERTAIN
+
+    def message(self) -> str:
+        """What the loop does, and what stands in the way of a rewrite."""
+        what = "multiplies the rows" if "matmul" in self.operations else "works on the rows"
+        where = "This loop" if isinstance(self.root, cst.For) else "This comprehension"
+        text = f"{where} {what} of `{self.tensor}` one by one. Do it on the whole tensor, in one call."
+        return f"{text} Not rewritten: {self.doubts[0]}." if self.doubts else text
+
+
+def plans(model: Model) -> Iterator[Plan]:
+    """Of each loop over rows, the plan of the outermost loop that has one, in source order."""
+    taken: set[cst.CSTNode] = set()
+    for root in _candidates(model):
+        if any(ancestor in taken for ancestor in model.ancestors(root)):
+            continue
+        plan = plan_for(model, root)
+        if plan is not None:
+            taken.add(root)
+            yield plan
+
+
+def plan_for(model: Model, root: cst.For | cst.Call) -> Plan | None:
+    """The plan for one loop; None where the loop is not known to be independent work on the rows of a tensor."""
+    try:
+        return _Planner(model, root).plan()
+    except RefusedError:
+        return None
+
+
+def _candidates(model: Model) -> Iterator[cst.For | cst.Call]:
+    for loop in model.loops:
+        if isinstance(loop.node, cst.For) and _is_plain(loop.node):
+            yield loop.node
+        elif isinstance(loop.node, cst.CompFor):
+            call = _collector(model, loop.node)
+            if call is not None:
+                yield call
+
+
+def _is_plain(loop: cst.For) -> bool:
+    """Whether the body is nothing but simple statements and loops of them, and not nested beyond reason."""
+    level: list[cst.CSTNode] = [loop]
+    for _ in range(_DEPTH):
+        if any(isinstance(node, cst.BaseCompoundStatement) and not isinstance(node, cst.For) for node in level):
+            return False
+        level = [child for node in level for child in children(node)]
+        if not level:
+            return loop.orelse is None and loop.asynchronous is None
+    return False
+
+
+def _collector(model: Model, clause: cst.CompFor) -> cst.Call | None:
+    """The call of stack or cat that a comprehension is the first argument of."""
+    comprehension = model.parent(clause)
+    if not isinstance(comprehension, (cst.ListComp, cst.GeneratorExp)):
+        return None
+    argument = model.parent(comprehension)
+    call = model.parent(argument) if isinstance(argument, cst.Arg) else None
+    if isinstance(call, cst.Call) and call.args and call.args[0] is argument:
+        return call if model.qualified(call.func) in _COLLECTORS else None
+    return None
+
+
+class _Planner:
+    def __init__(self, model: Model, root: cst.For | cst.Call) -> None:
+        self._model = model
+        self._root = root
+        self._place: cst.CSTNode = root if isinstance(root, cst.For) else model.statement(root)
+        self._reaching = Reaching(model)
+        self._tensors = Tensors(model, self._reaching)
+
+    def plan(self) -> Plan | None:
+        """Passes repeat while the loop's own operations teach something about ranks."""
+        for _ in range(_PASSES):
+            learned = self._tensors.learned
+            lifter = Lifter(self._model, self._tensors, self._place, _written(self._root))
+            plan = self._comprehension(lifter) if isinstance(self._root, cst.Call) else self._statement(lifter)
+            if self._tensors.learned == learned:
+                return plan
+        return None
+
+    def _comprehension(self, lifter: Lifter) -> Plan | None:
+        assert isinstance(self._root, cst.Call)
+        result = stacking.collected(lifter, Operation.read(lifter, self._root))
+        if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
+            return None
+        lifter.cautions.add("an empty batch gives an empty tensor and no error")
+        return self._made(lifter, exact=False, result=stacking.of_its_own(result))
+
+    def _statement(self, lifter: Lifter) -> Plan | None:
+        root = self._root
+        assert isinstance(root, cst.For)
+        find_sinks(lifter, root)
+        body = Body(lifter)
+        with headers.entered(lifter, root.target, root.iter):
+            body.run(root.body.body)
+        if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
+            return None
+        if not (body.rows or lifter.accesses or lifter.totals):
+            return None
+        check_accesses(lifter.accesses)
+        check_memory(lifter, self._reaching)
+        for name in sorted(read_afterwards(self._model, self._reaching, root, lifter)):
+            lifter.doubt(f"`{name}` is read after the loop")
+        used = [
+            consumer
+            for name, receiver in body.receivers.items()
+            for consumer in consumers(lifter, self._reaching, root, receiver, body.rows[name])
+        ]
+        if body.rows:
+            lifter.cautions.add("an empty batch gives an empty tensor and no error")
+        exact = body.exact and not (body.rows or lifter.totals)
+        return self._made(lifter, exact=exact, lines=tuple(body.lines), consumers=tuple(used))
+
+    def _made(
+        self,
+        lifter: Lifter,
+        *,
+        exact: bool,
+        lines: tuple[Line, ...] = (),
+        consumers: tuple[Consumer, ...] = (),
+        result: Lifted | None = None,
+    ) -> Plan:
+        if not all(axis.bounded for axis in lifter.loops):
+            lifter.doubt("how often the loop runs is not known")
+        if lifter.progress:
+            lifter.cautions.add("the progress bar goes")
+        cut = any(axis.cut for axis in lifter.loops)
+        if cut:
+            lifter.cautions.add("an index out of range may pass unnoticed")
+        alone = not (lifter.others or lifter.spread or max(lifter.bases.values()) > 2)
+        return Plan(
+            self._root,
+            next(iter(lifter.bases)),
+            frozenset(lifter.operations),
+            tuple(lifter.doubts),
+            exact and alone and not cut and not lifter.progress,
+            tuple(sorted(lifter.cautions)),
+            lines,
+            consumers,
+            result,
+        )
+
+
+def _written(root: cst.For | cst.Call) -> frozenset[str]:
+    """Names that a loop assigns, the targets of loops and comprehensions in it included."""
+    names: set[str] = set()
+    for node in walk(root):
+        if isinstance(node, _BINDING):
+            names.update(_bound(node.target))
+    return frozenset(names)
+
+
+def _bound(target: cst.CSTNode) -> Iterator[str]:
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _bound(element.value)
