@@ -33,8 +33,7 @@ def hunks(source: Source, fix: Fix) -> Iterator[Hunk]:
     for first, last in groups:
         begin, end = starts[first - 1], starts[last]
         edits = [edit for edit in fix.edits if begin <= edit.start <= edit.end <= end]
-        tail = source.text[end:]
-        after = splice(source.text[:end], edits)[begin:] if tail is not None else ""
+        after = splice(source.text[:end], edits)[begin:]
         removed, added = source.text[begin:end].splitlines(), after.splitlines()
         while removed and added and removed[0] == added[0]:
             removed, added, first = removed[1:], added[1:], first + 1

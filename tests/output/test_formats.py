@@ -1,0 +1,234 @@
+"""What each format prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from tests.conftest import PlantedRule, rename_to
+from tests.test_notebook import notebook
+from torchlint.engine import lint
+from torchlint.finding import Applicability, Edit, Fix, Severity
+from torchlint.output import Outcome, render, summary
+from torchlint.output.github import append_to_step_summary
+from torchlint.runner import Result
+from torchlint.source import Source
+
+CODE = """
+import torch
+
+def f(n):
+    return torch.zeros(
+        n,
+    )
+"""
+
+
+def outcome(planted: PlantedRule, text: str | bytes = CODE, path: str = "src/a.py", unsafe: bool = False) -> Outcome:
+    data = text if isinstance(text, bytes) else text.encode()
+    source = Source.from_bytes(data, Path(path))
+    return Outcome([Result(source.path, tuple(lint(source, planted.settings)), source)], 1, unsafe)
+
+
+def show(output_format: str, *arguments: Any, color: bool = False, **options: Any) -> str:
+    return render(output_format, outcome(*arguments, **options), color)
+
+
+def test_full(planted: PlantedRule) -> None:
+    expected = """\
+        src/a.py:5:12: MEM01 [*] There is `torch.zeros`.
+          |
+        5 |     return torch.zeros(
+          |            ^^^^^^^^^^^^
+        6 |         n,
+          |         ^^
+        7 |     )
+          |     ^
+          = append-graph-tensor, warning, safe fix:
+        5 -     return torch.zeros(
+        5 +     return torch.ones(
+
+    """
+    assert show("full", planted) == dedent(expected)
+
+
+def test_full_says_why_a_fix_is_not_safe(planted: PlantedRule) -> None:
+    planted.fix_with(rename_to("torch.ones", Applicability.UNSAFE, "Ones are not zeros."))
+    text = show("full", planted)
+    assert "MEM01 There is" in text
+    assert "  = append-graph-tensor, warning, unsafe fix (Ones are not zeros):\n" in text
+    assert "MEM01 [*] There is" in show("full", planted, unsafe=True)
+    planted.fix_with(rename_to("torch.ones", Applicability.DISPLAY, "Only an idea."))
+    assert "suggestion, never applied (Only an idea):\n" in show("full", planted, unsafe=True)
+
+
+def test_full_shows_every_place_that_a_fix_changes(planted: PlantedRule) -> None:
+    def with_import(report: Any, model: Any) -> Fix:
+        own = rename_to("ones")(report, model)
+        assert own is not None
+        return Fix((Edit(1, 1, "from torch import ones\n"), *own.edits), Applicability.SAFE)
+
+    planted.fix_with(with_import)
+    changes = [line for line in show("full", planted).splitlines() if line[2:4] in ("+ ", "- ")]
+    assert changes == ["2 + from torch import ones", "5 -     return torch.zeros(", "5 +     return ones("]
+
+
+@pytest.mark.parametrize(
+    ("line", "caret"),
+    [
+        pytest.param("\tx = torch.zeros(3)", "        ^^^^^^^^^^^^^^", id="tab"),
+        pytest.param("    x = '漢字', torch.zeros(3)", "                ^^^^^^^^^^^^^^", id="wide characters"),
+        pytest.param("    x = 'e\u0301', torch.zeros(3)", "             ^^^^^^^^^^^^^^", id="combining characters"),
+    ],
+)
+def test_carets_stand_below_the_code(line: str, caret: str, planted: PlantedRule) -> None:
+    lines = show("full", planted, f"import torch\nif 1:\n{line}\n").splitlines()
+    assert lines[3] == f"  | {caret}"
+
+
+def test_control_characters_do_not_reach_the_terminal(planted: PlantedRule) -> None:
+    text = "import torch\nx = '\x1b[31m', torch.zeros(3)\n"
+    assert "\x1b" not in show("full", planted, text)
+    assert "\x1b" in show("full", planted, color=True)
+
+
+def test_a_long_range_is_cut(planted: PlantedRule) -> None:
+    text = show("full", planted, "import torch\ntorch.zeros(\n" + "    1,\n" * 10 + ")\n")
+    assert "  | ... 8 more lines\n" in text
+
+
+def test_concise(planted: PlantedRule) -> None:
+    assert show("concise", planted) == "src/a.py:5:12: MEM01 [*] There is `torch.zeros`.\n"
+    data = notebook("import torch", ["x = 1\n", "torch.zeros(3)"])
+    assert show("concise", planted, data, "a.ipynb").startswith("a.ipynb:cell 2:2:1: MEM01")
+
+
+def test_json(planted: PlantedRule) -> None:
+    assert json.loads(show("json", planted)) == [
+        {
+            "code": "MEM01",
+            "name": "append-graph-tensor",
+            "severity": "warning",
+            "confidence": "certain",
+            "message": "There is `torch.zeros`.",
+            "path": "src/a.py",
+            "cell": None,
+            "line": 5,
+            "column": 12,
+            "end_line": 7,
+            "end_column": 6,
+            "function": "f",
+            "url": None,
+            "fix": {
+                "applicability": "safe",
+                "why": "",
+                "edits": [{"line": 5, "column": 12, "end_line": 5, "end_column": 23, "text": "torch.ones"}],
+            },
+        }
+    ]
+
+
+def test_json_of_a_notebook_counts_within_the_cell(planted: PlantedRule) -> None:
+    data = notebook("import torch", ["x = 1\n", "torch.zeros(3)"])
+    (entry,) = json.loads(show("json", planted, data, "a.ipynb"))
+    assert (entry["cell"], entry["line"], entry["column"]) == (2, 2, 1)
+    assert (entry["fix"]["edits"][0]["cell"], entry["fix"]["edits"][0]["line"]) == (2, 2)
+
+
+def test_nothing_found(planted: PlantedRule) -> None:
+    nothing = Outcome((), 3)
+    assert [render(name, nothing) for name in ("full", "concise", "github")] == ["", "", ""]
+    assert json.loads(render("json", nothing)) == []
+    assert json.loads(render("sarif", nothing))["runs"][0]["results"] == []
+    assert summary(nothing) == "Checked 3 files, found nothing."
+
+
+def test_github_shows_the_worst_first_and_escapes(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planted.rule, "severity", Severity.INFO)
+    lines = show("github", planted, CODE + "x = 1  # torchlint: ignore[NOPE]\n", "a,b:c.py").splitlines()
+    assert lines == [
+        "::warning title=torchlint (LINT03),file=a%2Cb%3Ac.py,line=8,col=8,endLine=8,endColumn=33"
+        "::LINT03 The comment suppresses `NOPE`, but there is no such rule.",
+        "::notice title=torchlint (MEM01),file=a%2Cb%3Ac.py,line=5,col=12,endLine=7,endColumn=6"
+        "::MEM01 There is `torch.zeros`.",
+    ]
+
+
+def test_github_gets_a_table(planted: PlantedRule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    append_to_step_summary(outcome(planted))
+    assert "| warning | MEM01 | `src/a.py:5:12` | There is `torch.zeros`. |\n" in (tmp_path / "summary.md").read_text()
+
+
+class TestSarif:
+    def document(self, planted: PlantedRule, *arguments: Any) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(show("sarif", planted, *arguments))
+        return document
+
+    def test_a_result(self, planted: PlantedRule) -> None:
+        document = self.document(planted)
+        run = document["runs"][0]
+        (result,) = run["results"]
+        assert document["version"] == "2.1.0"
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "MEM01"
+        assert result["level"] == "warning"
+        location = result["locations"][0]["physicalLocation"]
+        assert location["artifactLocation"] == {"uri": "src/a.py", "uriBaseId": "%SRCROOT%"}
+        assert location["region"] == {"startLine": 5, "startColumn": 12, "endLine": 7, "endColumn": 6}
+        assert "%SRCROOT%" in run["originalUriBaseIds"]
+
+    def test_a_fix(self, planted: PlantedRule) -> None:
+        planted.fix_with(rename_to("torch.ones", Applicability.UNSAFE, "Ones are not zeros."))
+        (fix,) = self.document(planted)["runs"][0]["results"][0]["fixes"]
+        assert fix["description"]["text"] == "unsafe fix: Ones are not zeros."
+        (replacement,) = fix["artifactChanges"][0]["replacements"]
+        assert replacement["insertedContent"] == {"text": "torch.ones"}
+        assert replacement["deletedRegion"] == {"startLine": 5, "startColumn": 12, "endLine": 5, "endColumn": 23}
+
+    def test_addresses_are_quoted(self, planted: PlantedRule) -> None:
+        result = self.document(planted, CODE, "a b/ü#.py")["runs"][0]["results"][0]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "a%20b/%C3%BC%23.py"
+
+    def test_fingerprints_survive_moved_lines_and_tell_equal_lines_apart(self, planted: PlantedRule) -> None:
+        def prints(text: str) -> list[str]:
+            results = self.document(planted, text)["runs"][0]["results"]
+            return [result["partialFingerprints"]["torchlint/v1"] for result in results]
+
+        twice = "import torch\nx = torch.zeros(3)\nx = torch.zeros(3)\n"
+        assert len(set(prints(twice))) == 2
+        assert prints(twice) == prints("# moved\n\n" + twice.replace(" = ", "  =  "))
+
+
+def test_summaries(planted: PlantedRule) -> None:
+    planted.fix_with(rename_to("torch.ones", Applicability.UNSAFE, "Ones are not zeros."))
+    text = CODE + "x = 1  # torchlint: ignore[NOPE]\n"
+    assert summary(outcome(planted, text)) == (
+        "Found 2 findings in 1 of 1 file (1 fixable with --fix, 1 more with --unsafe-fixes)."
+    )
+    assert summary(outcome(planted, text, unsafe=True)) == (
+        "Found 2 findings in 1 of 1 file (2 fixable with --fix --unsafe-fixes)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("choice", "environment", "expected"),
+    [
+        ("auto", {}, False),
+        ("auto", {"FORCE_COLOR": "1"}, True),
+        ("auto", {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ("always", {"NO_COLOR": "1"}, True),
+        ("never", {"FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_color(choice: str, environment: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchlint.terminal import use_color
+
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert use_color(choice) is expected
