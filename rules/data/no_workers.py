@@ -103,12 +103,12 @@ class NoWorkers(Rule):
         from torchlint.semantics.loaders import loaders, reach
 
         for loader in loaders(model):
-            if loader.workers != 0 or loader.is_explained or reach(loader) is not Confidence.CERTAIN:
+            if loader.workers != 0 or loader.is_explained:
                 continue
-            where = loader.memory()
-            if where is Memory.READ:
-                yield Report(loader.site.node, _message(loader), Confidence.CERTAIN, loader)
-            elif where is Memory.UNKNOWN:
+            certainty, where = reach(loader), loader.memory()
+            if where is Memory.READ and certainty is not None:
+                yield Report(loader.site.node, _message(loader), certainty, loader)
+            elif where is Memory.UNKNOWN and certainty is Confidence.CERTAIN:
                 yield Report(loader.site.node, _message(loader), Confidence.LIKELY, loader)
 
 

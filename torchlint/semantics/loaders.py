@@ -258,7 +258,7 @@ def _is_iterated(loader: Loader) -> bool:
 
 def _repeats(call: Call, depth: int = 0) -> bool:
     """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one."""
-    if any(not loop.is_comprehension for loop in call.loops()):
+    if any(not loop.is_comprehension or loop.iterates.origins for loop in call.loops()):
         return True
     return depth < 4 and any(_repeats(caller, depth + 1) for caller in call.function.callers)
 

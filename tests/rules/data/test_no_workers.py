@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent, indent
+from typing import Any
 
 import pytest
+import torch
 
 from tests.support import findings, fixed
 from torchlint.finding import Applicability
@@ -295,3 +298,47 @@ def test_imports_os_where_it_is_needed() -> None:
     changed = fixed(without, "DATA01", unsafe=True)
     assert sorted(changed.splitlines()) == sorted(expected.splitlines())
     compile(changed, "changed", "exec")
+
+
+RUNNABLE = """\
+import os
+from pathlib import Path
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Files(Dataset):
+    def __init__(self, root):
+        self.paths = sorted(Path(root).iterdir())
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, i):
+        return torch.load(self.paths[i]), i
+
+
+def main():
+    torch.manual_seed(0)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    loader = DataLoader(Files(root), 4, shuffle=True)
+    return [part.to(device) for batch in loader for part in batch] + [torch.rand(2)]
+
+
+if __name__ == "__main__":
+    seen = main()
+"""
+
+
+def test_the_batches_and_the_random_numbers_after_them_stay_the_same(tmp_path: Path) -> None:
+    for i in range(10):
+        torch.save(torch.full((3,), float(i)), tmp_path / f"{i}.pt")
+    changed = fixed(RUNNABLE, "DATA01", unsafe=True)
+    assert "num_workers=min(8, os.cpu_count() or 1)" in changed
+    before: dict[str, Any] = {"__name__": "__main__", "root": tmp_path}
+    after: dict[str, Any] = {"__name__": "__main__", "root": tmp_path}
+    exec(compile(RUNNABLE, "before", "exec"), before)
+    exec(compile(changed, "after", "exec"), after)
+    assert len(before["seen"]) == len(after["seen"]) == 7
+    assert all(a.equal(b) for a, b in zip(before["seen"], after["seen"], strict=True))

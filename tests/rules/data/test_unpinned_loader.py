@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -533,3 +534,76 @@ def test_look_alikes_stay_silent(code: str) -> None:
 @pytest.mark.parametrize(("before", "after"), REWRITES.values(), ids=REWRITES.keys())
 def test_rewrites(before: str, after: str) -> None:
     assert fixed(script(before), "DATA02", unsafe=False) == script(after)
+
+
+def test_loaders_that_share_their_options_are_fixed_once() -> None:
+    shared = """\
+        options = {{"batch_size": 64{}}}
+        loader = DataLoader(images, shuffle=True, **options)
+        val_loader = DataLoader(images, **options)
+        for x, y in val_loader:
+            print(criterion(model(x.to(device)), y.to(device)))
+        """
+    before, after = shared.format(""), shared.format(', "pin_memory": torch.cuda.is_available()')
+    assert fixed(script(before), "DATA02", unsafe=False) == script(after)
+
+
+UNFIXED = {
+    "options that something else gets too": """\
+        from engine import Config
+        options = {"batch_size": 64, "num_workers": 4}
+        config = Config(**options)
+        loader = DataLoader(images, **options)
+        """,
+    "options from two places": """\
+        options, more = {"batch_size": 64}, {"num_workers": 4}
+        loader = DataLoader(images, **options, **more)
+        """,
+    "explicitly off": "loader = DataLoader(images, 64, pin_memory=False)\n",
+}
+
+
+@pytest.mark.parametrize("body", UNFIXED.values(), ids=UNFIXED.keys())
+def test_no_safe_fix(body: str) -> None:
+    assert len(findings(script(body), "DATA02")) == 1
+    assert fixed(script(body), "DATA02", unsafe=False) == script(body)
+
+
+def test_an_explicit_choice_is_turned_around_only_when_asked() -> None:
+    body = "loader = DataLoader(images, 64, pin_memory=False)\n"
+    assert fixed(script(body), "DATA02", unsafe=True) == script(body.replace("False", "torch.cuda.is_available()"))
+
+
+PROGRAM = """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Squares(Dataset):
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, i):
+        return torch.tensor([i, i * i]) * torch.ones(2), {"index": i}
+
+
+torch.manual_seed(0)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+options = dict(batch_size=3)
+seen = []
+for loader in (DataLoader(Squares(), 4, shuffle=True), DataLoader(Squares(), **options)):
+    for x, extra in loader:
+        seen.append(x.to(device))
+        seen.append(extra["index"].to(device))
+"""
+
+
+def test_the_batches_stay_the_same() -> None:
+    changed = fixed(PROGRAM, "DATA02", unsafe=False)
+    assert changed.count("pin_memory=torch.cuda.is_available()") == 2
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    exec(compile(PROGRAM, "before", "exec"), before)
+    exec(compile(changed, "after", "exec"), after)
+    assert len(before["seen"]) == len(after["seen"]) == 14
+    assert all(a.equal(b) for a, b in zip(before["seen"], after["seen"], strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -457,3 +458,50 @@ def test_rewrites(before: str, after: str) -> None:
 @pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED.keys())
 def test_no_safe_fix_where_the_host_writes_the_batch(code: str) -> None:
     assert fixed(code, "XFER02") == code
+
+
+PROGRAM = """\
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Squares(Dataset):
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, i):
+        return torch.tensor([i, i * i]) * torch.ones(2), {"index": i}
+
+
+torch.manual_seed(0)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+seen = []
+for x, extra in DataLoader(Squares(), 4, shuffle=True, pin_memory=torch.cuda.is_available()):
+    moved = {key: value.to(device, torch.float64) for key, value in extra.items()}
+    seen += [x.to(device).sum(1), moved["index"]]
+"""
+
+
+def test_the_batches_stay_the_same() -> None:
+    changed = fixed(PROGRAM, "XFER02", unsafe=False)
+    assert changed.count("non_blocking=True") == 2
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    exec(compile(PROGRAM, "before", "exec"), before)
+    exec(compile(changed, "after", "exec"), after)
+    assert len(before["seen"]) == len(after["seen"]) == 6
+    assert all(a.equal(b) for a, b in zip(before["seen"], after["seen"], strict=True))
+
+
+def test_the_fix_is_not_safe_where_the_device_may_be_that_of_apple() -> None:
+    code = PROGRAM.replace('else "cpu")', 'else "mps")')
+    assert fixed(code, "XFER02", unsafe=False) == code
+    assert fixed(code, "XFER02", unsafe=True).count("non_blocking=True") == 2
+
+
+def test_the_fix_is_not_safe_for_objects_of_an_unknown_collate_function() -> None:
+    code = PROGRAM.replace("shuffle=True", "collate_fn=nested").replace(
+        "import torch\n", "import torch\nfrom batches import nested\n", 1
+    )
+    assert fixed(code, "XFER02", unsafe=False) == code
+    assert fixed(code, "XFER02", unsafe=True).count("non_blocking=True") == 2
