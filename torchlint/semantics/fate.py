@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import Flag, auto
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import parameter_of, reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Function, Loop
+    from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 
@@ -74,6 +74,7 @@ _LOG_METHODS = _words(
     """
 )
 _FILLING_METHODS = _words("append appendleft add extend extendleft insert update setdefault put push put_nowait")
+_DEPTH = 6
 _GRADIENT_PACKAGES = ("torch.autograd.", "torch.func.", "functorch.", "higher.", "captum.")
 
 
@@ -106,19 +107,32 @@ class Tracer:
         return found
 
 
+class _Site(NamedTuple):
+    """The call through which a value came into a function, and the one before that."""
+
+    call: Call
+    before: _Site | None
+    depth: int
+
+
 class _Trail:
-    """One search: what was seen, what is left to look at, and the fate so far."""
+    """One search: what was seen, what is left to look at, and the fate so far.
+
+    `site` is the call through which the value at hand came into its function: what the function returns of it goes
+    back there, not to all of its callers.
+    """
 
     def __init__(self, model: Model, attributes: dict[str, list[cst.Attribute]]) -> None:
         self.model = model
         self.attributes = attributes
-        self.work: list[cst.CSTNode] = []
+        self.work: list[tuple[cst.CSTNode, _Site | None]] = []
         self.seen: set[object] = set()
         self.fate = Fate.NONE
+        self.site: _Site | None = None
 
     def run(self) -> Fate:
         while self.work and Fate.BACKWARD not in self.fate:
-            node = self.work.pop()
+            node, self.site = self.work.pop()
             if self._is_graphless(node):
                 self._final()
             else:
@@ -132,21 +146,29 @@ class _Trail:
     # -- moving on
 
     def on(self, node: cst.CSTNode | None) -> None:
-        if node is not None and node not in self.seen:
-            self.seen.add(node)
-            self.work.append(node)
+        if node is not None and (node, self.site) not in self.seen:
+            self.seen.add((node, self.site))
+            self.work.append((node, self.site))
 
     def enter(self, binding: Binding | None, written_at: cst.CSTNode | None = None) -> None:
         """The value is now held by a variable or an attribute: all its reads follow."""
         if binding is None:
             self.fate |= Fate.ESCAPES
             return
-        if (binding, written_at) in self.seen:
+        if (binding, written_at, self.site) in self.seen:
             return
-        self.seen.add((binding, written_at))
+        self.seen.add((binding, written_at, self.site))
+        site = self.site
+        if binding.shared:
+            self.site = None
         for read in binding.reads:
             if written_at is None or reaches(self.model, binding, written_at, read):
                 self.on(read)
+        self._elsewhere(binding)
+        self.site = site
+
+    def _elsewhere(self, binding: Binding) -> None:
+        """An attribute is read through other objects than self, too."""
         if binding.cls is not None:
             elsewhere = self.attributes.get(binding.name, ())
             for node in elsewhere:
@@ -289,18 +311,27 @@ class _Trail:
             self.fate |= Fate.BACKWARD
         elif name in _FINAL_FUNCTIONS:
             self._final()
-        elif name in _PASSING_FUNCTIONS:
+        elif name in _PASSING_FUNCTIONS or call.is_forward:
             self.on(site)
         elif (parameter := parameter_of(call, arg)) is not None:
-            self.enter(parameter)
+            self._pass(call, parameter)
         elif name.partition(".")[0] in _READERS or name.startswith("torch.nn.utils.clip_grad"):
             self._final()
-        elif call.is_forward or name.startswith("torch."):
+        elif name.startswith("torch.") or call.targets_class is not None:
             self.on(site)
             if call.method is not None and call.method.endswith("_"):
                 self._into(call.receiver) if call.receiver is not None else None
         else:
             self._method_argument(call, site)
+
+    def _pass(self, call: Call, parameter: Binding) -> None:
+        site = self.site
+        self.site = _Site(call, site, site.depth + 1 if site is not None else 1)
+        if self.site.depth > _DEPTH:
+            self.fate |= Fate.ESCAPES
+        else:
+            self.enter(parameter)
+        self.site = site
 
     def _method_argument(self, call: Call, site: cst.Call) -> None:
         method, receiver = call.method, call.receiver
@@ -323,114 +354,27 @@ class _Trail:
     # -- leaving a function
 
     def _returned(self, function: Function) -> None:
-        if function.name == "forward" and function.cls is not None and function.cls.is_module:
-            self.fate |= Fate.ESCAPES
-        if function.cls is not None and function.cls.is_lightning:
+        if self.site is not None and self.site.call.target is function:
+            call, self.site, _ = self.site
+            self.on(call.node)
+            return
+        cls = function.cls
+        if cls is not None and cls.is_lightning:
             self.fate |= Fate.BACKWARD
-        if not function.callers or function.passed_around:
+        if (
+            not function.callers
+            or function.passed_around
+            or (cls is not None and cls.is_module and function.name == "forward")
+        ):
             self.fate |= Fate.ESCAPES
-        for caller in function.callers:
-            self.on(caller.node)
+        self._to_callers(function)
 
     def _yielded(self, function: Function) -> None:
-        for caller in function.callers:
-            self.on(caller.node)
         if not function.callers:
             self.fate |= Fate.ESCAPES
+        self._to_callers(function)
 
-
-def parameter_of(call: Call, arg: cst.Arg) -> Binding | None:
-    """The parameter of a function of this file that an argument of a call fills, where that is plain."""
-    function = call.target
-    if function is None or arg.star:
-        return None
-    params = list(function.params)
-    if function.cls is not None and (call.targets_class is not None or call.method is not None):
-        params = params[1:]
-    if arg.keyword is not None:
-        name = arg.keyword.value if arg.keyword.value in params else None
-    else:
-        before = call.node.args[: list(call.node.args).index(arg)]
-        place = len(before)
-        name = params[place] if place < len(params) and not any(other.star for other in before) else None
-    return function.scope.bindings.get(name) if name is not None else None
-
-
-def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.CSTNode) -> bool:
-    """Whether a value that is written to a variable at one node can be what another node reads.
-
-    False only where an unconditional write to the same variable always comes between.
-    """
-    function = model.function(read)
-    if binding.cls is not None or model.function(written_at) is not function:
-        return True
-    above = {written_at, *model.ancestors(written_at)}
-    here: cst.CSTNode = read
-    for outer in model.ancestors(read):
-        if isinstance(outer, (cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-            body = list(outer.body)
-            for sibling in reversed(body[: body.index(here)] if here in body else []):
-                if sibling in above:
-                    return True
-                if _always_writes(model, sibling, binding):
-                    return False
-        elif outer in above and _comes_round(outer, here):
-            return True
-        elif isinstance(outer, cst.For) and here is outer.body and _binds(model, outer.target, binding):
-            return False
-        if outer is function.node:
-            return False
-        here = outer
-    return True
-
-
-def _comes_round(outer: cst.CSTNode, here: cst.CSTNode) -> bool:
-    """Whether control can come from another part of a compound node to the part `here`."""
-    if isinstance(outer, cst.For):
-        return here is not outer.iter
-    return isinstance(outer, (cst.While, cst.Try, cst.TryStar, cst.BaseComp, cst.CompFor))
-
-
-def _always_writes(model: Model, statement: cst.CSTNode, binding: Binding) -> bool:
-    if isinstance(statement, cst.SimpleStatementLine):
-        return any(_always_writes(model, small, binding) for small in statement.body)
-    if isinstance(statement, cst.Assign):
-        return any(_binds(model, target.target, binding) for target in statement.targets)
-    return (
-        isinstance(statement, cst.AnnAssign)
-        and statement.value is not None
-        and _binds(model, statement.target, binding)
-    )
-
-
-def _binds(model: Model, target: cst.CSTNode, binding: Binding) -> bool:
-    if isinstance(target, (cst.Tuple, cst.List)):
-        return any(_binds(model, element.value, binding) for element in target.elements)
-    return isinstance(target, cst.Name) and model.binding(target) is binding
-
-
-def upstream(model: Model, expression: cst.CSTNode, inside: Loop | None = None, limit: int = 200) -> set[Binding]:
-    """The variables that an expression is computed from, in the function where it stands; with `inside`, through
-    statements of that loop only."""
-    function = model.function(expression)
-    found: set[Binding] = set()
-    work = list(_names(model, expression))
-    while work and len(found) < limit:
-        binding = work.pop()
-        if binding in found:
-            continue
-        found.add(binding)
-        for write in binding.writes:
-            if write.value is None or write.function is not function or write.kind == "for":
-                continue
-            if inside is None or (write.loop is not None and inside in write.loop.around()):
-                work.extend(_names(model, write.value))
-    return found
-
-
-def _names(model: Model, expression: cst.CSTNode) -> Iterator[Binding]:
-    for node in walk(expression):
-        if isinstance(node, (cst.Name, cst.Attribute)):
-            binding = model.binding(node)
-            if binding is not None:
-                yield binding
+    def _to_callers(self, function: Function) -> None:
+        self.site = None
+        for caller in function.callers:
+            self.on(caller.node)

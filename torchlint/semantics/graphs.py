@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.fate import upstream
+from torchlint.semantics.dataflow import upstream
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind, Value
 

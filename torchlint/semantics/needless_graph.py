@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import upstream
 from torchlint.semantics.entities import Role
-from torchlint.semantics.fate import Fate, Tracer, upstream
+from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.lifetime import root
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
@@ -298,11 +299,9 @@ class _Finder:
     def _is_teacher(self, call: Call) -> bool:
         """A network in evaluation mode whose parameters no optimizer of this file has, fed with plain data."""
         module = root(self._model, call.node.func)
-        if (
-            module is None
-            or "eval" not in module.methods
-            or module.methods & {"train", "parameters", "named_parameters"}
-        ):
+        if module is None or module.is_parameter or "eval" not in module.methods:
+            return False
+        if module.methods & {"train", "parameters", "named_parameters"}:
             return False
         if not all(self._is_plain(arg.value) for arg in call.node.args):
             return False

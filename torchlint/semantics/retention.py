@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import parameter_of, upstream
 from torchlint.semantics.entities import Role
-from torchlint.semantics.fate import Fate, Tracer, parameter_of, upstream
+from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.graphs import (
     carriers,
     carries,

@@ -1,0 +1,111 @@
+"""Small questions about how values move: into which parameter, from which variables, past which writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Loop
+    from torchlint.semantics.model import Model
+
+
+def parameter_of(call: Call, arg: cst.Arg) -> Binding | None:
+    """The parameter of a function of this file that an argument of a call fills, where that is plain."""
+    function = call.target
+    if function is None or arg.star:
+        return None
+    params = list(function.params)
+    if function.cls is not None and (call.targets_class is not None or call.method is not None):
+        params = params[1:]
+    if arg.keyword is not None:
+        name = arg.keyword.value if arg.keyword.value in params else None
+    else:
+        before = call.node.args[: list(call.node.args).index(arg)]
+        place = len(before)
+        name = params[place] if place < len(params) and not any(other.star for other in before) else None
+    return function.scope.bindings.get(name) if name is not None else None
+
+
+def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.CSTNode) -> bool:
+    """Whether a value that is written to a variable at one node can be what another node reads.
+
+    False only where an unconditional write to the same variable always comes between.
+    """
+    function = model.function(read)
+    if binding.cls is not None or model.function(written_at) is not function:
+        return True
+    above = {written_at, *model.ancestors(written_at)}
+    here: cst.CSTNode = read
+    for outer in model.ancestors(read):
+        if isinstance(outer, (cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+            body = list(outer.body)
+            for sibling in reversed(body[: body.index(here)] if here in body else []):
+                if sibling in above:
+                    return True
+                if _always_writes(model, sibling, binding):
+                    return False
+        elif outer in above and _comes_round(outer, here):
+            return True
+        elif isinstance(outer, cst.For) and here is outer.body and _binds(model, outer.target, binding):
+            return False
+        if outer is function.node:
+            return False
+        here = outer
+    return True
+
+
+def _comes_round(outer: cst.CSTNode, here: cst.CSTNode) -> bool:
+    """Whether control can come from another part of a compound node to the part `here`."""
+    if isinstance(outer, cst.For):
+        return here is not outer.iter
+    return isinstance(outer, (cst.While, cst.Try, cst.TryStar, cst.BaseComp, cst.CompFor))
+
+
+def _always_writes(model: Model, statement: cst.CSTNode, binding: Binding) -> bool:
+    if isinstance(statement, cst.SimpleStatementLine):
+        return any(_always_writes(model, small, binding) for small in statement.body)
+    if isinstance(statement, cst.Assign):
+        return any(_binds(model, target.target, binding) for target in statement.targets)
+    return (
+        isinstance(statement, cst.AnnAssign)
+        and statement.value is not None
+        and _binds(model, statement.target, binding)
+    )
+
+
+def _binds(model: Model, target: cst.CSTNode, binding: Binding) -> bool:
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return any(_binds(model, element.value, binding) for element in target.elements)
+    return isinstance(target, cst.Name) and model.binding(target) is binding
+
+
+def upstream(model: Model, expression: cst.CSTNode, inside: Loop | None = None, limit: int = 200) -> set[Binding]:
+    """The variables that an expression is computed from, in the function where it stands; with `inside`, through
+    statements of that loop only."""
+    function = model.function(expression)
+    found: set[Binding] = set()
+    work = list(_names(model, expression))
+    while work and len(found) < limit:
+        binding = work.pop()
+        if binding in found:
+            continue
+        found.add(binding)
+        for write in binding.writes:
+            if write.value is None or write.function is not function or write.kind == "for":
+                continue
+            if inside is None or (write.loop is not None and inside in write.loop.around()):
+                work.extend(_names(model, write.value))
+    return found
+
+
+def _names(model: Model, expression: cst.CSTNode) -> Iterator[Binding]:
+    for node in walk(expression):
+        if isinstance(node, (cst.Name, cst.Attribute)):
+            binding = model.binding(node)
+            if binding is not None:
+                yield binding
