@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.names import canonical
+
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Scope, Write
     from torchlint.semantics.model import Model
@@ -61,7 +63,7 @@ def _visible(model: Model, at: cst.CSTNode) -> Iterator[tuple[str, Binding]]:
 
 def _imported(binding: Binding) -> str | None:
     """What a name stands for, where every write of it is an import of the same thing."""
-    names = {write.imported for write in binding.writes}
+    names = {write.imported and canonical(write.imported) for write in binding.writes}
     return names.pop() if len(names) == 1 else None
 
 

@@ -21,21 +21,23 @@ _WHY = "from the second epoch on the data comes in another order"
 
 def fix(report: Report, model: Model) -> Fix | None:
     stale: StaleSampler = report.facts
-    epoch = epoch_number(stale.epochs, model)
     loop = stale.epochs.node
-    if epoch is None or isinstance(loop, cst.CompFor):
+    if isinstance(loop, cst.CompFor):
         return None
     kept = sampler_at_epochs(stale, model)
     through = _condition(*kept, stale, model) if kept is not None else _through_loader(stale, model)
     if through is None:
         return None
     sampler, condition, imports = through
+    epoch = epoch_number(stale.epochs, model) or f"{sampler}.epoch + 1"
     call = f"{sampler}.set_epoch({epoch})"
     lines = [call] if condition is None else [f"if {condition}:", f"    {call}"]
     return Fix((*imports, Rewriter(model).prepend_to_body(loop, *lines)), Applicability.UNSAFE, _WHY)
 
 
-def _condition(name: str, kept: Binding, stale: StaleSampler, model: Model) -> tuple[str, str | None, list[Edit]] | None:
+def _condition(
+    name: str, kept: Binding, stale: StaleSampler, model: Model
+) -> tuple[str, str | None, list[Edit]] | None:
     """The sampler's variable, and when it holds the sampler."""
     values = [_branches(write.value) for write in kept.writes]
     made = [value for branch in values for value in branch]

@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.semantics.step_cycle import Reached
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -20,7 +21,7 @@ _WHY = "every step then follows the gradients of its own batches only, so traini
 
 def fix(report: Report, model: Model) -> Fix | None:
     cycle: Cycle = report.facts
-    if not _is_plain(cycle.optimizer) or cycle.reset_outside:
+    if not _is_plain(cycle.optimizer) or cycle.reset in (Reached.OUTSIDE, Reached.RARELY):
         return None
     edit = _edit(cycle, model)
     return Fix((edit,), Applicability.UNSAFE, _WHY) if edit is not None else None

@@ -23,8 +23,8 @@ class DataParallel(Rule):
     In every step one Python process scatters the batch, copies the whole model to every GPU, runs the replicas in
     threads that share one interpreter lock, and gathers all outputs and gradients on the first GPU, whose memory fills
     up first. `DistributedDataParallel` keeps one process and one copy of the model per GPU and exchanges gradients
-    while the backward pass still runs. How much that gains depends on model and machine: walkerning/aw_nas#17 reports 18
-    instead of 24 s per epoch; the performance guide of Hugging Face transformers measured 101 s against 110 s over
+    while the backward pass still runs. How much that gains depends on model and machine: walkerning/aw_nas#17 reports
+    18 instead of 24 s per epoch; the performance guide of Hugging Face transformers measured 101 s against 110 s over
     NVLink, but 131 s once the GPUs had to exchange gradients without it.
 
     ## Example

@@ -68,7 +68,8 @@ class MissingSetEpoch(Rule):
     ## Fix safety
 
     Unsafe: the order of the data changes from the second epoch on, which is the purpose. Where the sampler may be
-    another one or None, the call is made only if it is there.
+    another one or None, the call is made only if it is there; where the loop has no number for its epochs, the sampler
+    counts them.
 
     ## Measured effect
 
@@ -92,7 +93,7 @@ class MissingSetEpoch(Rule):
 
 def _message(stale: StaleSampler, model: Model) -> str:
     return (
-        "Nobody calls `set_epoch` on this sampler, so it shuffles with the seed of epoch 0 each time: all epochs of the "
+        "Nobody calls `set_epoch` on this sampler, so it always shuffles with the seed of epoch 0: all epochs of the "
         f"loop in line {model.line(stale.epochs.node)} see the same batches in the same order. "
         "Call `set_epoch(epoch)` at the beginning of each epoch."
     )

@@ -90,9 +90,15 @@ def _message(cycle: Cycle, model: Model) -> str:
             f"LBFGS evaluates this closure several times in one `{step}`, and each backward pass adds to the gradients "
             f"of those before it. Call `{optimizer}.zero_grad()` first in the closure."
         )
-    where = "outside this loop" if cycle.reset_outside else "in this file"
-    reset = f"gradients are only reset {where}" if cycle.reset_outside else f"nothing {where} resets the gradients"
     return (
-        f"`{step}` runs in every iteration, but {reset}: each backward pass adds to those of all steps before it. "
-        f"Call `{optimizer}.zero_grad()` once for every step."
+        f"`{step}` runs in every iteration, but {_RESETS[cycle.reset.value]}: each backward pass adds to those of the "
+        f"steps before it. Call `{optimizer}.zero_grad()` once for every step."
     )
+
+
+_RESETS = {
+    "nowhere": "nothing in this file resets the gradients",
+    "outside": "gradients are only reset outside this loop",
+    "others": "only the gradients of other modules are reset",
+    "rarely": "gradients are not reset in every iteration",
+}

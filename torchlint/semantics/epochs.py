@@ -90,11 +90,15 @@ def _made_by(value: Value, call: Call, model: Model, depth: int = 0) -> bool:
 def _epochs_over(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
     """The training loop over a loader and the epoch loop around it, if loader and sampler outlive an epoch."""
     for steps in model.loops:
-        if steps.role is Role.STEPS and steps.iterable is not None and _iterates(steps, loader, model):
+        if _trains(steps, model) and _iterates(steps, loader, model):
             for epochs in _outer_loops(steps, model):
                 if epochs.role is Role.EPOCHS and not _made_again(sampler, loader, epochs, model):
                     return StaleSampler(sampler, loader, steps, epochs)
     return None
+
+
+def _trains(loop: Loop, model: Model) -> bool:
+    return loop.role is Role.STEPS and loop.iterable is not None and bool(model.effects(loop).optimizer_steps)
 
 
 def _iterates(loop: Loop, loader: Call, model: Model) -> bool:
@@ -123,7 +127,9 @@ def _loops_around_calls(function: Function, model: Model, depth: int) -> Iterato
 
 def _made_again(sampler: Call, loader: Call, epochs: Loop, model: Model) -> bool:
     """Whether each epoch builds its own loader or sampler, with a seed that may follow the epoch."""
-    return any(epochs in call.loops() or epochs in _loops_around_calls(call.function, model, 0) for call in (sampler, loader))
+    return any(
+        epochs in call.loops() or epochs in _loops_around_calls(call.function, model, 0) for call in (sampler, loader)
+    )
 
 
 # -- who may set the epoch
@@ -147,7 +153,9 @@ def _is_other_sampler(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
     while isinstance(receiver, cst.Attribute) and receiver.attr.value in ("sampler", "batch_sampler", "dataset"):
         receiver = receiver.value
     origins = model.value(receiver).origins if receiver is not None else frozenset()
-    known = all(isinstance(origin, cst.Call) and model.call(origin).callee in (SAMPLER, *_LOADERS) for origin in origins)
+    known = all(
+        isinstance(origin, cst.Call) and model.call(origin).callee in (SAMPLER, *_LOADERS) for origin in origins
+    )
     return bool(origins) and known and not any(_made_by(model.value(receiver), made, model) for made in kept)  # type: ignore[arg-type]
 
 
@@ -157,7 +165,7 @@ def _keeps_hands_off(call: Call, kept: tuple[Call, ...]) -> bool:
 
 
 def _is_handed(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
-    return any(_made_by(model.value(arg.value), made, model) for arg in call.arguments for made in kept)
+    return any(_contains(model.value(arg.value), made, model) for arg in call.arguments for made in kept)
 
 
 def _strings(model: Model) -> str:
@@ -177,9 +185,10 @@ def _leaves_file(made: Call, model: Model) -> bool:
 
 
 def _contains(value: Value, made: Call, model: Model, depth: int = 0) -> bool:
+    """Whether a value is, or holds, what a call made; the batches of a loader are not the loader."""
     if depth == _DEPTH:
         return False
-    if _made_by(value, made, model):
+    if value.kind not in (Kind.TENSOR, Kind.BATCH, Kind.ITERATOR) and _made_by(value, made, model):
         return True
     parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
     if value.element is not None and value.is_container:
@@ -255,7 +264,7 @@ def _always_before(statement: cst.CSTNode, epochs: Loop, model: Model) -> bool:
     function = model.function(statement)
     block = model.parent(statement)
     if function is epochs.function or function.is_module:
-        return block in model.ancestors(epochs.node) or (function.is_module and block is model.module)
+        return block in tuple(model.ancestors(epochs.node)) or (function.is_module and block is model.module)
     return function.name == "__init__" and model.parent(block) is function.node if block is not None else False
 
 

@@ -32,10 +32,11 @@ class Replication:
 
 
 def replications(model: Model) -> Iterator[Replication]:
-    """Every use of `nn.DataParallel` that somebody could replace, in source order."""
+    """Every use of `nn.DataParallel` that somebody could replace; a class derived from it counts where it is used."""
+    used = {base for call in model.calls if call.targets_class is not None for base in call.targets_class.lineage()}
     for cls in model.classes:
         for base, name in zip(cls.node.bases, cls.bases, strict=False):
-            if name == _CLASS:
+            if name == _CLASS and cls in used:
                 yield Replication(base.value, "subclass", cls.name)
     for call in model.calls_to(_CLASS, _FUNCTION, "functools.partial"):
         if call.callee == "functools.partial":

@@ -1,16 +1,17 @@
-"""What happens between two steps of an optimizer: backward passes, and what resets the gradients, wherever it stands."""
+"""What happens between two steps of an optimizer: backward passes, and resets of the gradients, wherever they stand."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Confidence
 from torchlint.semantics.entities import Call, Function, Loop, Role
+from torchlint.semantics.gradients import Reset, may_reset, modules_of_optimizer, resets
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -19,14 +20,21 @@ if TYPE_CHECKING:
 
 # Engines that reset gradients inside their own `step`.
 _RESETTING_FRAMEWORKS = frozenset({"deepspeed", "fastai", "mmengine", "composer", "catalyst"})
-_RESETTING_NAME = re.compile(r"(?i)(zero|reset|clear|clean|empty|null)_?\w*grad|grad\w*_?(zero|reset|clear)|set_to_none")
-_HARMLESS_PARENTS = (cst.Comparison, cst.ComparisonTarget)
 _DEPTH = 5
+
+
+class Reached(Enum):
+    """How far the gradients of an optimizer are reset."""
+
+    NOWHERE = "nowhere"  # in this file
+    OUTSIDE = "outside"  # of the loop
+    OTHERS = "others"  # of other modules only
+    RARELY = "rarely"  # in every n-th iteration, though each one steps
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """An optimizer step that is repeated by `loop` with nothing between two steps that resets the gradients.
+    """An optimizer step that is repeated by `loop` while gradients are not reset between two steps.
 
     `loop` is None where the repetition is the optimizer's own: a closure that LBFGS evaluates many times a step.
     """
@@ -36,7 +44,7 @@ class Cycle:
     backward: Call
     loop: Loop | None
     closure: Function | None
-    reset_outside: bool
+    reset: Reached
     confidence: Confidence
 
 
@@ -56,36 +64,55 @@ class _Region:
 
 def unreset_cycles(model: Model) -> Iterator[Cycle]:
     """Steps whose gradients nothing resets, one for each optimizer and loop, in source order."""
-    if model.frameworks & _RESETTING_FRAMEWORKS:
+    steps = [call for call in model.calls if call.is_optimizer_step]
+    if not steps or model.frameworks & _RESETTING_FRAMEWORKS:
         return
-    resets = list(_resets(model))
+    known = list(resets(model))
     seen: set[tuple[str, Loop | None]] = set()
-    for step in model.calls:
-        if not step.is_optimizer_step:
-            continue
-        cycle = _cycle(step, resets, model)
+    for step in steps:
+        cycle = _cycle(step, known, model)
         if cycle is not None and (key := (model.code(cycle.optimizer), cycle.loop)) not in seen:
             seen.add(key)
             yield cycle
 
 
-def _cycle(step: Call, resets: list[cst.CSTNode], model: Model) -> Cycle | None:
+def _cycle(step: Call, known: list[Reset], model: Model) -> Cycle | None:
     optimizer = _optimizer(step)
     if optimizer is None or _is_engine(step, optimizer, model):
+        return None
+    origins = model.value(optimizer).origins
+    if not all(_is_torch_optimizer(origin, model) for origin in origins):
         return None
     closure = next(iter(step.passes), None)
     if closure is not None and _evaluates_often(optimizer, model):
         regions = [_region(closure.calls, [closure], None)]
     else:
         regions = [_region(loop.calls, [], loop) for loop in _repeating(step, [optimizer], model)]
-    if not regions or any(_resets_or_hides(region, optimizer, step, resets, model) for region in regions):
+    reached = {_reached(region, step, optimizer, known, model) for region in regions}
+    backward = _backward(step, [call for call in model.calls if call in regions[0].calls]) if regions else None
+    if len(reached) != 1 or (found := reached.pop()) is None or backward is None:
         return None
-    backward = _backward(step, [call for call in model.calls if call in regions[0].calls])
-    if backward is None:
+    confidence = Confidence.CERTAIN if origins and found is Reached.NOWHERE else Confidence.LIKELY
+    return Cycle(step, optimizer, backward, regions[0].loop, closure, found, confidence)
+
+
+def _reached(
+    region: _Region, step: Call, optimizer: cst.BaseExpression, known: list[Reset], model: Model
+) -> Reached | None:
+    """What resets there are for a step that a region repeats; None where they suffice, or are not all in sight."""
+    if _made_inside(optimizer, region, model) or any(may_reset(call, model) for call in region.calls):
         return None
-    known = any(_is_torch_optimizer(origin, model) for origin in model.value(optimizer).origins)
-    confidence = Confidence.CERTAIN if known and not resets else Confidence.LIKELY
-    return Cycle(step, optimizer, backward, regions[0].loop, closure, bool(resets), confidence)
+    inside = [reset for reset in known if region.holds(reset.node, model)]
+    if not inside:
+        return Reached.OUTSIDE if known else Reached.NOWHERE
+    modules = modules_of_optimizer(optimizer, model)
+    if all(reset.spares(modules) for reset in inside):
+        return Reached.OTHERS
+    loop = region.loop
+    always = loop is not None and step.function is loop.function and not model.guards(step.node, loop)
+    if always and loop is not None and all(reset.is_periodic(loop, model) for reset in inside):
+        return Reached.RARELY
+    return None
 
 
 # -- the optimizer
@@ -123,7 +150,7 @@ def _evaluates_often(optimizer: cst.BaseExpression, model: Model) -> bool:
 def _made_inside(optimizer: cst.BaseExpression, region: _Region, model: Model) -> bool:
     """Whether each iteration has an optimizer of its own."""
     binding = model.binding(optimizer)
-    written = [write.statement for write in binding.writes] if binding is not None else []
+    written = [write.statement for write in binding.writes if write.kind != "for"] if binding is not None else []
     return any(region.holds(node, model) for node in [*written, *model.value(optimizer).origins])
 
 
@@ -204,60 +231,6 @@ def _region(calls: Iterable[Call], functions: Iterable[Function], loop: Loop | N
     return _Region(frozenset(reached), frozenset(seen), loop)
 
 
-# -- what resets gradients
-
-
-def _resets_or_hides(
-    region: _Region, optimizer: cst.BaseExpression, step: Call, resets: list[cst.CSTNode], model: Model
-) -> bool:
-    """Whether gradients are reset in the region, or may be in code out of sight."""
-    if _made_inside(optimizer, region, model) or any(region.holds(node, model) for node in resets):
-        return True
-    return any(_may_reset(call, model) for call in region.calls)
-
-
-def _may_reset(call: Call, model: Model) -> bool:
-    """A call of code from elsewhere that holds the optimizer or the model."""
-    if call.target is not None or call.is_backward or call.is_optimizer_step or call.is_forward:
-        return False
-    if call.receiver is not None and _is_own(call.receiver, call.function) and model.binding(call.node.func) is None:
-        return True
-    return call in model.effects(call.node).opaque
-
-
-def _is_own(receiver: cst.BaseExpression, function: Function) -> bool:
-    """`self` in a method."""
-    while function.cls is None and function.parent is not None:
-        function = function.parent
-    return isinstance(receiver, cst.Name) and bool(function.params) and receiver.value == function.params[0]
-
-
-def _resets(model: Model) -> Iterator[cst.CSTNode]:
-    """Every place of the file that may reset gradients: `zero_grad` and its like by name, and writes to `.grad`."""
-    for call in model.calls:
-        name = call.method or getattr(call.node.func, "value", "")
-        keywords = [arg.keyword.value for arg in call.arguments if arg.keyword is not None]
-        if call.is_zero_grad or any(isinstance(x, str) and _RESETTING_NAME.search(x) for x in [name, *keywords]):
-            yield call.node
-    for node in walk(model.module):
-        if isinstance(node, cst.Attribute) and node.attr.value == "grad" and not _only_read(node, model):
-            yield node
-
-
-def _only_read(gradient: cst.Attribute, model: Model) -> bool:
-    """`p.grad is None`, `p.grad.norm()`, and `torch.autograd.grad`, which is a function."""
-    node: cst.CSTNode = gradient
-    parent = model.parent(node)
-    if isinstance(parent, cst.Call) and parent.func is gradient:
-        return True
-    while isinstance(parent, cst.Attribute):
-        node, parent = parent, model.parent(parent)
-    if isinstance(parent, _HARMLESS_PARENTS):
-        return True
-    is_call = isinstance(parent, cst.Call) and parent.func is node and node is not gradient
-    return is_call and not node.attr.value.endswith("_")  # type: ignore[attr-defined]
-
-
 # -- the backward pass
 
 
@@ -267,7 +240,8 @@ def _backward(step: Call, calls: list[Call]) -> Call | None:
     order = step.function.calls
     own = [call for call in passes if call.function is step.function]
     before = [call for call in own if order.index(call) < order.index(step)]
-    return (before or own[::-1] or passes or [None])[-1]
+    found = before or own[::-1] or passes
+    return found[-1] if found else None
 
 
 def _is_distributed(call: Call) -> bool:

@@ -1,0 +1,195 @@
+"""What resets gradients, and whose: `zero_grad` and its like, writes to `.grad`, and code out of sight that may."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.effects import last_name
+from torchlint.semantics.entities import Call, Function, Loop
+from torchlint.semantics.hints import looks_like_optimizer
+from torchlint.semantics.tree import children, walk
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_RESETTING_NAME = re.compile(
+    r"(?i)(zero|reset|clear|clean|empty|null)_?\w*grad|grad\w*_?(zero|reset|clear)|set_to_none"
+)
+_GRADIENT = re.compile(r"\.\s*grad\b")
+# Functions that are given a model or an optimizer and by their name do something else.
+_HARMLESS_NAMES = re.compile(
+    r"(?i)^assert|^(save|eval|valid|test|log|print|count|clip|scale_loss|accuracy|metric)|checkpoint|learning_rate"
+    r"|(^|_)lr(_|$)|warm_?up|sched|(^|_)ema(_|$)|grad_norm|loss$|criterion|regulari[sz]"
+)
+# Methods of an unknown object that may be the beginning of a step.
+_SUSPICIOUS = re.compile(
+    r"(?i)(reset|clear|zero|prepare|begin|start|before|after|pre_|post_|on_|train|learn|fit|optimi[sz])"
+)
+_INNOCENT = re.compile(
+    r"(?i)env|meter|metric|timer|watch|buffer|memory|hidden|noise|state|bar|logger|writer|plt|fig|ax"
+)
+_HARMLESS_PARENTS = (cst.Comparison, cst.ComparisonTarget)
+_DEPTH = 4
+
+Modules = frozenset[cst.CSTNode]  # modules, by the calls that made them
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """A place that may reset gradients: those of `modules`, or of anything where that is not known."""
+
+    node: cst.CSTNode
+    modules: Modules | None = None
+
+    def spares(self, modules: Modules | None) -> bool:
+        """Whether it certainly leaves the gradients of these modules alone."""
+        return bool(modules) and bool(self.modules) and not modules & self.modules  # type: ignore[operator]
+
+    def is_periodic(self, loop: Loop, model: Model) -> bool:
+        """Whether it runs in every n-th iteration of a loop only."""
+        tests = [guard.test for guard in model.guards(self.node, loop) if guard.test is not None]
+        return any(isinstance(node, cst.Modulo) for test in tests for node in walk(test))
+
+
+def resets(model: Model) -> Iterator[Reset]:
+    """Every place of the file that may reset gradients, by name or by a write to `.grad`."""
+    for call in model.calls:
+        name = last_name(call.node.func)
+        keywords = [arg.keyword.value for arg in call.arguments if arg.keyword is not None]
+        if call.is_zero_grad and call.receiver is not None and call.target is None:
+            yield Reset(call.node, _modules_reset(call.receiver, model))
+        elif call.is_zero_grad or any(_RESETTING_NAME.search(text) for text in [name, *keywords]):
+            yield Reset(call.node)
+    if _GRADIENT.search(model.source.text):
+        for node in walk(model.module):
+            if isinstance(node, cst.Attribute) and node.attr.value == "grad" and not _only_read(node, model):
+                yield Reset(node)
+
+
+def _only_read(gradient: cst.Attribute, model: Model) -> bool:
+    """`p.grad is None`, `p.grad.norm()`, and `torch.autograd.grad`, which is a function."""
+    node: cst.CSTNode = gradient
+    parent = model.parent(node)
+    if isinstance(parent, cst.Call) and parent.func is gradient:
+        return True
+    while isinstance(parent, cst.Attribute):
+        node, parent = parent, model.parent(parent)
+    if isinstance(parent, _HARMLESS_PARENTS):
+        return True
+    is_call = isinstance(parent, cst.Call) and parent.func is node and node is not gradient
+    return is_call and not node.attr.value.endswith("_")  # type: ignore[attr-defined]
+
+
+# -- code out of sight
+
+
+def may_reset(call: Call, model: Model) -> bool:
+    """A call of code from elsewhere that has hold of the optimizer or the model."""
+    known = call.target is not None or call.targets_class is not None or call.is_forward
+    if known or call.is_backward or call.is_optimizer_step or _is_harmless(call):
+        return False
+    if any(_holds_gradients(arg.value, model) for arg in call.arguments):
+        return True
+    if call.receiver is None or call.receiver_value.kind not in (Kind.UNKNOWN, Kind.INSTANCE):
+        return False
+    if _is_own(call.receiver, call.function):
+        return model.binding(call.node.func) is None or not model.binding(call.node.func).writes  # type: ignore[union-attr]
+    return bool(_SUSPICIOUS.match(call.method or "")) and not _INNOCENT.search(last_name(call.receiver))
+
+
+def _is_harmless(call: Call) -> bool:
+    callee = call.callee or ""
+    package = callee.partition(".")[0]
+    if package in ("torch", "torchvision", *words.HARMLESS_PACKAGES):
+        return True
+    return _HARMLESS_NAMES.search(last_name(call.node.func)) is not None
+
+
+def _holds_gradients(argument: cst.BaseExpression, model: Model) -> bool:
+    """Whether an argument is an optimizer, a module or its parameters, or holds one."""
+    value = model.value(argument)
+    parts = [value, *(value.items or ()), *(part for _, part in value.fields or ())]
+    if value.element is not None:
+        parts.append(value.element)
+    if any(part.kind in (Kind.OPTIMIZER, Kind.MODULE, Kind.PARAMETERS, Kind.SCALER) for part in parts):
+        return True
+    return value.kind in (Kind.UNKNOWN, Kind.INSTANCE) and looks_like_optimizer(last_name(argument))
+
+
+def _is_own(receiver: cst.BaseExpression, function: Function) -> bool:
+    """`self` in a method."""
+    while function.cls is None and function.parent is not None:
+        function = function.parent
+    return isinstance(receiver, cst.Name) and bool(function.params) and receiver.value == function.params[0]
+
+
+# -- whose gradients
+
+
+def modules_of_optimizer(optimizer: cst.BaseExpression, model: Model) -> Modules | None:
+    """The modules whose parameters an optimizer was given; None where that is not in sight."""
+    found: set[cst.CSTNode] = set()
+    for origin in model.value(optimizer).origins:
+        if not isinstance(origin, cst.Call):
+            return None
+        given = model.call(origin).argument("params", 0)
+        modules = _modules_in(given.node, model) if given.node is not None else None
+        if not modules:
+            return None
+        found |= modules
+    return frozenset(found) or None
+
+
+def _modules_reset(receiver: cst.BaseExpression, model: Model) -> Modules | None:
+    if model.value(receiver).kind is Kind.OPTIMIZER:
+        return modules_of_optimizer(receiver, model)
+    return _modules_at(receiver, model) if model.value(receiver).kind is Kind.MODULE else None
+
+
+def _modules_in(parameters: cst.BaseExpression, model: Model) -> Modules | None:
+    """The modules in `a.parameters()`, `list(a.parameters()) + list(b.parameters())` and the like."""
+    found: set[cst.CSTNode] = set()
+    work: list[cst.CSTNode] = [parameters]
+    while work:
+        node = work.pop()
+        if isinstance(node, cst.Call) and model.call(node).method in ("parameters", "named_parameters"):
+            modules = _modules_at(node.func.value, model) if isinstance(node.func, cst.Attribute) else None
+            if modules is None:
+                return None
+            found |= modules
+        elif isinstance(node, cst.Name):
+            if not (model.qualified(node) or "").startswith(("builtins.", "itertools.")):
+                return None
+        elif isinstance(node, cst.Attribute):
+            work.append(node.value)
+        elif not isinstance(node, cst.Lambda):
+            work.extend(children(node))
+    return frozenset(found)
+
+
+def _modules_at(expression: cst.BaseExpression, model: Model, depth: int = 0) -> Modules | None:
+    """The modules that an expression may be, those around it (`a` of `a.b`) and those they were made from."""
+    found: set[cst.CSTNode] = set()
+    node: cst.CSTNode = expression
+    while True:
+        value = model.value(node)
+        if value.kind is Kind.MODULE:
+            found |= value.origins
+        if not isinstance(node, cst.Attribute):
+            break
+        node = node.value
+    if model.value(expression).kind is not Kind.MODULE or not found:
+        return None
+    if depth < _DEPTH:
+        for origin in [*found]:
+            for arg in origin.args if isinstance(origin, cst.Call) else ():
+                if model.value(arg.value).kind is Kind.MODULE:
+                    found |= _modules_at(arg.value, model, depth + 1) or set()
+    return frozenset(found)
