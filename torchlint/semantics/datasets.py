@@ -137,11 +137,12 @@ def _origins(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode]:
 def _leaves(node: cst.BaseExpression, model: Model, depth: int) -> Iterator[cst.CSTNode]:
     """The datasets that a dataset is a part of, or consists of."""
     for source in _sources(node, model) or [node]:
+        arguments = source.args if isinstance(source, cst.Call) else ()
         wraps = isinstance(source, cst.Call) and _WRAPPERS.fullmatch(model.call(source).callee or "")
-        if not wraps or depth > _DEPTH or not source.args:
+        if not wraps or depth > _DEPTH or not arguments:
             yield source
             continue
-        inner = source.args[0].value
+        inner = arguments[0].value
         parts = [element.value for element in inner.elements] if isinstance(inner, (cst.List, cst.Tuple)) else [inner]
         for part in parts:
             yield from _leaves(part, model, depth + 1)

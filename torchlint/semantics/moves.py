@@ -70,8 +70,8 @@ def _batches_in(node: cst.CSTNode, model: Model) -> Iterator[Value]:
                 yield value
         elif not _asks_for_size(part):
             inner = _takes_tensors(model.call(part)) if isinstance(part, cst.Call) else proven
-            looked_up = isinstance(part, cst.Subscript)
-            stack.extend((child, inner) for child in ([part.value] if looked_up else children(part)))
+            parts = [part.value] if isinstance(part, cst.Subscript) else children(part)
+            stack.extend((child, inner) for child in parts)
 
 
 def _takes_tensors(call: Call) -> bool:
