@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from .boot.torchlint_probe.settings import Settings
-from .equivalence import Equivalence, Sameness, compare, is_identical
+from .equivalence import Equivalence, Sameness, compare, needs_envelope
 from .launch import Command, End, Outcome, command
 from .overlay import Plan, plan
 from .run import Run
@@ -140,7 +140,7 @@ class _Check:
 
     def _equivalence(self, before: Run, after: Run, again: Run) -> Equivalence:
         disturbed = []
-        if before.parameters and not is_identical(before, after):
+        if needs_envelope(before, again, after):
             disturbed = [self._run(Side.ORIGINAL, "observe", perturb=size) for size in DISTURBANCES]
         return compare(before, again, after, disturbed)
 

@@ -74,6 +74,13 @@ def is_identical(one: Run, other: Run) -> bool:
     )
 
 
+def needs_envelope(before: Run, again: Run, after: Run) -> bool:
+    """Whether it depends on the original's own rounding if the two count as the same."""
+    if not before.parameters or is_identical(before, after):
+        return False
+    return not _obvious_difference(_Evidence(before, again, after, ()))
+
+
 def compare(before: Run, again: Run, after: Run, disturbed: Sequence[Run] = ()) -> Equivalence:
     """`again` is the original once more, `disturbed` the original from disturbed parameters."""
     evidence = _Evidence(before, again, after, disturbed)
@@ -116,21 +123,26 @@ def _by_print(evidence: _Evidence, line: LineDifference | None) -> Equivalence:
 
 
 def _by_numbers(evidence: _Evidence) -> tuple[Sameness, str]:
-    before, after = evidence.before, evidence.after
-    if len(before.losses) != len(after.losses):
-        return Sameness.DIFFERENT, f"{len(after.losses)} backward passes instead of {len(before.losses)}"
-    shapes = [[(parameter.shape, parameter.dtype) for parameter in run.parameters] for run in (before, after)]
-    if shapes[0] != shapes[1]:
-        return Sameness.DIFFERENT, "the optimizers hold other parameters"
-    if shifted := _shifted_streams(evidence):
-        return Sameness.DIFFERENT, f"{shifted} random numbers are drawn differently"
-    if is_identical(before, after):
+    if reason := _obvious_difference(evidence):
+        return Sameness.DIFFERENT, reason
+    if is_identical(evidence.before, evidence.after):
         return Sameness.IDENTICAL, "losses, parameters and random streams agree bit by bit"
     if (step := _step_outside_envelope(evidence)) is not None:
         return Sameness.DIFFERENT, f"the loss of step {step} is farther off than rounding carries the original"
     if any(distance > bound for distance, bound in _parameter_margins(evidence)):
         return Sameness.DIFFERENT, "parameters are farther off than rounding carries the original"
     return Sameness.EQUIVALENT, "differs by no more than rounding makes the original differ from itself"
+
+
+def _obvious_difference(evidence: _Evidence) -> str:
+    before, after = evidence.before, evidence.after
+    if len(before.losses) != len(after.losses):
+        return f"{len(after.losses)} backward passes instead of {len(before.losses)}"
+    shapes = [[(parameter.shape, parameter.dtype) for parameter in run.parameters] for run in (before, after)]
+    if shapes[0] != shapes[1]:
+        return "the optimizers hold other parameters"
+    shifted = _shifted_streams(evidence)
+    return f"{shifted} random numbers are drawn differently" if shifted else ""
 
 
 def _shifted_streams(evidence: _Evidence) -> str:

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from torchlint.runtime_check.boot.torchlint_probe.settings import Settings
 from torchlint.runtime_check.launch import CommandError, End, Outcome, command, environment
 from torchlint.runtime_check.overlay import SMALL, plan

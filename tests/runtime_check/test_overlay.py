@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from torchlint.runtime_check import overlay
 from torchlint.runtime_check.overlay import OverlayError, plan
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-
 from torchlint.runtime_check.printed import LineDifference, first_difference
 
 

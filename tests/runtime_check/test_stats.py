@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 
 import pytest
-
 from torchlint.runtime_check.stats import Interval, Pace, compare, interval, student
 
 STEADY = [1.000, 1.004, 0.997, 1.002, 0.999]

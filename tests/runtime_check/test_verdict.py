@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
-
 from torchlint.runtime_check.equivalence import Equivalence, Sameness
 from torchlint.runtime_check.printed import LineDifference
 from torchlint.runtime_check.report import lines
@@ -115,7 +114,12 @@ def test_json_is_versioned_and_strict() -> None:
     found = json.loads(verdict("cpu", Pace.INCONCLUSIVE).to_json(), parse_constant=pytest.fail)
     assert found["schema"] == "torchlint.runtime_check/1"
     assert found["timing"]["comparison"]["effect"]["high"] is None
-    assert found["target"] == {"command": ["python", "train.py"], "changed": ["train.py"], "unused": [], "fixes": {"MEM01": 2}}  # fmt: skip
+    assert found["target"] == {
+        "command": ["python", "train.py"],
+        "changed": ["train.py"],
+        "unused": [],
+        "fixes": {"MEM01": 2},
+    }
 
 
 def text_of(verdict: Verdict) -> list[str]:

@@ -70,13 +70,15 @@ class Modules:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.program = getattr(sys.modules["__main__"], "__file__", None)  # Python takes it away before the end
 
     def step(self, number: int) -> dict[str, float]:
         return {}
 
     def result(self) -> dict[str, Any]:
-        files = [file for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))]
-        real = {os.path.realpath(file) for file in files if os.path.isabs(file) and "site-packages" not in file}
+        files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+        absolute = [file for file in (*files, self.program) if file and os.path.isabs(file)]
+        real = {os.path.realpath(file) for file in absolute if "site-packages" not in file}
         return {
             "loaded": sorted(_below(self.settings.tree, real)),
             "escaped": sorted(_below(self.settings.original, real)),
