@@ -1,0 +1,140 @@
+"""Programs that are awkward to observe, each run once under the probe."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from torchlint.runtime_check.boot.torchlint_probe.settings import Settings
+from torchlint.runtime_check.launch import End, Outcome, command
+from torchlint.runtime_check.overlay import SMALL, plan
+
+
+def observe(root: Path, code: str, *words: str, name: str = "train.py", steps: int = 6) -> Outcome:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(dedent(code))
+    work = root.parent / "work"
+    for folder in ("results", "logs"):
+        (work / folder).mkdir(parents=True)
+    plan(root.resolve(), [], words).build(work / "copy", {})
+    settings = Settings(
+        tree=str((work / "copy").resolve()),
+        original=str(root.resolve()),
+        results=str(work / "results"),
+        mode="observe",
+        steps=steps,
+        warmup=1,
+    )
+    return command([sys.executable, *(words or (name,))], Path(), 60.0).run(settings, work / "logs")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+def test_a_module_with_workers_and_data_beside_it(root: Path) -> None:
+    (root / "data.txt").write_text("0.5")
+    code = """
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Data(Dataset):
+            def __len__(self): return 64
+            def __getitem__(self, index):
+                start = float(open("data.txt").read())
+                return torch.full((2,), start + index * torch.rand(()).item() * 0)
+
+        if __name__ == "__main__":
+            model = torch.nn.Linear(2, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            for x in DataLoader(Data(), batch_size=4, num_workers=2):
+                optimizer.zero_grad()
+                model(x).sum().backward()
+                optimizer.step()
+    """
+    outcome = observe(root, code, "-m", "package.train", name="package/train.py")
+    assert outcome.end is End.DONE, outcome.log
+    assert outcome.run is not None
+    assert (outcome.run.boundary, len(outcome.run.steps), outcome.run.why) == ("optimizer", 6, "stop")
+    assert outcome.run.helpers == 2
+    assert outcome.run.mean("reads", 1) == 0.0
+    assert "package/train.py" in outcome.run.loaded
+
+
+def test_a_program_that_swallows_the_exit_and_saves_over_its_data(root: Path) -> None:
+    """Two optimizers, of which the first sets the step; torch.save writes through native code."""
+    big = b"x" * (SMALL + 1)
+    (root / "model.pt").write_bytes(big)
+    code = """
+        import torch
+        one, two = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        first, second = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (one, two))
+        while True:
+            try:
+                for _ in range(2):
+                    second.zero_grad()
+                    two(torch.ones(2)).sum().backward()
+                    if "stepped" in globals():
+                        second.step()
+                first.zero_grad()
+                one(torch.ones(2)).sum().backward()
+                stepped = True
+                torch.save(one.state_dict(), "model.pt")
+                first.step()
+            except:
+                pass
+    """
+    outcome = observe(root, code)
+    assert outcome.end is End.DONE, outcome.log
+    assert outcome.run is not None
+    assert len(outcome.run.steps) == 6
+    assert len(outcome.run.losses) == 18
+    assert len(outcome.run.parameters) == 4
+    assert (root / "model.pt").read_bytes() == big
+
+
+def test_fewer_steps_than_asked_for_are_what_there_is(root: Path) -> None:
+    code = """
+        import torch
+        def main():
+            weight = torch.nn.Parameter(torch.ones(3))
+            optimizer = torch.optim.SGD([weight], lr=0.1)
+            for _ in range(4):
+                weight.square().sum().backward()
+                optimizer.step()
+            print("done")
+        main()
+    """
+    outcome = observe(root, code)
+    assert outcome.run is not None
+    assert (outcome.run.why, len(outcome.run.steps), outcome.run.printed) == ("exit", 4, "done\n")
+    assert [step for step, _ in outcome.run.losses] == [1, 2, 3, 4]
+    assert len(outcome.run.parameters) == 1
+    assert outcome.run.growth("graph_nodes", 1) == 0.0
+
+
+def test_reads_are_counted_where_the_program_makes_them(root: Path) -> None:
+    """Not those of the optimizer, of the sampler or of the dataset, whose tensors stay on the host."""
+    code = """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        x = torch.arange(24.0)
+        weight = torch.nn.Parameter(torch.ones(1))
+        optimizer = torch.optim.Adam([weight], lr=0.1, foreach=False)
+        for (batch,) in DataLoader(TensorDataset(x), batch_size=4, shuffle=True):
+            loss = (weight * batch).sum()
+            if loss > 0:
+                float(loss)
+            rows = batch[batch > 1e9]
+            batch.cpu()
+            loss.backward()
+            optimizer.step()
+    """
+    outcome = observe(root, code, steps=5)
+    assert outcome.run is not None, outcome.log
+    assert outcome.run.read_lines == {f"train.py:{line}": 4 for line in (9, 10, 11, 12)}
+    assert outcome.run.mean("reads", 1) == 4.0
