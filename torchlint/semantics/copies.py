@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Confidence
-from torchlint.semantics.loaders import Loader, loaders, reach
+from torchlint.semantics.loaders import Loader, loaders, reach, repeats
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Place
 
@@ -59,7 +59,7 @@ def blocking_copies(model: Model) -> Iterator[Copy]:
 
 
 def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
-    if not move.is_batch or move.call.method not in ("to", "cuda"):
+    if not move.is_batch or move.call.method not in ("to", "cuda") or not repeats(move.call):
         return None
     if not move.origins <= frozenset().union(*(owner.built for owner in owners)):
         return None

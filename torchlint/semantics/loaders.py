@@ -38,6 +38,7 @@ CLASSES: dict[str, dict[str, int]] = {
 _SET_ELSEWHERE = re.compile(r"\.(pin_memory|num_workers)\s*=[^=]|set_default_(device|tensor_type)\s*\(")
 _HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch(?!\.nn\.Module\.)|wandb|matplotlib|logging|itertools|copy)\b")
 _INDICES = re.compile(r"(^|_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
+_TEST_FOLDERS = frozenset({"test", "tests", "testing", "test_utils"})
 _TEST_FILE = re.compile(r"(test_\w+|\w+_test|conftest)\.(py|ipynb)")
 _TRAINERS = re.compile(r"(pytorch_lightning|lightning(\.pytorch)?)\.Trainer")
 
@@ -89,14 +90,13 @@ class Loader:
 
     @property
     def makes_tensors(self) -> bool:
-        """False where a collate function from elsewhere may put the samples into objects of its own class."""
+        """Whether batches are made of plain tensors: a collate function may return objects of another class."""
         collate = self.option("collate_fn")
         if collate.absent or collate.value.kind is Kind.NONE:
             return True
         functions = [self.model.function_of(node) for node in collate.value.origins]
         return bool(functions) and all(
-            function is not None and not any(call.targets_class is not None for call in function.calls)
-            for function in functions
+            function is not None and _returns_tensors(function, self.model) for function in functions
         )
 
     @property
@@ -138,21 +138,36 @@ def loaders(model: Model) -> list[Loader]:
 
 def reach(loader: Loader) -> Confidence | None:
     """How sure it is that the batches of a loader go to a GPU, one after the other; None when it is not known."""
-    if any(_repeats(move.call) for move in loader.moves) and _is_iterated(loader):
+    if any(repeats(move.call) for move in loader.moves) and _is_iterated(loader):
         return Confidence.CERTAIN
-    if any(_repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
+    if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
         return Confidence.LIKELY
     return None
 
 
 def _is_test(path: Path) -> bool:
     """A file of the project's own tests, whose time nobody waits for; a script that tests a network is none."""
-    return _TEST_FILE.fullmatch(path.name) is not None and bool({"test", "tests"} & set(path.parts[:-1]))
+    return _TEST_FILE.fullmatch(path.name) is not None and bool(_TEST_FOLDERS & set(path.parts[:-1]))
 
 
 def _is_test_function(function: Function) -> bool:
     name = function.qualname.rpartition(".")[2]
     return name.startswith("test_") and any(isinstance(node, cst.Assert) for node in walk(function.node))
+
+
+def _returns_tensors(function: Function, model: Model) -> bool:
+    returned = [node.value for node in function.returns]
+    if isinstance(function.node, cst.Lambda):
+        returned = [function.node.body]
+    return bool(returned) and all(node is not None and _is_made_of_tensors(model.value(node)) for node in returned)
+
+
+def _is_made_of_tensors(value: Value) -> bool:
+    parts = value.items or [part for _, part in value.fields or ()] or [value.element]
+    is_container = value.is_container and not any(part is None for part in parts)
+    return value.kind is Kind.TENSOR or (
+        is_container and all(part is not None and _is_made_of_tensors(part) for part in parts)
+    )
 
 
 # -- finding loaders -------------------------------------------------------------------------------------------------
@@ -251,16 +266,19 @@ def _is_iterated(loader: Loader) -> bool:
         source = call.receiver if call.receiver is not None else call.node.args[0].value
         if model.value(source).origins & loader.built:
             fresh = isinstance(source, cst.Call) and model.call(source).callee == "builtins.iter"
-            if call.loop is not None if fresh else _repeats(call):
+            if call.loop is not None if fresh else repeats(call):
                 return True
     return False
 
 
-def _repeats(call: Call, depth: int = 0) -> bool:
+def repeats(call: Call, depth: int = 0) -> bool:
     """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one."""
     if any(not loop.is_comprehension or loop.iterates.origins for loop in call.loops()):
         return True
-    return depth < 4 and any(_repeats(caller, depth + 1) for caller in call.function.callers)
+    function = call.function
+    around = function.parent.calls if function.parent is not None else []
+    callers = [*function.callers, *(caller for caller in around if function in caller.passes)]
+    return depth < 4 and any(repeats(caller, depth + 1) for caller in callers)
 
 
 def _handed_to(loader: Loader) -> Iterator[Call]:

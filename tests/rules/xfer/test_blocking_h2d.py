@@ -333,6 +333,12 @@ LOOK_ALIKES = {
             model(flipped.to(device)).sum().backward()
         """
     ),
+    "one batch to look at": script(
+        """\
+        x, y = next(iter(loader))
+        print(model(x.to(device)).shape)
+        """
+    ),
     "loader of the caller": HEADER.replace("loader = DataLoader(images, 64, pin_memory=True, num_workers=4)\n", "")
     + dedent(
         """\
@@ -499,9 +505,24 @@ def test_the_fix_is_not_safe_where_the_device_may_be_that_of_apple() -> None:
     assert fixed(code, "XFER02", unsafe=True).count("non_blocking=True") == 2
 
 
-def test_the_fix_is_not_safe_for_objects_of_an_unknown_collate_function() -> None:
-    code = PROGRAM.replace("shuffle=True", "collate_fn=nested").replace(
-        "import torch\n", "import torch\nfrom batches import nested\n", 1
+COLLATE = """\
+def pairs(samples):
+    return torch.stack([x for x, _ in samples]), {"index": torch.tensor([extra["index"] for _, extra in samples])}
+
+
+def padded(samples):
+    return tokenizer.pad(samples)
+
+
+"""
+
+
+@pytest.mark.parametrize(("name", "is_safe"), [("pairs", True), ("padded", False), ("nested", False)])
+def test_the_fix_is_safe_only_for_tensors(name: str, is_safe: bool) -> None:
+    """A collate function may make objects of a class whose `to` does not take the argument."""
+    code = PROGRAM.replace("torch.manual_seed", COLLATE + "torch.manual_seed").replace(
+        "shuffle=True", f"collate_fn={name}"
     )
-    assert fixed(code, "XFER02", unsafe=False) == code
+    code = code.replace("import torch\n", "import torch\nfrom batches import nested, tokenizer\n", 1)
+    assert (fixed(code, "XFER02", unsafe=False) != code) is is_safe
     assert fixed(code, "XFER02", unsafe=True).count("non_blocking=True") == 2
