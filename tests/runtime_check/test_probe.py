@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
-from torchlint.runtime_check.boot.torchlint_probe.settings import Settings
-from torchlint.runtime_check.launch import End, Outcome, command
-from torchlint.runtime_check.overlay import SMALL, plan
+from torchlint.runtime_check.launch import End
+from torchlint.runtime_check.overlay import SMALL
 
+from tests.runtime_check.programs import launch
 
-def observe(root: Path, code: str, *words: str, name: str = "train.py", steps: int = 6) -> Outcome:
-    (root / name).parent.mkdir(parents=True, exist_ok=True)
-    (root / name).write_text(dedent(code))
-    work = root.parent / "work"
-    for folder in ("results", "logs"):
-        (work / folder).mkdir(parents=True)
-    plan(root.resolve(), [], words).build(work / "copy", {})
-    settings = Settings(
-        tree=str((work / "copy").resolve()),
-        original=str(root.resolve()),
-        results=str(work / "results"),
-        mode="observe",
-        steps=steps,
-        warmup=1,
-    )
-    return command([sys.executable, *(words or (name,))], Path(), 60.0).run(settings, work / "logs")
+observe = partial(launch, steps=6, warmup=1)
 
 
 @pytest.fixture

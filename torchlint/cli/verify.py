@@ -23,7 +23,7 @@ def _split(context: click.Context, parameter: click.Parameter, values: Sequence[
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
-@click.command("verify", context_settings={"ignore_unknown_options": True})
+@click.command("verify")
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option("--select", multiple=True, callback=_split, metavar="RULES", help="Only the fixes of these rules.")
 @click.option("--ignore", multiple=True, callback=_split, metavar="RULES", help="Not the fixes of these rules.")

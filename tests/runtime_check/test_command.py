@@ -1,0 +1,96 @@
+"""`torchlint verify` as a user types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+LEAKING = """\
+import sys
+import time
+
+import torch
+from torch import nn
+
+
+def train(model, loader, optimizer, criterion):
+    losses = []
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+    print(sum(loss.item() for loss in losses))
+
+
+"""
+
+
+def verify(folder: Path, *words: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "torchlint", "verify", *words],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_failing_command_is_an_error_in_json(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LEAKING + "sys.exit('no data')\n")
+    process = verify(tmp_path, "--output-format", "json", "--", sys.executable, "train.py")
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 2, errors
+    found = json.loads(output)
+    assert (found["schema"], found["overall"]) == ("torchlint.runtime_check/1", "error")
+    assert found["target"]["fixes"] == {"MEM01": 1}
+    assert "no data" in found["log"]
+
+
+def test_nothing_to_fix_is_nothing_to_run(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("raise SystemExit(9)\n")
+    process = verify(tmp_path, "--", sys.executable, "train.py")
+    assert "no fix applies" in process.communicate(timeout=60)[1]
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "Missing argument"),
+        (("--select", "MEM99", "--", "python", "train.py"), "MEM99"),
+        (("--", "no-such-program"), "no-such-program is not a program"),
+        (("--root", "elsewhere", "--", "python"), "elsewhere"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    (tmp_path / "train.py").write_text(LEAKING)
+    process = verify(tmp_path, *words)
+    assert message in process.communicate(timeout=60)[1]
+    assert process.returncode == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_program_and_leaves_nothing(tmp_path: Path, number: int) -> None:
+    project, temporary = tmp_path / "project", tmp_path / "temporary"
+    project.mkdir()
+    temporary.mkdir()
+    (project / "train.py").write_text(LEAKING + f"open({str(tmp_path / 'started')!r}, 'w')\ntime.sleep(100)\n")
+    process = verify(project, "--", sys.executable, "train.py", TMPDIR=str(temporary))
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "started").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(temporary.iterdir())
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 130
+    assert list(temporary.iterdir()) == []
+    assert list(project.iterdir()) == [project / "train.py"]
