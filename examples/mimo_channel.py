@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-SUBCARRIERS = 64
+SUBCARRIERS = 256
 RX, TX = 4, 2
 TAPS = 6
 
@@ -33,8 +33,10 @@ def draw_symbols(batch: int, device: torch.device) -> tuple[torch.Tensor, torch.
 
 def propagate(h: torch.Tensor, x: torch.Tensor, noise_std: float) -> torch.Tensor:
     """Send the symbols through the channel, (subcarriers, rx, batch)."""
-    y = torch.zeros(h.shape[0], h.shape[1], x.shape[2], dtype=h.dtype, device=h.device)
-    for k in range(h.shape[0]):
+    subcarriers, rx, _ = h.shape
+    _, _, batch = x.shape
+    y = torch.zeros(subcarriers, rx, batch, dtype=h.dtype, device=h.device)
+    for k in range(subcarriers):
         y[k] = h[k] @ x[k]
     return y + noise_std * torch.randn_like(y)
 
@@ -64,13 +66,15 @@ class Receiver(nn.Module):
 
     def equalise(self, h: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Linear MMSE estimate of the symbols, (subcarriers, tx, batch)."""
-        loading = self.log_loading.exp() * torch.eye(TX, dtype=h.dtype, device=h.device)
-        estimates = []
-        for k in range(h.shape[0]):
+        subcarriers, _, tx = h.shape
+        _, _, batch = y.shape
+        loading = self.log_loading.exp() * torch.eye(tx, dtype=h.dtype, device=h.device)
+        estimates = torch.zeros(subcarriers, tx, batch, dtype=h.dtype, device=h.device)
+        for k in range(subcarriers):
             gram = h[k].mH @ h[k] + loading
             matched = h[k].mH @ y[k]
-            estimates.append(torch.linalg.solve(gram, matched))
-        return torch.stack(estimates)
+            estimates[k] = torch.linalg.solve(gram, matched)
+        return estimates
 
     def forward(self, h: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Logits of the bits, (subcarriers, tx, batch, 2)."""
@@ -98,8 +102,8 @@ def bit_error_rate(receiver: Receiver, batches: int, batch: int, noise_std: floa
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--batch", type=int, default=32, help="OFDM symbols per channel")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch", type=int, default=16, help="OFDM symbols per channel")
     parser.add_argument("--snr-db", type=float, default=14.0)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--seed", type=int, default=0)

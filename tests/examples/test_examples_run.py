@@ -13,7 +13,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SHORT_RUN = {
     "image_classifier.py": ("--epochs", "1", "--samples", "256"),
-    "mimo_channel.py": ("--steps", "100"),
+    "mimo_channel.py": ("--steps", "100", "--batch", "4"),
     "gan.py": ("--steps", "250", "--batch", "64"),
 }
 
