@@ -293,8 +293,9 @@ def _names(call: Call) -> tuple[str, str]:
 
 
 def _is_log(call: Call) -> bool:
-    package = _names(call)[0]
-    if package in _LOG_PACKAGES or call.callee in ("builtins.print", "sys.stdout.write", "sys.stderr.write"):
+    if _names(call)[0] in _LOG_PACKAGES or call.callee == "builtins.print":
+        return True
+    if isinstance(call.receiver, cst.Attribute) and call.receiver.attr.value in ("stdout", "stderr"):
         return True
     return call.method in _LOG_METHODS and not call.receiver_value.is_(Kind.TENSOR, Kind.MODULE)
 

@@ -8,12 +8,21 @@ import libcst as cst
 
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind, Place
+from torchlint.semantics.vocabulary import LOSS_MODULES
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 _LEAVING = frozenset(["item", "cpu", "numpy", "tolist", "size", "dim", "numel"])
+_MODULE_METHODS = frozenset(
+    """
+    parameters named_parameters buffers named_buffers modules named_modules children named_children state_dict
+    load_state_dict train eval to cuda cpu half float double bfloat16 zero_grad requires_grad_ apply register_buffer
+    register_forward_hook register_parameter add_module get_parameter get_submodule extra_repr share_memory type
+    """.split()
+)
+_OBJECTS = (Kind.MODULE, Kind.OPTIMIZER, Kind.INSTANCE, Kind.SCHEDULER, Kind.LOADER)
 _LIMIT = 400
 
 
@@ -35,9 +44,28 @@ def calls_behind(model: Model, node: cst.CSTNode) -> list[Call]:
             continue
         if call is not None:
             found.append(call)
-        if call is None or not call.is_forward:
+        if call is None or not runs_model(model, call):
             work.extend(_sources(model, at, node))
     return found
+
+
+def runs_model(model: Model, call: Call, *, whole: bool = True) -> bool:
+    """A forward pass, a method of a model that is not one of every module, or a function that is given a model.
+
+    Not `whole`: the function counts not, for it may well be given all batches too.
+    """
+    if call.is_forward:
+        return True
+    if call.receiver_value.kind is Kind.MODULE:
+        return call.method not in _MODULE_METHODS
+    made = model.value(call.node)
+    if not whole or (call.callee or "").partition(".")[0] in ("torch", "builtins") or made.kind in _OBJECTS:
+        return False
+    return any(model.value(arg.value).kind is Kind.MODULE and not _is_loss(model, arg.value) for arg in call.arguments)
+
+
+def _is_loss(model: Model, node: cst.CSTNode) -> bool:
+    return LOSS_MODULES.fullmatch(model.value(node).ref or "") is not None
 
 
 def _is_on_host(model: Model, node: cst.CSTNode, call: Call | None) -> bool:

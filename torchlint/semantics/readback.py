@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.semantics.entities import Loop, Role
 from torchlint.semantics.host_use import DEFERRABLE, HostFlow, Use
-from torchlint.semantics.provenance import calls_behind, is_handed_in
+from torchlint.semantics.provenance import calls_behind, is_handed_in, runs_model
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -127,14 +127,16 @@ def _is_on_device(model: Model, tensor: cst.BaseExpression, how: str, loop: Loop
     function = loop.function
     if function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
         return False
-    forwards = [call for call in calls_behind(model, tensor) if call.is_forward and loop in call.loops()]
+    forwards = [
+        call for call in calls_behind(model, tensor) if loop in call.loops() and runs_model(model, call, whole=False)
+    ]
     return bool(forwards) and (value.place is Place.ACCELERATOR or model.uses_accelerator)
 
 
 def _is_computed(model: Model, tensor: cst.BaseExpression, loop: Loop | None) -> bool:
     """Whether a model computed the tensor, on whatever device it is, and that device may be a GPU."""
     calls = calls_behind(model, tensor)
-    forwards = [call for call in calls if call.is_forward]
+    forwards = [call for call in calls if runs_model(model, call)]
     binding = model.binding(tensor)
     is_step = loop is not None and loop.role is Role.STEPS
     is_trained = is_step and binding is not None and model.reaches_backward(binding) is True
@@ -143,7 +145,7 @@ def _is_computed(model: Model, tensor: cst.BaseExpression, loop: Loop | None) ->
     if loop is None or not is_step or not _brings_its_data(model, loop.iterable):
         return False
     if forwards:
-        return all(is_handed_in(model, call.node.func) for call in forwards)
+        return all(is_handed_in(model, call.receiver or call.node.func) for call in forwards)
     return is_trained and any(call.receiver is not None and is_handed_in(model, call.receiver) for call in calls)
 
 
