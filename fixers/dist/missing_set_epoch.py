@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
-from torchlint.semantics.epochs import SAMPLER, epoch_number, loader_at_epochs, sampler_at_epochs
+from torchlint.semantics.epochs import SAMPLER, branches, epoch_number, loader_at_epochs, sampler_at_epochs
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -39,17 +39,12 @@ def _condition(
     name: str, kept: Binding, stale: StaleSampler, model: Model
 ) -> tuple[str, str | None, list[Edit]] | None:
     """The sampler's variable, and when it holds the sampler."""
-    values = [_branches(write.value) for write in kept.writes]
-    made = [value for branch in values for value in branch]
+    made = [value for write in kept.writes if write.value is not None for value in branches(write.value)]
     if all(value is stale.sampler.node for value in made):
         return name, None, []
     if all(value is stale.sampler.node or (isinstance(value, cst.Name) and value.value == "None") for value in made):
         return name, f"{name} is not None", []
     return _if_instance(name, stale, model)
-
-
-def _branches(value: cst.BaseExpression | None) -> list[cst.BaseExpression | None]:
-    return [value.body, value.orelse] if isinstance(value, cst.IfExp) else [value]
 
 
 def _through_loader(stale: StaleSampler, model: Model) -> tuple[str, str | None, list[Edit]] | None:

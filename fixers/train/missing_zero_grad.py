@@ -8,11 +8,11 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
-from torchlint.semantics.step_cycle import Reached
+from torchlint.semantics.step_cycle import Reached, changes, optimizer_of
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Guard
+    from torchlint.semantics.entities import Call, Guard
     from torchlint.semantics.model import Model
     from torchlint.semantics.step_cycle import Cycle
 
@@ -27,41 +27,90 @@ def fix(report: Report, model: Model) -> Fix | None:
     return Fix((edit,), Applicability.UNSAFE, _WHY) if edit is not None else None
 
 
-def _edit(cycle: Cycle, model: Model) -> Edit | None:
-    rewriter = Rewriter(model)
-    reset = model.code(cycle.optimizer) + ".zero_grad()"
-    if cycle.closure is not None:
-        closure = cycle.closure.node
-        return rewriter.prepend_to_body(closure, reset) if isinstance(closure, cst.FunctionDef) else None
-    if _skips_iterations(cycle, model):
-        return rewriter.insert_after(cycle.step.node, reset)
-    if cycle.loop is not None and cycle.step.function is cycle.loop.function:
-        body = cycle.loop.node
-        return rewriter.prepend_to_body(body, reset) if isinstance(body, (cst.For, cst.While)) else None
-    if cycle.backward.function is cycle.step.function:
-        return rewriter.insert_before(cycle.backward.node, reset)
-    return rewriter.insert_after(cycle.step.node, reset)
-
-
-def _skips_iterations(cycle: Cycle, model: Model) -> bool:
-    """Whether some backward passes are not followed by a step: batches are accumulated."""
-    shared = {guard.node for guard in model.guards(cycle.backward.node, cycle.loop)}
-    own = [guard for guard in model.guards(cycle.step.node, cycle.loop) if guard.node not in shared]
-    return any(not _steps_otherwise(guard, cycle, model) for guard in own)
-
-
-def _steps_otherwise(guard: Guard, cycle: Cycle, model: Model) -> bool:
-    """Whether the other branch of a condition takes the step too, as with and without a gradient scaler."""
-    steps = [call for call in cycle.step.function.calls if call.is_optimizer_step and call is not cycle.step]
-    return any(
-        other.node is guard.node and other.branch != guard.branch
-        for step in steps
-        for other in model.guards(step.node, cycle.loop)
-    )
-
-
 def _is_plain(optimizer: cst.BaseExpression) -> bool:
     """A variable or an attribute, which means the same wherever it is written."""
     while isinstance(optimizer, cst.Attribute):
         optimizer = optimizer.value
     return isinstance(optimizer, cst.Name)
+
+
+def _edit(cycle: Cycle, model: Model) -> Edit | None:
+    rewriter = Rewriter(model)
+    reset = model.code(cycle.optimizer) + ".zero_grad()"
+    if cycle.loop is None:
+        closure = cycle.closure.node if cycle.closure is not None else None
+        return rewriter.prepend_to_body(closure, reset) if isinstance(closure, cst.FunctionDef) else None
+    anchor = _anchor(cycle, model)
+    if anchor is None:
+        return None
+    if _skips_iterations(cycle, anchor, model):
+        return rewriter.insert_after(anchor, reset)
+    body = cycle.loop.node
+    if _is_only_step(cycle, anchor, model) and isinstance(body, (cst.For, cst.While)):
+        return rewriter.prepend_to_body(body, reset)
+    place = _before_backward(cycle, anchor, model)
+    return rewriter.insert_before(place, reset) if place is not None else rewriter.insert_after(anchor, reset)
+
+
+def _anchor(cycle: Cycle, model: Model) -> cst.CSTNode | None:
+    """The step, or the condition whose branches all step; None where the optimizer steps several times."""
+    anchor: cst.CSTNode = cycle.step.node
+    own = {guard.node: guard.branch for guard in _guards(cycle.step.node, cycle, model)}
+    for other in _steps(cycle):
+        if other is cycle.step or model.code(optimizer_of(other) or other.node) != model.code(cycle.optimizer):
+            continue
+        theirs = _guards(other.node, cycle, model)
+        shared = [guard.node for guard in theirs if own.get(guard.node, guard.branch) != guard.branch]
+        if not shared:
+            return None
+        anchor = shared[-1] if anchor is cycle.step.node or shared[-1] in model.ancestors(anchor) else anchor
+    return anchor
+
+
+def _steps(cycle: Cycle) -> list[Call]:
+    """The steps of all optimizers in the function, and in the loop if that is in it."""
+    calls = cycle.step.function.calls
+    return [call for call in calls if call.is_optimizer_step and (_elsewhere(cycle) or cycle.loop in call.loops())]
+
+
+def _guards(node: cst.CSTNode, cycle: Cycle, model: Model) -> list[Guard]:
+    return model.guards(node, None if _elsewhere(cycle) else cycle.loop)
+
+
+def _elsewhere(cycle: Cycle) -> bool:
+    return cycle.loop is None or cycle.loop.function is not cycle.step.function
+
+
+def _skips_iterations(cycle: Cycle, anchor: cst.CSTNode, model: Model) -> bool:
+    """Whether some backward passes are not followed by a step: batches are accumulated."""
+    shared = {guard.node for guard in _guards(cycle.backward.node, cycle, model)}
+    return any(guard.node not in shared for guard in _guards(anchor, cycle, model))
+
+
+def _is_only_step(cycle: Cycle, anchor: cst.CSTNode, model: Model) -> bool:
+    """Whether every iteration steps, and no other optimizer before, whose backward pass may reach these gradients."""
+    if _elsewhere(cycle) or _guards(anchor, cycle, model) or any(changes([cycle.optimizer], loop, model) for loop in cycle.step.loops()):
+        return False
+    return next(iter(_steps(cycle))) is cycle.step
+
+
+def _before_backward(cycle: Cycle, anchor: cst.CSTNode, model: Model) -> cst.CSTNode | None:
+    """The statement with the first backward pass for the step, in a block that the step is in as well."""
+    calls = cycle.step.function.calls
+    position = model.span(cycle.step.node)[0]
+    earlier = [model.span(call.node)[0] for call in _steps(cycle) if model.span(call.node)[0] < position]
+    start = max(earlier, default=0)
+    passes = [c for c in calls if c.is_backward and start < model.span(c.node)[0] < position]
+    if not _elsewhere(cycle):
+        passes = [call for call in passes if cycle.loop in call.loops()]
+    if not passes:
+        return None
+    around = set(model.ancestors(anchor))
+    node: cst.CSTNode = min(passes, key=lambda call: model.span(call.node)).node
+    while (parent := model.parent(node)) is not None and not (isinstance(parent, _BLOCKS) and parent in around):
+        node = parent
+    bound = [loop.node for loop in cycle.step.loops() if changes([cycle.optimizer], loop, model)]
+    return node if all(loop in model.ancestors(node) for loop in bound) else None
+
+
+_BLOCKS = (cst.IndentedBlock, cst.Module, cst.SimpleStatementSuite, cst.SimpleStatementLine)

@@ -58,9 +58,10 @@ class MissingZeroGrad(Rule):
 
     ## Fix safety
 
-    Unsafe: the training takes another course, which is the purpose. The reset goes to the beginning of the iteration;
-    behind the step, where the step is not taken in every iteration; to the beginning of the closure for LBFGS. Where
-    the optimizer has no name at that place, there is no fix.
+    Unsafe: the training takes another course, which is the purpose. The reset goes to the beginning of the iteration,
+    or before the backward pass where other optimizers or conditions are around it; behind the step, where batches are
+    accumulated; to the beginning of the closure for LBFGS. Where gradients are reset, but in another place or less
+    often, that may be meant as accumulation, and there is no fix.
 
     ## Measured effect
 

@@ -244,6 +244,8 @@ def sampler_at_epochs(stale: StaleSampler, model: Model) -> tuple[str, Binding] 
     assign = model.small_statement(stale.sampler.node)
     if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return None
+    if stale.sampler.node not in branches(assign.value):
+        return None
     target = assign.targets[0].target
     binding = model.binding(target)
     if binding is None or any(write.kind != "assign" or write.unpacked for write in binding.writes):
@@ -257,6 +259,11 @@ def sampler_at_epochs(stale: StaleSampler, model: Model) -> tuple[str, Binding] 
         return (model.code(target), binding) if methods is not None and binding.cls in methods.lineage() else None
     reaches = binding.scope_function is stale.epochs.function or binding.is_global
     return (model.code(target), binding) if reaches else None
+
+
+def branches(value: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What an assigned expression may be: both sides of a conditional one."""
+    return [*branches(value.body), *branches(value.orelse)] if isinstance(value, cst.IfExp) else [value]
 
 
 def _always_before(statement: cst.CSTNode, epochs: Loop, model: Model) -> bool:

@@ -1,0 +1,129 @@
+"""DIST01: a model replicated over GPUs from one process."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.support import findings
+
+HEADER = """\
+import functools
+import logging
+
+import torch
+import torch.nn as nn
+from torch.nn import DataParallel as DP
+from torch.nn.parallel import DataParallel, DistributedDataParallel, data_parallel
+
+model = nn.Linear(2, 2)
+"""
+
+FOUND = [
+    pytest.param("model = nn.DataParallel(model).cuda()  # found", id="V1 wrapped and moved"),
+    pytest.param(
+        """
+        if torch.cuda.device_count() > 1:
+            model = nn.DataParallel(model, device_ids=[0, 1], output_device=0)  # found
+        """,
+        id="V2 only with several GPUs",
+    ),
+    pytest.param("model.encoder = torch.nn.DataParallel(model.encoder)  # found", id="V3 part of a model"),
+    pytest.param(
+        """
+        class Trainer:
+            def __init__(self, model):
+                self.model = DP(model)  # found
+        """,
+        id="V4 alias and attribute",
+    ),
+    pytest.param(
+        """
+        class Net(nn.Module):
+            def forward(self, x):
+                return nn.parallel.data_parallel(self.main, x, range(2))  # found
+        """,
+        id="V5 functional, in forward",
+    ),
+    pytest.param("y = data_parallel(model, torch.ones(2), [0, 1])  # found", id="V5 functional, imported"),
+    pytest.param(
+        """
+        class Replicated(nn.DataParallel):  # found
+            def __getattr__(self, name):
+                return getattr(self.module, name)
+
+        model = Replicated(model)
+        """,
+        id="V6 subclass in use",
+    ),
+    pytest.param(
+        "model = torch.nn.DataParallel(model, device_ids=range(4)) if several else model  # found",
+        id="V7 conditional expression",
+    ),
+    pytest.param(
+        """
+        model = DataParallel(model)  # found
+        torch.save(model.module.state_dict(), "model.pt")
+        """,
+        id="V8 checkpoint without the prefix",
+    ),
+    pytest.param("wrap = functools.partial(nn.DataParallel, dim=1)  # found", id="partial"),
+    pytest.param("Wrapper = nn.DataParallel\nmodel = Wrapper(model)  # found", id="alias in the file"),
+    pytest.param("model = nn.DataParallel(model, device_ids=[0])  # found", id="N7 single device"),
+    pytest.param(
+        """
+        if distributed:
+            model = DistributedDataParallel(model)
+        else:
+            model = nn.DataParallel(model)  # found
+        """,
+        id="beside the distributed one",
+    ),
+]
+
+
+@pytest.mark.parametrize("code", FOUND)
+def test_found(code: str) -> None:
+    text = HEADER + dedent(code)
+    expected = [number for number, line in enumerate(text.splitlines(), 1) if line.endswith("# found")]
+    assert [finding.line for finding in findings(text, "DIST01")] == expected
+
+
+SILENT = [
+    pytest.param("model = DistributedDataParallel(model)", id="N1 one process per GPU"),
+    pytest.param('state = {k.removeprefix("module."): v for k, v in torch.load("x").items()}', id="N2 prefix stripped"),
+    pytest.param("bare = model.module if isinstance(model, nn.DataParallel) else model", id="N4 isinstance"),
+    pytest.param("parallel = type(model) in (DataParallel, DistributedDataParallel)", id="N4 type"),
+    pytest.param(
+        """
+        if torch.cuda.device_count() > 1:
+            logging.warning("DP is not recommended, use torchrun for best DDP Multi-GPU results.")
+            model = torch.nn.DataParallel(model)
+        """,
+        id="N5 fallback with a warning",
+    ),
+    pytest.param(
+        "from torch_geometric.nn import DataParallel as Graphs\nmodel = Graphs(model)", id="N6 lists of graphs"
+    ),
+    pytest.param("def test_replicas():\n    model = nn.DataParallel(nn.Linear(1, 1))", id="N8 test"),
+    pytest.param("class Mine:\n    pass\n\n\nDataParallel = Mine\nDataParallel()", id="another class of that name"),
+    pytest.param("class Kernel(nn.DataParallel):\n    pass", id="class for others to use"),
+]
+
+
+@pytest.mark.parametrize("code", SILENT)
+def test_silent(code: str) -> None:
+    assert not findings(HEADER + dedent(code), "DIST01", path="test_parallel.py")
+
+
+def test_the_message_names_the_model() -> None:
+    (finding,) = findings(HEADER + "net = nn.DataParallel(model)\n", "DIST01")
+    assert "`model`" in finding.message
+    assert "DistributedDataParallel" in finding.message
+    assert finding.fix is None
+
+
+def test_a_single_device_gets_its_own_message() -> None:
+    (finding,) = findings(HEADER + "net = nn.DataParallel(model, [0])\n", "DIST01")
+    assert "single device" in finding.message

@@ -1,0 +1,314 @@
+"""DIST02: a shuffling DistributedSampler that nobody tells the epoch."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import torch
+
+from tests.support import findings, fixed
+
+HEADER = """\
+import itertools
+
+import torch
+import torch.nn as nn
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, RandomSampler, TensorDataset
+from tqdm import tqdm, trange
+
+data = TensorDataset(torch.arange(12.0).reshape(12, 1))
+seen = []
+
+
+def step(model, optimizer, batch):
+    seen.append(batch[0].flatten().tolist())
+    optimizer.zero_grad()
+    model(batch[0]).sum().backward()
+    optimizer.step()
+
+
+model = nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+# Every case is run before and after its fix. A sampler that is told its rank works without a process group.
+DIST = "DistributedSampler(data, num_replicas=2, rank=0)"
+
+CASES = [
+    pytest.param(
+        f"""
+        sampler = {DIST}
+        loader = DataLoader(data, batch_size=3, sampler=sampler)
+        for epoch in range(3):
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        "    sampler.set_epoch(epoch)",
+        id="V1 same function",
+    ),
+    pytest.param(
+        f"""
+        def main(distributed=True):
+            if distributed:
+                sampler = {DIST}
+            else:
+                sampler = None
+            loader = DataLoader(data, 3, shuffle=sampler is None, sampler=sampler)
+            for ep in trange(3):
+                for i, batch in enumerate(tqdm(loader)):
+                    step(model, optimizer, batch)
+
+        main()
+        """,
+        "        if sampler is not None:\n            sampler.set_epoch(ep)",
+        id="V2 conditional statement",
+    ),
+    pytest.param(
+        f"""
+        distributed = True
+        sampler = {DIST} if distributed else None
+        loader = DataLoader(data, 3, shuffle=sampler is None, sampler=sampler)
+        for e in range(3):
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        "    if sampler is not None:\n        sampler.set_epoch(e)",
+        id="V2 conditional expression",
+    ),
+    pytest.param(
+        f"""
+        distributed = True
+        sampler = {DIST} if distributed else RandomSampler(data)
+        loader = DataLoader(data, 3, sampler=sampler)
+        for epoch in range(3):
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        "    if isinstance(sampler, DistributedSampler):\n        sampler.set_epoch(epoch)",
+        id="V2 another sampler",
+    ),
+    pytest.param(
+        f"""
+        loader = DataLoader(data, batch_size=3, sampler={DIST})
+        for epoch in range(3):
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        "    loader.sampler.set_epoch(epoch)",
+        id="V3 only in the loader",
+    ),
+    pytest.param(
+        f"""
+        distributed = True
+        if distributed:
+            sampler = {DIST}
+            loader = DataLoader(data, batch_size=3, sampler=sampler)
+        else:
+            loader = DataLoader(data, batch_size=3, shuffle=True)
+        for epoch in range(3):
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        "    if isinstance(loader.sampler, DistributedSampler):\n        loader.sampler.set_epoch(epoch)",
+        id="V3 sampler that may not exist",
+    ),
+    pytest.param(
+        f"""
+        class Trainer:
+            def __init__(self, data):
+                self.train_sampler = {DIST}
+                self.loader = DataLoader(data, batch_size=3, sampler=self.train_sampler)
+
+            def run_epoch(self):
+                for batch in self.loader:
+                    step(model, optimizer, batch)
+
+            def fit(self):
+                for epoch in range(3):
+                    self.run_epoch()
+
+        Trainer(data).fit()
+        """,
+        "            self.train_sampler.set_epoch(epoch)",
+        id="V4 attribute, epoch in a method",
+    ),
+    pytest.param(
+        f"""
+        def make(data, distributed=True):
+            sampler = {DIST} if distributed else None
+            return DataLoader(data, batch_size=3, sampler=sampler), 1
+
+        loader, _ = make(data)
+        for epoch in range(3):
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        "    if isinstance(loader.sampler, DistributedSampler):\n        loader.sampler.set_epoch(epoch)",
+        id="V5 builder returns the loader",
+    ),
+    pytest.param(
+        f"""
+        def train(loader):
+            for batch in loader:
+                step(model, optimizer, batch)
+
+        loader = DataLoader(data, batch_size=3, sampler={DIST})
+        for epoch in range(3):
+            train(loader)
+        """,
+        "    loader.sampler.set_epoch(epoch)",
+        id="loader handed to a function of the file",
+    ),
+    pytest.param(
+        f"""
+        sampler = {DIST}
+        loader = DataLoader(data, batch_size=3, sampler=sampler)
+        epoch = 0
+        while epoch < 3:
+            for batch in loader:
+                step(model, optimizer, batch)
+            epoch += 1
+        """,
+        "    sampler.set_epoch(epoch)",
+        id="V6 while",
+    ),
+    pytest.param(
+        f"""
+        sampler = {DIST}
+        loader = DataLoader(data, batch_size=3, sampler=sampler)
+        for _ in range(3):
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        "    sampler.set_epoch(sampler.epoch + 1)",
+        id="V6 no number",
+    ),
+    pytest.param(
+        f"""
+        sampler = {DIST}
+        loader = DataLoader(data, batch_sampler=BatchSampler(sampler, 3, False))
+        for epoch in range(3):
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        "    sampler.set_epoch(epoch)",
+        id="batch sampler",
+    ),
+]
+
+
+def epochs_of(code: str) -> list[list[Any]]:
+    """What each of three epochs saw."""
+    scope: dict[str, Any] = {}
+    torch.manual_seed(0)
+    exec(code.replace("from tqdm import tqdm, trange", "tqdm, trange = iter, range"), scope)
+    seen = scope["seen"]
+    per_epoch = len(seen) // 3
+    return [seen[i : i + per_epoch] for i in range(0, len(seen), per_epoch)]
+
+
+@pytest.mark.parametrize(("code", "added"), CASES)
+def test_fixed(code: str, added: str) -> None:
+    before = HEADER + dedent(code)
+    found = findings(before, "DIST02")
+    assert [before.splitlines()[finding.line - 1].count("DistributedSampler(") for finding in found] == [1]
+    after = fixed(before, "DIST02")
+    assert after.replace("\n" + added, "", 1) == before
+    first, second, third = epochs_of(before)
+    assert first == second == third
+    first, second, third = epochs_of(after)
+    assert first != second != third
+
+
+LOOP = """
+for epoch in range(3):
+    for batch in loader:
+        step(model, optimizer, batch)
+"""
+MAKE = f"""
+sampler = {DIST}
+loader = DataLoader(data, 3, sampler=sampler)
+"""
+
+SILENT = [
+    pytest.param(MAKE + LOOP.replace("3):", "3):\n    sampler.set_epoch(epoch)"), id="told"),
+    pytest.param(MAKE + LOOP.replace("3):", "3):\n    loader.sampler.set_epoch(epoch)"), id="told through the loader"),
+    pytest.param(MAKE + "alias = sampler" + LOOP.replace("3):", "3):\n    alias.set_epoch(epoch)"), id="alias"),
+    pytest.param(
+        MAKE
+        + 'loaders = {"train": loader}'
+        + LOOP.replace("3):", '3):\n    loaders["train"].sampler.set_epoch(epoch)'),
+        id="told through a dict",
+    ),
+    pytest.param(
+        f"""
+        def tell(loader, epoch):
+            if hasattr(loader.sampler, "set_epoch"):
+                loader.sampler.set_epoch(epoch)
+
+        loader = DataLoader(data, 3, sampler={DIST})
+        for epoch in range(3):
+            tell(loader, epoch)
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        id="told by a helper",
+    ),
+    pytest.param(MAKE.replace("rank=0", "rank=0, shuffle=False") + LOOP, id="N1 no shuffling"),
+    pytest.param(MAKE.replace("rank=0", "rank=0, shuffle=flag") + LOOP, id="shuffling unknown"),
+    pytest.param(MAKE.replace("rank=0", "rank=0, **options") + LOOP, id="options out of sight"),
+    pytest.param(
+        f"""
+        loader = DataLoader(data, 3, sampler={DIST})
+        for epoch in range(3):
+            with torch.no_grad():
+                for batch in loader:
+                    model(batch[0])
+        """,
+        id="N1 evaluation",
+    ),
+    pytest.param(MAKE + "for batch in loader:\n    step(model, optimizer, batch)\n", id="N2 single pass"),
+    pytest.param("import lightning\n" + MAKE + LOOP, id="N3 framework"),
+    pytest.param(
+        "from accelerate import Accelerator\nloader = Accelerator().prepare(DataLoader(data, sampler="
+        + DIST
+        + "))"
+        + LOOP,
+        id="N3 prepared",
+    ),
+    pytest.param("loader = DataLoader(data, 3, sampler=RandomSampler(data))" + LOOP, id="N4 another sampler"),
+    pytest.param(f"def make():\n    return DataLoader(data, 3, sampler={DIST})\n", id="N6 library code"),
+    pytest.param(MAKE + "from engine import train\ntrain(model, sampler)" + LOOP, id="sampler handed away"),
+    pytest.param(MAKE + "from engine import shuffle\nshuffle(loader)" + LOOP, id="loader handed away"),
+    pytest.param(
+        """
+        class Mine(DistributedSampler):
+            def __iter__(self):
+                self.epoch += 1
+                return super().__iter__()
+
+        loader = DataLoader(data, 3, sampler=Mine(data, 2, 0))
+        for epoch in range(3):
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        id="N7 sampler that counts",
+    ),
+    pytest.param(
+        """
+        for epoch in range(3):
+            loader = DataLoader(data, 3, sampler=DistributedSampler(data, 2, 0, seed=epoch))
+            for batch in loader:
+                step(model, optimizer, batch)
+        """,
+        id="made again in every epoch",
+    ),
+    pytest.param(MAKE + "for epoch in range(3):\n    from_engine(model, loader)\n", id="trained out of sight"),
+]
+
+
+@pytest.mark.parametrize("code", SILENT)
+def test_silent(code: str) -> None:
+    assert not findings(HEADER + dedent(code), "DIST02")
