@@ -219,13 +219,10 @@ def test_a_model_that_cannot_be_built(planted: PlantedRule, monkeypatch: pytest.
 
 
 def test_a_tree_that_prints_otherwise_gives_no_positions(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:
-    from torchlint.semantics import tree
-
-    def mismatch(module: object, text: str) -> None:
+    def mismatch(model: object, node: object) -> None:
         raise SourceMismatchError
 
-    monkeypatch.setattr(tree, "spans", mismatch)
-    planted.fix_with(None)
+    monkeypatch.setattr(Model, "span", mismatch)
     assert codes("import torch\ntorch.zeros(3)\n", planted.settings) == ["LINT05"]
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from torchlint.semantics.model import Model
 
-    Spans = dict[cst.CSTNode, tuple[int, int]]
-
 Filter = Callable[[list[Finding]], list[Finding]]
 
 DEFAULT = Settings()
@@ -98,26 +96,34 @@ class _Run:
         )
 
     def _run(self, rules: list[type[Rule]]) -> Iterator[Finding]:
-        module = self._parse()
-        model = self._model(module)
-        reports: list[tuple[type[Rule], Report]] = []
+        from torchlint.semantics.tree import SourceMismatchError
+
+        model = self._model(self._parse())
+        try:
+            yield from self._report(rules, model)
+        except SourceMismatchError as error:
+            message = "the syntax tree does not print as the text of the file, so no position in it can be trusted"
+            raise _StopError(self._diagnostic(TOO_COMPLEX, message)) from error
+
+    def _report(self, rules: list[type[Rule]], model: Model) -> Iterator[Finding]:
+        """Findings of each rule, with spans and fixes of what it reported. A crash costs the rule's own findings."""
+        from torchlint.semantics.tree import SourceMismatchError
+
         for rule in rules:
             try:
-                reports += [(rule, report) for report in rule().check(model)]
-            except Exception as error:
-                yield self._rule_crash(rule, "rule", error)
-        places = self._spans(module) if reports else {}
-        for rule, report in reports:
-            try:
-                finding = self._finding(rule, report, model, places)
+                reports = list(rule().check(model))
+                found = [(report, self._finding(rule, report, model)) for report in reports]
+            except SourceMismatchError:
+                raise
             except Exception as error:
                 yield self._rule_crash(rule, "rule", error)
                 continue
-            try:
-                yield replace(finding, fix=self._fix(rule, report, model))
-            except Exception as error:
-                yield finding
-                yield self._rule_crash(rule, "fixer of", error)
+            for report, finding in found:
+                try:
+                    yield replace(finding, fix=self._fix(rule, report, model))
+                except Exception as error:
+                    yield finding
+                    yield self._rule_crash(rule, "fixer of", error)
 
     def _parse(self) -> cst.Module:
         import libcst as cst
@@ -129,14 +135,25 @@ class _Run:
         try:
             return cst.parse_module(self.source.text)
         except cst.ParserSyntaxError as error:
-            starts = self.source.line_starts
-            line = min(max(error.raw_line, 1), len(starts))
-            offset = min(starts[line - 1] + max(error.raw_column, 0), len(self.source.text))
-            raise _StopError(self._diagnostic(SYNTAX_ERROR, _summary(error), offset)) from error
+            raise _StopError(self._syntax_error(error)) from error
         except (RecursionError, MemoryError) as error:
             raise _StopError(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be parsed")) from error
         except Exception as error:
             raise _StopError(self._crash("the parser", error)) from error
+
+    def _syntax_error(self, error: cst.ParserSyntaxError) -> Finding:
+        """In the words of the interpreter, which are clearer, unless it accepts what LibCST does not."""
+        starts, message, line, column = self.source.line_starts, _summary(error), error.raw_line, error.raw_column
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ast.parse(self.source.text)
+        except SyntaxError as own:
+            message, line, column = str(own.msg), own.lineno or line, (own.offset or 1) - 1
+        except (ValueError, RecursionError, MemoryError):
+            pass
+        start = starts[min(max(line, 1), len(starts)) - 1]
+        return self._diagnostic(SYNTAX_ERROR, message, min(start + max(column, 0), len(self.source.text)))
 
     def _model(self, module: cst.Module) -> Model:
         from torchlint.semantics.model import Model
@@ -150,22 +167,8 @@ class _Run:
         except Exception as error:
             raise _StopError(self._crash("the semantic model", error)) from error
 
-    def _spans(self, module: cst.Module) -> Spans:
-        from torchlint.semantics.tree import SourceMismatchError, spans
-
-        try:
-            return spans(module, self.source.text)
-        except SourceMismatchError as error:
-            message = "the syntax tree does not print as the text of the file, so no position in it can be trusted"
-            raise _StopError(self._diagnostic(TOO_COMPLEX, message)) from error
-        except RecursionError as error:
-            raise _StopError(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be analysed")) from error
-
-    def _finding(self, rule: type[Rule], report: Report, model: Model, places: Spans) -> Finding:
-        start, end = places[report.node]
-        body = getattr(report.node, "body", None)
-        if body in places and places[body][0] > start:
-            end = start + len(self.source.text[start : places[body][0]].rstrip())
+    def _finding(self, rule: type[Rule], report: Report, model: Model) -> Finding:
+        start, end = self._marked(report.node, model)
         function = model.function(report.node)
         kind = Diagnostic(rule.code, rule.name, self.settings.severity_of(rule.code, self.source.path), False, "")
         return replace(
@@ -173,6 +176,16 @@ class _Run:
             confidence=report.confidence,
             function=None if function.is_module else function.qualname,
         )
+
+    def _marked(self, node: cst.CSTNode, model: Model) -> tuple[int, int]:
+        """The span of a node, of a compound statement that of its header."""
+        import libcst as cst
+
+        start, end = model.span(node)
+        body = getattr(node, "body", None)
+        if isinstance(body, cst.BaseSuite) and model.span(body)[0] > start:
+            end = start + len(self.source.text[start : model.span(body)[0]].rstrip())
+        return start, end
 
     def _fix(self, rule: type[Rule], report: Report, model: Model) -> Fix | None:
         fixer = fixer_for(rule.code)
