@@ -224,6 +224,9 @@ class Calls(Expressions):
                 return Value(Kind.LIST, element=STRING) if method in ("split", "splitlines") else STRING
             case Kind.ARRAY:
                 return NUMBER if method == "item" else Value(Kind.ARRAY, place=Place.HOST)
+            case Kind.INSTANCE if (receiver.ref or "").startswith("torch.distributions."):
+                call.callee = f"{receiver.ref}.{method}"
+                return transfer.distribution_method(receiver, method, self.grad)
             case Kind.INSTANCE if method in ("cuda", "to", "cpu"):
                 return self._unknown_method(call, receiver, method, given)
             case Kind.ITERATOR | Kind.LOADER:
@@ -427,6 +430,8 @@ class Calls(Expressions):
     def _library_call(self, call: Call, name: str, first: Value | None, given: Arguments) -> Value:
         if name.startswith("numpy."):
             return Value(Kind.ARRAY, place=Place.HOST)
+        if name.startswith("torch.distributions."):
+            return transfer.distribution(name, given, self.grad).but(origins=frozenset([call.node]))
         if name in ("copy.deepcopy", "copy.copy") and first is not None:
             return first
         if name.startswith(("collections.", "typing.")) and name.endswith(("defaultdict", "OrderedDict", "Counter")):

@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
+_PRINTER = cst.Module([])
+
+
+def text(node: cst.CSTNode) -> str:
+    """The code of one node. `Model.code` needs the positions of the whole file, which only findings pay for."""
+    return _PRINTER.code_for_node(node)
+
+
 def parameter_of(call: Call, arg: cst.Arg) -> Binding | None:
     """The parameter of a function of this file that an argument of a call fills, where that is plain."""
     function = call.target
@@ -59,6 +67,15 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
     return True
 
 
+def hold_the_same(model: Model, a: cst.CSTNode, b: cst.CSTNode) -> bool:
+    """Whether two reads of one variable in one function see the same writes, so that what one proves holds for both."""
+    binding = model.binding(a)
+    if binding is None or binding is not model.binding(b):
+        return False
+    seen = [{w.target for w in binding.writes if reaches(model, binding, w.target, read)} for read in (a, b)]
+    return seen[0] == seen[1]
+
+
 def _comes_round(outer: cst.CSTNode, here: cst.CSTNode) -> bool:
     """Whether control can come from another part of a compound node to the part `here`."""
     if isinstance(outer, cst.For):
@@ -84,28 +101,35 @@ def _binds(model: Model, target: cst.CSTNode, binding: Binding) -> bool:
     return isinstance(target, cst.Name) and model.binding(target) is binding
 
 
-def upstream(model: Model, expression: cst.CSTNode, inside: Loop | None = None, limit: int = 200) -> set[Binding]:
-    """The variables that an expression is computed from, in the function where it stands; with `inside`, through
-    statements of that loop only."""
+def upstream(model: Model, expression: cst.CSTNode, inside: Loop | None = None) -> set[Binding]:
+    """The variables that an expression is computed from."""
+    bindings = (model.binding(node) for node in sources(model, expression, inside))
+    return {binding for binding in bindings if binding is not None}
+
+
+def sources(
+    model: Model, expression: cst.CSTNode, inside: Loop | None = None, limit: int = 2000
+) -> list[cst.Name | cst.Attribute]:
+    """Reads of the variables that an expression is computed from, in the function where it stands; with `inside`,
+    through statements of that loop only.
+    """
     function = model.function(expression)
-    found: set[Binding] = set()
-    work = list(_names(model, expression))
-    while work and len(found) < limit:
-        binding = work.pop()
-        if binding in found:
+    seen: set[Binding] = set()
+    found = list(_names(model, expression))
+    for node in found:  # it grows while the loop runs
+        binding = model.binding(node)
+        if binding is None or binding in seen or len(found) > limit:
             continue
-        found.add(binding)
+        seen.add(binding)
         for write in binding.writes:
             if write.value is None or write.function is not function or write.kind == "for":
                 continue
             if inside is None or (write.loop is not None and inside in write.loop.around()):
-                work.extend(_names(model, write.value))
+                found.extend(_names(model, write.value))
     return found
 
 
-def _names(model: Model, expression: cst.CSTNode) -> Iterator[Binding]:
+def _names(model: Model, expression: cst.CSTNode) -> Iterator[cst.Name | cst.Attribute]:
     for node in walk(expression):
-        if isinstance(node, (cst.Name, cst.Attribute)):
-            binding = model.binding(node)
-            if binding is not None:
-                yield binding
+        if isinstance(node, (cst.Name, cst.Attribute)) and model.binding(node) is not None:
+            yield node

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.dataflow import hold_the_same, sources, text, upstream
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind, Value
 
@@ -45,6 +45,59 @@ def carriers(model: Model, expression: cst.BaseExpression) -> Iterator[cst.BaseE
         case _:
             if carries(model.value(expression)):
                 yield _smallest(model, expression)
+            elif _is_term_of_loss(model, expression):
+                yield expression
+
+
+_SETTINGS = ("args", "opt", "opts", "cfg", "config", "hparams", "params")
+
+
+def _is_term_of_loss(model: Model, expression: cst.BaseExpression) -> bool:
+    """Whether a name of which nothing else is known is one of the terms that the same function sends backward."""
+    binding = model.binding(expression) if isinstance(expression, (cst.Name, cst.Attribute)) else None
+    value = model.value(expression)
+    if binding is None or binding.is_parameter or not value.is_(Kind.UNKNOWN) or value.grad is not Grad.UNKNOWN:
+        return False
+    for call in model.function(expression).calls:
+        source = backpropagated(call) if call.is_backward else None
+        terms = _terms(model, source, call.loop) if source is not None else []
+        if any(model.binding(term) is binding and hold_the_same(model, term, expression) for term in terms):
+            return True
+    return False
+
+
+def _terms(model: Model, source: cst.BaseExpression, loop: Loop | None) -> list[cst.Name | cst.Attribute]:
+    """Reads of the variables that are added up to what is sent backward, coefficients left out."""
+    found: list[cst.Name | cst.Attribute] = []
+    seen: set[Binding] = set()
+    work: list[cst.BaseExpression] = [source]
+    while work:
+        match work.pop():
+            case cst.BinaryOperation(operator=cst.Add() | cst.Subtract(), left=left, right=right):
+                work += [left, right]
+            case cst.BinaryOperation(operator=cst.Divide(), left=left):
+                work.append(left)
+            case cst.BinaryOperation(operator=cst.Multiply(), left=left, right=right):
+                work += [a for a, b in ((left, right), (right, left)) if _is_coefficient(model, b)]
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="scale")), args=[cst.Arg(value=scaled)]):
+                work.append(scaled)
+            case cst.Name() | cst.Attribute() as name:
+                found.append(name)
+                binding = model.binding(name)
+                if binding is not None and binding not in seen:
+                    seen.add(binding)
+                    around = [write for write in binding.writes if write.loop is loop and not write.unpacked]
+                    work += [write.value for write in around if write.value is not None]
+    return found
+
+
+def _is_coefficient(model: Model, side: cst.BaseExpression) -> bool:
+    if model.value(side).is_(Kind.NUMBER):
+        return True
+    name = text(side).rpartition(".")
+    return (
+        name[0].rpartition(".")[2] in ("args", "opt", "opts", "cfg", "config", "hparams", "params") or name[2].isupper()
+    )
 
 
 def _smallest(model: Model, expression: cst.BaseExpression) -> cst.BaseExpression:
@@ -100,10 +153,12 @@ def is_one_tensor(model: Model, expression: cst.BaseExpression, depth: int = 4) 
     What an unknown module or loss returns is taken for a tensor elsewhere; here its use has to prove it.
     """
     value = model.value(expression)
-    if not value.is_(Kind.TENSOR) or not value.carries or value.optional:
+    if value.optional or is_graphless(value):
         return False
     if _is_backpropagated(model, expression):
         return True
+    if not value.is_(Kind.TENSOR) or not value.carries:
+        return False
     match expression:
         case cst.BinaryOperation(left=left, right=right):
             return depth > 0 and any(is_one_tensor(model, side, depth - 1) for side in (left, right))
@@ -148,7 +203,7 @@ def _holds_one_tensor(model: Model, binding: Binding, depth: int) -> bool:
 
 
 def _is_backpropagated(model: Model, expression: cst.BaseExpression) -> bool:
-    """`x.backward()`, `scaler.scale(x)` or `accelerator.backward(x)` stands in the same function."""
+    """`x.backward()`, `(x / n).backward()`, `scaler.scale(x)` or `accelerator.backward(x)` in the same function."""
     if not isinstance(expression, (cst.Name, cst.Attribute, cst.Subscript)):
         return False
     binding = model.binding(expression)
@@ -156,9 +211,13 @@ def _is_backpropagated(model: Model, expression: cst.BaseExpression) -> bool:
         if call.method not in ("backward", "scale", "manual_backward"):
             continue
         for given in [call.receiver, *(arg.value for arg in call.node.args)]:
-            if given is None or type(given) is not type(expression):
+            while isinstance(given, cst.BinaryOperation) and isinstance(given.operator, cst.Divide):
+                given = given.left
+            if type(given) is not type(expression):
                 continue
-            if model.binding(given) is binding is not None or model.code(given) == model.code(expression):
+            if binding is None and text(given) == text(expression):
+                return True
+            if binding is not None and model.binding(given) is binding and hold_the_same(model, given, expression):
                 return True
     return False
 
@@ -171,13 +230,14 @@ def freeing_passes(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
     tensors = _tensors(model, graph)
     for call in model.function(graph).calls:
         if call.is_backward and not _keeps_graph(call):
-            source = _backpropagated(call)
+            source = backpropagated(call)
             if source is not None and tensors & upstream(model, source, inside=call.loop):
                 yield call
 
 
 def is_freed_inside(model: Model, graph: cst.BaseExpression, depth: int = 3) -> bool:
     """Whether an expression calls a function of this file that has sent what it returns backward already."""
+    graph = _only_value(model, graph)
     if not isinstance(graph, cst.Call) or not depth:
         return False
     target = model.call(graph).target
@@ -188,6 +248,15 @@ def is_freed_inside(model: Model, graph: cst.BaseExpression, depth: int = 3) -> 
     return bool(graphs) and all(
         any(True for _ in freeing_passes(model, part)) or is_freed_inside(model, part, depth - 1) for part in graphs
     )
+
+
+def _only_value(model: Model, expression: cst.BaseExpression) -> cst.BaseExpression:
+    """What the only assignment to a variable gives it; other expressions stand for themselves."""
+    binding = model.binding(expression)
+    if binding is None or len(binding.writes) != 1:
+        return expression
+    write = binding.writes[0]
+    return expression if write.kind != "assign" or write.unpacked or write.value is None else write.value
 
 
 def depends_on_forward(model: Model, graph: cst.BaseExpression, loop: Loop | None) -> bool:
@@ -209,18 +278,19 @@ def _runs_model(model: Model, node: cst.CSTNode) -> bool:
 
 
 def _tensors(model: Model, graph: cst.BaseExpression) -> set[Binding]:
-    """The variables in an expression that hold a graph, or may."""
+    """The variables that hold a graph, or may, among those that an expression is computed from."""
     found = set()
-    for node in walk(graph):
-        binding = model.binding(node) if isinstance(node, (cst.Name, cst.Attribute)) else None
-        if binding is not None:
-            value = model.value(node)
-            if carries(value) or (value.is_(Kind.UNKNOWN, Kind.TENSOR) and value.grad is Grad.UNKNOWN):
+    loop = next(iter(model.loops_around(graph)), None)
+    for node in sources(model, graph, inside=loop):
+        value = model.value(node)
+        if carries(value) or (value.is_(Kind.UNKNOWN, Kind.TENSOR) and value.grad is Grad.UNKNOWN):
+            binding = model.binding(node)
+            if binding is not None:
                 found.add(binding)
     return found
 
 
-def _backpropagated(call: Call) -> cst.BaseExpression | None:
+def backpropagated(call: Call) -> cst.BaseExpression | None:
     """The expression that a backward pass starts from."""
     positional = [arg.value for arg in call.node.args if arg.keyword is None and not arg.star]
     if call.receiver_value.is_tensor or not positional:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.lifetime import root
@@ -50,7 +50,7 @@ class Evaluation:
 
 _NAMES = re.compile(
     r"(?i)(^|_|\b)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*|sampl\w*|generat\w*|translat\w*|recogni\w*|score"
-    r"|detect\w*|caption\w*|decode|demo)(_|\b|$)|[a-z](Eval|Valid|Test|Infer|Predict)"
+    r"|detect\w*|caption\w*|decode|demo|greedy\w*|beam\w*|(choose|select)_action)(_|\b|$)|[a-z](Eval|Valid|Test|Infer|Predict)"
 )
 _HELD_OUT = re.compile(
     r"(?i)(^|_|[a-z])(val|valid|validation|test|dev|eval|holdout|inference)(_|set|data|load|iter|dl|gen|$|[A-Z])"
@@ -111,9 +111,9 @@ class _Finder:
             return False
         for read in module.reads:
             statement = self._model.statement(read)
-            if isinstance(statement, cst.For) and "parameters" not in self._model.code(statement.iter):
+            if isinstance(statement, cst.For) and "parameters" not in text(statement.iter):
                 continue
-            if re.search(r"requires_grad(_\(False\)|\s*=\s*False)", self._model.code(statement)):
+            if re.search(r"requires_grad(_\(False\)|\s*=\s*False)", text(statement)):
                 return True
         return False
 
@@ -156,7 +156,7 @@ class _Finder:
         node = function.node
         if not isinstance(node, cst.FunctionDef) or function.is_generator or node.asynchronous is not None:
             return None
-        if self._may_train(function) or _GRADIENT_WORDS.search(self._model.code(node)):
+        if self._may_train(function) or _GRADIENT_WORDS.search(text(node)):
             return None
         fate = self._tracer.of_expression(*(call.node for call in forwards))
         loops = [loop for call in forwards for loop in call.loops()]
@@ -190,7 +190,7 @@ class _Finder:
     def _is_training_call(self, call: Call) -> bool:
         if call.target is not None or (call.callee or "").startswith(("torch.", "numpy.", "builtins.")):
             return False
-        name = call.method or (call.callee or self._model.code(call.node.func)).rpartition(".")[2]
+        name = call.method or (call.callee or text(call.node.func)).rpartition(".")[2]
         return _TRAINING_CALLS.search(name) is not None and not (name == "train" and len(call.node.args) < 2)
 
     # -- a loop in a function that also trains, or in a script
@@ -224,14 +224,12 @@ class _Finder:
         return region
 
     def _is_evaluating_block(self, region: cst.CSTNode, calls: Sequence[Call]) -> bool:
-        if _GRADIENT_WORDS.search(self._model.code(region)):
+        if _GRADIENT_WORDS.search(text(region)):
             return False
         fate = self._tracer.of_expression(*(call.node for call in calls))
         loops = [loop for call in calls for loop in call.loops() if loop.node in (region, *walk(region))]
         in_eval = self._eval_before(calls[0])
-        held_out = any(
-            loop.iterable is not None and _HELD_OUT.search(self._model.code(loop.iterable)) for loop in loops
-        )
+        held_out = any(loop.iterable is not None and _HELD_OUT.search(text(loop.iterable)) for loop in loops)
         if Fate.ESCAPES in fate and not held_out:
             return False
         return self._is_evaluation(fate, in_eval, False, loops) or (held_out and Fate.BACKWARD not in fate)
@@ -306,7 +304,7 @@ class _Finder:
         if not all(self._is_plain(arg.value) for arg in call.node.args):
             return False
         step = next((loop for loop in call.loops() if self._model.effects(loop).optimizer_steps), None)
-        if step is None or _GRADIENT_WORDS.search(self._model.code(step.node)):
+        if step is None or _GRADIENT_WORDS.search(text(step.node)):
             return False
         holders = self._optimized()
         return bool(holders) and module not in holders and not self._is_handed_out(module)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import parameter_of, upstream
+from torchlint.semantics.dataflow import parameter_of, text, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.graphs import (
@@ -70,6 +70,7 @@ def retentions(model: Model, *ways: Way) -> Iterator[Retention]:
 # -- candidates ------------------------------------------------------------------------------------------------------
 
 _COLLECTIONS = (cst.ListComp, cst.DictComp, cst.SetComp)
+_JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
 _CONTAINER_METHODS = {"append": 0, "appendleft": 0, "add": 0, "extend": 0, "insert": 1}
 
 
@@ -95,6 +96,7 @@ def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpres
         return
     if isinstance(node.value, _COLLECTIONS):
         yield _Candidate(Way.APPEND, node, target, node.value)
+    yield from _joined(model, node, target)
     terms = list(_terms(node.value))
     same = [term for term in terms if _is_previous(model, term, target)]
     if len(same) == 1 and len(terms) > 1:
@@ -103,6 +105,16 @@ def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpres
                 yield _Candidate(_way_of_sum(term), node, target, term)
     elif not same and _is_best_so_far(model, node, target):
         yield _Candidate(Way.BEST, node, target, node.value)
+
+
+def _joined(model: Model, node: cst.Assign, target: cst.BaseExpression) -> Iterator[_Candidate]:
+    """`out = torch.cat([out, x])`: a tensor that grows instead of a list."""
+    match node.value:
+        case cst.Call(args=[cst.Arg(value=cst.List(elements=parts) | cst.Tuple(elements=parts)), *_]) as call:
+            if model.call(call).callee in _JOINS and any(_is_same(model, part.value, target) for part in parts):
+                for part in parts:
+                    if not _is_same(model, part.value, target):
+                        yield _Candidate(Way.APPEND, node, target, part.value)
 
 
 def _terms(expression: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
@@ -130,18 +142,18 @@ def _is_same(model: Model, a: cst.BaseExpression, b: cst.BaseExpression) -> bool
     if isinstance(a, cst.Call) and isinstance(b, cst.Subscript):  # d[k] = d.get(k, 0) + x
         func = a.func
         return isinstance(func, cst.Attribute) and func.attr.value == "get" and _is_same(model, func.value, b.value)
-    return type(a) is type(b) and model.code(a) == model.code(b)
+    return type(a) is type(b) and text(a) == text(b)
 
 
 def _is_best_so_far(model: Model, node: cst.Assign, target: cst.BaseExpression) -> bool:
     guard = next((outer for outer in model.ancestors(node) if isinstance(outer, cst.If)), None)
     if guard is None:
         return False
-    new, old = model.code(node.value), model.code(target)
+    new, old = text(node.value), text(target)
     for test in walk(guard.test):
         if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
             operator = test.comparisons[0].operator
-            sides = {model.code(test.left), model.code(test.comparisons[0].comparator)}
+            sides = {text(test.left), text(test.comparisons[0].comparator)}
             if isinstance(operator, (cst.LessThan, cst.GreaterThan, cst.LessThanEqual, cst.GreaterThanEqual)):
                 return sides == {new, old}
     return False

@@ -218,7 +218,7 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
             return INTEGER
         case "size" | "stride":
             return SHAPE.but(items=(INTEGER,) * receiver.rank if receiver.rank else None)
-        case "detach" | "detach_":
+        case "detach" | "detach_" | "sample":  # no tensor has `sample`: it is a distribution that a network returned
             return receiver.but(grad=Grad.DETACHED, kind=Kind.TENSOR)
         case "requires_grad_":
             on = given.get("requires_grad", 0)
@@ -274,6 +274,28 @@ def _batch_mapping(receiver: Value, method: str) -> Value:
             return Value(Kind.ITERATOR)
         case _:
             return receiver
+
+
+def distribution(name: str, given: Arguments, enabled: bool | None) -> Value:
+    """An object of torch.distributions; its graph is the one of its parameters."""
+    if name.endswith("kl_divergence"):
+        grads = [value.grad for value in given.all()]
+        known = Grad.UNKNOWN if Grad.UNKNOWN in grads else Grad.DETACHED
+        carries = Grad.CARRIES in grads and enabled
+        return Value(Kind.TENSOR, Grad.CARRIES if carries else known)
+    inner = [value for value in given.all() if not (value.ref or "").startswith("torch.distributions.")]
+    nested = [value.grad for value in given.all() if value not in inner]
+    grad = Grad.CARRIES if Grad.CARRIES in nested else mixed_grad(inner, enabled)
+    return Value(Kind.INSTANCE, grad, mixed_place(given.all()), ref=name)
+
+
+def distribution_method(receiver: Value, method: str, enabled: bool | None) -> Value:
+    """Result of a method of an object of torch.distributions."""
+    if method == "sample" or enabled is False:
+        return Value(Kind.TENSOR, Grad.DETACHED, receiver.place)
+    if method in ("log_prob", "entropy", "rsample", "cdf", "icdf", "perplexity"):
+        return Value(Kind.TENSOR, receiver.grad if enabled else Grad.UNKNOWN, receiver.place)
+    return receiver if method == "expand" else UNKNOWN
 
 
 def _moved(receiver: Value, given: Arguments) -> Value:
