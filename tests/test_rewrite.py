@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import libcst as cst
@@ -14,17 +13,16 @@ import pytest
 from torchlint import spelling
 from torchlint.finding import Edit
 from torchlint.rewrite import Rewriter
-from torchlint.semantics.tree import children, spans, walk
+from torchlint.semantics.model import Model
+from torchlint.semantics.tree import walk
+from torchlint.source import Source
 
 STATEMENT = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
 EXPRESSION = cst.BaseExpression
 
 
-def model_of(text: str) -> Any:
-    module = cst.parse_module(text)
-    found = spans(module, text)
-    parents = {child: node for node in walk(module) for child in children(node)}
-    return SimpleNamespace(module=module, source=SimpleNamespace(text=text), span=found.__getitem__, parent=parents.get)
+def model_of(text: str) -> Model:
+    return Model.build(Source.from_text(text), cst.parse_module(text))
 
 
 def applied(text: str, edits: list[Edit]) -> str:
@@ -34,7 +32,7 @@ def applied(text: str, edits: list[Edit]) -> str:
     return text
 
 
-def first(model: Any, code: str, kind: Any) -> Any:
+def first(model: Model, code: str, kind: Any) -> Any:
     """The outermost first node of a kind whose text begins with `code`."""
     for node in walk(model.module):
         if isinstance(node, kind) and model.source.text.startswith(code, model.span(node)[0]):
@@ -366,3 +364,89 @@ def test_every_statement_of_a_real_file_can_be_rewritten(operation: Any, newline
                 edits = operation(rewriter, node)
                 changed = applied(text, edits if isinstance(edits, list) else [edits])
                 assert newline == "\n" or "\n" not in changed.replace("\r\n", "")
+
+
+NAMES = [
+    pytest.param("import torch\nx = 1\n", "torch.no_grad", "torch.no_grad", "", id="package"),
+    pytest.param("import torch as th\nx = 1\n", "torch.no_grad", "th.no_grad", "", id="alias"),
+    pytest.param("from torch import no_grad as n\nx = 1\n", "torch.no_grad", "n", "", id="name"),
+    pytest.param("import torch\nfrom torch import nn\nx = 1\n", "torch.nn.Linear", "nn.Linear", "", id="longest"),
+    pytest.param("import torch.nn as n\nx = 1\n", "torch.no_grad", "torch.no_grad", "import torch", id="part of it"),
+    pytest.param(
+        "from torch.utils.data.distributed import DistributedSampler as DS\nx = 1\n",
+        "torch.utils.data.DistributedSampler",
+        "DS",
+        "",
+        id="exported twice",
+    ),
+    pytest.param(
+        "def f():\n    import torch as t\n    x = 1\n", "torch.no_grad", "t.no_grad", "", id="in the function"
+    ),
+    pytest.param("def f():\n    x = 1\nimport torch\n", "torch.no_grad", "torch.no_grad", "", id="below the function"),
+    pytest.param(
+        "def g():\n    import torch as t\ndef f():\n    x = 1\n",
+        "torch.no_grad",
+        "torch.no_grad",
+        "import torch",
+        id="in another function",
+    ),
+    pytest.param(
+        "try:\n    import torch\nexcept ImportError:\n    pass\ndef f():\n    x = 1\n",
+        "torch.no_grad",
+        "torch.no_grad",
+        "",
+        id="tried",
+    ),
+    pytest.param("import os\nx = 1\n", "math.sqrt", "math.sqrt", "import math", id="another package"),
+]
+
+
+@pytest.mark.parametrize(("text", "qualified", "expected", "imported"), NAMES)
+def test_name_for(text: str, qualified: str, expected: str, imported: str) -> None:
+    model = model_of(text)
+    found = Rewriter(model).name_for(qualified, first(model, "x", cst.Assign))
+    assert found is not None
+    assert found[0] == expected
+    assert "".join(edit.text for edit in found[1]).strip("\n") == imported
+
+
+TAKEN = [
+    pytest.param("def f(torch):\n    x = 1\n", id="parameter"),
+    pytest.param("torch = None\ndef f():\n    x = 1\n", id="variable"),
+    pytest.param(
+        "try:\n    import torch\nexcept ImportError:\n    torch = object()\ndef f():\n    x = 1\n", id="replaced"
+    ),
+    pytest.param("def f():\n    x = 1\n    import torch\n", id="imported later"),
+    pytest.param("if TYPE_CHECKING:\n    import torch\ndef f():\n    x = 1\n", id="for types only"),
+    pytest.param("y = [(x := 1) for torch in range(2)]\n", id="comprehension"),
+]
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_a_name_that_means_something_else_is_not_used(text: str) -> None:
+    model = model_of(text)
+    place = first(model, "x", cst.Name)
+    assert Rewriter(model).name_for("torch.no_grad", place) is None
+
+
+IMPORTS = [
+    pytest.param(
+        "import os\nimport sys\n\nx = 1\n", "import os\nimport sys\nimport torch\n\nx = 1\n", id="after imports"
+    ),
+    pytest.param(
+        '"""Doc."""\nfrom __future__ import annotations\n\nx = 1\n',
+        '"""Doc."""\nfrom __future__ import annotations\nimport torch\n\nx = 1\n',
+        id="after future imports",
+    ),
+    pytest.param('"""Doc."""\nx = 1\n', '"""Doc."""\n\nimport torch\nx = 1\n', id="after the docstring"),
+    pytest.param("#!/bin/python\nx = 1\n", "#!/bin/python\nimport torch\n\nx = 1\n", id="after the first comment"),
+    pytest.param("import a  # c\r\nx = 1\r\n", "import a  # c\r\nimport torch\r\nx = 1\r\n", id="CRLF"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), IMPORTS)
+def test_an_import_goes_to_the_others(text: str, expected: str) -> None:
+    model = model_of(text)
+    found = Rewriter(model).name_for("torch.no_grad", first(model, "x", cst.Assign))
+    assert found is not None
+    assert applied(text, found[1]) == expected
