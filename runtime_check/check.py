@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from statistics import fmean, median
 
@@ -203,8 +204,10 @@ class _Check:
 
     def _environment(self, run: Run, load: float) -> Environment:
         return Environment(
+            date=date.today().isoformat(),
             device=run.device,
             device_name=run.device_name,
+            driver=run.driver,
             torch=run.torch,
             cuda=run.cuda,
             threads=run.threads,

@@ -19,6 +19,7 @@ _STYLES = {
 }
 _CLOCKS = {"device": "GPU clock", "wall": "CPU wall clock", "cpu": "CPU time of the process"}
 _LINES_SHOWN = 5
+_FREQUENT = 0.05  # reads per step
 
 
 def show(verdict: Verdict, console: Console) -> None:
@@ -37,6 +38,8 @@ def lines(verdict: Verdict) -> Iterator[Text]:
         yield from _figures(verdict.environment, verdict.equivalence, verdict.before, verdict.after, verdict.memory)
         if verdict.timing:
             yield from _time(verdict.timing, verdict.environment)
+    if verdict.overall is Overall.ERROR and "No such file" in verdict.log:
+        yield _row("", "the copy holds the working directory and nothing beside it; --root takes in more")
     if verdict.log.strip():
         yield Text("last lines of the program's output:")
         yield from (Text(f"  | {line}") for line in verdict.log.splitlines())
@@ -55,7 +58,8 @@ def _changed(verdict: Verdict) -> str:
 def _figures(
     environment: Environment, equivalence: Equivalence, before: Counters, after: Counters, memory: Memory
 ) -> Iterator[Text]:
-    on = environment.device_name if environment.on_gpu else "CPU, no GPU was used"
+    on = environment.device_name or environment.device.upper()
+    on = on if environment.on_gpu else f"CPU ({on}), no GPU was used"
     steps = "the whole program" if environment.boundary == "program" else f"{environment.steps} steps"
     per = "" if environment.boundary == "program" else " per step"
     mark = "" if environment.on_gpu else " [CPU figure]"
@@ -96,7 +100,8 @@ def _syncs_mark(environment: Environment) -> str:
 def _sync_lines(before: Counters, after: Counters, per: str, mark: str) -> Iterator[Text]:
     """Both versions' busiest lines; line numbers are those of the version they were counted in."""
     for name, counters in (("before", before), ("after", after)):
-        busiest = sorted(counters.sync_lines.items(), key=lambda item: -item[1])[:_LINES_SHOWN]
+        frequent = [item for item in counters.sync_lines.items() if item[1] >= _FREQUENT]
+        busiest = sorted(frequent, key=lambda item: -item[1])[:_LINES_SHOWN]
         if busiest:
             yield _row("", f"{name}: {', '.join(f'{line} {count:.1f}' for line, count in busiest)}{per}{mark}")
 

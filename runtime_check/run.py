@@ -30,6 +30,7 @@ class Run:
     steps: tuple[Mapping[str, float], ...]
     device: str
     device_name: str | None
+    driver: str | None
     torch: str
     cuda: str | None
     threads: int

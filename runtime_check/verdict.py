@@ -49,8 +49,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
+    date: str
     device: str
     device_name: str | None
+    driver: str | None
     torch: str
     cuda: str | None
     threads: int

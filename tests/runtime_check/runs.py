@@ -15,6 +15,7 @@ def run(losses: Sequence[float] = (), parameters: Sequence[Parameter] = (), prin
         "why": "stop",
         "device": "cpu",
         "device_name": None,
+        "driver": None,
         "torch": "2.13.0",
         "cuda": None,
         "threads": 1,

@@ -100,6 +100,7 @@ class Counting(TorchDispatchMode):
         self.loading = False
         self.operations = self.kernels = self.reads = 0
         self.read_lines: Counter[str] = Counter()
+        self.lines_of_step: Counter[str] = Counter()
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -122,7 +123,7 @@ class Counting(TorchDispatchMode):
         line = None if self.loading else self.places.user_line(3)
         if line is not None:
             self.reads += 1
-            self.read_lines[line] += 1
+            self.lines_of_step[line] += 1
 
     @contextlib.contextmanager
     def loader_at_work(self) -> Iterator[None]:
@@ -137,6 +138,8 @@ class Counting(TorchDispatchMode):
         figures.update(live_bytes=self.memory.bytes, peak_bytes=self.memory.peak)
         self.operations = self.kernels = self.reads = 0
         self.memory.peak = self.memory.bytes
+        self.read_lines += self.lines_of_step
+        self.lines_of_step.clear()
         if number == self.warmup:
             self.read_lines.clear()
         return figures

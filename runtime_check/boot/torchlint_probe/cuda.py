@@ -30,6 +30,7 @@ class Synchronisations:
         self.warmup = settings.warmup
         self.count = 0
         self.lines: Counter[str] = Counter()
+        self.lines_of_step: Counter[str] = Counter()
         self.show: Any = None
 
     def listen(self) -> None:
@@ -45,7 +46,7 @@ class Synchronisations:
             self.show(message, category, filename, lineno, file, line)
             return
         self.count += 1
-        self.lines[self.places.user_line() or f"{filename}:{lineno}"] += 1
+        self.lines_of_step[self.places.user_line() or f"{filename}:{lineno}"] += 1
 
     @contextlib.contextmanager
     def deaf(self) -> Iterator[None]:
@@ -65,6 +66,8 @@ class Synchronisations:
             return {}
         figures: dict[str, float] = {"syncs": self.count} if self.show is not None else {}
         self.count = 0
+        self.lines += self.lines_of_step
+        self.lines_of_step.clear()
         if number == self.warmup:
             self.lines.clear()
         self.listen()  # again each step: the program may have changed the warning filters
@@ -108,9 +111,19 @@ class Setting:
         on_cuda = torch.cuda.is_initialized()
         return {
             "device": "cuda" if on_cuda else "cpu",
-            "device_name": torch.cuda.get_device_name() if on_cuda else None,
+            "device_name": torch.cuda.get_device_name() if on_cuda else _first("/proc/cpuinfo", "model name"),
+            "driver": _first("/proc/driver/nvidia/version", "NVRM version") if on_cuda else None,
             "torch": torch.__version__,
             "cuda": torch.version.cuda if on_cuda else None,
             "helpers": self.helpers,
             "threads": torch.get_num_threads(),
         }
+
+
+def _first(file: str, key: str) -> str | None:
+    """The value of the first line `key: value` of one of Linux's tables."""
+    try:
+        with open(file, encoding="utf-8") as table:
+            return next((line.partition(":")[2].strip() for line in table if line.startswith(key)), None)
+    except OSError:
+        return None
