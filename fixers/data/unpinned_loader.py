@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Applicability, Fix
+from torchlint.finding import Applicability, Confidence, Fix
 from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
 
@@ -28,11 +28,21 @@ def fix(report: Report, model: Model) -> Fix | None:
     edits = set_option(loader, "pin_memory", condition[0], rewriter) if condition is not None else None
     if condition is None or edits is None:
         return None
-    if loader.option("pin_memory").given:
-        why = "Somebody turned pinning off: batches in page-locked memory cannot be swapped out."
-        return Fix((*edits, *condition[1]), Applicability.UNSAFE, why)
+    doubt = _doubt(report, loader)
+    if doubt is not None:
+        return Fix((*edits, *condition[1]), Applicability.UNSAFE, doubt)
     why = "The batches hold the same numbers, and without CUDA nothing changes."
     return Fix((*edits, *condition[1]), Applicability.SAFE, why)
+
+
+def _doubt(report: Report, loader: Loader) -> str | None:
+    if loader.option("pin_memory").given:
+        return "Somebody turned pinning off: batches in page-locked memory cannot be swapped out."
+    if report.confidence is not Confidence.CERTAIN or not loader.is_on_host:
+        return "Nothing here shows where the samples are: pinning raises for tensors that are on the GPU already."
+    if "sparse" in loader.model.source.text.lower():
+        return "Not every sparse tensor can be pinned."
+    return None
 
 
 def _condition(loader: Loader, model: Model, rewriter: Rewriter) -> tuple[str, list[Edit]] | None:

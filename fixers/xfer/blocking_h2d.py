@@ -24,7 +24,7 @@ def fix(report: Report, model: Model) -> Fix | None:
         return None
     else:
         edit = rewriter.add_argument(copy.call.node, "non_blocking=True")
-    if "mps" in model.source.text:
+    if "mps" in model.source.text or "current_accelerator" in model.source.text:
         why = "Copies to Apple's GPU are not ordered with the host: there, a batch may be freed or written too early."
         return Fix((edit,), Applicability.UNSAFE, why)
     if not copy.is_tensor:

@@ -37,6 +37,9 @@ _READ = re.compile(r"(torchvision|torchaudio)\.datasets\.[A-Z]\w*")
 _INDEXING = re.compile(
     r"torch\.(\w*[tT]ensor|from_numpy|stack|cat|zeros|ones|full|Tensor\.\w+)|builtins\.(?!open)\w+|numpy\.\w+"
 )
+_CONVERTING = frozenset(
+    "float double half long int bool astype copy clone item to view reshape squeeze unsqueeze permute transpose".split()
+)
 _READING = re.compile(
     r"builtins\.open|numpy\.(load|memmap|fromfile|loadtxt|genfromtxt)|torch\.load|torchaudio\.load|torchvision\.io\..*"
     r"|(PIL|cv2|imageio|skimage|librosa|soundfile|h5py|nibabel|pydicom|rasterio|scipy\.io|tifffile|decord)\..*"
@@ -85,6 +88,32 @@ def memory(node: cst.BaseExpression | None, model: Model) -> Memory:
     if Memory.STREAM in found:
         return Memory.STREAM
     return found.pop() if len(found) == 1 else Memory.UNKNOWN
+
+
+def held_on_host(node: cst.BaseExpression | None, model: Model) -> bool:
+    """Whether the samples of a dataset are on the host for sure."""
+    return node is not None and all(_is_on_host(source, model) for source in _leaves(node, model, 0))
+
+
+def _is_on_host(source: cst.CSTNode, model: Model) -> bool:
+    if not isinstance(source, cst.Call):
+        return False
+    call = model.call(source)
+    if call.targets_class is not None:
+        getitem = call.targets_class.method("__getitem__")
+        returned = [node.value for node in getitem.returns] if getitem is not None else []
+        is_host = bool(returned) and all(node is not None and _all_on_host(model.value(node)) for node in returned)
+        return is_host or _memory_of_class(call.targets_class) is Memory.READ
+    if call.callee == "torch.utils.data.TensorDataset":
+        return all(model.value(arg.value).place is Place.HOST for arg in call.arguments)
+    return _READ.fullmatch(call.callee or "") is not None
+
+
+def _all_on_host(value: Value) -> bool:
+    if value.is_container:
+        parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+        return bool(parts) and all(_all_on_host(part) for part in parts)
+    return value.place is Place.HOST or value.is_(Kind.NUMBER, Kind.STRING)
 
 
 def _on_accelerator(value: Value, depth: int = 0) -> bool:
@@ -180,7 +209,7 @@ def _memory_of_class(cls: Class) -> Memory:
     calls = list(_calls(getitem, 0))
     if any(_READING.fullmatch(call.callee or "") for call in calls):
         return Memory.READ
-    if all(_INDEXING.fullmatch(call.callee or "") or call.receiver_value.is_tensor for call in calls):
+    if all(_INDEXING.fullmatch(call.callee or "") or call.method in _CONVERTING for call in calls):
         return Memory.HELD
     return Memory.UNKNOWN
 

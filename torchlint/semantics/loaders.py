@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Confidence
-from torchlint.semantics.datasets import Memory, held_on_accelerator, memory
+from torchlint.semantics.datasets import Memory, held_on_accelerator, held_on_host, memory
 from torchlint.semantics.entities import Argument, ArgumentState
 from torchlint.semantics.moves import Move, is_accelerator, moves, moves_to_accelerator
 from torchlint.semantics.tree import walk
@@ -113,6 +113,11 @@ class Loader:
         found = self.option("dataset")
         return found if found.given or not self.is_graphs else self.option("data")
 
+    @property
+    def is_on_host(self) -> bool:
+        """Whether its samples are on the host for sure: tensors of a GPU do not come out of workers, either."""
+        return self.workers != 0 or self.is_graphs or held_on_host(self.dataset().node, self.model)
+
     def memory(self) -> Memory:
         """Whether what is loaded lies in memory already."""
         if self.is_graphs:
@@ -163,11 +168,12 @@ def _returns_tensors(function: Function, model: Model) -> bool:
 
 
 def _is_made_of_tensors(value: Value) -> bool:
-    parts = value.items or [part for _, part in value.fields or ()] or [value.element]
-    is_container = value.is_container and not any(part is None for part in parts)
-    return value.kind is Kind.TENSOR or (
-        is_container and all(part is not None and _is_made_of_tensors(part) for part in parts)
-    )
+    if not value.is_container:
+        return value.kind is Kind.TENSOR
+    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    if not parts and value.element is not None:
+        parts = [value.element]
+    return bool(parts) and all(_is_made_of_tensors(part) for part in parts)
 
 
 # -- finding loaders -------------------------------------------------------------------------------------------------

@@ -474,6 +474,10 @@ LOOK_ALIKES = {
 INSERTED = "pin_memory=torch.cuda.is_available()"
 
 REWRITES = {
+    "samples that come out of workers": (
+        "from points import load\nloader = DataLoader(load(), 64, num_workers=4)\n",
+        f"from points import load\nloader = DataLoader(load(), 64, num_workers=4, {INSERTED})\n",
+    ),
     "keyword appended": (
         "loader = DataLoader(images, 64, shuffle=True, num_workers=4)\n",
         f"loader = DataLoader(images, 64, shuffle=True, num_workers=4, {INSERTED})\n",
@@ -560,6 +564,15 @@ UNFIXED = {
         loader = DataLoader(images, **options, **more)
         """,
     "explicitly off": "loader = DataLoader(images, 64, pin_memory=False)\n",
+    "samples that may be on the GPU": """\
+        from points import load
+        loader = DataLoader(load(), 64)
+        """,
+    "sparse samples": """\
+        from torchvision.transforms import Lambda
+        rows = datasets.MNIST("data", transform=Lambda(lambda x: x.to_sparse()))
+        loader = DataLoader(rows, 64)
+        """,
 }
 
 
@@ -584,7 +597,7 @@ class Squares(Dataset):
         return 10
 
     def __getitem__(self, i):
-        return torch.tensor([i, i * i]) * torch.ones(2), {"index": i}
+        return torch.tensor([i, i * i]) * torch.ones(2), {"index": torch.tensor(i)}
 
 
 torch.manual_seed(0)
