@@ -13,14 +13,17 @@ class MatmulInLoop(Rule):
     """A Python loop multiplies matrices or vectors one by one.
 
     ## What it does
+
     Reports loops, and comprehensions that are stacked, whose iterations multiply the rows of tensors (`@`, `matmul`,
     `mm`, `mv`, `bmm`, `dot`, `outer`, `einsum`, `linear`) independently of each other.
 
     ## Why is this bad
+
     Small products leave a GPU idle: each is a launch of its own and fills a fraction of the device. One batched
     product does all of them in one launch.
 
     ## Example
+
     ```python
     import torch
 
@@ -32,6 +35,7 @@ class MatmulInLoop(Rule):
     ```
 
     ## Use instead
+
     ```python
     import torch
 
@@ -42,14 +46,17 @@ class MatmulInLoop(Rule):
     ```
 
     ## Fix safety
+
     Unsafe: a batched product may round differently from single ones, on a GPU always and on a CPU for products of
     matrices and vectors, and all results are in memory at once. No fix where it is not proven which operands are
     vectors and which are matrices; the message then says so.
 
     ## Measured effect
+
     No evidence recorded yet.
 
     ## References
+
     * https://docs.pytorch.org/docs/stable/generated/torch.matmul.html
     * https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -23,13 +23,16 @@ _LOOPS = (cst.For, cst.While)
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """`torch.stack(rows)` after a loop: what takes its place, in terms of the list's name or of its elements."""
+    """`torch.stack(rows)` after a loop: what takes its place, in terms of the list's name or of its elements.
+
+    `inlined` is None where the list has other uses.
+    """
 
     call: cst.Call
     name: str
     creation: cst.CSTNode
     by_name: Lifted
-    inlined: Lifted
+    inlined: Lifted | None
 
 
 def consumers(lifter: Lifter, reaching: Reaching, root: cst.For, receiver: cst.Name, element: Lifted) -> list[Consumer]:
@@ -41,15 +44,23 @@ def consumers(lifter: Lifter, reaching: Reaching, root: cst.For, receiver: cst.N
     if reaching.block(creation.statement) is not reaching.block(root):
         raise RefusedError(f"`{receiver.value}` grows over more than this loop")
     found = []
+    measured = False
     for read in binding.reads:
         if read is receiver:
             continue
+        if root in lifter.model.ancestors(read):
+            raise RefusedError(f"`{receiver.value}` is read while it grows")
         write = reaching.reaching(binding, read)
         if write is not None and write is not creation:
             continue
         if write is None or reaching.order(read) < reaching.order(root):
             raise RefusedError(f"`{receiver.value}` is used as a list")
-        found.append(_consumer(lifter, receiver.value, creation, read, element))
+        if not _is_measured(lifter, read):
+            found.append(_consumer(lifter, receiver.value, creation, read, element))
+        else:
+            measured = True
+    if measured:
+        found = [replace(consumer, inlined=None) for consumer in found]
     if not found:
         raise RefusedError(f"`{receiver.value}` is never stacked")
     return found
@@ -69,6 +80,13 @@ def _consumer(lifter: Lifter, name: str, creation: Write, read: cst.CSTNode, ele
     joined = stacking.join(lifter, named, operation.name, place, element.count)
     whole = stacking.join(lifter, element, operation.name, place, element.count)
     return Consumer(call, name, creation.statement, joined, stacking.of_its_own(whole))
+
+
+def _is_measured(lifter: Lifter, read: cst.CSTNode) -> bool:
+    """`len(rows)`, which is the same of the tensor of all rows."""
+    argument = lifter.model.parent(read)
+    call = lifter.model.parent(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and lifter.model.qualified(call.func) == "builtins.len"
 
 
 def _is_empty_list(node: cst.CSTNode | None) -> bool:

@@ -54,14 +54,15 @@ def aligned(lifter: Lifter, operand: Lifted, axes: tuple[Axis, ...], rank: Rank)
     return operand.but(text=f"{operand.atom}[{', '.join(entries)}]", level=ATOM, shape=None)
 
 
-def promoted(lifter: Lifter, operands: Sequence[Lifted]) -> DType:
+def promoted(lifter: Lifter, operands: Sequence[Lifted], *, quotient: bool = False) -> DType:
     """The dtype of the operands together. A doubt where batching could change it.
 
     Torch promotes within a category only among tensors that have dimensions, and an element that was a scalar in one
-    iteration is a vector in the batch.
+    iteration is a vector in the batch. A quotient is a float of whatever integers.
     """
     tensors = [operand for operand in operands if not operand.number]
-    strongest = next((a.dtype for a in tensors if all(a.dtype.absorbs(b.dtype) for b in tensors)), None)
+    dtypes = [_terms(operand.dtype) if quotient else operand.dtype for operand in tensors]
+    strongest = next((one for one in dtypes if all(one.absorbs(other) for other in dtypes)), None)
     if strongest is None:
         if len(tensors) > 1 and _changes_kind(tensors):
             lifter.doubt("the operands may differ in dtype, which counts for whole tensors and not for their elements")
@@ -74,6 +75,13 @@ def promoted(lifter: Lifter, operands: Sequence[Lifted]) -> DType:
     if strongest.category in ("int", "bool") and "float" in numbers:
         return DType("default", "float")
     return UNKNOWN_DTYPE
+
+
+def _terms(dtype: DType) -> DType:
+    """The dtype of the terms of a sum, which it keeps unless they are integers."""
+    if dtype.token is not None and dtype.token.startswith("sum(") and dtype.category is None:
+        return DType(dtype.token[len("sum(") : -1])
+    return dtype
 
 
 def _changes_kind(tensors: Sequence[Lifted]) -> bool:

@@ -36,6 +36,10 @@ def apply(lifter: Lifter, operation: Operation) -> Lifted:
     rule = _RULES.get(operation.name)
     if rule is None or not operation.operands:
         raise RefusedError(f"`{operation.code}` may do anything")
+    if operation.proves_tensor:
+        first = lifter.lift(operation.operands[0])
+        if first.claim is not None:
+            lifter.tensors.learn_tensor(first.claim)
     return rule(lifter, operation)
 
 

@@ -198,7 +198,7 @@ class Body:
         if not isinstance(target.value, cst.Name) or target.value.value not in lifter.sinks:
             raise RefusedError("the loop fills something that is not a tensor of its own")
         name = target.value.value
-        lifted = lifter.lift(value)
+        lifted = self._element(value)
         if lifted.pair:
             raise RefusedError("a pair of values and indices is kept")
         base = lifter.sinks[name]
@@ -215,6 +215,16 @@ class Body:
         rank = base.rank.plus(reading.added - reading.dropped)
         text = self._placed(lifted, reading, lifter.tensors.settled(rank))
         self._emit(statement, f"{reading.text(name, sign)} {sign} {text}", lifted)
+
+    def _element(self, value: cst.BaseExpression) -> Lifted:
+        """What is assigned to an element. A number read back from a tensor is a tensor without its graph."""
+        function = value.func if isinstance(value, cst.Call) and not value.args else None
+        if not isinstance(function, cst.Attribute) or function.attr.value != "item" or not self.lifter.varies(value):
+            return self.lifter.lift(value)
+        read = self.lifter.tensor(function.value)
+        if read.rank.known != 0:
+            self.lifter.doubt(f"whether `{read.text}` is one number for each row is not known")
+        return read.but(text=f"{read.atom}.detach()", level=ATOM)
 
     def _placed(self, lifted: Lifted, reading: indexing.Reading, rank: Rank) -> str:
         """A value with its dimensions where the tensor it is assigned to has them."""

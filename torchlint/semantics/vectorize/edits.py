@@ -83,7 +83,7 @@ def _loop_edits(plan: Plan, root: cst.For, model: Model, rewriter: Rewriter) -> 
 
 def _is_next(plan: Plan, consumer: Consumer, root: cst.For, model: Model) -> bool:
     """Whether a list is used once, by the statement behind the loop."""
-    if sum(other.name == consumer.name for other in plan.consumers) != 1:
+    if consumer.inlined is None or sum(other.name == consumer.name for other in plan.consumers) != 1:
         return False
     block = model.parent(root)
     statement = model.statement(consumer.call)

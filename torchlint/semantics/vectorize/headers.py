@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.vectorize.purity import impurity
 from torchlint.semantics.vectorize.shapes import ATOM, Axis, Lifted, RefusedError, Size
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ def _size(lifter: Lifter, node: cst.BaseExpression) -> Size:
     if lifter.varies(node):
         return _size_of_row(lifter, node)
     size = lifter.tensors.size(node, lifter.place)
+    if size is None and impurity(lifter.model, node) is None:
+        text = lifter.code(node)
+        return Size(0, f"{text}@{id(lifter.place)}", text, natural=False)
     if size is None:
         raise RefusedError(f"`{lifter.code(node)}` is not known to be an integer")
     return size
@@ -147,7 +151,7 @@ def _rows_of(lifter: Lifter, node: cst.BaseExpression) -> Lifted:
         ):
             node = node.func.value
     base = lifter.base(node)
-    if not base.tensor or base.pair:
+    if not (base.tensor or base.claim is not None) or base.pair:
         raise RefusedError(f"`{lifter.code(node)}` is not known to be a tensor")
     lifter.tensors.learn_least(base.rank, 1)
     return base

@@ -47,6 +47,10 @@ class Reading:
     rest: int | None = None  # position of an ellipsis
 
     @property
+    def count(self) -> int:
+        return len(self.places)
+
+    @property
     def axes(self) -> tuple[Axis, ...]:
         return tuple(sorted(self.places, key=lambda axis: axis.depth))
 
@@ -67,11 +71,13 @@ def subscript(lifter: Lifter, node: cst.Subscript) -> Lifted:
     base = lifter.base(node.value)
     if base.pair:
         return _member(base, node)
-    if not base.tensor:
+    if not base.tensor and base.claim is None:
         raise RefusedError(f"`{lifter.code(node.value)}` is not known to be a tensor")
     if len(node.slice) == 1 and (gathered := _gathered(lifter, base, node.slice[0].slice)) is not None:
         return gathered
     reading = read(lifter, base, node.slice)
+    if reading.count > base.count:
+        lifter.bases[base.text] += 1
     return _result(lifter, base, reading)
 
 
@@ -79,6 +85,7 @@ def _own_element(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
     """A tensor that the loop fills, read where this iteration writes it."""
     reading = read(lifter, base, node.slice)
     lifter.accesses.append(Access(base.text, reading.dims, lifter.context, reads=True))
+    lifter.bases[base.text] += 1
     return _result(lifter, base, reading)
 
 
@@ -145,7 +152,6 @@ def _read_axis(lifter: Lifter, base: Lifted, reading: Reading, axis: Axis, shift
         dimension = base.dimension(reading.consumed)
     else:
         dimension = base.dimension(-1 - left) if base.skipped == 0 or base.rank.known is not None else None
-    lifter.bases[base.text] += 1
     reading.entries.append(covered(lifter, axis, shift, dimension))
     reading.places[axis] = reading.position
     reading.dims[axis] = (reading.consumed if reading.rest is None else -1 - left, shift)
@@ -226,6 +232,8 @@ def _result(lifter: Lifter, base: Lifted, reading: Reading) -> Lifted:
         reading.axes,
         lifter.tensors.settled(rank),
         base.dtype,
+        tensor=base.tensor,
+        claim=base.claim,
         shares=base.shares,
         exact=base.exact,
         shape=base.shape if plain else None,
@@ -255,6 +263,7 @@ def _gathered(lifter: Lifter, base: Lifted, index: cst.BaseSlice) -> Lifted | No
         raise RefusedError(f"`{lifter.code(index.value)}` is not known to be one index")
     lifter.tensors.learn_least(base.rank, 1)
     lifter.operations.add("gather")
+    lifter.bases[base.text] += 1
     return Lifted(
         f"{base.atom}[{picked.text}]",
         ATOM,

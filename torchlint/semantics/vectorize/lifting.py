@@ -95,6 +95,7 @@ class Lifter:
         self.others: set[str] = set()  # what may be a tensor and is the same in every iteration
         self.spread = False  # an operand is the same in several iterations
         self.progress = False  # a progress bar is around what the loop runs over
+        self.claims: set[str] = set()  # arrays that are taken for tensors, which their uses must prove
         self._fresh = 0
 
     def code(self, node: cst.CSTNode) -> str:
@@ -131,8 +132,9 @@ class Lifter:
     # expressions
 
     def lift(self, node: cst.BaseExpression) -> Lifted:
-        if not self.varies(node):
-            return self.invariant(node)
+        return self._by_form(node) if self.varies(node) else self.invariant(node)
+
+    def _by_form(self, node: cst.BaseExpression) -> Lifted:
         if isinstance(node, cst.Name):
             return self._name(node)
         if isinstance(node, cst.Subscript):
@@ -155,9 +157,15 @@ class Lifter:
         if reason is not None:
             raise RefusedError(reason)
         facts = self.tensors.of(node, self.place)
-        if not facts.number:
-            self.others.add(self.code(node))
-        return self._constant(node, facts)
+        lifted = self._constant(node, facts)
+        if facts.number:
+            return lifted
+        self.others.add(self.code(node))
+        compound = not isinstance(node, (cst.Name, cst.BaseNumber, cst.BaseString))
+        inferred = self._inferred(node) if compound and not (facts.tensor and facts.rank.base is None) else None
+        if inferred is None:
+            return lifted
+        return lifted.but(rank=inferred.rank, dtype=inferred.dtype, tensor=inferred.tensor, shape=inferred.shape)
 
     def base(self, node: cst.BaseExpression) -> Lifted:
         """A tensor whose rows or elements are read."""
@@ -168,6 +176,17 @@ class Lifter:
             raise RefusedError(reason)
         return self._constant(node, self.tensors.of(node, self.place))
 
+    def _inferred(self, node: cst.BaseExpression) -> Lifted | None:
+        """What the operations in an expression that does not vary say of its result."""
+        before = (list(self.doubts), set(self.operations), set(self.others), self.bases.copy(), self.spread)
+        try:
+            inferred = self._by_form(node)
+        except RefusedError:
+            inferred = None
+        certain = self.doubts == before[0]
+        self.doubts, self.operations, self.others, self.bases, self.spread = before
+        return inferred if certain else None
+
     def _constant(self, node: cst.BaseExpression, facts: Facts) -> Lifted:
         return Lifted(
             self.one_line(node),
@@ -177,8 +196,9 @@ class Lifter:
             facts.dtype,
             tensor=facts.tensor,
             number=facts.number,
-            shares=True,
+            shares=not facts.number,
             shape=facts,
+            claim=facts.key if facts.array and not facts.tensor else None,
         )
 
     def one_line(self, node: cst.BaseExpression) -> str:
@@ -205,6 +225,9 @@ class Lifter:
     def tensor(self, node: cst.BaseExpression) -> Lifted:
         """A lifted operand that is certainly a tensor."""
         lifted = self.lift(node)
+        if lifted.claim is not None and not lifted.pair:
+            self.claims.add(lifted.claim)
+            return lifted
         if not lifted.tensor or lifted.pair:
             raise RefusedError(f"`{self.code(node)}` is not known to be a tensor")
         return lifted
@@ -218,12 +241,14 @@ class Lifter:
             return products.matmul(self, left, right)
         together = alignment.broadcast(self, [left, right])
         first, second = together.texts(level + (spelled == "**"), level + (spelled != "**"))
-        dtype = alignment.promoted(self, [left, right])
+        dtype = alignment.promoted(self, [left, right], quotient=spelled == "/")
         if spelled == "/":
             dtype = dtype.inexact_result()
         self.operations.add("pointwise")
         exact = spelled in _EXACT_OPERATORS and left.exact and right.exact
-        return Lifted(f"{first} {spelled} {second}", level, together.axes, together.rank, dtype, exact=exact)
+        tensor = left.tensor or right.tensor
+        text = f"{first} {spelled} {second}"
+        return Lifted(text, level, together.axes, together.rank, dtype, tensor=tensor, exact=exact)
 
     def _unary(self, node: cst.UnaryOperation) -> Lifted:
         spelled = _UNARY.get(type(node.operator))

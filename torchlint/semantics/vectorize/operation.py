@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize.shapes import Lifted, RefusedError
+from torchlint.semantics.vectorize.vocabulary import MODULES, PROVING_FUNCTIONS, PROVING_METHODS
 
 if TYPE_CHECKING:
     from torchlint.semantics.vectorize.lifting import Lifter
@@ -42,9 +44,21 @@ class Operation:
             if "input" in keywords:
                 positional = (keywords.pop("input"), *positional)
             return cls(_short(qualified), code, positional, keywords, code)
+        if qualified == "builtins.sum" and len(positional) == 1 and not keywords:
+            return cls("python sum", code, positional, keywords, code)
+        module = _module(lifter, node.func)
+        if module is not None:
+            return cls(module[0], code, positional, {**module[1], **keywords}, code)
         if isinstance(node.func, cst.Attribute) and qualified is None:
             return cls(node.func.attr.value, None, (node.func.value, *positional), keywords, code)
         raise RefusedError(f"`{code}` may do anything")
+
+    @property
+    def proves_tensor(self) -> bool:
+        """Whether the operation takes no array of numpy as its first operand."""
+        if self.function is not None:
+            return f"torch.{self.name}" in PROVING_FUNCTIONS or self.name in MODULES.values()
+        return self.name in PROVING_METHODS
 
     def argument(self, name: str, position: int) -> cst.BaseExpression | None:
         """The argument called `name`, or at `position` among the operands."""
@@ -62,6 +76,19 @@ class Operation:
             return f"{self.function}({', '.join([*(operand.text for operand in operands), *rest])})"
         arguments = [*(operand.text for operand in operands[1:]), *rest]
         return f"{operands[0].atom}.{name}({', '.join(arguments)})"
+
+
+def _module(lifter: Lifter, node: cst.BaseExpression) -> tuple[str, dict[str, cst.BaseExpression]] | None:
+    """The function that a module without state is, and the keywords that it was made with."""
+    value = lifter.model.value(node)
+    name = MODULES.get(value.ref or "") if value.kind is Kind.MODULE else None
+    if name is None or len(value.origins) != 1:
+        return None
+    (made,) = value.origins
+    if not isinstance(made, cst.Call) or any(argument.keyword is None for argument in made.args):
+        return None
+    keywords = {argument.keyword.value: argument.value for argument in made.args if argument.keyword is not None}
+    return (name, keywords) if set(keywords) <= {"reduction"} else None
 
 
 def _short(qualified: str) -> str:

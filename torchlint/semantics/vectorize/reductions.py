@@ -158,6 +158,16 @@ def _loss(lifter: Lifter, operation: Operation) -> Lifted:
     return _whole(lifter, errors, mode, [], dtype)
 
 
+def _cross_entropy(lifter: Lifter, operation: Operation) -> Lifted:
+    """One loss for each row needs `reduction="none"`, and the classes in another dimension."""
+    if len(operation.operands) != 2 or operation.keywords:
+        raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    operands = [lifter.tensor(operand) for operand in operation.operands]
+    lifter.operations.add("reduction")
+    lifter.doubt("a mean over each row is not one over all of them")
+    return Lifted("losses", ATOM, alignment.union(operands), SCALAR, operands[0].dtype, exact=False)
+
+
 def _normalize(lifter: Lifter, operation: Operation) -> Lifted:
     operand = lifter.tensor(operation.operands[0])
     dim = operation.argument("dim", 2)
@@ -197,6 +207,7 @@ RULES: dict[str, Callable[[Lifter, Operation], Lifted]] = {
     "linalg.vector_norm": _norm,
     "mse_loss": _loss,
     "l1_loss": _loss,
+    "cross_entropy": _cross_entropy,
     "normalize": _normalize,
     "cosine_similarity": _cosine,
 }

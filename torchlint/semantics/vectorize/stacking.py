@@ -53,6 +53,19 @@ def join(lifter: Lifter, element: Lifted, name: str, dim: int, loops: int) -> Li
     first = element.count - loops
     joined = element.but(axes=element.axes[:first], rank=element.rank.plus(1), shape=None)
     steps = f".flatten({first}, {first + loops - 1})" if loops > 1 else ""
+    if name == "python sum":
+        if element.dtype.sum() != element.dtype and element.dtype.category != "bool":
+            lifter.doubt("the dtype is not known, and a sum of integers has another than its terms")
+        lifter.operations.add("reduction")
+        return element.but(
+            text=f"{element.atom}{steps}.sum({first})",
+            level=ATOM,
+            axes=element.axes[:first],
+            dtype=element.dtype.sum(),
+            shares=False,
+            exact=False,
+            shape=None,
+        )
     if name == "stack":
         steps += f".movedim({first}, {dim if dim < 0 else first + dim})" if dim else ""
     else:
@@ -78,4 +91,9 @@ def of_its_own(element: Lifted) -> Lifted:
     return element.but(text=f"{element.atom}.clone()", level=ATOM, shares=False) if element.shares else element
 
 
-RULES: dict[str, Callable[[Lifter, Operation], Lifted]] = {"stack": collected, "cat": collected, "concat": collected}
+RULES: dict[str, Callable[[Lifter, Operation], Lifted]] = {
+    "stack": collected,
+    "cat": collected,
+    "concat": collected,
+    "python sum": collected,
+}

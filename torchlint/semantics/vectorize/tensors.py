@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize.reaching import Reaching
 from torchlint.semantics.vectorize.shapes import SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank, Size
+from torchlint.semantics.vectorize.vocabulary import PROVING_FUNCTIONS
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Write
@@ -62,7 +63,7 @@ _DEPTH = 8
 class Facts:
     """`key` stands for its shape, the same at every place; `dims` are its dimensions where all are in sight.
 
-    `fresh`: made by a call that returns memory of its own.
+    `fresh`: made by a call that returns memory of its own. `array`: a tensor, or an array of numpy.
     """
 
     key: str
@@ -72,6 +73,7 @@ class Facts:
     dims: tuple[Dimension, ...] | None = None
     dtype: DType = UNKNOWN_DTYPE
     fresh: bool = False
+    array: bool = False
 
     def dimension(self, index: int) -> Dimension:
         if self.dims is not None and -len(self.dims) <= index < len(self.dims):
@@ -94,6 +96,7 @@ class Tensors:
         self._reaching = reaching
         self._ranks: dict[str, int] = {}
         self._floors: dict[str, int] = {}
+        self._proven: set[str] = set()
 
     def _code(self, node: cst.CSTNode) -> str:
         return self._model.module.code_for_node(node).strip()
@@ -116,16 +119,23 @@ class Tensors:
         if rank.base is not None:
             self._floors[rank.base] = max(self._floors.get(rank.base, 0), least - rank.offset)
 
+    def learn_tensor(self, key: str) -> None:
+        """An operation that takes no arrays of numpy has been seen."""
+        self._proven.add(key)
+
+    def is_proven(self, key: str) -> bool:
+        return key in self._proven
+
     @property
     def learned(self) -> int:
-        return len(self._ranks) + sum(self._floors.values())
+        return len(self._ranks) + len(self._proven) + sum(self._floors.values())
 
     # facts
 
     def of(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int = 0) -> Facts:
         """Facts about an expression as it is evaluated at `place`."""
         facts = self._derived(node, place, depth)
-        return replace(facts, rank=self.settled(facts.rank))
+        return replace(facts, rank=self.settled(facts.rank), tensor=facts.tensor or facts.key in self._proven)
 
     def _derived(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> Facts:
         if depth > _DEPTH:
@@ -140,7 +150,8 @@ class Tensors:
         """What the model alone knows."""
         value = self._model.value(node)
         number = isinstance(node, cst.BaseNumber) or (value.kind is Kind.NUMBER and not value.optional)
-        if number:
+        called = node.func if isinstance(node, cst.Call) else node
+        if number or (self._model.qualified(called) or "").startswith("math."):
             return Facts(key, SCALAR, number=True, dtype=DType(None, value.dtype))
         tensor = value.kind is Kind.TENSOR and not value.optional
         rank = Rank(value.rank) if tensor and value.rank is not None else Rank(0, key)
@@ -168,15 +179,30 @@ class Tensors:
         if facts.number:
             return facts
         tensor = facts.tensor or bool(binding.methods & _TENSOR_ONLY and len(binding.writes) == 1)
+        array = tensor
         for read in binding.reads:
-            if facts.rank.base is None or not self._surely_read(read, write, place):
+            if not self._surely_read(read, write, place):
                 continue
+            tensor = tensor or self._proves_tensor(read)
+            array = array or self._proves_array(read)
             exact, least = self._dimensions_used(read)
             if exact is not None:
                 self.learn(facts.rank, exact)
             elif least:
                 self.learn_least(facts.rank, least)
-        return replace(facts, tensor=tensor)
+        return replace(facts, tensor=tensor, array=array or tensor)
+
+    def _proves_tensor(self, read: cst.CSTNode) -> bool:
+        """Whether a use takes tensors and nothing else."""
+        argument = self._model.parent(read)
+        call = self._model.parent(argument) if isinstance(argument, cst.Arg) else None
+        if not isinstance(call, cst.Call) or call.args[0] is not argument:
+            return False
+        return self._model.qualified(call.func) in _LIKE | PROVING_FUNCTIONS
+
+    def _proves_array(self, read: cst.CSTNode) -> bool:
+        parent = self._model.parent(read)
+        return isinstance(parent, cst.Attribute) and parent.value is read and parent.attr.value == "shape"
 
     def _surely_read(self, read: cst.CSTNode, write: Write, place: cst.CSTNode) -> bool:
         if self._model.function(read) is not self._model.function(place):

@@ -123,3 +123,25 @@ PURE_FUNCTIONS = _BUILTINS | {
 PURE_METHODS = _OPERATIONS | MOVES | _METADATA | _words(
     "expand expand_as repeat item tolist new_zeros new_ones new_full view_as reshape_as type get"
 )  # fmt: skip
+# Take a tensor as their first argument, and no array of numpy.
+PROVING_FUNCTIONS = frozenset(
+    f"{space}{name}"
+    for name in POINTWISE | frozenset(REDUCTIONS) | PAIRS | frozenset(ALONG) | (PRODUCTS - {"einsum"})
+    for space in ("torch.", "torch.nn.functional.")
+) | {"torch.linalg." + name.removeprefix("linalg.") for name in MATRIX_FUNCTIONS}
+# Methods of tensors that arrays of numpy do not have.
+PROVING_METHODS = (POINTWISE | frozenset(ALONG)) - _words(
+    "round clip conj sign cumsum cumprod argsort positive"
+) | _words("matmul mm bmm mv unsqueeze norm amax amin t permute logsumexp topk")
+
+# Modules without state, by the function that they are.
+MODULES = {
+    "torch.nn.MSELoss": "mse_loss",
+    "torch.nn.L1Loss": "l1_loss",
+    "torch.nn.CrossEntropyLoss": "cross_entropy",
+    "torch.nn.ReLU": "relu",
+    "torch.nn.Sigmoid": "sigmoid",
+    "torch.nn.Tanh": "tanh",
+    "torch.nn.GELU": "gelu",
+    "torch.nn.SiLU": "silu",
+}

@@ -1,0 +1,248 @@
+"""The loop vectoriser: what it rewrites computes the same, and what it must not touch it leaves alone."""
+
+from __future__ import annotations
+
+from random import Random
+from textwrap import indent
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fixers.agreement import Case, difference
+from tests.fixers.loops import DEPENDENCES, Maker
+from tests.support import findings, fixed
+
+RULES = ("VEC01", "LIN01")
+SIZES = {"n": 5, "m": 4, "p": 3, "q": 2}
+FLOATS = [
+    Case(SIZES, torch.float64),
+    Case(SIZES, torch.float32),
+    Case({**SIZES, "n": 1}, torch.float64),
+    Case({"n": 3, "m": 3, "p": 3, "q": 3}, torch.float64),
+    Case({"n": 2, "m": 1, "p": 1, "q": 1}, torch.float64),
+    Case({**SIZES, "n": 0}, torch.float64),
+    Case({**SIZES, "m": 0}, torch.float64),
+]
+INTEGERS = [Case(SIZES, torch.int64), Case(SIZES, torch.int32), Case({**SIZES, "n": 1}, torch.int64)]
+COMPLEX = [Case(SIZES, torch.complex64), Case(SIZES, torch.complex128), Case({**SIZES, "n": 1}, torch.complex64)]
+
+
+def disagreement(code: str, shapes: dict[str, tuple[str, ...]], cases: list[Case]) -> str | None:
+    """What a rewrite changes; None where there is none, or nothing changes."""
+    safe = fixed(code, *RULES, unsafe=False)
+    new = fixed(code, *RULES)
+    for case in cases:
+        found = difference(code, new, shapes, case) if new != code else None
+        if found is None and safe != code:
+            found = difference(code, safe, shapes, case, exact=True)
+        if found is not None:
+            return f"{case}: {found}\n{new}"
+    return None
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(st.integers(0, 2**32))
+def test_generated_loops_agree(seed: int) -> None:
+    made = Maker(Random(seed)).loop()
+    assert disagreement(made.code, made.shapes, INTEGERS if made.integers else FLOATS) is None, made.code
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(st.integers(0, 2**32), st.sampled_from(DEPENDENCES))
+def test_loops_with_a_planted_dependence_are_left_alone(seed: int, planted: str) -> None:
+    maker = Maker(Random(seed))
+    maker.inner, maker.axes, maker.index, maker.integers = False, ("n",), ("i",), False
+    value = maker.expression(("p",), 2)
+    row = value if "[" in value else "x[i]"
+    maker.shapes = {"x": ("n", "p"), "base": ("n",), **maker.shapes}
+    lines = ["rows = []", "t = []", "h = torch.zeros(p)", "count = n", "alias = base", "out = torch.zeros(n)"]
+    lines += [
+        "shifted = base[1:]",
+        "for i in range(n - 1):",
+        *("    " + part for part in planted.format(row=f"({row})").split("; ")),
+    ]
+    made = maker.module([*lines, "out = torch.stack(rows)"])
+    assert fixed(made.code, *RULES) == made.code
+
+
+# A body over x (n, p), y (n, p), w (p, q), v (n, q, p) and s (n,), and the cases it must agree on.
+FORMS = {
+    "fill": ("out = torch.zeros(n, p)\nfor i in range(n):\n    out[i] = 2 * x[i] + 1", FLOATS),
+    "fill element by element": (
+        "out = torch.empty(n, p)\nfor i in range(n):\n    for j in range(p):\n        out[i, j] = x[i, j] * y[i, j]",
+        FLOATS,
+    ),
+    "fill columns": ("out = torch.zeros(p, n)\nfor i in range(n):\n    out[:, i] = x[i] / 3", FLOATS),
+    "fill with a temporary": (
+        "out = torch.zeros(n)\nfor i in range(n):\n    d = x[i] - y[i]\n    d = d * d\n    out[i] = d.sum()",
+        FLOATS,
+    ),
+    "fill in place": ("out = x * 1\nfor i in range(n):\n    out[i] = out[i] / out[i].norm()", FLOATS),
+    "fill two": (
+        "a = torch.zeros(n, q)\nout = torch.zeros(n, q)\n"
+        "for i in range(n):\n    a[i] = x[i] @ w\n    out[i] = a[i] * 2 + 1",
+        FLOATS[:1],
+    ),
+    "append and stack": (
+        "rows = []\nfor i in range(len(x)):\n    rows.append(torch.exp(x[i]).sum())\nout = torch.stack(rows)",
+        FLOATS,
+    ),
+    "append and stack later": (
+        "rows = []\nfor i in range(len(x)):\n    rows.append(x[i])\nx = x + 1\nout = torch.stack(rows, dim=1)",
+        FLOATS,
+    ),
+    "append and cat": ("rows = []\nfor row in x:\n    rows.append(row * 2)\nout = torch.cat(rows)", FLOATS),
+    "append in two loops": (
+        "rows = []\nfor i in range(n):\n    for j in range(q):\n        rows.append(v[i, j] + x[i])\nout = torch.stack(rows)",
+        FLOATS,
+    ),
+    "a list of lists": (
+        "rows = []\nfor i in range(n):\n    row = []\n    for j in range(q):\n        row.append(v[i, j].max())\n"
+        "    rows.append(torch.stack(row))\nout = torch.stack(rows)",
+        FLOATS,
+    ),
+    "a mean of a list": (
+        "rows = []\nfor i in range(n):\n    rows.append(x[i].norm())\nout = sum(rows) / len(rows)",
+        FLOATS,
+    ),
+    "comprehension": ("out = torch.stack([a / a.norm() for a in x])", FLOATS),
+    "comprehension over two": ("out = torch.stack([(a - b).abs().mean() for a, b in zip(x, y)])", FLOATS),
+    "comprehension in comprehension": (
+        "out = torch.stack([torch.stack([v[i, j].sum() for j in range(q)]) for i in range(n)])",
+        FLOATS,
+    ),
+    "sum of a generator": ("out = sum((x[i] - y[i]).square().mean() for i in range(n))", FLOATS),
+    "zip of different lengths": ("out = torch.stack([a + b for a, b in zip(x, y[1:])])", FLOATS),
+    "enumerate": ("out = torch.zeros_like(x)\nfor i, row in enumerate(x):\n    out[i] = torch.relu(row)", FLOATS),
+    "accumulate": ("out = 0.0\nfor i in range(n):\n    out += torch.norm(x[i]) ** 2 / torch.norm(y[i]) ** 2", FLOATS),
+    "accumulate in a scalar per row": (
+        "out = torch.zeros(n)\nfor i in range(n):\n    t = 0.0\n    for j in range(p):\n        t += x[i, j] * y[i, j]\n"
+        "    out[i] = t",
+        FLOATS,
+    ),
+    "accumulate outer products": (
+        "out = torch.zeros(p, p, dtype=x.dtype)\nfor i in range(n):\n    out += x[i].unsqueeze(1) @ x[i].unsqueeze(0)",
+        FLOATS,
+    ),
+    "accumulate over an inner loop": (
+        "out = torch.zeros(n, p)\nfor i in range(n):\n    for j in range(q):\n        out[i] += v[i, j] * x[i]",
+        FLOATS,
+    ),
+    "differences": ("out = torch.zeros(p)\nfor j in range(p - 1):\n    out[j] = x[0, j + 1] - x[0, j]", FLOATS),
+    "from the second on": ("out = torch.zeros(n, p)\nfor i in range(1, n):\n    out[i] = x[i] - x[i - 1]", FLOATS),
+    "gather": ("order = torch.randperm(n)\nout = torch.stack([x[order[i]] for i in range(n)])", FLOATS),
+    "columns": ("out = torch.stack([x[:, j].mean() for j in range(p)])", FLOATS),
+    "last axis": ("out = torch.stack([v[..., j].sum(0) for j in range(p)])", FLOATS),
+    "arg max": ("out = torch.stack([row.argmax() for row in x])", FLOATS),
+    "values of max": ("out = torch.stack([v[i].max(dim=0).values + v[i].max(1)[0].mean() for i in range(n)])", FLOATS),
+    "softmax": ("out = torch.stack([torch.softmax(v[i], dim=0) for i in range(n)])", FLOATS),
+    "normalize": ("out = torch.stack([F.normalize(v[i], dim=0) for i in range(n)])", FLOATS),
+    "cosine": ("out = torch.stack([F.cosine_similarity(x[i], y[i], dim=0) for i in range(n)])", FLOATS),
+    "loss": ("out = 0\nfor i in range(n):\n    out = out + F.mse_loss(x[i], y[i])", FLOATS),
+    "loss module": ("out = torch.zeros(n)\nfor i in range(n):\n    out[i] = torch.nn.MSELoss()(x[i], y[i])", FLOATS),
+    "shared matrix": ("out = torch.stack([x[i] @ w for i in range(n)])", FLOATS),
+    "matrix and vectors": ("m = w.t()\nout = torch.stack([m @ x[i] for i in range(n)])", FLOATS),
+    "matrices and vectors": ("out = torch.stack([v[i] @ x[i] for i in range(n)])", FLOATS),
+    "vectors and matrices": ("out = torch.stack([x[i] @ v[i].t() for i in range(n)])", FLOATS),
+    "gram": ("out = torch.stack([v[i] @ v[i].T for i in range(n)])", FLOATS),
+    "dot": ("out = torch.stack([torch.dot(x[i], y[i]) for i in range(n)])", FLOATS),
+    "outer": ("out = torch.stack([torch.outer(x[i], y[i]) for i in range(n)])", FLOATS),
+    "quadratic form": ("out = torch.stack([x[i] @ (w @ w.t()) @ y[i] for i in range(n)])", FLOATS),
+    "einsum": ("out = torch.stack([torch.einsum('qp,p->q', v[i], x[i]) for i in range(n)])", FLOATS),
+    "einsum over pairs": (
+        "out = torch.zeros(n, n)\nfor i in range(n):\n    for k in range(n):\n        out[i, k] = torch.einsum('p,p', x[i], y[k])",
+        FLOATS,
+    ),
+    "pairs": (
+        "out = torch.zeros(n, n)\nfor i in range(n):\n    for k in range(n):\n        out[i, k] = (x[i] - y[k]).norm()",
+        FLOATS,
+    ),
+    "linear": ("out = torch.stack([F.linear(v[i], w.t()) for i in range(n)])", FLOATS),
+    "solve": (
+        "eye = torch.eye(q, dtype=x.dtype)\n"
+        "out = torch.stack([torch.linalg.solve(v[i] @ v[i].mT + eye, v[i] @ x[i]) for i in range(n)])",
+        FLOATS,
+    ),
+    "complex": (
+        "out = torch.zeros(n, q, dtype=x.dtype)\nfor i in range(n):\n    out[i] = v[i].conj() @ x[i] * 2",
+        COMPLEX,
+    ),
+    "power of complex rows": ("out = torch.stack([x[i].abs().square().mean() for i in range(n)])", COMPLEX),
+}
+SHAPES = {"x": ("n", "p"), "y": ("n", "p"), "w": ("p", "q"), "v": ("n", "q", "p"), "s": ("n",)}
+
+
+def module(body: str) -> str:
+    parameters = ", ".join(f"{name}: torch.Tensor" for name in SHAPES)
+    head = "n, p = x.shape\n_, _ = y.shape\n_, q = w.shape\n_, _, _ = v.shape\n(_,) = s.shape\n"
+    return f"import torch\nimport torch.nn.functional as F\n\n\ndef f({parameters}):\n" + indent(
+        head + body + "\nreturn out\n", "    "
+    )
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_is_rewritten_and_agrees(name: str) -> None:
+    body, cases = FORMS[name]
+    code = module(body)
+    new = fixed(code, *RULES)
+    assert "for " not in new.split("def f")[1]
+    assert disagreement(code, SHAPES, cases) is None
+
+
+KEPT = {
+    "recurrent": "h = torch.zeros(p)\nrows = []\nfor i in range(n):\n    h = torch.tanh(x[i] + h)\n    rows.append(h)\nout = torch.stack(rows)",
+    "prefix sum": "out = torch.zeros(n, p)\nfor i in range(1, n):\n    out[i] = out[i - 1] + x[i]",
+    "alias of the target": "out = torch.zeros(n + 1, p)\nlater = out[1:]\nfor i in range(n):\n    later[i] = out[i] + x[i]",
+    "alias of an operand": "out = x.view(n, p)\nback = x.flip(0)\nback = x\nfor i in range(n):\n    out[i] = back[i] + y[i]",
+    "overwritten": "out = torch.zeros(p)\nfor i in range(n):\n    out[0] = x[i].sum()",
+    "noise": "out = torch.stack([x[i] + torch.randn(3) for i in range(n)])",
+    "dropout": "out = torch.stack([F.dropout(x[i]) for i in range(n)])",
+    "branch on values": "rows = []\nfor i in range(n):\n    if x[i].sum() > 0:\n        rows.append(x[i])\nout = torch.stack(rows)",
+    "filter": "out = torch.stack([a for a in x if a.sum() > 0])",
+    "break": "rows = []\nfor i in range(n):\n    rows.append(x[i])\n    if i == 2:\n        break\nout = torch.stack(rows)",
+    "own function": "g = lambda a: a * 2\nout = torch.stack([g(x[i]) for i in range(n)])",
+    "module": "net = torch.nn.Linear(3, 2)\nout = torch.stack([net(x[i]) for i in range(n)])",
+    "in place on an operand": "out = torch.stack([x[i].mul_(2) for i in range(n)])",
+    "backward": "out = torch.zeros(n)\nfor i in range(n):\n    out[i] = x[i].sum()\n    out[i].backward()",
+    "print": "out = torch.zeros(n)\nfor i in range(n):\n    out[i] = x[i].sum()\n    print(i)",
+    "index as a number": "out = torch.zeros(n, p)\nfor i in range(n):\n    out[i] = x[i] * i",
+    "chunks": "out = torch.cat([x[i : i + 2] * 2 for i in range(0, n, 2)])",
+    "list read while it grows": "rows = [x[0]]\nfor i in range(n):\n    rows.append(rows[-1] * x[i])\nout = torch.stack(rows)",
+    "list used as a list": "rows = []\nfor i in range(n):\n    rows.append(x[i] * 2)\nout = rows[0]",
+    "a few rows": "out = torch.stack([x[i] * 2 for i in range(3)])",
+    "wraps around": "out = torch.zeros(n, p)\nfor i in range(n):\n    out[i] = x[i - 1]",
+    "row read after the loop": "out = torch.zeros(n)\nfor i in range(n):\n    t = x[i] * 2\n    out[i] = t.sum()\nout = out + t.sum()",
+    "list of tensors": "xs = [x, y]\nout = torch.stack([a * 2 for a in xs])",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_loop_that_must_stay_stays(name: str) -> None:
+    code = module(KEPT[name])
+    assert fixed(code, *RULES) == code
+
+
+SILENT = set(KEPT) - {"alias of an operand", "row read after the loop", "alias of the target"}
+
+
+@pytest.mark.parametrize("name", sorted(SILENT))
+def test_a_loop_that_is_no_row_work_is_not_reported(name: str) -> None:
+    assert findings(module(KEPT[name]), *RULES) == []
+
+
+def test_comments_stay() -> None:
+    code = module(
+        "out = torch.zeros(n, p)\nfor i in range(n):  # every row\n    # twice\n    t = x[i] * 2  # doubled\n\n"
+        "    out[i] = t\n    # the end"
+    )
+    new = fixed(code, *RULES)
+    assert [part.strip() for part in new.split("out = torch.zeros(n, p)\n")[1].splitlines()] == [
+        "# every row",
+        "# twice",
+        "t = x * 2  # doubled",
+        "out[:] = t",
+        "# the end",
+        "return out",
+    ]
