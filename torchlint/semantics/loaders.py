@@ -13,6 +13,7 @@ from torchlint.finding import Confidence
 from torchlint.semantics.datasets import Memory, held_on_accelerator, held_on_host, memory
 from torchlint.semantics.entities import Argument, ArgumentState
 from torchlint.semantics.moves import Move, is_accelerator, moves, moves_to_accelerator
+from torchlint.semantics.scopes import dotted
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class, Function
     from torchlint.semantics.model import Model
 
-_TORCH = {"dataset": 0, "num_workers": 5, "collate_fn": 6, "pin_memory": 7}
+_TORCH = {"dataset": 0, "batch_size": 1, "num_workers": 5, "collate_fn": 6, "pin_memory": 7}
 _GRAPHS = {"dataset": 0, "data": 0}
 _GRAPH_LOADERS = """
     DataLoader DenseDataLoader DataListLoader NeighborLoader LinkNeighborLoader HGTLoader ClusterLoader RandomNodeLoader
@@ -38,6 +39,9 @@ CLASSES: dict[str, dict[str, int]] = {
 _SET_ELSEWHERE = re.compile(r"\.(pin_memory|num_workers)\s*=[^=]|set_default_(device|tensor_type)\s*\(")
 _HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch(?!\.nn\.Module\.)|wandb|matplotlib|logging|itertools|copy)\b")
 _INDICES = re.compile(r"(^|_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
+_HAS_GPU = re.compile(
+    r"(^|\.)((use_|has_|is_)?(cuda|gpu)|(cuda|gpu)(_is)?_available|cuda\.is_available)$", re.IGNORECASE
+)
 _TEST_FOLDERS = frozenset({"test", "tests", "testing", "test_utils"})
 _TEST_FILE = re.compile(r"(test_\w+|\w+_test|conftest)\.(py|ipynb)")
 _TRAINERS = re.compile(r"(pytorch_lightning|lightning(\.pytorch)?)\.Trainer")
@@ -100,6 +104,12 @@ class Loader:
         )
 
     @property
+    def is_one_batch(self) -> bool:
+        """`batch_size=len(points)`: there is no next batch that a worker could prepare."""
+        size = self.option("batch_size").node
+        return isinstance(size, cst.Call) and self.model.call(size).callee == "builtins.len"
+
+    @property
     def is_explained(self) -> bool:
         """An explicit `num_workers=0` with a comment on its line: somebody had a reason."""
         option = self.option("num_workers")
@@ -127,13 +137,10 @@ class Loader:
 
 def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
-    if not model.uses_accelerator or _SET_ELSEWHERE.search(model.source.text) or _is_test(model.source.path):
+    text = model.source.text
+    if not model.uses_accelerator or _SET_ELSEWHERE.search(text) or ("torch_xla" in text and "cuda" not in text):
         return []
-    found = [
-        loader
-        for loader in _built(model)
-        if not (_is_test_function(loader.site.function) or _yields_indices(loader) or _supplies_accelerator(loader))
-    ]
+    found = [loader for loader in _built(model) if not _is_out_of_scope(loader)]
     for move in moves(model):
         for loader in found:
             if loader.built & move.origins:
@@ -148,6 +155,30 @@ def reach(loader: Loader) -> Confidence | None:
     if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
         return Confidence.LIKELY
     return None
+
+
+def _is_out_of_scope(loader: Loader) -> bool:
+    return (
+        _is_test(loader.model.source.path)
+        or _is_test_function(loader.site.function)
+        or _is_for_cpu(loader)
+        or _yields_indices(loader)
+        or _supplies_accelerator(loader)
+    )
+
+
+def _is_for_cpu(loader: Loader) -> bool:
+    """Built where there is no GPU: in the other branch of `if torch.cuda.is_available():`."""
+    for guard in loader.model.guards(loader.site.node):
+        test, expected = guard.test, "else"
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            test, expected = test.expression, "body"
+        if isinstance(test, cst.Call):
+            test = test.func if loader.model.call(test).callee == "torch.cuda.is_available" else None
+        name = dotted(test)
+        if name is not None and _HAS_GPU.search(name) and guard.branch == expected:
+            return True
+    return False
 
 
 def _is_test(path: Path) -> bool:

@@ -117,6 +117,7 @@ LOOK_ALIKES = {
         loader = DataLoader(images, 64, num_workers=workers)
         """
     ),
+    "all samples in one batch": script("loader = DataLoader(images, batch_size=len(images))\n"),
     "no workers for a reason": script(
         "loader = DataLoader(images, 64, num_workers=0)  # the file handle does not survive a fork\n"
     ),

@@ -368,6 +368,37 @@ LOOK_ALIKES = {
             criterion(model(batch.x), batch.edge_index.to(device)).backward()
         """
     ),
+    "the branch without a GPU": script(
+        """\
+        if torch.cuda.is_available():
+            loader = DataLoader(images, 64, pin_memory=True)
+        else:
+            loader = DataLoader(images, 64)
+        """
+    ),
+    "the branch without a GPU, first": script(
+        """\
+        args = argparse.ArgumentParser().parse_args()
+        if not args.cuda:
+            loader = DataLoader(images, 64)
+        else:
+            loader = DataLoader(images, 64, pin_memory=True)
+        """
+    ),
+    "TPU": dedent(
+        """\
+        import torch
+        import torch_xla.core.xla_model as xm
+        from torch import nn
+        from torch.utils.data import DataLoader
+        from torchvision import datasets
+
+        device = xm.xla_device()
+        model = nn.Linear(8, 2).to(device)
+        for x, y in DataLoader(datasets.MNIST("data"), 64):
+            nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
+        """
+    ),
     "rows to look up elsewhere": script(
         """\
         points, labels = torch.randn(100, 8), torch.zeros(100).long()
