@@ -90,7 +90,7 @@ FORMS = {
         FLOATS,
     ),
     "append and stack later": (
-        "rows = []\nfor i in range(len(x)):\n    rows.append(x[i])\nx = x + 1\nout = torch.stack(rows, dim=1)",
+        "rows = []\nfor i in range(len(x)):\n    rows.append(x[i] * 2)\nx = x + 1\nout = torch.stack(rows, dim=1)",
         FLOATS,
     ),
     "append and cat": ("rows = []\nfor row in x:\n    rows.append(row * 2)\nout = torch.cat(rows)", FLOATS),

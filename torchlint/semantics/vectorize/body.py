@@ -164,8 +164,7 @@ class Body:
         lifter = self.lifter
         facts = lifter.tensors.of(target, lifter.place)
         if facts.number:
-            counted = facts.dtype.category == "int" and addend.dtype.category != "bool"
-            if counted and addend.dtype.sum() != addend.dtype:
+            if facts.dtype.category != "float" and not addend.dtype.lasts:
                 lifter.doubt("the dtype is not known, and a sum of integers has another than its terms")
         elif not facts.tensor:
             raise RefusedError(f"`{target.value}` is not known to be a number or a tensor")
@@ -176,7 +175,7 @@ class Body:
         self, target: cst.Name, held: Lifted, addend: Lifted, summed: Lifted, sign: str, statement: cst.CSTNode
     ) -> None:
         lifter, name = self.lifter, target.value
-        if held.number and held.dtype.category == "int" and addend.dtype != summed.dtype:
+        if held.number and held.dtype.category != "float" and not addend.dtype.lasts:
             lifter.doubt("the dtype is not known, and a sum of integers has another than its terms")
         start = held.but(text=name)
         if lifter.starts.get(name) in _ZEROS and "-" not in sign and summed.dtype.inexact:

@@ -145,7 +145,7 @@ class _Planner:
     def _comprehension(self, lifter: Lifter) -> Plan | None:
         assert isinstance(self._root, cst.Call)
         result = stacking.collected(lifter, Operation.read(lifter, self._root))
-        if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
+        if not lifter.operations or not lifter.bases or headers.covers_few(lifter.loops, _FEW):
             return None
         lifter.cautions.add("an empty batch gives a tensor and no error")
         return self._made(lifter, exact=False, result=stacking.of_its_own(result))
@@ -159,7 +159,7 @@ class _Planner:
             body.run(root.body.body)
         if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
             return None
-        if not (body.rows or lifter.accesses or lifter.totals):
+        if not (lifter.accesses or (lifter.operations and (body.rows or lifter.totals))):
             return None
         check_accesses(lifter.accesses)
         check_memory(lifter, self._reaching)

@@ -152,6 +152,8 @@ def _loss(lifter: Lifter, operation: Operation) -> Lifted:
     together = alignment.broadcast(lifter, operands)
     first, second = together.texts(SUM, SUM + 1)
     dtype = alignment.promoted(lifter, operands)
+    if dtype.category is None:
+        dtype = DType(dtype.token, "inexact")
     power = "square" if operation.name == "mse_loss" else "abs"
     errors = Lifted(f"({first} - {second}).{power}()", ATOM, together.axes, together.rank, dtype)
     lifter.operations.add("reduction")

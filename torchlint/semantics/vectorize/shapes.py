@@ -76,6 +76,12 @@ class DType:
             return self
         return DType("int64", "int") if self.category else DType(self.token and f"sum({self.token})")
 
+    @property
+    def lasts(self) -> bool:
+        """Whether a sum has the dtype of its terms, added one by one to a number or all at once."""
+        token = self.token or ""
+        return self.inexact or self.category == "bool" or token == "int64" or token.startswith("sum(")
+
 
 UNKNOWN_DTYPE = DType()
 BOOL = DType("bool", "bool")

@@ -54,7 +54,7 @@ def join(lifter: Lifter, element: Lifted, name: str, dim: int, loops: int) -> Li
     joined = element.but(axes=element.axes[:first], rank=element.rank.plus(1), shape=None)
     steps = f".flatten({first}, {first + loops - 1})" if loops > 1 else ""
     if name == "python sum":
-        if element.dtype.sum() != element.dtype and element.dtype.category != "bool":
+        if not element.dtype.lasts:
             lifter.doubt("the dtype is not known, and a sum of integers has another than its terms")
         lifter.operations.add("reduction")
         return element.but(

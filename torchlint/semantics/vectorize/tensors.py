@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize.reaching import Reaching
 from torchlint.semantics.vectorize.shapes import SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank, Size
 from torchlint.semantics.vectorize.vocabulary import PROVING_FUNCTIONS
+from torchlint.semantics.vocabulary import returns_tensor
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Write
@@ -57,6 +59,15 @@ _DTYPES = {
 }
 _DEFAULT = DType("default", "float")
 _DEPTH = 8
+_TENSOR_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
+# Modules of torch.nn that return more than one tensor, or whatever is in them.
+_RETURNS_MORE = _words(
+    """
+    torch.nn.LSTM torch.nn.GRU torch.nn.RNN torch.nn.LSTMCell torch.nn.MultiheadAttention torch.nn.Sequential
+    torch.nn.DataParallel torch.nn.Module torch.nn.ModuleList torch.nn.AdaptiveLogSoftmaxWithLoss
+    torch.nn.parallel.DistributedDataParallel torch.nn.Identity
+    """
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,40 +149,80 @@ class Tensors:
         return replace(facts, rank=self.settled(facts.rank), tensor=facts.tensor or facts.key in self._proven)
 
     def _derived(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> Facts:
+        key = f"{self._code(node)}@{id(place)}"
         if depth > _DEPTH:
-            return self._plain(node, f"{self._code(node)}@{id(place)}")
+            return Facts(key, Rank(0, key))
         if isinstance(node, cst.Name):
             return self._of_name(node, place, depth)
         if isinstance(node, cst.Call):
-            return self._of_call(node, place, depth) or self._plain(node, f"call@{id(node)}")
-        return self._plain(node, f"{self._code(node)}@{id(place)}")
+            return self._of_call(node, place, depth) or self._plain(node, f"call@{id(node)}", place, depth)
+        return self._plain(node, key, place, depth)
 
-    def _plain(self, node: cst.BaseExpression, key: str) -> Facts:
-        """What the model alone knows."""
+    def _plain(self, node: cst.BaseExpression, key: str, place: cst.CSTNode, depth: int) -> Facts:
+        """What the model alone knows, where it is certain."""
         value = self._model.value(node)
         number = isinstance(node, cst.BaseNumber) or (value.kind is Kind.NUMBER and not value.optional)
         called = node.func if isinstance(node, cst.Call) else node
         if number or (self._model.qualified(called) or "").startswith("math."):
             return Facts(key, SCALAR, number=True, dtype=DType(None, value.dtype))
-        tensor = value.kind is Kind.TENSOR and not value.optional
+        tensor = value.kind is Kind.TENSOR and not value.optional and self._is_certain(node, place, depth)
         rank = Rank(value.rank) if tensor and value.rank is not None else Rank(0, key)
         category = value.dtype if tensor else None
-        return Facts(key, rank, tensor=tensor, dtype=DType(f"dtype({key})", category))
+        fresh = tensor and isinstance(node, (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison))
+        return Facts(key, rank, tensor=tensor, dtype=DType(f"dtype({key})", category), fresh=fresh)
+
+    def _is_certain(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> bool:
+        """Whether what the model takes for a tensor can be nothing else, as the result of a module can."""
+        match node:
+            case cst.Name():
+                return self._is_annotated(node, place)
+            case cst.Call(func=function):
+                name = self._model.qualified(function)
+                if name is not None and name.startswith("torch."):
+                    return returns_tensor(name)
+                module = self._model.value(function)
+                if module.kind is Kind.MODULE:
+                    return (module.ref or "").startswith("torch.nn.") and module.ref not in _RETURNS_MORE
+                return isinstance(function, cst.Attribute) and self._is_tensor(function.value, place, depth)
+            case cst.BinaryOperation(left=left, right=right):
+                return self._is_tensor(left, place, depth) or self._is_tensor(right, place, depth)
+            case cst.UnaryOperation(expression=inner) | cst.Comparison(left=inner) | cst.Subscript(value=inner):
+                return self._is_tensor(inner, place, depth)
+            case cst.Attribute(value=inner):
+                return self._is_tensor(inner, place, depth) or self._is_made_of_torch(node)
+        return False
+
+    def _is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> bool:
+        return self.of(node, place, depth + 1).tensor
+
+    def _is_made_of_torch(self, node: cst.BaseExpression) -> bool:
+        """Whether an attribute holds parameters or results of torch's functions alone."""
+        origins = self._model.value(node).origins
+        calls = [origin for origin in origins if isinstance(origin, cst.Call)]
+        names = [self._model.qualified(call.func) or "" for call in calls]
+        return bool(origins) and len(calls) == len(origins) and all(name.startswith("torch.") for name in names)
+
+    def _is_annotated(self, node: cst.Name, place: cst.CSTNode) -> bool:
+        binding = self._model.binding(node)
+        write = self._reaching.reaching(binding, place) if binding is not None else None
+        parameter = self._model.parent(write.target) if write is not None else None
+        if not isinstance(parameter, cst.Param) or parameter.annotation is None:
+            return False
+        return _TENSOR_ANNOTATION.fullmatch(self._code(parameter.annotation.annotation)) is not None
 
     def _of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Facts:
         binding = self._model.binding(node)
         write = self._reaching.reaching(binding, place) if binding is not None else None
         if binding is None or write is None:
-            return self._plain(node, f"{node.value}@{id(place)}")
+            return self._plain(node, f"{node.value}@{id(place)}", place, depth)
         key = f"{node.value}@{id(write.target)}"
         if binding.methods & _RESHAPING:
-            return self._plain(node, f"{key}@{id(place)}")
-        facts = self._plain(node, key)
-        if write.kind == "assign" and not write.unpacked and write.value is not None:
-            source = self._derived(write.value, write.statement, depth + 1)
-            facts = source if not isinstance(write.value, cst.Name) else replace(source, fresh=False)
-            if facts.rank.base is not None and not facts.tensor:
-                facts = self._plain(node, key) if self._plain(node, key).tensor else replace(facts, key=key)
+            key = f"{key}@{id(place)}"
+        if write.kind != "assign" or write.unpacked or write.value is None or binding.methods & _RESHAPING:
+            return self._with_evidence(self._plain(node, key, place, depth), binding, write, place)
+        facts = self._derived(write.value, write.statement, depth + 1)
+        if isinstance(write.value, cst.Name):
+            facts = replace(facts, fresh=False)
         return self._with_evidence(facts, binding, write, place)
 
     def _with_evidence(self, facts: Facts, binding: Binding, write: Write, place: cst.CSTNode) -> Facts:
