@@ -97,13 +97,13 @@ def test_old_entries_go_when_there_are_too_many(project: Path, monkeypatch: pyte
     monkeypatch.setattr(cache_module, "_MOST_ENTRIES", 2)
     folder, digests = project / "c", [bytes([number]) * 16 for number in range(4)]
     for new in (digests[:3], digests[3:]):
-        cache = Cache.open(folder)
+        cache = Cache(folder)
         assert not cache.is_clean(digests[3])
         cache.is_clean(digests[0])
         for digest in new:
             cache.add_clean(digest)
         cache.save()
-    kept = Cache.open(folder)
+    kept = Cache(folder)
     assert [kept.is_clean(digest) for digest in digests] == [True, False, False, True]
 
 

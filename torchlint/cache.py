@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib import import_module, metadata
+from functools import cached_property, lru_cache
+from importlib import import_module
 from pathlib import Path
 
 from torchlint import __version__
@@ -30,6 +30,8 @@ _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# Written by torchlint; saf
 @lru_cache(maxsize=1)
 def tool_fingerprint() -> str:
     """Of torchlint's own sources, rules and fixers included, and of what they run on."""
+    from importlib import metadata
+
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     digest.update(f"{__version__} {sys.version} {metadata.version('libcst')}".encode())
     for file in sorted(_own_sources()):
@@ -45,23 +47,20 @@ def _own_sources() -> Iterator[Path]:
 
 @dataclass
 class Cache:
-    """`folder` is None where nothing is cached."""
+    """`folder` is None where nothing is cached. Nothing is read before the first question."""
 
     folder: Path | None
-    _old: frozenset[bytes] = frozenset()
     _new: set[bytes] = field(default_factory=set)
     _used: set[bytes] = field(default_factory=set)
 
-    @classmethod
-    def open(cls, folder: Path | None) -> Cache:
-        if folder is None:
-            return cls(None)
+    @cached_property
+    def _old(self) -> frozenset[bytes]:
         try:
-            data = (folder / tool_fingerprint()).read_bytes()
+            data = b"" if self.folder is None else (self.folder / tool_fingerprint()).read_bytes()
         except OSError:
-            return cls(folder)
+            return frozenset()
         starts = range(0, len(data) - _DIGEST_BYTES + 1, _DIGEST_BYTES)
-        return cls(folder, frozenset(data[start : start + _DIGEST_BYTES] for start in starts))
+        return frozenset(data[start : start + _DIGEST_BYTES] for start in starts)
 
     def digest(self, data: bytes, path: Path, settings: Settings) -> bytes:
         if self.folder is None:
@@ -81,7 +80,7 @@ class Cache:
 
     def save(self) -> None:
         """Nothing is lost where this fails, so a folder that cannot be written is not an error."""
-        if self.folder is None or self._new <= self._old:
+        if self.folder is None or not self._new or self._new <= self._old:
             return
         kept = self._old if len(self._old) < _MOST_ENTRIES else self._used
         with suppress(OSError):

@@ -62,7 +62,7 @@ def run(
     targets: Sequence[Target], options: Options, progress: Callable[[int, int], None] = lambda done, all: None
 ) -> list[Result]:
     """Lint, and where asked fix in memory, every target. Results come in the order of the targets."""
-    cache = Cache.open(options.cache_folder)
+    cache = Cache(options.cache_folder)
     results: dict[Path, Result] = {}
     tasks: list[Task] = []
     digests: dict[Path, bytes] = {}
