@@ -22,7 +22,17 @@ from .stats import compare as compare_times
 from .verdict import Counters, Environment, Overall, Target, Timing, Verdict, judge, weigh
 
 Progress = Callable[[str], None]
+TIMED_SECONDS = 1.0
+MOST_TIMED_STEPS = 2000
 DISTURBANCES = (1.0, 2.0)  # units of the last place
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How many steps a timed run makes, and how many of them it leaves out."""
+
+    steps: int
+    warmup: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,7 @@ class _Check:
         self.progress = progress
         self.boundary = "auto"
         self.warmup = options.warmup
+        self.timed = Window(options.steps, options.warmup)
 
     def verdict(self, target: Target, load: float) -> Verdict:
         before, after, again = self._observations()
@@ -134,10 +145,20 @@ class _Check:
         elif (fitting := max(1, len(before.steps) // 3)) < self.warmup:
             self.warmup = fitting
             before = self._run(Side.ORIGINAL, "observe")
+        self.timed = self._window(before)
         after = self._run(Side.CHANGED, "observe")
         if escaped := sorted(set(self.contents) & set(after.escaped)):
             raise _FailedError(Overall.ERROR, f"the command imports {escaped[0]} from the original folder")
         return before, after, self._run(Side.CONTROL, "observe")
+
+    def _window(self, run: Run) -> Window:
+        """Short steps are timed in larger numbers, those of one second. Observed ones are slower by a factor of one to
+        five, so this errs on the short side."""
+        observed = run.seconds_per_step("wall", self.warmup)
+        if run.why != "stop" or not observed:
+            return Window(self.options.steps, self.warmup)
+        steps = min(max(self.options.steps, round(TIMED_SECONDS / observed)), MOST_TIMED_STEPS)
+        return Window(steps, max(self.warmup, min(steps // 10, self.options.steps // 2)))
 
     def _equivalence(self, before: Run, after: Run, again: Run) -> Equivalence:
         disturbed = []
@@ -158,10 +179,10 @@ class _Check:
         original, control, changed = (tuple(seconds[side]) for side in Side)
         comparison = compare_times(original, control, changed)
         wait = fmean(waits) if self.boundary == "optimizer" else None
-        return Timing(metric, comparison, original, control, changed, wait)
+        return Timing(metric, comparison, original, control, changed, wait, self.timed.steps - self.timed.warmup)
 
     def _figure(self, run: Run, metric: str) -> float:
-        value = run.seconds_per_step(metric, self.warmup)
+        value = run.seconds_per_step(metric, self.timed.warmup)
         if value is None:
             raise _FailedError(Overall.ERROR, f"only {len(run.steps)} steps came back from a timed run")
         return value
@@ -174,6 +195,7 @@ class _Check:
             fresh.mkdir(exist_ok=True)
             for file in fresh.iterdir():
                 file.unlink()
+        window = self.timed if mode == "time" else Window(self.options.steps, self.warmup)
         self.plan.build(tree, self.contents if side is Side.CHANGED else {})
         settings = Settings(
             tree=str(tree),
@@ -181,8 +203,8 @@ class _Check:
             results=str(results),
             mode=mode,
             boundary=self.boundary,
-            steps=self.options.steps,
-            warmup=self.warmup,
+            steps=window.steps,
+            warmup=window.warmup,
             seed=self.options.seed,
             perturb=perturb,
         )

@@ -58,7 +58,7 @@ def _changed(verdict: Verdict) -> str:
 def _figures(
     environment: Environment, equivalence: Equivalence, before: Counters, after: Counters, memory: Memory
 ) -> Iterator[Text]:
-    on = environment.device_name or environment.device.upper()
+    on = environment.device_name or "unnamed"
     on = on if environment.on_gpu else f"CPU ({on}), no GPU was used"
     steps = "the whole program" if environment.boundary == "program" else f"{environment.steps} steps"
     per = "" if environment.boundary == "program" else " per step"
@@ -71,8 +71,9 @@ def _figures(
     peaks = f"peak {_bytes(before.peak_bytes)} -> {_bytes(after.peak_bytes)}"
     yield _row("memory", Text.assemble((memory.verdict.value, _STYLES.get(memory.verdict, "")), f": {peaks}{mark}"))
     if before.graph_nodes_kept_per_step is not None and after.graph_nodes_kept_per_step is not None:
-        nodes = f"{before.graph_nodes_kept_per_step:.1f} -> {after.graph_nodes_kept_per_step:.1f}"
-        yield _row("kept graph", f"{nodes} autograd nodes{per}{mark}")
+        nodes = f"{before.graph_nodes_kept_per_step:.1f} -> {after.graph_nodes_kept_per_step:.1f} autograd nodes"
+        size = f"{before.bytes_kept_per_step or 0:.0f} -> {after.bytes_kept_per_step or 0:.0f} bytes of tensors"
+        yield _row("kept", f"{nodes}, {size}{per}{mark}")
 
 
 def _results(equivalence: Equivalence, mark: str) -> Iterator[Text]:
@@ -114,8 +115,9 @@ def _time(timing: Timing, environment: Environment) -> Iterator[Text]:
     pace = (result.pace.value.replace("_", " "), _STYLES.get(result.pace, ""))
     effect = f": {old} -> {new}{per}, ratio {_interval(result.effect)} [{clock}]"
     yield _row("time", Text.assemble(pace, effect))
+    steps = "" if environment.boundary == "program" else f" of {timing.steps} steps"
     detectable = f"; a change of {result.detectable:.1%} would show" if math.isfinite(result.detectable) else ""
-    blocks = f"{len(timing.changed)} blocks, original against itself {_interval(result.control)}{detectable}"
+    blocks = f"{len(timing.changed)} blocks{steps}, original against itself {_interval(result.control)}{detectable}"
     yield _row("", f"{blocks} [{clock}]")
     if result.reason:
         yield _row("", result.reason)

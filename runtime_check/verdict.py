@@ -89,7 +89,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds per step of each block, and what they say. metric: device, wall or cpu."""
+    """Seconds per step of each block, from so many `steps` each. metric: device, wall or cpu."""
 
     metric: str
     comparison: Comparison
@@ -97,6 +97,7 @@ class Timing:
     control: tuple[float, ...]
     changed: tuple[float, ...]
     data_wait_share: float | None
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)

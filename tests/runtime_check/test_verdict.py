@@ -33,7 +33,7 @@ COUNTERS = Counters(100.0, 80.0, 2.0, 64e6, 60e6, 0.0, 0.0, {"train.py:12": 2.0}
 def timing(pace: Pace, low: float = 0.7, high: float = 0.8) -> Timing:
     ratio = math.sqrt(low * high)
     comparison = Comparison(pace, Interval(ratio, low, high), Interval(1.0, 0.98, 1.02), 0.01, 0.03)
-    return Timing("wall", comparison, (1.0, 1.0), (1.0, 1.0), (ratio, ratio), 0.2)
+    return Timing("wall", comparison, (1.0, 1.0), (1.0, 1.0), (ratio, ratio), 0.2, 25)
 
 
 @pytest.mark.parametrize(

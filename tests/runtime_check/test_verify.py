@@ -117,9 +117,7 @@ def test_a_read_is_a_line(training: Verdict) -> None:
 
 
 def test_another_result_is_rejected_without_timing_it(check: Check) -> None:
-    verdict = check(
-        TRAINING, ("optimizer.step()", "optimizer.step(); torch.rand(1)"), words=("--epochs", "9"), blocks=5
-    )
+    verdict = check("import torch\nprint(torch.rand(3))\n", ("rand(3)", "rand(4)[:3]"), blocks=5)
     assert verdict.overall is Overall.REJECT
     assert verdict.reasons == ("results differ: torch random numbers are drawn differently",)
     assert verdict.timing is None

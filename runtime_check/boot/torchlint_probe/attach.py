@@ -80,7 +80,14 @@ def _observing(settings: Settings) -> Recorder:
     counting = Counting(settings)
     synchronisations = Synchronisations(settings, counting.places)
     results = Results(settings, synchronisations)
-    observers: list[Instrument] = [counting, synchronisations, AllocatorPeaks(), Census(settings, results), results]
+    observers: list[Instrument] = [
+        Clock(),
+        counting,
+        synchronisations,
+        AllocatorPeaks(),
+        Census(settings, results),
+        results,
+    ]
     recorder = Recorder(settings, [*observers, Setting(), Modules(settings)])
     register_optimizer_step_post_hook(_disable_dynamo(lambda optimizer, args, kwargs: results.stepped(optimizer)))
     _hook_optimizers(recorder, results)
