@@ -17,7 +17,7 @@ _MODULE_METHODS = frozenset(
 _MODULE_METHODS_IF_CALLED = frozenset({"train", "load_state_dict", "state_dict", "cuda", "to", "half"})
 _MODULE_NAMES = re.compile(
     r"(model|net|network|ddp_model|netg|netd|net_g|net_d|generator|discriminator|encoder|decoder|backbone|classifier"
-    r"|teacher|student|(\w+_)(model|net|network)|model_\w+|net_\w+|actor|critic|policy|unet|vae)\d?$",
+    r"|teacher|student|(\w+_)(model|net|network)|(model|net)_?[a-z0-9]{1,2}|actor|critic|policy|unet|vae)\d?$",
     re.IGNORECASE,
 )
 LOSS_NAMES = re.compile(r"(?i)(^|_)(\w*loss\w*|\w*criterion\w*|crit)(_|$|\d)")
