@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.semantics.needless_graph import Evaluation
 
+_LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 
 
@@ -34,7 +35,15 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
     region = found.region
     if found.extent is Extent.FUNCTION:
         return [rewriter.decorate(region, f"@{name}()")] if isinstance(region, cst.FunctionDef) else []
-    if not isinstance(region, cst.BaseStatement):
-        return []
     argument = model.code(found.phase) if found.phase is not None else ""
-    return rewriter.indent_under([region], f"with {name}({argument}):") or []
+    header = f"with {name}({argument}):"
+    return [edit for node in _statements(model, found) for edit in rewriter.indent_under([node], header) or []]
+
+
+def _statements(model: Model, found: Evaluation) -> list[cst.BaseStatement]:
+    """What goes into a `with` block: the region, or the statements in it that run the model."""
+    forwards = [model.statement(call.node) for call in (found.forward, *found.others)]
+    short = model.code(found.region).count("\n") < _LONG
+    if short or not all(isinstance(node, cst.SimpleStatementLine) for node in forwards):
+        return [found.region] if isinstance(found.region, cst.BaseStatement) else []
+    return [node for node in dict.fromkeys(forwards) if isinstance(node, cst.SimpleStatementLine)]

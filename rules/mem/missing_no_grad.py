@@ -87,7 +87,7 @@ class MissingNoGrad(Rule):
 
     code = "MEM05"
     name = "missing-no-grad"
-    triggers = ("(",)
+    triggers = ("def ", "for ", ".eval(")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.needless_graph import evaluations

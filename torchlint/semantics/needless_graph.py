@@ -32,13 +32,15 @@ class Extent(Enum):
 class Evaluation:
     """`region` is the def or statement that should run without gradients; `phase` the condition under which it trains.
 
-    `bare` is a `torch.no_grad()` that is called and dropped, which does nothing.
+    `others` are the further forward passes in the region. `bare` is a `torch.no_grad()` that is called and dropped,
+    which does nothing.
     """
 
     forward: Call
     extent: Extent
     region: cst.CSTNode
     certain: bool
+    others: tuple[Call, ...] = ()
     phase: cst.BaseExpression | None = None
     bare: cst.CSTNode | None = None
 
@@ -212,7 +214,7 @@ class _Finder:
             if self._is_evaluating_block(region, calls):
                 fate = self._tracer.of_expression(*(call.node for call in calls))
                 certain = self._eval_before(calls[0]) and Fate.ESCAPES not in fate
-                yield Evaluation(calls[0], Extent.BLOCK, region, certain, bare=self._bare(function))
+                yield Evaluation(calls[0], Extent.BLOCK, region, certain, tuple(calls[1:]), bare=self._bare(function))
 
     def _widest(self, call: Call) -> cst.CSTNode | None:
         """The outermost loop around a forward pass in which nothing trains, as a statement."""

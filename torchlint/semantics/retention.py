@@ -217,9 +217,9 @@ class _Judge:
     def _grows(self, graph: cst.BaseExpression, lives: Lifetime) -> bool:
         """Whether an iteration makes a graph of its own, outside of what a network does in its forward pass."""
         function = self._model.function(graph)
-        if function.name == "forward" and function.cls is not None and function.cls.is_module:
-            return False
         loops = [loop for loop in lives.loops if loop.role is not Role.MODULES]
+        if function.cls is not None and function.cls.is_module:
+            return any(loop.iterates.kind is Kind.LOADER for loop in loops)
         if any(depends_on_forward(self._model, graph, loop) for loop in loops):
             return True
         return not lives.loops and depends_on_forward(self._model, graph, None)

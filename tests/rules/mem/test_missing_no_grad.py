@@ -608,6 +608,14 @@ def test_rewrites(before: str, after: str) -> None:
     assert fixed(SETUP + before, "MEM05") == SETUP + after
 
 
+def test_a_long_loop_is_not_indented_as_a_whole() -> None:
+    filler = "".join(f"    shown = {number}\n" for number in range(40))
+    before = "    hits = (model(x).argmax(1) == y).sum().item()\n"
+    after = "    with torch.no_grad():\n        hits = (model(x).argmax(1) == y).sum().item()\n"
+    head = SETUP + "model.eval()\nfor x, y in val_loader:\n" + filler
+    assert fixed(head + before + "    print(hits, shown)\n", "MEM05") == head + after + "    print(hits, shown)\n"
+
+
 def test_is_no_safe_fix() -> None:
     code = SETUP + REWRITES["a whole function"][0]
     assert fixed(code, "MEM05", unsafe=False) == code
