@@ -33,7 +33,8 @@ class ItemInTrainStep(Rule):
     from torch import nn
 
 
-    def train(model, loader, optimizer, device):
+    def train(model, loader, optimizer):
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         criterion = nn.CrossEntropyLoss()
         running = 0.0
         for x, y in loader:
@@ -52,7 +53,8 @@ class ItemInTrainStep(Rule):
     from torch import nn
 
 
-    def train(model, loader, optimizer, device):
+    def train(model, loader, optimizer):
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         criterion = nn.CrossEntropyLoss()
         running = 0.0
         for x, y in loader:
@@ -67,9 +69,10 @@ class ItemInTrainStep(Rule):
     ## Fix safety
 
     Safe for a local sum that is read only behind the loop: Python adds in double precision, and so does the rewritten
-    sum, to the last bit, if it is empty too. It is not offered for devices without double precision (MPS), and is
-    unsafe where the loop reads a clock, whose intervals the readback used to close. Numbers that are printed, logged or
-    stored step by step get no fix: log them every so many steps, or keep the tensors and read them at the end.
+    sum, to the last bit; after a loop that never ran, the sum is the same number as before. Unsafe where the file does
+    not show that the device is a CUDA one, for others may lack double precision (on MPS there is no fix), and where the
+    loop reads a clock, whose intervals the readback used to close. Numbers that are printed, logged or stored step by
+    step get no fix: log them every so many steps, or keep the tensors and read them at the end.
 
     ## Measured effect
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.entities import Binding, Loop, Write
+from torchlint.semantics.entities import Loop, Write
+from torchlint.semantics.host_use import is_before
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -21,49 +22,45 @@ _EXACT_FORMATS = ("f", "F", "e", "E", "%")
 
 @dataclass(frozen=True, slots=True)
 class HostSum:
-    """`name = 0`, in a loop `name += term`, and reads behind the loop. `term` is one readback, or a multiple of it."""
+    """`name = 0`, in a loop `name += term`, and reads behind the loop. `term` is one readback, or a multiple of it.
 
-    binding: Binding
+    `division` is `name /= count` behind the loop, of which there is at most one. Reads behind it see what it made.
+    """
+
     update: cst.AugAssign
-    loop: Loop
-    starts: tuple[cst.BaseExpression, ...]
+    division: cst.AugAssign | None
+    reads: tuple[cst.BaseExpression, ...]
+    starts_float: bool  # it starts from 0.0 and not from 0
     is_integer: bool  # integers all the way, on either side
     is_timed: bool  # the loop reads a clock, which stops waiting for the device once the sum stays there
 
-    @property
-    def reads(self) -> list[cst.Name]:
-        return [read for read in self.binding.reads if isinstance(read, cst.Name)]
-
 
 def host_sum(model: Model, read: Readback) -> HostSum | None:
-    """The sum that a readback goes into, if nothing but this function and its reads behind the loop can tell where it
-    is kept."""
-    update = _update(model, read)
-    if update is None or read.loop is None or not isinstance(update.target, cst.Name):
+    """The sum that a readback goes into, if nothing but its reads behind the loop can tell where it is kept."""
+    update, loop = _update(model, read), read.loop
+    binding = model.binding(update.target) if update is not None and isinstance(update.target, cst.Name) else None
+    if update is None or loop is None or binding is None or binding.shared or binding.is_parameter:
         return None
-    binding = model.binding(update.target)
-    if binding is None or binding.shared or binding.is_parameter or binding.cls is not None:
+    writes = [write for write in binding.writes if write.target is not update.target]
+    starts = [model.value(write.value) for write in writes if write.value is not None and _is_start(model, write)]
+    is_integer = read.is_count and all(start.dtype == "int" for start in starts)
+    division = _division(model, writes, loop)
+    if not starts or not all(_keeps_exact(model, write, division, loop, is_integer) for write in writes):
         return None
-    starts = _starts(binding)
-    is_integer = read.is_count and all(isinstance(start, cst.Integer) for start in starts)
-    if not starts or not all(_keeps_exact(model, write, update, read.loop, is_integer) for write in binding.writes):
+    reads = tuple(node for node in binding.reads if not _is_divided(model, node, division))
+    if not all(_is_plain_read(model, node, loop) for node in reads) or _has_other_purpose(model, update, loop):
         return None
-    if not all(_is_plain_read(model, name, read.loop) for name in binding.reads):
-        return None
-    if _has_other_rules(model, update, read.loop):
-        return None
-    is_timed = any(call.callee in _CLOCKS for call in read.loop.calls)
-    return HostSum(binding, update, read.loop, starts, is_integer, is_timed)
+    starts_float = all(start.dtype == "float" for start in starts)
+    is_timed = any(call.callee in _CLOCKS for call in loop.calls)
+    return HostSum(update, division, reads, starts_float, is_integer, is_timed)
 
 
 def survives_empty_loop(model: Model, total: HostSum) -> bool:
     """Whether no read can tell an integer 0 from 0.0, which is what it sees after a loop that never ran."""
-    if total.is_integer or all(isinstance(start, cst.Float) for start in total.starts):
-        return True
-    return all(_hides_type(model, read) for read in total.reads)
+    return total.is_integer or total.starts_float or all(_hides_type(model, read) for read in total.reads)
 
 
-def is_wrapped(model: Model, read: cst.Name, *casts: str) -> bool:
+def is_wrapped(model: Model, read: cst.CSTNode, *casts: str) -> bool:
     """Whether the read is all that `int(...)` or `float(...)` is called on."""
     call = model.parent(model.parent(read) or read)
     return isinstance(call, cst.Call) and model.call(call).callee in casts and len(call.args) == 1
@@ -77,8 +74,8 @@ def _update(model: Model, read: Readback) -> cst.AugAssign | None:
     node: cst.CSTNode = read.node
     parent = model.parent(node)
     while isinstance(parent, cst.BinaryOperation) and isinstance(parent.operator, cst.Multiply):
-        other = parent.right if parent.left is node else parent.left
-        if model.value(other).kind is not Kind.NUMBER or model.value(other).optional:
+        other = model.value(parent.right if parent.left is node else parent.left)
+        if other.kind is not Kind.NUMBER or other.optional or other.dtype == "complex":
             return None
         node, parent = parent, model.parent(parent)
     if isinstance(parent, cst.AugAssign) and isinstance(parent.operator, cst.AddAssign) and parent.value is node:
@@ -86,39 +83,12 @@ def _update(model: Model, read: Readback) -> cst.AugAssign | None:
     return None
 
 
-def _starts(binding: Binding) -> tuple[cst.BaseExpression, ...]:
-    values = [write.value for write in binding.writes if write.kind == "assign" and not write.unpacked]
-    return tuple(value for value in values if isinstance(value, (cst.Integer, cst.Float)))
+def _is_inside(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
+    return any(above is loop.node for above in model.ancestors(node))
 
 
-def _keeps_exact(model: Model, write: Write, update: cst.AugAssign, loop: Loop, is_integer: bool) -> bool:
-    """Whether the write leaves the same sum, on the device as on the host."""
-    if write.target is update.target:
-        return True
-    if loop in model.loops_around(write.statement):
-        return False
-    if write.kind == "assign" and not write.unpacked:
-        return isinstance(write.value, (cst.Integer, cst.Float))
-    if write.kind != "augmented" or write.loop is None or write.value is None:
-        return False
-    value = model.value(write.value)
-    if is_integer or value.kind is Kind.NUMBER:
-        return value.is_(Kind.NUMBER, Kind.TENSOR) and (not is_integer or value.dtype in ("int", "bool"))
-    return value.kind is Kind.TENSOR and any(_is_double(factor) for factor in _factors(write.value))
-
-
-def _factors(node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
-        return [*_factors(node.left), *_factors(node.right)]
-    return [node]
-
-
-def _is_double(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "double"
-
-
-def _has_other_rules(model: Model, update: cst.AugAssign, loop: Loop) -> bool:
-    """Whether the readback does more than its number: an exception is caught, an asynchronous copy waits for it."""
+def _has_other_purpose(model: Model, update: cst.AugAssign, loop: Loop) -> bool:
+    """Whether the readback is more than its number: an exception is caught, or an asynchronous copy waits for it."""
     for above in model.ancestors(update):
         if above is loop.node:
             break
@@ -138,15 +108,69 @@ def _is_asynchronous(method: str | None, callee: str | None, node: cst.Call) -> 
     return blocking and (method in ("copy_", "cpu") or to_host)
 
 
+# -- what else is written ----------------------------------------------------------------------------------------------
+
+
+def _is_start(model: Model, write: Write) -> bool:
+    if write.kind != "assign" or write.unpacked or write.value is None:
+        return False
+    value = model.value(write.value)
+    return value.kind is Kind.NUMBER and not value.optional and value.dtype in ("int", "float")
+
+
+def _division(model: Model, writes: list[Write], loop: Loop) -> cst.AugAssign | None:
+    """`name /= count` in a block around the loop, behind it."""
+    for write in writes:
+        statement = model.parent(write.target)
+        if isinstance(statement, cst.AugAssign) and isinstance(statement.operator, cst.DivideAssign):
+            block = model.parent(model.statement(statement))
+            if any(above is block for above in model.ancestors(loop.node)) and is_before(model, loop.node, statement):
+                return statement
+    return None
+
+
+def _keeps_exact(model: Model, write: Write, division: cst.AugAssign | None, loop: Loop, is_integer: bool) -> bool:
+    """Whether the write, the sum of another loop perhaps, comes out the same on the device as on the host."""
+    statement = model.parent(write.target)
+    if _is_inside(model, write.statement, loop):
+        return False
+    if _is_start(model, write) or statement is division:
+        return True
+    if not isinstance(statement, cst.AugAssign) or not isinstance(statement.operator, cst.AddAssign):
+        return False
+    value = model.value(statement.value)
+    if is_integer:
+        return value.is_(Kind.NUMBER, Kind.TENSOR) and value.dtype in ("int", "bool") and not value.optional
+    return value.kind is Kind.NUMBER or any(_is_double(factor) for factor in _factors(statement.value))
+
+
+def _factors(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [node]
+
+
+def _is_double(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "double"
+
+
 # -- the reads -------------------------------------------------------------------------------------------------------
+
+
+def _is_divided(model: Model, read: cst.CSTNode, division: cst.AugAssign | None) -> bool:
+    """Whether the read stands behind the division, in its block, and sees the number that it made."""
+    if division is None:
+        return False
+    block = model.parent(model.statement(division))
+    return any(above is block for above in model.ancestors(read)) and is_before(model, division.value, read)
 
 
 def _is_plain_read(model: Model, read: cst.CSTNode, loop: Loop) -> bool:
     """Behind the loop, and in a place where `float(name)` can stand for `name`."""
     parent = model.parent(read)
-    if isinstance(parent, (cst.Del, cst.FormattedStringExpression)) and getattr(parent, "equal", None) is not None:
+    if isinstance(parent, cst.Del) or (isinstance(parent, cst.FormattedStringExpression) and parent.equal is not None):
         return False
-    return not any(above is loop.node for above in model.ancestors(read)) and not isinstance(parent, cst.Del)
+    return not _is_inside(model, read, loop)
 
 
 def _hides_type(model: Model, read: cst.CSTNode) -> bool:
@@ -159,5 +183,5 @@ def _hides_type(model: Model, read: cst.CSTNode) -> bool:
         case cst.FormattedStringExpression(format_spec=[cst.FormattedStringText(value=spec)]):
             return spec.endswith(_EXACT_FORMATS)
         case cst.Arg():
-            return is_wrapped(model, read, "builtins.float")  # type: ignore[arg-type]
+            return is_wrapped(model, read, "builtins.float")
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,9 @@ _REDUCTIONS = _words(
 _REDUCING_PACKAGES = _words("numpy torch builtins sklearn")
 _ARRAY_METADATA = _words("shape dtype device ndim size")
 _DEVICE_METHODS = _words("cuda to backward type_as")
+
+
+_FLOAT_FORMAT = re.compile(r"\{[^{}]*:[^{}]*[eEfFgG]\}")  # of an array with one element only
 
 
 class HostFlow:
@@ -260,6 +264,8 @@ class HostFlow:
             self._use |= Use.NEEDED
         elif package in _REDUCING_PACKAGES and last in _REDUCTIONS:
             self._on(site, last != "max" or package == "builtins" or len(site.args) == 1)
+        elif call.method == "format" and _FLOAT_FORMAT.search(str(call.receiver_value.constant)):
+            self._on(site, True)
         elif package == "numpy" or (package == "torch" and not call.is_forward):
             self._on(site, False)
         elif (call.method or "") in _COLLECTING_METHODS:
