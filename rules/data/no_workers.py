@@ -100,7 +100,8 @@ class NoWorkers(Rule):
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.datasets import Memory
-        from torchlint.semantics.loaders import loaders, reach
+        from torchlint.semantics.feeding import reach
+        from torchlint.semantics.loaders import loaders
 
         for loader in loaders(model):
             if loader.workers != 0 or loader.is_explained or loader.is_one_batch:

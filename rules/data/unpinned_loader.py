@@ -90,7 +90,8 @@ class UnpinnedLoader(Rule):
     triggers = ("Loader",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.loaders import loaders, reach
+        from torchlint.semantics.feeding import reach
+        from torchlint.semantics.loaders import loaders
 
         for loader in loaders(model):
             confidence = reach(loader) if loader.is_pinned is False else None

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Confidence
-from torchlint.semantics.loaders import Loader, loaders, reach, repeats
+from torchlint.semantics.feeding import reach, repeats
+from torchlint.semantics.loaders import Loader, loaders
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Place
 

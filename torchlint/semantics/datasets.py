@@ -90,6 +90,23 @@ def memory(node: cst.BaseExpression | None, model: Model) -> Memory:
     return found.pop() if len(found) == 1 else Memory.UNKNOWN
 
 
+def returns_tensors(function: Function, model: Model) -> bool:
+    """Whether a collate function returns tensors, or containers of them."""
+    returned = [node.value for node in function.returns]
+    if isinstance(function.node, cst.Lambda):
+        returned = [function.node.body]
+    return bool(returned) and all(node is not None and _is_made_of_tensors(model.value(node)) for node in returned)
+
+
+def _is_made_of_tensors(value: Value) -> bool:
+    if not value.is_container:
+        return value.kind is Kind.TENSOR
+    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    if not parts and value.element is not None:
+        parts = [value.element]
+    return bool(parts) and all(_is_made_of_tensors(part) for part in parts)
+
+
 def held_on_host(node: cst.BaseExpression | None, model: Model) -> bool:
     """Whether the samples of a dataset are on the host for sure."""
     return node is not None and all(_is_on_host(source, model) for source in _leaves(node, model, 0))

@@ -1,4 +1,4 @@
-"""What a file says about its data loaders: their options, what they load, and whether their batches reach a GPU."""
+"""The data loaders that a file builds: where their options stand, and what they load."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Confidence
-from torchlint.semantics.datasets import Memory, held_on_accelerator, held_on_host, memory
+from torchlint.semantics.datasets import Memory, held_on_accelerator, held_on_host, memory, returns_tensors
 from torchlint.semantics.entities import Argument, ArgumentState
-from torchlint.semantics.moves import Move, is_accelerator, moves, moves_to_accelerator
+from torchlint.semantics.moves import Move, moves, moves_to_accelerator
 from torchlint.semantics.scopes import dotted
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Kind, Place, Value
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,14 +36,12 @@ CLASSES: dict[str, dict[str, int]] = {
 }
 # An option may also be set, or the place of every new tensor changed, where no argument shows it.
 _SET_ELSEWHERE = re.compile(r"\.(pin_memory|num_workers)\s*=[^=]|set_default_(device|tensor_type)\s*\(")
-_HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch(?!\.nn\.Module\.)|wandb|matplotlib|logging|itertools|copy)\b")
 _INDICES = re.compile(r"(^|_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
 _HAS_GPU = re.compile(
     r"(^|\.)((use_|has_|is_)?(cuda|gpu)|(cuda|gpu)(_is)?_available|cuda\.is_available)$", re.IGNORECASE
 )
 _TEST_FOLDERS = frozenset({"test", "tests", "testing", "test_utils"})
 _TEST_FILE = re.compile(r"(test_\w+|\w+_test|conftest)\.(py|ipynb)")
-_TRAINERS = re.compile(r"(pytorch_lightning|lightning(\.pytorch)?)\.Trainer")
 
 
 @dataclass(eq=False, slots=True)
@@ -100,7 +97,7 @@ class Loader:
             return True
         functions = [self.model.function_of(node) for node in collate.value.origins]
         return bool(functions) and all(
-            function is not None and _returns_tensors(function, self.model) for function in functions
+            function is not None and returns_tensors(function, self.model) for function in functions
         )
 
     @property
@@ -138,7 +135,8 @@ class Loader:
 def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
     text = model.source.text
-    if not model.uses_accelerator or _SET_ELSEWHERE.search(text) or ("torch_xla" in text and "cuda" not in text):
+    uses_accelerator = model.uses_accelerator or "lightning" in model.frameworks
+    if not uses_accelerator or _SET_ELSEWHERE.search(text) or ("torch_xla" in text and "cuda" not in text):
         return []
     found = [loader for loader in _built(model) if not _is_out_of_scope(loader)]
     for move in moves(model):
@@ -146,65 +144,6 @@ def loaders(model: Model) -> list[Loader]:
             if loader.built & move.origins:
                 loader.moves.append(move)
     return found
-
-
-def reach(loader: Loader) -> Confidence | None:
-    """How sure it is that the batches of a loader go to a GPU, one after the other; None when it is not known."""
-    if any(repeats(move.call) for move in loader.moves) and _is_iterated(loader):
-        return Confidence.CERTAIN
-    if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
-        return Confidence.LIKELY
-    return None
-
-
-def _is_out_of_scope(loader: Loader) -> bool:
-    return (
-        _is_test(loader.model.source.path)
-        or _is_test_function(loader.site.function)
-        or _is_for_cpu(loader)
-        or _yields_indices(loader)
-        or _supplies_accelerator(loader)
-    )
-
-
-def _is_for_cpu(loader: Loader) -> bool:
-    """Built where there is no GPU: in the other branch of `if torch.cuda.is_available():`."""
-    for guard in loader.model.guards(loader.site.node):
-        test, expected = guard.test, "else"
-        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-            test, expected = test.expression, "body"
-        if isinstance(test, cst.Call):
-            test = test.func if loader.model.call(test).callee == "torch.cuda.is_available" else None
-        name = dotted(test)
-        if name is not None and _HAS_GPU.search(name) and guard.branch == expected:
-            return True
-    return False
-
-
-def _is_test(path: Path) -> bool:
-    """A file of the project's own tests, whose time nobody waits for; a script that tests a network is none."""
-    return _TEST_FILE.fullmatch(path.name) is not None and bool(_TEST_FOLDERS & set(path.parts[:-1]))
-
-
-def _is_test_function(function: Function) -> bool:
-    name = function.qualname.rpartition(".")[2]
-    return name.startswith("test_") and any(isinstance(node, cst.Assert) for node in walk(function.node))
-
-
-def _returns_tensors(function: Function, model: Model) -> bool:
-    returned = [node.value for node in function.returns]
-    if isinstance(function.node, cst.Lambda):
-        returned = [function.node.body]
-    return bool(returned) and all(node is not None and _is_made_of_tensors(model.value(node)) for node in returned)
-
-
-def _is_made_of_tensors(value: Value) -> bool:
-    if not value.is_container:
-        return value.kind is Kind.TENSOR
-    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
-    if not parts and value.element is not None:
-        parts = [value.element]
-    return bool(parts) and all(_is_made_of_tensors(part) for part in parts)
 
 
 # -- finding loaders -------------------------------------------------------------------------------------------------
@@ -264,6 +203,43 @@ def _shifted(call: Call, position: int | None) -> int | None:
     return position + 1 if position is not None and call.callee == "functools.partial" else position
 
 
+# -- loaders that nothing is said about --------------------------------------------------------------------------------
+
+
+def _is_out_of_scope(loader: Loader) -> bool:
+    return (
+        _is_test(loader.model.source.path)
+        or _is_test_function(loader.site.function)
+        or _is_for_cpu(loader)
+        or _yields_indices(loader)
+        or _supplies_accelerator(loader)
+    )
+
+
+def _is_for_cpu(loader: Loader) -> bool:
+    """Built where there is no GPU: in the other branch of `if torch.cuda.is_available():`."""
+    for guard in loader.model.guards(loader.site.node):
+        test, expected = guard.test, "else"
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            test, expected = test.expression, "body"
+        if isinstance(test, cst.Call):
+            test = test.func if loader.model.call(test).callee == "torch.cuda.is_available" else None
+        name = dotted(test)
+        if name is not None and _HAS_GPU.search(name) and guard.branch == expected:
+            return True
+    return False
+
+
+def _is_test(path: Path) -> bool:
+    """A file of the project's own tests, whose time nobody waits for; a script that tests a network is none."""
+    return _TEST_FILE.fullmatch(path.name) is not None and bool(_TEST_FOLDERS & set(path.parts[:-1]))
+
+
+def _is_test_function(function: Function) -> bool:
+    name = function.qualname.rpartition(".")[2]
+    return name.startswith("test_") and any(isinstance(node, cst.Assert) for node in walk(function.node))
+
+
 def _yields_indices(loader: Loader) -> bool:
     """`DataLoader(train_idx)`: the batches are rows to look up elsewhere."""
     match loader.dataset().node:
@@ -272,9 +248,6 @@ def _yields_indices(loader: Loader) -> bool:
         ):
             return _INDICES.search(name) is not None
     return False
-
-
-# -- where the batches come from and go to ---------------------------------------------------------------------------
 
 
 def _supplies_accelerator(loader: Loader) -> bool:
@@ -292,75 +265,3 @@ def _is_moved_in_place(node: cst.BaseExpression, model: Model) -> bool:
     return binding is not None and any(
         model.binding(call.receiver) is binding and moves_to_accelerator(call, model) for call in calls if call.receiver
     )
-
-
-def _is_iterated(loader: Loader) -> bool:
-    """Whether more than one batch is taken: by a loop, or by `next` in one. `next(iter(loader))` takes the first."""
-    model = loader.model
-    if any(loop.iterates.origins & loader.built for loop in model.loops):
-        return True
-    for call in model.calls_to("builtins.next", ".next", ".__next__"):
-        source = call.receiver if call.receiver is not None else call.node.args[0].value
-        if model.value(source).origins & loader.built:
-            fresh = isinstance(source, cst.Call) and model.call(source).callee == "builtins.iter"
-            if call.loop is not None if fresh else repeats(call):
-                return True
-    return False
-
-
-def repeats(call: Call, depth: int = 0) -> bool:
-    """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one."""
-    if any(not loop.is_comprehension or loop.iterates.origins for loop in call.loops()):
-        return True
-    function = call.function
-    around = function.parent.calls if function.parent is not None else []
-    callers = [*function.callers, *(caller for caller in around if function in caller.passes)]
-    return depth < 4 and any(repeats(caller, depth + 1) for caller in callers)
-
-
-def _handed_to(loader: Loader) -> Iterator[Call]:
-    """Calls of code from elsewhere that get the loader or its batches together with something on an accelerator."""
-    model = loader.model
-    for call in model.calls:
-        if call.target is not None or call.is_forward or call.node in loader.built:
-            continue
-        if call.callee is not None and (_HARMLESS.match(call.callee) or call.callee in CLASSES):
-            continue
-        if any(_comes_from(loader, model.value(arg.value)) for arg in call.arguments) and _is_accelerated(call, model):
-            yield call
-
-
-def _comes_from(loader: Loader, value: Value) -> bool:
-    return bool(value.origins & loader.built) and value.place is not Place.ACCELERATOR
-
-
-def _takes_loader(call: Call, loader: Loader) -> bool:
-    values = [loader.model.value(arg.value) for arg in call.arguments]
-    return any(value.kind is Kind.LOADER and value.origins & loader.built for value in values)
-
-
-def _is_accelerated(call: Call, model: Model, depth: int = 0) -> bool:
-    """A call that is given, or is a method of what was given, a device or something on it."""
-    for arg in call.arguments:
-        value = model.value(arg.value)
-        is_device = value.kind is not Kind.NUMBER and is_accelerator(arg.value, model)
-        if value.place is Place.ACCELERATOR or is_device:
-            return True
-    if call.receiver is None or depth > 2:
-        return False
-    receiver = model.value(call.receiver)
-    if receiver.place is Place.ACCELERATOR or (receiver.kind is Kind.MODULE and _moves_a_model(model)):
-        return True
-    makers = [model.call(origin) for origin in receiver.origins if isinstance(origin, cst.Call)]
-    return any(_is_gpu_trainer(maker, model) or _is_accelerated(maker, model, depth + 1) for maker in makers)
-
-
-def _moves_a_model(model: Model) -> bool:
-    moved = (call for call in model.calls_to(".cuda", ".to") if call.receiver_value.is_(Kind.MODULE, Kind.INSTANCE))
-    return any(moves_to_accelerator(call, model) for call in moved)
-
-
-def _is_gpu_trainer(call: Call, model: Model) -> bool:
-    if call.callee is None or not _TRAINERS.fullmatch(call.callee):
-        return False
-    return model.value(call.argument("accelerator").node or call.node).constant in ("gpu", "cuda", "auto")

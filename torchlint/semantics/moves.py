@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 # Names that mean a device where the value of the expression is not known: `args.device`, `self.local_rank`, `gpu_id`.
 _DEVICE_NAME = re.compile(r"(device|gpu|cuda|rank|dev)s?(_?(id|ids|num|index))?\d*$", re.IGNORECASE)
+_SAME_DATA = frozenset(
+    "long int short bool float double view reshape flatten squeeze unsqueeze permute transpose contiguous".split()
+)
 _CONVERSIONS = re.compile(r"torch\.(cuda\.)?(tensor|as_tensor|from_numpy|\w*Tensor)")
 _NOT_CUDA = ("cpu", "meta", "mps")
 
@@ -39,7 +42,7 @@ def moves(model: Model) -> list[Move]:
         source = _source(call, model)
         if source is None:
             continue
-        value = model.value(source)
+        value = model.value(_underlying(source))
         if value.place is Place.ACCELERATOR:
             continue
         if value.is_(Kind.BATCH, Kind.TENSOR) and value.origins:
@@ -49,6 +52,13 @@ def moves(model: Model) -> list[Move]:
             if origins:
                 found.append(Move(call, source, origins, False))
     return found
+
+
+def _underlying(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`y` of `y.long().view(-1)`: the same tensor, where the type is the right one already."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME_DATA:
+        node = node.func.value
+    return node
 
 
 def moves_to_accelerator(call: Call, model: Model) -> bool:

@@ -203,6 +203,56 @@ VARIANTS = {
     "progress bar in the place of the loader": script(
         "from tqdm import tqdm\nloader = DataLoader(images, 64)  # found\nif device.type:\n    loader = tqdm(loader)\n"
     ),
+    "one loader per phase": script(
+        'loaders = {phase: DataLoader(images, 64) for phase in ["train", "val"]}  # found\n',
+        'for phase in ["train", "val"]:\n'
+        "    for x, y in loaders[phase]:\n"
+        "        criterion(model(x.to(device)), y.to(device)).backward()\n",
+    ),
+    "loader that never ends": script(
+        """\
+        def cycle(loader):
+            while True:
+                for batch in loader:
+                    yield batch
+
+        loader = DataLoader(images, 64)  # found
+        batches = cycle(loader)
+        """,
+        "for step in range(100):\n    x, y = next(batches)\n    criterion(model(x.cuda()), y.cuda()).backward()\n",
+    ),
+    "progress bar that is entered": script(
+        "from tqdm import tqdm\nloader = DataLoader(images, 64)  # found\n",
+        "with tqdm(loader) as bar:\n"
+        "    for x, y in bar:\n"
+        "        criterion(model(x.to(device)), y.to(device)).backward()\n",
+    ),
+    "moved by a function from elsewhere": script(
+        "from batches import to_cuda\nloader = DataLoader(images, 64)  # found\n",
+        "for batch in loader:\n    x, y = to_cuda(batch)\n    criterion(model(x), y).backward()\n",
+    ),
+    "hook of a Lightning module": dedent(
+        """\
+        import lightning as L
+        from torch import nn
+        from torch.utils.data import DataLoader
+        from torchvision import datasets
+
+        class Classifier(L.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(8, 2)
+
+            def train_dataloader(self):
+                return DataLoader(datasets.CIFAR10("data"), 64)  # found
+
+            def training_step(self, batch, index):
+                x, y = batch
+                return nn.functional.cross_entropy(self.layer(x), y)
+
+        L.Trainer(accelerator="gpu").fit(Classifier())
+        """
+    ),
     "graph loader": HEADER
     + dedent(
         """\
@@ -366,6 +416,19 @@ LOOK_ALIKES = {
         graph.to(device, "x", "y")
         for batch in NeighborLoader(graph, num_neighbors=[25, 10]):
             criterion(model(batch.x), batch.edge_index.to(device)).backward()
+        """
+    ),
+    "hook of a Lightning module for the CPU": dedent(
+        """\
+        import lightning as L
+        from torch.utils.data import DataLoader
+        from torchvision import datasets
+
+        class Images(L.LightningDataModule):
+            def train_dataloader(self):
+                return DataLoader(datasets.CIFAR10("data"), 64)
+
+        L.Trainer(accelerator="cpu").fit(None, Images())
         """
     ),
     "the branch without a GPU": script(

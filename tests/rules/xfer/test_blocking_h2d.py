@@ -118,7 +118,7 @@ VARIANTS = {
         for x, y in loader:
             x = x.reshape(-1, 8)
             flat = x.to(device)  # found
-            y = y.view(-1).cuda()  # found
+            y = y.long().view(-1).cuda()  # found
             criterion(model(flat), y).backward()
         """
     ),

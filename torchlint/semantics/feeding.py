@@ -1,0 +1,134 @@
+"""Whether the batches of a data loader reach a GPU, one after the other, and how sure that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Confidence
+from torchlint.semantics.loaders import CLASSES, Loader
+from torchlint.semantics.moves import is_accelerator, moves_to_accelerator
+from torchlint.semantics.values import Kind, Place, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call
+    from torchlint.semantics.model import Model
+
+_HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch(?!\.nn\.Module\.)|wandb|matplotlib|logging|itertools|copy)\b")
+_MOVERS = re.compile(r"(^|_)(to|move|send|copy|put)(_\w+)?_(device|gpu|cuda)$|^(to|move)(Device|Gpu|GPU|Cuda)$|^cuda$")
+_TRAINERS = re.compile(r"(pytorch_lightning|lightning(\.pytorch)?)\.Trainer")
+_HOOKS = frozenset({"train_dataloader", "val_dataloader", "test_dataloader", "predict_dataloader"})
+_DEPTH = 4
+
+
+def reach(loader: Loader) -> Confidence | None:
+    """How sure it is that the batches of a loader go to a GPU, one after the other; None when it is not known."""
+    if any(repeats(move.call) for move in loader.moves) and _is_iterated(loader):
+        return Confidence.CERTAIN
+    if _feeds_lightning(loader):
+        return Confidence.LIKELY
+    if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
+        return Confidence.LIKELY
+    return None
+
+
+def repeats(call: Call, depth: int = 0) -> bool:
+    """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one."""
+    if any(not loop.is_comprehension or loop.iterates.origins for loop in call.loops()):
+        return True
+    function = call.function
+    around = function.parent.calls if function.parent is not None else []
+    callers = [*function.callers, *(caller for caller in around if function in caller.passes)]
+    return depth < _DEPTH and any(repeats(caller, depth + 1) for caller in callers)
+
+
+def _is_iterated(loader: Loader) -> bool:
+    """Whether more than one batch is taken: by a loop, or by `next` in one. `next(iter(loader))` takes the first."""
+    model = loader.model
+    if any(loop.iterates.origins & loader.built for loop in model.loops):
+        return True
+    for call in model.calls_to("builtins.next", ".next", ".__next__"):
+        source = call.receiver if call.receiver is not None else call.node.args[0].value
+        if model.value(source).origins & loader.built:
+            fresh = isinstance(source, cst.Call) and model.call(source).callee == "builtins.iter"
+            if call.loop is not None if fresh else repeats(call):
+                return True
+    return False
+
+
+# -- code that the file does not show --------------------------------------------------------------------------------
+
+
+def _handed_to(loader: Loader) -> Iterator[Call]:
+    """Calls of code from elsewhere that get the loader or its batches together with something on an accelerator."""
+    model = loader.model
+    for call in model.calls:
+        if call.target is not None or call.is_forward or call.node in loader.built:
+            continue
+        if call.callee is not None and (_HARMLESS.match(call.callee) or call.callee in CLASSES):
+            continue
+        if any(_comes_from(loader, model.value(arg.value)) for arg in call.arguments) and _is_accelerated(call, model):
+            yield call
+
+
+def _comes_from(loader: Loader, value: Value) -> bool:
+    return bool(value.origins & loader.built) and value.place is not Place.ACCELERATOR
+
+
+def _takes_loader(call: Call, loader: Loader) -> bool:
+    values = [loader.model.value(arg.value) for arg in call.arguments]
+    return any(value.kind is Kind.LOADER and value.origins & loader.built for value in values)
+
+
+def _is_accelerated(call: Call, model: Model, depth: int = 0) -> bool:
+    """A call that is given, or is a method of what was given, a device or something on it, or is named for a move."""
+    for arg in call.arguments:
+        value = model.value(arg.value)
+        is_device = value.kind is not Kind.NUMBER and is_accelerator(arg.value, model)
+        if value.place is Place.ACCELERATOR or is_device:
+            return True
+    if _MOVERS.search(_last_name(call)):
+        return True
+    if call.receiver is None or depth > _DEPTH:
+        return False
+    receiver = model.value(call.receiver)
+    if receiver.place is Place.ACCELERATOR or (receiver.kind is Kind.MODULE and _moves_a_model(model)):
+        return True
+    makers = [model.call(origin) for origin in receiver.origins if isinstance(origin, cst.Call)]
+    return any(_is_gpu_trainer(maker, model) or _is_accelerated(maker, model, depth + 1) for maker in makers)
+
+
+def _last_name(call: Call) -> str:
+    func = call.node.func
+    if isinstance(func, cst.Attribute):
+        return func.attr.value
+    return func.value if isinstance(func, cst.Name) else ""
+
+
+def _moves_a_model(model: Model) -> bool:
+    moved = (call for call in model.calls_to(".cuda", ".to") if call.receiver_value.is_(Kind.MODULE, Kind.INSTANCE))
+    return any(moves_to_accelerator(call, model) for call in moved)
+
+
+# -- Lightning -------------------------------------------------------------------------------------------------------
+
+
+def _feeds_lightning(loader: Loader) -> bool:
+    """Built in a hook of a Lightning module, in a file whose trainer uses GPUs."""
+    function = loader.site.function
+    cls = function.cls
+    if cls is None or not cls.is_lightning or function.name not in _HOOKS:
+        return False
+    return any(_is_gpu_trainer(call, loader.model) for call in loader.model.calls)
+
+
+def _is_gpu_trainer(call: Call, model: Model) -> bool:
+    if call.callee is None or not _TRAINERS.fullmatch(call.callee):
+        return False
+    accelerator, gpus = call.argument("accelerator"), call.argument("gpus")
+    if gpus.given and gpus.value.kind is not Kind.NONE:
+        return gpus.value.constant != 0
+    return accelerator.given and accelerator.value.constant in ("gpu", "cuda", "auto")
