@@ -173,8 +173,12 @@ class _Trail:
             elsewhere = self.attributes.get(binding.name, ())
             for node in elsewhere:
                 self.on(node)
-            if not binding.reads and not elsewhere:
-                self.fate |= Fate.ESCAPES
+            if not elsewhere and not any(map(self._looks_inside, binding.reads)):
+                self.fate |= Fate.ESCAPES  # filled and emptied here, so what is in it is read in another file
+
+    def _looks_inside(self, read: cst.CSTNode) -> bool:
+        parent = self.model.parent(read)
+        return not isinstance(parent, cst.Attribute) or parent.attr.value not in {*_FILLING_METHODS, "clear"}
 
     # -- one use
 

@@ -231,6 +231,20 @@ def train_epoch(net, batches, loss_fn, optimizer):
 
 
 LOOK_ALIKES = {
+    "an attribute that only other files read": """\
+class Stage:
+    def __init__(self):
+        self.outputs = []
+
+    def clear(self):
+        self.outputs.clear()
+
+    def forward_chunks(self, chunks):
+        for chunk, _ in chunks:
+            self.outputs.append(model(chunk))
+
+Stage().forward_chunks(loader)
+""",
     "the list is what is backpropagated": """\
 for x, y in loader:
     losses = []
