@@ -218,7 +218,7 @@ def main() -> int:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
     parser.add_argument("--keep", type=Path)
-    parser.add_argument("--torchlint", default=f"{shlex.quote(sys.executable)} -m torchlint")
+    parser.add_argument("--torchlint", default=shlex.quote(str(Path(sys.executable).with_name("torchlint"))))
     args = parser.parse_args()
     repositories = [path for path in sorted(args.corpus.iterdir()) if path.is_dir() and path.name not in (".git",)]
     outcomes = []
