@@ -8,7 +8,14 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
-from torchlint.semantics.epochs import SAMPLER, branches, epoch_number, loader_at_epochs, sampler_at_epochs
+from torchlint.semantics.epochs import (
+    SAMPLER,
+    branches,
+    comes_from_callers,
+    epoch_number,
+    loader_at_epochs,
+    sampler_at_epochs,
+)
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -53,8 +60,10 @@ def _through_loader(stale: StaleSampler, model: Model) -> tuple[str, str | None,
     if loader is None or not sampler.given:
         return None
     name = f"{model.code(loader)}.sampler"
-    always = sampler.node is stale.sampler.node and model.value(loader).origins == {stale.loader.node}
-    return (name, None, []) if always else _if_instance(name, stale, model)
+    certain = sampler.node is stale.sampler.node and model.value(loader).origins == {stale.loader.node}
+    if certain and not comes_from_callers(loader, model):
+        return name, None, []
+    return _if_instance(name, stale, model)
 
 
 def _if_instance(name: str, stale: StaleSampler, model: Model) -> tuple[str, str | None, list[Edit]] | None:

@@ -226,17 +226,35 @@ def _counter(epochs: Loop, model: Model) -> str | None:
 
 
 def loader_at_epochs(stale: StaleSampler, model: Model) -> cst.BaseExpression | None:
-    """A variable or attribute of the epoch loop that holds the loader: what it iterates, or hands to a function."""
-    if stale.steps.function is stale.epochs.function:
-        roots: list[cst.CSTNode] = [stale.steps.iterable] if stale.steps.iterable is not None else []
-    else:
-        roots = [arg.value for call in stale.epochs.calls for arg in call.arguments]
-    for root in roots:
+    """A variable or attribute that holds the loader in the epoch loop: iterated there or below, or handed on."""
+    iterated = [stale.steps.iterable] if stale.steps.iterable is not None else []
+    for root in [*iterated, *(arg.value for call in stale.epochs.calls for arg in call.arguments)]:
         for node in walk(root):
-            plain = isinstance(node, (cst.Name, cst.Attribute)) and model.binding(node) is not None
-            if plain and model.value(node).kind is Kind.LOADER and stale.loader.node in model.value(node).origins:
+            binding = model.binding(node) if isinstance(node, (cst.Name, cst.Attribute)) else None
+            value = model.value(node)
+            if binding is None or value.kind is not Kind.LOADER or stale.loader.node not in value.origins:
+                continue
+            if model.function(node) is stale.epochs.function or _means_the_same(node, binding, stale.epochs):
                 return node  # type: ignore[return-value]
     return None
+
+
+def comes_from_callers(node: cst.CSTNode, model: Model) -> bool:
+    """Whether a variable or attribute holds what a function was given, by this file or by another."""
+    binding = model.binding(node)
+    if binding is None or binding.is_parameter:
+        return True
+    sources = (write.value for write in binding.writes if isinstance(write.value, cst.Name))
+    return any((given := model.binding(source)) is not None and given.is_parameter for source in sources)
+
+
+def _means_the_same(node: cst.CSTNode, binding: Binding, epochs: Loop) -> bool:
+    """Whether what is written in another function names the same thing in an epoch loop."""
+    if isinstance(node, cst.Attribute):
+        methods, params = epochs.function.cls, epochs.function.params
+        same_self = isinstance(node.value, cst.Name) and params[:1] == [node.value.value]
+        return binding.cls is not None and methods is not None and binding.cls in methods.lineage() and same_self
+    return binding.is_global and binding.name not in epochs.function.scope.bindings
 
 
 def sampler_at_epochs(stale: StaleSampler, model: Model) -> tuple[str, Binding] | None:

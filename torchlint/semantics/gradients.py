@@ -81,10 +81,17 @@ def _only_read(gradient: cst.Attribute, model: Model) -> bool:
         return True
     while isinstance(parent, cst.Attribute):
         node, parent = parent, model.parent(parent)
-    if isinstance(parent, _HARMLESS_PARENTS):
+    if isinstance(parent, _HARMLESS_PARENTS) or (isinstance(parent, cst.Arg) and _reads_only(parent, model)):
         return True
     is_call = isinstance(parent, cst.Call) and parent.func is node and node is not gradient
     return is_call and not node.attr.value.endswith("_")  # type: ignore[attr-defined]
+
+
+def _reads_only(argument: cst.Arg, model: Model) -> bool:
+    """An argument of a function of torch or numpy that changes nothing."""
+    call = model.parent(argument)
+    callee = (model.call(call).callee or "") if isinstance(call, cst.Call) else ""
+    return callee.startswith(("torch.", "numpy.")) and not callee.endswith("_")
 
 
 # -- code out of sight

@@ -77,7 +77,7 @@ def unreset_cycles(model: Model) -> Iterator[Cycle]:
 
 
 def _cycle(step: Call, known: list[Reset], model: Model) -> Cycle | None:
-    optimizer = _optimizer(step)
+    optimizer = optimizer_of(step)
     if optimizer is None or _is_engine(step, optimizer, model):
         return None
     origins = model.value(optimizer).origins
@@ -118,7 +118,7 @@ def _reached(
 # -- the optimizer
 
 
-def _optimizer(step: Call) -> cst.BaseExpression | None:
+def optimizer_of(step: Call) -> cst.BaseExpression | None:
     """The optimizer of `optimizer.step()` and of `scaler.step(optimizer)`."""
     given = [arg.value for arg in step.arguments if not arg.star and arg.keyword is None]
     if step.receiver_value.kind is Kind.SCALER:
@@ -163,7 +163,7 @@ def _repeating(call: Call, carriers: list[cst.BaseExpression], model: Model, dep
     `carriers` are the expressions at the call that the optimizer comes from: a loop in which they change is a loop over
     optimizers.
     """
-    loops = (loop for loop in call.loops() if _repeats(loop) and not _changes(carriers, loop, model))
+    loops = (loop for loop in call.loops() if _repeats(loop) and not changes(carriers, loop, model))
     loop = next(loops, None)
     if loop is not None:
         return [] if _leaves(call, loop, model) else [loop]
@@ -183,7 +183,7 @@ def _repeats(loop: Loop) -> bool:
     return not loop.is_comprehension and loop.role is not Role.MODULES and not _runs_once(loop)
 
 
-def _changes(expressions: list[cst.BaseExpression], loop: Loop, model: Model) -> bool:
+def changes(expressions: list[cst.BaseExpression], loop: Loop, model: Model) -> bool:
     """Whether an expression uses the target of a loop."""
     names = (node for root in expressions for node in walk(root) if isinstance(node, cst.Name))
     bindings = (binding for name in names if (binding := model.binding(name)) is not None)

@@ -163,6 +163,26 @@ CASES = [
     ),
     pytest.param(
         f"""
+        class Trainer:
+            def __init__(self, loader):
+                self.loader = loader
+
+            def run_epoch(self):
+                for batch in self.loader:
+                    step(model, optimizer, batch)
+
+            def fit(self):
+                for epoch in range(3):
+                    self.run_epoch()
+
+        Trainer(DataLoader(data, batch_size=3, sampler={DIST})).fit()
+        """,
+        "            if isinstance(self.loader.sampler, DistributedSampler):\n"
+        "                self.loader.sampler.set_epoch(epoch)",
+        id="loader handed to a trainer",
+    ),
+    pytest.param(
+        f"""
         sampler = {DIST}
         loader = DataLoader(data, batch_size=3, sampler=sampler)
         epoch = 0

@@ -138,6 +138,17 @@ CASES = [
     ),
     pytest.param(
         """
+        for x, y in loader:
+            criterion(model(x), y).backward()  # found
+            if torch.isnan(model.weight.grad).any():
+                print(model.weight.grad.norm())
+            optimizer.step()
+        """,
+        ["    optimizer.zero_grad()"],
+        id="gradients only read",
+    ),
+    pytest.param(
+        """
         def fit(model, optimizer, batches):
             for x, y in batches:
                 loss = criterion(model(x), y)
