@@ -63,18 +63,21 @@ def verify_trees(
     words: Sequence[str],
     options: Options | None = None,
     *,
-    fixes: Mapping[str, int] | None = None,
+    fixes: Mapping[Path, Mapping[str, int]] | None = None,
     progress: Progress = lambda message: None,
 ) -> Verdict:
     """Run `words` in copies of `original`, with and without the new text of the files in `changed`, and compare.
+
+    Paths are absolute or relative to `original`; `fixes` says which rules changed each, for the report.
 
     Raises CommandError and OverlayError before anything has run; what happens later is in the verdict.
     """
     options = options or Options()
     original = original.resolve()
-    contents = _relative(original, changed)
+    contents = {_relative(original, path): _bytes(text) for path, text in changed.items()}
+    counts = {_relative(original, path): dict(rules) for path, rules in (fixes or {}).items()}
     started, load = time.monotonic(), os.getloadavg()[0]
-    target = Target(tuple(words), tuple(sorted(contents)), fixes=fixes or {})
+    target = Target(tuple(words), tuple(sorted(contents)), fixes=counts)
     with _workspace(options.keep, progress) as folder:
         check = _Check(
             plan(original, sorted(contents), words),
@@ -277,11 +280,9 @@ def _workspace(keep: bool, progress: Progress) -> Iterator[Path]:
         yield Path(name).resolve()
 
 
-def _relative(original: Path, changed: Mapping[Path, str | bytes]) -> dict[str, bytes]:
-    """Paths are relative to the original folder, or absolute and in it."""
-    return {
-        (original / path).resolve().relative_to(original).as_posix(): (
-            text.encode() if isinstance(text, str) else bytes(text)
-        )
-        for path, text in changed.items()
-    }
+def _relative(original: Path, path: Path) -> str:
+    return (original / path).resolve().relative_to(original).as_posix()
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text

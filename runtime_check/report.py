@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -19,6 +19,7 @@ _STYLES = {
 }
 _CLOCKS = {"device": "GPU clock", "wall": "CPU wall clock", "cpu": "CPU time of the process"}
 _LINES_SHOWN = 5
+_FILES_SHOWN = 8
 _FREQUENT = 0.05  # reads per step
 
 
@@ -33,7 +34,7 @@ def lines(verdict: Verdict) -> Iterator[Text]:
     yield _row("command", " ".join(verdict.target.command))
     yield _row("changed", _changed(verdict))
     if verdict.target.unused:
-        yield _row("", f"not loaded by this command, so not checked: {', '.join(verdict.target.unused)}")
+        yield _row("", f"not loaded by this command, so not checked: {_several(verdict.target.unused)}")
     if verdict.environment and verdict.equivalence and verdict.before and verdict.after and verdict.memory:
         yield from _figures(verdict.environment, verdict.equivalence, verdict.before, verdict.after, verdict.memory)
         if verdict.timing:
@@ -50,9 +51,17 @@ def _row(label: str, text: str | Text) -> Text:
 
 
 def _changed(verdict: Verdict) -> str:
-    files = ", ".join(verdict.target.changed)
-    fixes = ", ".join(f"{count} {code}" for code, count in sorted(verdict.target.fixes.items()))
-    return f"{files} ({fixes})" if fixes else files
+    used = [name for name in verdict.target.changed if name not in verdict.target.unused]
+    return _several([_with_fixes(name, verdict.target.fixes.get(name, {})) for name in used]) or "nothing that it loads"
+
+
+def _with_fixes(name: str, rules: Mapping[str, int]) -> str:
+    return f"{name} ({', '.join(f'{count} {code}' for code, count in sorted(rules.items()))})" if rules else name
+
+
+def _several(names: Sequence[str]) -> str:
+    more = len(names) - _FILES_SHOWN
+    return ", ".join(names[:_FILES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _figures(

@@ -39,12 +39,13 @@ class Weight(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`unused` are changed files that the command never loaded: nothing is proven about them."""
+    """`unused` are changed files that the command never loaded: nothing is proven about them. `fixes` counts the rules
+    whose fixes changed a file."""
 
     command: tuple[str, ...]
     changed: tuple[str, ...]
     unused: tuple[str, ...] = ()
-    fixes: Mapping[str, int] = field(default_factory=dict)
+    fixes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

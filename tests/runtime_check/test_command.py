@@ -52,7 +52,7 @@ def test_a_failing_command_is_an_error_in_json(tmp_path: Path) -> None:
     assert process.returncode == 2, errors
     found = json.loads(output)
     assert (found["schema"], found["overall"]) == ("torchlint.runtime_check/1", "error")
-    assert found["target"]["fixes"] == {"MEM01": 1}
+    assert found["target"]["fixes"] == {"train.py": {"MEM01": 1}}
     assert "no data" in found["log"]
 
 

@@ -97,7 +97,7 @@ def verdict(device: str, pace: Pace = Pace.FASTER) -> Verdict:
     return Verdict(
         Overall.ACCEPT,
         ("faster",),
-        Target(("python", "train.py"), ("train.py",), fixes={"MEM01": 2}),
+        Target(("python", "train.py"), ("train.py",), fixes={"train.py": {"MEM01": 2}}),
         12.5,
         environment,
         SAME,
@@ -116,7 +116,7 @@ def test_json_is_versioned_and_strict() -> None:
         "command": ["python", "train.py"],
         "changed": ["train.py"],
         "unused": [],
-        "fixes": {"MEM01": 2},
+        "fixes": {"train.py": {"MEM01": 2}},
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -117,10 +116,10 @@ def _verify(words: Sequence[str], root: Path, folder: Path, fixed: dict[Path, Fi
     from torchlint.runtime_check import CommandError, OverlayError, verify_trees
 
     changed = {path.resolve(): file.source.data for path, file in fixed.items()}
-    counts = sum((file.applied_by_code for file in fixed.values()), Counter[str]())
+    counts = {path.resolve(): file.applied_by_code for path, file in fixed.items()}
     progress = _ignore if given["quiet"] else _say
     try:
-        return verify_trees(root, changed, words, _options(folder, given), fixes=dict(counts), progress=progress)
+        return verify_trees(root, changed, words, _options(folder, given), fixes=counts, progress=progress)
     except (CommandError, OverlayError) as error:
         raise click.UsageError(str(error)) from error
 
