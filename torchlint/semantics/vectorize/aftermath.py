@@ -97,7 +97,10 @@ def read_afterwards(model: Model, reaching: Reaching, root: cst.For, lifter: Lif
     """Names that the loop assigns in passing, and whose value of the last iteration is read outside it."""
     for name in lifter.written - lifter.totals:
         binding = model.scope(root).bindings.get(name)
-        if binding is not None and any(_sees_loop(model, reaching, root, binding, read) for read in binding.reads):
+        if binding is None:
+            continue
+        deleted = any(write.kind == "delete" for write in binding.writes)
+        if deleted or any(_sees_loop(model, reaching, root, binding, read) for read in binding.reads):
             yield name
 
 

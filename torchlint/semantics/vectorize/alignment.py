@@ -41,7 +41,7 @@ def aligned(lifter: Lifter, operand: Lifted, axes: tuple[Axis, ...], rank: Rank)
         return operand
     missing = _difference(rank, operand.rank)
     if missing is None:
-        lifter.doubt(f"how many dimensions `{operand.text}` has is not known")
+        lifter.doubt_rank(operand)
         missing = 0
     entries = [":" if axis in operand.axes else "None" for axis in axes] + ["None"] * missing
     while entries[0] == "None":
@@ -102,8 +102,7 @@ def _widest(lifter: Lifter, operands: Sequence[Lifted]) -> Rank:
     for operand in operands:
         if all(other.rank.at_most(operand.rank) for other in operands):
             return operand.rank
-    names = ", ".join(f"`{operand.text}`" for operand in operands if operand.rank.known is None)
-    lifter.doubt(f"how many dimensions {names} has is not known")
+    lifter.doubt_rank(*(operand for operand in operands if operand.rank.known is None))
     return lifter.some_rank()
 
 

@@ -231,7 +231,7 @@ class Body:
         if lifted.number or (not lifted.axes and lifted.rank == SCALAR):
             return lifted.text
         if not lifted.rank.at_most(rank):
-            lifter.doubt(f"how many dimensions `{lifted.text}` has is not known")
+            lifter.doubt_rank(lifted)
         placed = alignment.aligned(lifter, lifted, reading.axes, rank)
         move = indexing.moved(reading.places, back=True)
         if move and lifted.axes != reading.axes:

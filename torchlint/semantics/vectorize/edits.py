@@ -12,6 +12,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.semantics.tree import walk
 from torchlint.semantics.vectorize.aftermath import Consumer
 from torchlint.semantics.vectorize.plan import Plan
 from torchlint.semantics.vectorize.shapes import Lifted
@@ -87,6 +88,10 @@ def _is_next(plan: Plan, consumer: Consumer, root: cst.For, model: Model) -> boo
         return False
     block = model.parent(root)
     statement = model.statement(consumer.call)
+    around = {consumer.call, *model.ancestors(consumer.call)}
+    stacked = {other.call for other in plan.consumers}
+    if any(isinstance(part, cst.Call) and part not in around | stacked for part in walk(statement)):
+        return False
     if not isinstance(block, (cst.IndentedBlock, cst.Module)) or not isinstance(statement, cst.SimpleStatementLine):
         return False
     place = next(index for index, sibling in enumerate(block.body) if sibling is root)

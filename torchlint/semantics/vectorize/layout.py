@@ -37,7 +37,7 @@ def shifted(lifter: Lifter, operand: Lifted, dimension: int, *, new: bool = Fals
         if dimension not in (0, -1):
             lifter.tensors.learn_least(rank, dimension + 1 if dimension >= 0 else -dimension)
         elif rank.least < 1:
-            lifter.doubt(f"how many dimensions `{operand.text}` has is not known")
+            lifter.doubt_rank(operand)
         return dimension if dimension < 0 else dimension + operand.count
     if not -max(rank.known, 1) <= dimension < max(rank.known, 1) or rank.known == 0:
         raise RefusedError(f"`{operand.text}` has no dimension {dimension}")
@@ -74,7 +74,7 @@ def _flipped(lifter: Lifter, operand: Lifted, batched: str, at_least: int) -> Li
     if operand.rank.known != 2:
         if at_least == 2:
             lifter.tensors.learn(operand.rank, 2)
-        lifter.doubt(f"how many dimensions `{operand.text}` has is not known")
+        lifter.doubt_rank(operand)
     return operand.but(text=f"{operand.atom}.{batched}", level=ATOM, shape=None)
 
 
@@ -159,7 +159,7 @@ def _diagonal(lifter: Lifter, operation: Operation) -> Lifted:
         text = f"{operand.atom}.diag_embed()"
         return operand.but(text=text, level=ATOM, rank=operand.rank.plus(1), shares=False, shape=None)
     if operand.rank.known != 2:
-        lifter.doubt(f"how many dimensions `{operand.text}` has is not known")
+        lifter.doubt_rank(operand)
     text = f"{operand.atom}.diagonal(dim1=-2, dim2=-1)"
     diagonal = operand.but(text=text, level=ATOM, rank=_VECTOR, shape=None)
     if operation.name != "trace":

@@ -64,6 +64,8 @@ _COMPARISONS: dict[type[cst.BaseCompOp], str] = {
 _EXACT_OPERATORS = frozenset("+-*/&|^")
 _UNARY: dict[type[cst.BaseUnaryOp], str] = {cst.Minus: "-", cst.Plus: "+", cst.BitInvert: "~"}
 
+_NAMED = re.compile(r"[\w.]+")
+
 
 class Lifter:
     """Lifts the expressions of one loop.
@@ -104,6 +106,11 @@ class Lifter:
     def doubt(self, reason: str) -> None:
         if reason not in self.doubts:
             self.doubts.append(reason)
+
+    def doubt_rank(self, *operands: Lifted) -> None:
+        names = [f"`{operand.text}`" for operand in operands if _NAMED.fullmatch(operand.text)]
+        of = " and of ".join(names) if names else "an operand"
+        self.doubt(f"the rank of {of} is not known")
 
     def some_rank(self) -> Rank:
         """The rank of something of which nothing is known."""

@@ -38,7 +38,7 @@ def _solve(lifter: Lifter, operation: Operation) -> Lifted:
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
     matrix, right = (lifter.tensor(operand) for operand in operation.operands)
     if matrix.rank.known != 2 or right.rank.known not in (1, 2) or not (matrix.axes and right.axes):
-        lifter.doubt(f"how many dimensions the operands of `{operation.code}` have is not known")
+        lifter.doubt_rank(matrix, right)
     axes = alignment.union([matrix, right])
     first = alignment.aligned(lifter, matrix, axes, matrix.rank)
     second = alignment.aligned(lifter, right, axes, right.rank)

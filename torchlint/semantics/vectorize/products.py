@@ -39,16 +39,12 @@ def matmul(lifter: Lifter, left: Lifted, right: Lifted) -> Lifted:
         return _vector_matrix(lifter, left, right, dtype)
     if ranks == (2, 2) or (left.rank == right.rank and left.axes == right.axes and (left.rank.known or 0) > 2):
         return _at(*_aligned(lifter, left, right), left.rank, dtype)
-    _doubt_ranks(lifter, left, right)
-    return _at(left, right, lifter.some_rank(), dtype)
-
-
-def _doubt_ranks(lifter: Lifter, left: Lifted, right: Lifted) -> None:
-    unknown = [f"`{operand.text}`" for operand in (left, right) if operand.rank.known is None]
+    unknown = [operand for operand in (left, right) if operand.rank.known is None]
     if unknown:
-        lifter.doubt(f"whether {' and '.join(unknown)} holds vectors or matrices is not known")
+        lifter.doubt_rank(*unknown)
     else:
         lifter.doubt("the operands are batches already")
+    return _at(left, right, lifter.some_rank(), dtype)
 
 
 def _at(left: Lifted, right: Lifted, rank: Rank, dtype: DType) -> Lifted:

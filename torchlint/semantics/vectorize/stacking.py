@@ -76,7 +76,7 @@ def join(lifter: Lifter, element: Lifted, name: str, dim: int, loops: int) -> Li
 
 def _concatenated(lifter: Lifter, element: Lifted, first: int, dim: int) -> str:
     if dim < 0 and element.rank.known is None:
-        lifter.doubt(f"how many dimensions `{element.text}` has is not known")
+        lifter.doubt_rank(element)
         return ""
     dim = dim + (element.rank.known or 0) if dim < 0 else dim
     if element.rank.known is not None and not 0 <= dim < element.rank.known:

@@ -59,6 +59,7 @@ _DTYPES = {
 }
 _DEFAULT = DType("default", "float")
 _DEPTH = 8
+_CONDITIONAL = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.BaseComp)
 _TENSOR_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
 # Modules of torch.nn that return more than one tensor, or whatever is in them.
 _RETURNS_MORE = _words(
@@ -168,7 +169,7 @@ class Tensors:
         tensor = value.kind is Kind.TENSOR and not value.optional and self._is_certain(node, place, depth)
         rank = Rank(value.rank) if tensor and value.rank is not None else Rank(0, key)
         category = value.dtype if tensor else None
-        fresh = tensor and isinstance(node, (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison))
+        fresh = tensor and isinstance(node, (cst.BinaryOperation, cst.Comparison))
         return Facts(key, rank, tensor=tensor, dtype=DType(f"dtype({key})", category), fresh=fresh)
 
     def _is_certain(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> bool:
@@ -261,6 +262,11 @@ class Tensors:
         if self._reaching.order(read) < self._reaching.order(write.target):
             return False
         statement = self._model.statement(read)
+        for part in self._model.ancestors(read):
+            if part is statement:
+                break
+            if isinstance(part, _CONDITIONAL):
+                return False
         return statement is place or self._reaching.surely_before(statement, place)
 
     def _dimensions_used(self, read: cst.CSTNode) -> tuple[int | None, int]:
@@ -322,7 +328,7 @@ class Tensors:
             elif (source := _shape_owner(only)) is not None:
                 like = self.of(source, place, depth + 1)
                 return Facts(like.key, like.rank, True, dims=like.dims, dtype=dtype, fresh=True)
-            elif self._model.value(only).kind is not Kind.NUMBER and self.size(only, place) is None:
+            elif not isinstance(only, cst.Integer) and self._model.value(only).kind is not Kind.NUMBER:
                 return None
         sizes_found = [self.size(expression, place, depth + 1) for expression in positional]
         dims = tuple(

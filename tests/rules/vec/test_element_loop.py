@@ -1,0 +1,425 @@
+"""VEC01: a loop over the rows of a tensor, what it becomes, and the loops that are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings, fixed
+from torchlint.finding import Applicability, Confidence
+
+HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\nfrom tqdm import tqdm\n\n\n"
+
+
+def found(code: str) -> list[int]:
+    """Lines of the findings, counted behind HEAD."""
+    return [finding.line - HEAD.count("\n") for finding in findings(HEAD + code, "VEC01")]
+
+
+def rewritten(code: str) -> str:
+    return fixed(HEAD + code, "VEC01").removeprefix(HEAD)
+
+
+REWRITES = {
+    "an index fill": (
+        """\
+def f(x: torch.Tensor):
+    n, m = x.shape
+    y = torch.zeros(n, m)
+    for i in range(n):
+        for j in range(m):
+            y[i, j] = 2 * x[i, j] + 1
+    return y
+""",
+        """\
+def f(x: torch.Tensor):
+    n, m = x.shape
+    y = torch.zeros(n, m)
+    y[:] = 2 * x + 1
+    return y
+""",
+    ),
+    "a list that is stacked": (
+        """\
+def f(x: torch.Tensor):
+    _, features = x.shape
+    rows = []
+    for i in range(len(x)):
+        rows.append(torch.exp(x[i]).sum())
+    z = torch.stack(rows)
+    return z
+""",
+        """\
+def f(x: torch.Tensor):
+    _, features = x.shape
+    z = torch.exp(x).sum(-1)
+    return z
+""",
+    ),
+    "a list whose rows may have any rank": (
+        """\
+def f(x: torch.Tensor):
+    rows = []
+    for i in range(len(x)):
+        rows.append(x[i].mean())
+    return torch.stack(rows)
+""",
+        """\
+def f(x: torch.Tensor):
+    return x.unsqueeze(-1).flatten(1).mean(-1)
+""",
+    ),
+    "a list that is used later": (
+        """\
+def f(x: torch.Tensor):
+    rows = []
+    for i in range(len(x)):
+        rows.append(x[i].relu())
+    x = x + 1
+    return torch.stack(rows) * x
+""",
+        """\
+def f(x: torch.Tensor):
+    rows = x.relu()
+    x = x + 1
+    return rows * x
+""",
+    ),
+    "an iterated tensor": (
+        """\
+x = torch.randn(32, 8)
+out = torch.stack([v / v.norm() for v in x])
+""",
+        """\
+x = torch.randn(32, 8)
+out = x / x.norm(dim=-1)[:, None]
+""",
+    ),
+    "enumerate": (
+        """\
+def f(x: torch.Tensor):
+    out = torch.empty_like(x)
+    for i, row in enumerate(x):
+        out[i] = torch.relu(row)
+    return out
+""",
+        """\
+def f(x: torch.Tensor):
+    out = torch.empty_like(x)
+    out[:] = torch.relu(x)
+    return out
+""",
+    ),
+    "a progress bar": (
+        """\
+def f(x: torch.Tensor):
+    out = torch.empty_like(x)
+    for i, row in enumerate(tqdm(x)):
+        out[i] = torch.relu(row)
+    return out
+""",
+        """\
+def f(x: torch.Tensor):
+    out = torch.empty_like(x)
+    out[:] = torch.relu(x)
+    return out
+""",
+    ),
+    "zip of tensors that may differ in length": (
+        """\
+def f(a: torch.Tensor, b: torch.Tensor):
+    _, _ = a.shape
+    _, _ = b.shape
+    return torch.stack([torch.mean(torch.abs(p - q)) for p, q in zip(a, b)])
+""",
+        """\
+def f(a: torch.Tensor, b: torch.Tensor):
+    _, _ = a.shape
+    _, _ = b.shape
+    return torch.abs(a[: len(b)] - b[: len(a)]).mean(-1)
+""",
+    ),
+    "a sum over rows": (
+        """\
+def nmse(estimate: torch.Tensor, channel: torch.Tensor):
+    batch, _ = channel.shape
+    estimate = estimate.view(batch, 64)
+    total = 0
+    for i in range(batch):
+        total += torch.norm(estimate[i] - channel[i]) ** 2 / torch.norm(channel[i]) ** 2
+    return total / batch
+""",
+        """\
+def nmse(estimate: torch.Tensor, channel: torch.Tensor):
+    batch, _ = channel.shape
+    estimate = estimate.view(batch, 64)
+    total = 0
+    total += ((estimate[:batch] - channel).norm(dim=-1) ** 2 / channel.norm(dim=-1) ** 2).sum(0)
+    return total / batch
+""",
+    ),
+    "a sum in each row": (
+        """\
+x = torch.randn(32, 8)
+w = torch.randn(8)
+out = torch.zeros(32)
+for i in range(32):
+    total = 0.0
+    for j in range(8):
+        total += x[i, j] * w[j]
+    out[i] = total
+""",
+        """\
+x = torch.randn(32, 8)
+w = torch.randn(8)
+out = torch.zeros(32)
+total = (x * w).sum(1)
+out[:] = total
+""",
+    ),
+    "differences of neighbours": (
+        """\
+def f(x: torch.Tensor):
+    d = torch.zeros(len(x) - 1)
+    for i in range(len(x) - 1):
+        d[i] = x[i + 1] - x[i]
+    return d
+""",
+        None,
+    ),
+    "differences of neighbours in a vector": (
+        """\
+def f(x: torch.Tensor):
+    (n,) = x.shape
+    d = torch.zeros(n - 1)
+    for i in range(n - 1):
+        d[i] = x[i + 1] - x[i]
+    return d
+""",
+        """\
+def f(x: torch.Tensor):
+    (n,) = x.shape
+    d = torch.zeros(n - 1)
+    d[:] = x[1:] - x[:-1]
+    return d
+""",
+    ),
+    "the last axis": (
+        """\
+x = torch.randn(4, 8, 32)
+out = torch.zeros(4, 32)
+for t in range(32):
+    out[:, t] = x[:, :, t].mean(dim=1)
+""",
+        """\
+x = torch.randn(4, 8, 32)
+out = torch.zeros(4, 32)
+out[:] = x.movedim(2, 0).mean(-1).movedim(0, 1)
+""",
+    ),
+    "rows picked by index": (
+        """\
+data = torch.randn(100, 8)
+order = torch.randperm(100)
+batch = torch.zeros(32, 8)
+for i in range(32):
+    batch[i] = data[order[i]]
+""",
+        """\
+data = torch.randn(100, 8)
+order = torch.randperm(100)
+batch = torch.zeros(32, 8)
+batch[:] = data[order[:32]]
+""",
+    ),
+    "a number read back": (
+        """\
+errors = torch.empty(32)
+target, guess = torch.randn(32, 8), torch.randn(32, 8)
+for i in range(32):
+    errors[i] = F.mse_loss(guess[i], target[i]).item()
+""",
+        """\
+errors = torch.empty(32)
+target, guess = torch.randn(32, 8), torch.randn(32, 8)
+errors[:] = (guess - target).square().mean(-1).detach()
+""",
+    ),
+    "in a class": (
+        """\
+class Scale(nn.Module):
+    def forward(self, x: torch.Tensor):
+        out = torch.zeros_like(x)
+        for i in range(x.size(0)):
+            out[i] = x[i] * 2
+        return out
+""",
+        """\
+class Scale(nn.Module):
+    def forward(self, x: torch.Tensor):
+        out = torch.zeros_like(x)
+        out[:] = x * 2
+        return out
+""",
+    ),
+    "a body on the line of the loop": (
+        """\
+x = torch.randn(32, 8)
+out = torch.zeros(32, 8)
+for i in range(32): out[i] = x[i].exp()  # all of them
+print(out)
+""",
+        """\
+x = torch.randn(32, 8)
+out = torch.zeros(32, 8)
+out[:] = x.exp()  # all of them
+print(out)
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_loop_becomes_one_call(name: str) -> None:
+    before, after = REWRITES[name]
+    assert rewritten(before) == (before if after is None else after)
+
+
+def test_line_ends_and_tabs_stay() -> None:
+    code = "import torch\r\ndef f(x: torch.Tensor):\r\n\tout = torch.zeros_like(x)\r\n"
+    code += "\tfor i in range(len(x)):\r\n\t\ta = x[i] * 2\r\n\t\tout[i] = a\r\n\treturn out\r\n"
+    expected = code.replace("\tfor i in range(len(x)):\r\n\t\ta = x[i] * 2\r\n\t\t", "\ta = x * 2\r\n\t")
+    assert fixed(code, "VEC01") == expected.replace("out[i] = a", "out[:] = a")
+
+
+def test_exact_arithmetic_into_a_tensor_of_its_own_is_safe() -> None:
+    (finding,) = findings(HEAD + REWRITES["an index fill"][0], "VEC01")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.SAFE
+    assert finding.confidence is Confidence.CERTAIN
+
+
+def test_a_sum_is_not_safe_and_says_why() -> None:
+    (finding,) = findings(HEAD + REWRITES["a list that is stacked"][0], "VEC01")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+    assert "last bits" in finding.fix.why
+
+
+# Reported, not rewritten, and what the message names.
+DOUBTFUL = {
+    "an operand of unknown rank": (
+        "def f(x: torch.Tensor, w):\n    return torch.stack([x[i] * w for i in range(len(x))])\n",
+        "the rank of `x` and of `w` is not known",
+    ),
+    "operands that may differ in dtype": (
+        "def f(x: torch.Tensor, s: torch.Tensor):\n    n, m = x.shape\n    (n,) = s.shape\n"
+        "    return torch.stack([x[i] * s[i] for i in range(n)])\n",
+        "dtype",
+    ),
+    "a target from elsewhere": (
+        "def f(x: torch.Tensor, out: torch.Tensor):\n    n, m = x.shape\n    _, _ = out.shape\n"
+        "    for i in range(n):\n        out[i] = x[i].exp()\n",
+        "`out` may share memory",
+    ),
+    "a temporary that is used later": (
+        "def f(x: torch.Tensor):\n    out = torch.zeros_like(x)\n    for i in range(len(x)):\n        row = x[i] * 2\n"
+        "        out[i] = row\n    return out, row\n",
+        "`row` is read after the loop",
+    ),
+    "a count of unknown sign": (
+        "def f(x: torch.Tensor, n: int):\n    return torch.stack([x[i].exp() for i in range(n)])\n",
+        "how often",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTFUL)
+def test_what_is_missing_is_said(name: str) -> None:
+    code, reason = DOUBTFUL[name]
+    (finding,) = findings(HEAD + code, "VEC01")
+    assert finding.fix is None
+    assert finding.confidence is Confidence.LIKELY
+    assert reason in finding.message
+
+
+LOOK_ALIKES = {
+    "a list of tensors": "def f(xs):\n    return torch.stack([x.exp() for x in xs])\n",
+    "what a module returns": """\
+def f(critic: nn.Module, obs: torch.Tensor, target: torch.Tensor):
+    values = critic(obs)
+    return sum(F.mse_loss(value, target) for value in values)
+""",
+    "samples of a batch": "def collate(batch):\n    return torch.stack([item['x'] * 2 for item in batch])\n",
+    "an array": """\
+import numpy as np
+a = np.random.randn(32, 8)
+out = torch.zeros(32)
+for i in range(32):
+    out[i] = a[i].sum()
+""",
+    "rows put side by side": "x = torch.randn(32, 8, 8)\nimage = torch.cat([row for row in x], -1)\n",
+    "layers": """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(9)])
+
+    def forward(self, x: torch.Tensor):
+        return torch.stack([layer(x) for layer in self.layers])
+""",
+    "parameters": "def f(model: nn.Module):\n    return sum(p.norm() for p in model.parameters())\n",
+    "a loader": """\
+def f(loader, device):
+    total = 0
+    for x, y in loader:
+        total += (x.to(device) - y.to(device)).abs().sum()
+    return total
+""",
+    "discounted returns": """\
+def f(rewards: torch.Tensor, gamma: float):
+    returns = torch.zeros_like(rewards)
+    running = 0.0
+    for t in range(len(rewards)):
+        running = rewards[t] + gamma * running
+        returns[t] = running
+    return returns
+""",
+    "truncated steps": "x = torch.randn(64, 8)\nout = torch.cat([x[i : i + 16].exp() for i in range(0, 64, 16)])\n",
+    "ragged rows": """\
+def f(x: torch.Tensor, lengths: list[int]):
+    return torch.stack([x[i, : lengths[i]].mean() for i in range(len(x))])
+""",
+    "noise for each row": "x = torch.randn(64, 8)\nout = torch.stack([row + torch.randn_like(row) for row in x])\n",
+    "a distribution": """\
+def f(x: torch.Tensor):
+    return torch.stack([torch.distributions.Normal(row, 1.0).sample() for row in x])
+""",
+    "a few rows": "x = torch.randn(3, 8)\nout = torch.stack([x[i].exp() for i in range(3)])\n",
+    "an early stop": """\
+def f(x: torch.Tensor):
+    out = torch.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = x[i].sum()
+        if out[i] < 0:
+            break
+    return out
+""",
+    "positional encoding": """\
+pe = torch.zeros(64, 16)
+for pos in range(64):
+    for i in range(16):
+        pe[pos, i] = math.sin(pos / 10000 ** (i / 16))
+""",
+    "a dictionary": "def f(d):\n    out = torch.zeros(9)\n    for i, k in enumerate(d):\n        out[i] = d[k].sum()\n",
+}
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_is_not_reported(name: str) -> None:
+    assert found(LOOK_ALIKES[name]) == []
+
+
+def test_tests_may_compute_what_they_expect_row_by_row() -> None:
+    code = HEAD + REWRITES["an iterated tensor"][0]
+    assert findings(code, "VEC01", path="tests/test_scale.py") == []
+    assert len(findings(code, "VEC01", path="scale.py")) == 1
