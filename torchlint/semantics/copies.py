@@ -12,7 +12,7 @@ from torchlint.finding import Confidence
 from torchlint.semantics.feeding import reach, repeats
 from torchlint.semantics.loaders import Loader, loaders
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Place
+from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Call
@@ -69,7 +69,8 @@ def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
         return None
     options = [owner.option("pin_memory") for owner in owners]
     if any(owner.is_pinned for owner in owners):
-        return Copy(move.call, move.source, owners, True, Confidence.CERTAIN)
+        unchanged = model.value(move.source).kind is Kind.BATCH  # a cast may have made a copy, which is not pinned
+        return Copy(move.call, move.source, owners, True, Confidence.CERTAIN if unchanged else Confidence.LIKELY)
     if any(option.given and option.value.constant is None for option in options):
         return Copy(move.call, move.source, owners, True, Confidence.LIKELY)
     if all(owner.is_pinned is False and reach(owner) is not None for owner in owners):
