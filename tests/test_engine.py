@@ -155,6 +155,11 @@ def test_deep_nesting_is_no_crash(text: str, expected: list[str], planted: Plant
     assert codes(text, planted.settings) == expected
 
 
+def test_a_file_that_is_too_large_is_said(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MOST_CHARACTERS", 20)
+    assert codes("import torch\ntorch.zeros(3)\n", planted.settings) == ["LINT05"]
+
+
 def crash(*arguments: object) -> None:
     raise KeyError("gone")
 

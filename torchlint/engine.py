@@ -42,6 +42,7 @@ _ONLY_BRACKETS = {code: None for code in range(128) if chr(code) not in "()[]{}"
 _BRACKET = re.compile(r"[()\[\]{}]")
 _PLAUSIBLE_DEPTH = 150
 _PLAUSIBLE_LINE = 4000
+MOST_CHARACTERS = 3_000_000
 
 
 def lint(source: Source, settings: Settings = DEFAULT, strict: bool = False) -> list[Finding]:
@@ -128,6 +129,9 @@ class _Run:
     def _parse(self) -> cst.Module:
         import libcst as cst
 
+        if len(self.source.text) > MOST_CHARACTERS:
+            message = f"the file has more than {MOST_CHARACTERS:,} characters; its tree would take gigabytes"
+            raise _StopError(self._diagnostic(TOO_COMPLEX, message))
         if "\0" in self.source.text:
             raise _StopError(self._diagnostic(SYNTAX_ERROR, "there is a null byte", self.source.text.index("\0")))
         if is_too_deep(self.source.text):

@@ -17,6 +17,7 @@ from tests.conftest import PlantedRule, rename_to
 from tests.test_notebook import notebook
 from torchlint.cli import cli
 from torchlint.finding import Applicability
+from torchlint.output import FORMATS
 
 ZEROS = "import torch\nx = torch.zeros(3)\n"
 ONES = ZEROS.replace("zeros", "ones")
@@ -235,6 +236,15 @@ def test_output_goes_to_a_file() -> None:
     result = check("--output-format", "json", "--output-file", "out.json")
     assert result.stdout == ""
     assert json.loads(Path("out.json").read_text())[0]["code"] == "MEM01"
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_names_that_are_no_text_are_printed_all_the_same(output_format: str) -> None:
+    plant(ZEROS, os.fsdecode(b"\xff.py"))
+    result = check("--output-format", output_format, "--output-file", "out")
+    assert (result.exit_code, result.exception) == (1, None)
+    assert "MEM01" in Path("out").read_text()
+    assert run(".", "--isolated", "--output-format", output_format).stderr.count("Traceback") == 0
 
 
 class TestStdin:

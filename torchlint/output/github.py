@@ -21,7 +21,7 @@ def append_to_step_summary(outcome: Outcome) -> None:
     """A table in the file that the runner names, if it names one."""
     target, found = os.environ.get("GITHUB_STEP_SUMMARY"), _ranked(outcome)
     if target and found:
-        with open(target, "a", encoding="utf-8") as file:
+        with open(target, "a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(_table(found))
 
 

@@ -87,7 +87,7 @@ def _fingerprint(finding: Finding, source: Source | None, repeats: Counter[str])
 def _artifact(path: str) -> dict[str, str]:
     if os.path.isabs(path):
         return {"uri": Path(path).as_uri()}
-    return {"uri": quote(path), "uriBaseId": "%SRCROOT%"}
+    return {"uri": quote(os.fsencode(path)), "uriBaseId": "%SRCROOT%"}
 
 
 def _region(line: int, column: int, end_line: int, end_column: int) -> dict[str, int]:
