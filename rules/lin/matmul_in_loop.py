@@ -63,7 +63,7 @@ class MatmulInLoop(Rule):
 
     code = "LIN01"
     name = "matmul-in-loop"
-    triggers = ("for",)
+    triggers = ("range", "enumerate", "zip", "stack", "cat", "concat")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.vectorize.plan import plans

@@ -68,7 +68,7 @@ class ElementLoop(Rule):
 
     code = "VEC01"
     name = "element-loop"
-    triggers = ("for",)
+    triggers = ("range", "enumerate", "zip", "stack", "cat", "concat")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.vectorize.plan import plans

@@ -23,6 +23,7 @@ from torchlint.semantics.vectorize.vocabulary import (
     MOVES,
     PAIRS,
     POINTWISE,
+    PRODUCTS,
     REDUCTIONS,
 )
 
@@ -37,9 +38,10 @@ def apply(lifter: Lifter, operation: Operation) -> Lifted:
     if rule is None or not operation.operands:
         raise RefusedError(f"`{operation.code}` may do anything")
     if operation.proves_tensor:
-        first = lifter.lift(operation.operands[0])
-        if first.claim is not None:
-            lifter.tensors.learn_tensor(first.claim)
+        for operand in operation.operands if operation.name in PRODUCTS else operation.operands[:1]:
+            claim = lifter.claim(operand)
+            if claim is not None:
+                lifter.tensors.learn_tensor(claim)
     return rule(lifter, operation)
 
 

@@ -71,6 +71,8 @@ def subscript(lifter: Lifter, node: cst.Subscript) -> Lifted:
     base = lifter.base(node.value)
     if base.pair:
         return _member(base, node)
+    if not base.tensor and base.claim is None and base.key is not None and _cuts(node):
+        base = base.but(claim=base.key)
     if not base.tensor and base.claim is None:
         raise RefusedError(f"`{lifter.code(node.value)}` is not known to be a tensor")
     if len(node.slice) == 1 and (gathered := _gathered(lifter, base, node.slice[0].slice)) is not None:
@@ -79,6 +81,11 @@ def subscript(lifter: Lifter, node: cst.Subscript) -> Lifted:
     if reading.count > base.count:
         lifter.bases[base.text] += 1
     return _result(lifter, base, reading)
+
+
+def _cuts(node: cst.Subscript) -> bool:
+    """Whether a subscript is one that lists and dicts do not take: several indices, a slice among them."""
+    return len(node.slice) > 1 and any(isinstance(element.slice, cst.Slice) for element in node.slice)
 
 
 def _own_element(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
@@ -178,7 +185,7 @@ def covered(lifter: Lifter, axis: Axis, shift: int, dimension: Dimension | None)
     if stop.offset + shift < 0 or (stop.key is not None and shift < 0):
         lifter.doubt(f"`{stop.text}` may be too small")
     high = stop.spelled(shift)
-    return f"{low}: {high}" if not high.isalnum() else f"{low}:{high}"
+    return f"{low}: {high}" if not (high.isidentifier() or high.isdigit()) else f"{low}:{high}"
 
 
 def loop_index(lifter: Lifter, node: cst.BaseExpression) -> tuple[Axis, int] | None:

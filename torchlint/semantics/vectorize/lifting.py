@@ -239,6 +239,17 @@ class Lifter:
             raise RefusedError(f"`{self.code(node)}` is not known to be a tensor")
         return lifted
 
+    def claim(self, node: cst.BaseExpression) -> str | None:
+        """The array that an expression is a part of, if it is not certain to be a tensor."""
+        while isinstance(node, cst.Subscript):
+            node = node.value
+        if isinstance(node, cst.Name) and node.value in self.rows:
+            return self.rows[node.value].claim
+        if self.varies(node):
+            return None
+        facts = self.tensors.of(node, self.place)
+        return None if facts.tensor else facts.key
+
     # operators
 
     def _binary(self, node: cst.BinaryOperation) -> Lifted:

@@ -134,6 +134,9 @@ class Axis:
 
 
 class Shape(Protocol):
+    @property
+    def key(self) -> str: ...
+
     def dimension(self, index: int) -> Dimension: ...
 
 
@@ -168,6 +171,10 @@ class Lifted:
     @property
     def count(self) -> int:
         return len(self.axes)
+
+    @property
+    def key(self) -> str | None:
+        return self.shape.key if self.shape is not None else None
 
     def dimension(self, index: int) -> Dimension | None:
         """The length of one iteration's dimension `index`, counted from the front."""

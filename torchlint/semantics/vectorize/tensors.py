@@ -184,7 +184,7 @@ class Tensors:
                 module = self._model.value(function)
                 if module.kind is Kind.MODULE:
                     return (module.ref or "").startswith("torch.nn.") and module.ref not in _RETURNS_MORE
-                return isinstance(function, cst.Attribute) and self._is_tensor(function.value, place, depth)
+                return isinstance(function, cst.Attribute)  # what has methods of tensors is no list of them
             case cst.BinaryOperation(left=left, right=right):
                 return self._is_tensor(left, place, depth) or self._is_tensor(right, place, depth)
             case cst.UnaryOperation(expression=inner) | cst.Comparison(left=inner) | cst.Subscript(value=inner):
@@ -220,13 +220,13 @@ class Tensors:
         if binding.methods & _RESHAPING:
             key = f"{key}@{id(place)}"
         if write.kind != "assign" or write.unpacked or write.value is None or binding.methods & _RESHAPING:
-            return self._with_evidence(self._plain(node, key, place, depth), binding, write, place)
+            return self._with_evidence(self._plain(node, key, place, depth), node, binding, write, place)
         facts = self._derived(write.value, write.statement, depth + 1)
         if isinstance(write.value, cst.Name):
             facts = replace(facts, fresh=False)
-        return self._with_evidence(facts, binding, write, place)
+        return self._with_evidence(facts, node, binding, write, place)
 
-    def _with_evidence(self, facts: Facts, binding: Binding, write: Write, place: cst.CSTNode) -> Facts:
+    def _with_evidence(self, facts: Facts, node: cst.Name, binding: Binding, write: Write, place: cst.CSTNode) -> Facts:
         """What the uses of the name that surely ran say about it."""
         if facts.number:
             return facts
@@ -242,6 +242,7 @@ class Tensors:
                 self.learn(facts.rank, exact)
             elif least:
                 self.learn_least(facts.rank, least)
+        tensor = tensor or (array and self._model.value(node).kind is Kind.TENSOR)
         return replace(facts, tensor=tensor, array=array or tensor)
 
     def _proves_tensor(self, read: cst.CSTNode) -> bool:
