@@ -52,8 +52,8 @@ TOO_COMPLEX = Diagnostic(
     "file-not-analysed",
     Severity.WARNING,
     False,
-    "The file is nested too deeply or too large, or its syntax tree does not print as the text that it came from, so that "
-    "no position in it can be trusted. No rule ran on it.",
+    "The file is nested too deeply or too large, or its syntax tree does not print as the text that it came from, so "
+    "that no position in it can be trusted. No rule ran on it.",
 )
 FIX_ROLLED_BACK = Diagnostic(
     "LINT06",
