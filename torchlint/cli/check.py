@@ -89,7 +89,7 @@ def _list_option(name: str, help: str, metavar: str = "RULES") -> Callable[[Call
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command("check")
+@click.command("check", short_help="Find, and with --fix rewrite.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--fix", is_flag=True, help="Apply safe fixes.")
 @click.option(

@@ -11,7 +11,7 @@ from torchlint.config import ConfigError
 from torchlint.settings_file import Configuration
 
 
-@click.command("clean")
+@click.command("clean", short_help="Delete the cache.")
 def command() -> None:
     """Delete the cache folder of the project that the working directory belongs to."""
     try:

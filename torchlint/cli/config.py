@@ -13,7 +13,7 @@ from torchlint.config import ConfigError, Settings
 from torchlint.settings_file import Configuration
 
 
-@click.command("config")
+@click.command("config", short_help="Show the settings in force, and their origins.")
 @click.argument("path", type=click.Path(path_type=Path, exists=True), default=Path())
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Take this file.")
 @click.option("--isolated", is_flag=True, help="Read no settings file.")

@@ -13,7 +13,7 @@ from torchlint.rule import all_rules, has_fixer
 from torchlint.terminal import use_color
 
 
-@click.command("rule")
+@click.command("rule", short_help="Show the page of a rule.")
 @click.argument("rule", required=False, metavar="CODE|NAME")
 @click.option("--all", "every", is_flag=True, help="Every rule.")
 @click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
