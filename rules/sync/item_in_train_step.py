@@ -22,9 +22,10 @@ class ItemInTrainStep(Rule):
     ## Why is this bad
 
     The host queues kernels ahead of the device. To hand out a number it must wait until the device has computed
-    everything queued so far; then the device waits for the host to queue more. How much that costs depends on how busy
-    the host is: 40 to 50 ms per step were reported in pytorch/torchtune#522, 5 to 10 % in openvdb/fvdb-core#144, less
-    than 1 % in LANfactory#120.
+    everything queued so far; then the device waits for the host to queue more. What that costs depends on how much the
+    host has to do: 40 to 50 ms per step (reported in pytorch/torchtune#522), 5 to 10 % (reported in
+    openvdb/fvdb-reality-capture#144), 4 % in a small benchmark and under 1 % in production (reported in
+    lnccbrown/LANfactory#120).
 
     ## Example
 

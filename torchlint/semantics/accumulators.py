@@ -42,9 +42,10 @@ def host_sum(model: Model, read: Readback) -> HostSum | None:
     if update is None or loop is None or binding is None or binding.shared or binding.is_parameter:
         return None
     writes = [write for write in binding.writes if write.target is not update.target]
+    division = _division(model, writes, loop)
+    writes = [write for write in writes if not _is_number_behind(model, write, division)]
     starts = [model.value(write.value) for write in writes if write.value is not None and _is_start(model, write)]
     is_integer = read.is_count and all(start.dtype == "int" for start in starts)
-    division = _division(model, writes, loop)
     if not starts or not all(_keeps_exact(model, write, division, loop, is_integer) for write in writes):
         return None
     reads = tuple(node for node in binding.reads if not _is_divided(model, node, division))
@@ -163,6 +164,12 @@ def _is_divided(model: Model, read: cst.CSTNode, division: cst.AugAssign | None)
         return False
     block = model.parent(model.statement(division))
     return any(above is block for above in model.ancestors(read)) and is_before(model, division.value, read)
+
+
+def _is_number_behind(model: Model, write: Write, division: cst.AugAssign | None) -> bool:
+    if write.kind != "assign" or write.value is None or model.value(write.value).kind is not Kind.NUMBER:
+        return False
+    return _is_divided(model, write.target, division)
 
 
 def _is_plain_read(model: Model, read: cst.CSTNode, loop: Loop) -> bool:

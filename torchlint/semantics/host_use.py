@@ -303,7 +303,7 @@ def _is_log(call: Call) -> bool:
         return True
     if isinstance(call.receiver, cst.Attribute) and call.receiver.attr.value in ("stdout", "stderr"):
         return True
-    return call.method in _LOG_METHODS and not call.receiver_value.is_(Kind.TENSOR, Kind.MODULE)
+    return call.method in _LOG_METHODS and not call.receiver_value.is_(Kind.TENSOR, Kind.BATCH)
 
 
 def _feeds_device(call: Call) -> bool:

@@ -136,13 +136,15 @@ def _is_on_device(model: Model, tensor: cst.BaseExpression, how: str, loop: Loop
 def _is_computed(model: Model, tensor: cst.BaseExpression, loop: Loop | None) -> bool:
     """Whether a model computed the tensor, on whatever device it is, and that device may be a GPU."""
     calls = calls_behind(model, tensor)
+    if loop is None:  # a framework that calls the hook moves model and batch
+        return bool(calls)
     forwards = [call for call in calls if runs_model(model, call)]
     binding = model.binding(tensor)
-    is_step = loop is not None and loop.role is Role.STEPS
+    is_step = loop.role is Role.STEPS
     is_trained = is_step and binding is not None and model.reaches_backward(binding) is True
     if model.uses_accelerator:
         return is_trained or bool(forwards)
-    if loop is None or not is_step or not _brings_its_data(model, loop.iterable):
+    if not is_step or not _brings_its_data(model, loop.iterable):
         return False
     if forwards:
         return all(is_handed_in(model, call.receiver or call.node.func) for call in forwards)

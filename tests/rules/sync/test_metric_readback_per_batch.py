@@ -1,0 +1,118 @@
+"""SYNC06: counts that are read from the device batch by batch, only to be added up."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.sync.programs import TORCH_ONLY, evaluation, result_of, training
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
+
+COUNT = "correct += (out.argmax(1) == y).sum().item()"
+
+COUNTED = {
+    "a comparison": evaluation(COUNT, "correct = 0", "return correct"),
+    "in training": training(COUNT, "correct = 0", "return correct"),
+    "eq": evaluation("correct += out.argmax(1).eq(y).sum().item()", "correct = 0", "return correct"),
+    "eq of a view": evaluation(
+        "_, p = out.max(1)\ncorrect += p.eq(y.view_as(p)).sum().item()", "correct = 0", "return correct"
+    ),
+    "torch.sum": evaluation("correct += torch.sum(out.argmax(1) == y).item()", "correct = 0", "return correct"),
+    "data": evaluation(
+        "_, p = torch.max(out.data, 1)\ncorrect += (p == y).sum().item()", "correct = 0", "return correct"
+    ),
+    "int of a tensor": evaluation("correct += int((out.argmax(1) == y).sum())", "correct = 0", "return correct"),
+    "int of a number": evaluation("correct += int(out.argmax(1).eq(y).sum().item())", "correct = 0", "return correct"),
+    "under a name": evaluation("hits = (out.argmax(1) == y).sum().item()\ncorrect += hits", "correct = 0"),
+    "in a dict": evaluation("stats['correct'] += (out.argmax(1) == y).sum().item()", "stats = {'correct': 0}"),
+    "shown batch by batch": evaluation(COUNT + "\nprint(correct)", "correct = 0", "return correct"),
+    "through the host": evaluation("correct += (out.argmax(1) == y).sum().cpu().item()", "correct = 0"),
+}
+
+SILENT = {
+    "on the device": evaluation("correct += (out.argmax(1) == y).sum()", "correct = 0", "return int(correct)"),
+    "a mean": evaluation("total += (out.argmax(1) == y).float().mean().item()", "total = 0.0", "return total"),
+    "a loss": evaluation("total += loss.item()", "total = 0.0", "return total"),
+    "behind a log interval": training("if step % 10 == 0:\n    " + COUNT, "correct = 0", "return correct"),
+    "the size of the batch": evaluation("seen += y.size(0)", "seen = 0", "return seen"),
+    "it decides": evaluation(COUNT + "\nif correct > 100:\n    break", "correct = 0", "return correct"),
+    "labels on the host": """
+        import torch
+
+        def count(loader):
+            positive = 0
+            for x, y in torch.utils.data.DataLoader(loader, num_workers=2):
+                x = x.cuda()
+                positive += (y == 1).sum().item()
+            return positive
+    """,
+}
+
+
+@pytest.mark.parametrize("code", COUNTED.values(), ids=COUNTED)
+def test_a_count_that_is_read_per_batch_is_found_by_this_rule_alone(code: str) -> None:
+    assert [finding.code for finding in findings(code, "SYNC01", "SYNC03", "SYNC06")] == ["SYNC06"]
+
+
+@pytest.mark.parametrize("code", SILENT.values(), ids=SILENT)
+def test_what_is_no_count_or_stays_on_the_device_is_silent(code: str) -> None:
+    assert findings(code, "SYNC06") == []
+
+
+# -- the fix ---------------------------------------------------------------------------------------------------------
+
+REWRITES = {
+    "a quotient": (COUNT, "correct = 0", "return correct / 7"),
+    "a number": (COUNT, "correct = 0", "return correct"),
+    "a percentage": (COUNT, "correct = 0", "return 100. * correct / 7, f'{correct}/{7}'"),
+    "a cast": (COUNT, "correct = 0", "return float(correct), int(correct)"),
+    "a division behind the loop": (COUNT, "correct = 0", "correct /= 7\nreturn correct"),
+    "int of a tensor": ("correct += int(out.argmax(1).eq(y).sum())", "correct = 0", "return correct // 2"),
+    "torch.sum": ("correct += torch.sum(out.argmax(1) == y).item()", "correct = 0", "return correct"),
+    "beside another sum": (COUNT + "\nseen += len(y)", "correct = seen = 0", "return correct / max(seen, 1)"),
+    "from a float": (COUNT, "correct = 0.0", "return correct / 7, correct"),
+}
+
+
+@pytest.mark.parametrize(("body", "before", "after"), REWRITES.values(), ids=REWRITES)
+@pytest.mark.parametrize("batches", [0, 1, 5])
+def test_the_rewritten_count_is_the_same_number(body: str, before: str, after: str, batches: int) -> None:
+    code = evaluation(body, before, after, head=TORCH_ONLY)
+    new = fixed(code, "SYNC06", unsafe=False)
+    assert new != code
+    assert ".item()" not in new
+    assert repr(result_of(code, "evaluate", batches)) == repr(result_of(new, "evaluate", batches))
+
+
+def test_only_the_term_and_the_reads_change() -> None:
+    code = evaluation(COUNT + "  # per batch", "correct = 0", "return correct / len(loader)  # mean", head=TORCH_ONLY)
+    assert fixed(code, "SYNC06", unsafe=False) == code.replace(".sum().item()", ".sum()").replace(
+        "return correct", "return int(correct)"
+    )
+
+
+UNFIXED = {
+    "shown batch by batch": evaluation(COUNT + "\nprint(correct)", "correct = 0", "return correct"),
+    "through a name": evaluation("hits = (out.argmax(1) == y).sum().item()\ncorrect += hits", "correct = 0"),
+    "a multiple": evaluation("correct += 2 * (out.argmax(1) == y).sum().item()", "correct = 0", "return correct"),
+    "a share": evaluation("correct += (out.argmax(1) == y).sum().item() / len(y)", "correct = 0", "return correct"),
+    "a sum of another type": evaluation(
+        "correct += (out.argmax(1) == y).sum(dtype=torch.float32).item()", "correct = 0", "return correct"
+    ),
+    "the largest": evaluation("correct += out.argmax(1).max().item()", "correct = 0", "return correct"),
+    "returned by an inner function": evaluation(COUNT, "correct = 0", "return lambda: correct"),
+    "int means something else": evaluation(COUNT, "int = str\ncorrect = 0", "return correct"),
+}
+
+
+@pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED)
+def test_no_fix_where_a_read_could_tell(code: str) -> None:
+    for finding in findings(code, "SYNC06"):
+        assert finding.fix is None
+
+
+def test_the_fix_is_unsafe_where_the_loop_reads_a_clock() -> None:
+    code = evaluation(COUNT + "\ntimes.append(time.perf_counter())", "correct, times = 0, []", "return correct")
+    [finding] = findings(code, "SYNC06")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
