@@ -22,7 +22,7 @@ from .stats import compare as compare_times
 from .verdict import Counters, Environment, Overall, Target, Timing, Verdict, judge, weigh
 
 Progress = Callable[[str], None]
-TIMED_SECONDS = 1.0
+TIMED_SECONDS = 3.0
 MOST_TIMED_STEPS = 2000
 DISTURBANCES = (1.0, 2.0)  # units of the last place
 
@@ -155,11 +155,11 @@ class _Check:
         return before, after, self._run(Side.CONTROL, "observe")
 
     def _window(self, run: Run) -> Window:
-        """Short steps are timed in larger numbers, those of one second. Observed ones are slower by a factor of one to
+        """Short steps are timed in larger numbers, those of three seconds. Observed ones are slower by a factor of one to
         five, so this errs on the short side."""
-        observed = run.seconds_per_step("wall", self.warmup)
-        if run.why != "stop" or not observed:
+        if run.why != "stop":
             return Window(self.options.steps, self.warmup)
+        observed = median(step["wall"] for step in run.steps[self.warmup :])
         steps = min(max(self.options.steps, round(TIMED_SECONDS / observed)), MOST_TIMED_STEPS)
         return Window(steps, max(self.warmup, min(steps // 10, self.options.steps // 2)))
 

@@ -77,8 +77,8 @@ def _figures(
     yield _row("operations", f"{before.kernels:.1f} -> {after.kernels:.1f}{per}{mark}")
     yield _row("syncs", f"{before.syncs:.1f} -> {after.syncs:.1f}{per}{_syncs_mark(environment)}")
     yield from _sync_lines(before, after, per, mark)
-    peaks = f"peak {_bytes(before.peak_bytes)} -> {_bytes(after.peak_bytes)}"
-    yield _row("memory", Text.assemble((memory.verdict.value, _STYLES.get(memory.verdict, "")), f": {peaks}{mark}"))
+    changes = "; ".join(memory.reasons) or f"peak {_bytes(before.peak_bytes)} -> {_bytes(after.peak_bytes)}"
+    yield _row("memory", Text.assemble((memory.verdict.value, _STYLES.get(memory.verdict, "")), f": {changes}{mark}"))
     if before.graph_nodes_kept_per_step is not None and after.graph_nodes_kept_per_step is not None:
         nodes = f"{before.graph_nodes_kept_per_step:.1f} -> {after.graph_nodes_kept_per_step:.1f} autograd nodes"
         size = f"{before.bytes_kept_per_step or 0:.0f} -> {after.bytes_kept_per_step or 0:.0f} bytes of tensors"
