@@ -155,8 +155,8 @@ class _Check:
         return before, after, self._run(Side.CONTROL, "observe")
 
     def _window(self, run: Run) -> Window:
-        """Short steps are timed in larger numbers, those of three seconds. Observed ones are slower by a factor of one to
-        five, so this errs on the short side."""
+        """Short steps are timed in larger numbers: as many as take three seconds while they are observed, which makes
+        them slower by a factor of one to five."""
         if run.why != "stop":
             return Window(self.options.steps, self.warmup)
         observed = median(step["wall"] for step in run.steps[self.warmup :])

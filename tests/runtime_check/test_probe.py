@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
-from torchlint.runtime_check.launch import End
+from torchlint.runtime_check.launch import BOOT, End
 from torchlint.runtime_check.overlay import SMALL
 
 from tests.runtime_check.programs import launch
@@ -18,6 +20,16 @@ observe = partial(launch, steps=6, warmup=1)
 def root(tmp_path: Path) -> Path:
     (tmp_path / "project").mkdir()
     return tmp_path / "project"
+
+
+@pytest.mark.parametrize("file", sorted(BOOT.rglob("*.py")), ids=lambda file: file.name)
+def test_the_guest_speaks_old_python_and_brings_nothing(file: Path) -> None:
+    """It runs in the user's interpreter, which may be older than ours and has torch but not torchlint."""
+    tree = ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 9))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0}
+    allowed = {*sys.stdlib_module_names, "torch", "torchlint_probe"}
+    assert {name.partition(".")[0] for name in imported} <= allowed
 
 
 def test_a_module_with_workers_and_data_beside_it(root: Path) -> None:
