@@ -55,14 +55,16 @@ _NAMES = re.compile(
     r"|detect\w*|caption\w*|decode|demo|greedy\w*|beam\w*|(choose|select)_action)(_|\b|$)|[a-z](Eval|Valid|Test|Infer|Predict)"
 )
 _HELD_OUT = re.compile(
-    r"(?i)(^|_|[a-z])(val|valid|validation|test|dev|eval|holdout|inference)(_|set|data|load|iter|dl|gen|$|[A-Z])"
+    r"(?i)(^|_|\b)(val|valid|validation|test|dev|eval|holdout|inference)(_|set|data|load|iter|dl|gen|$|[A-Z])"
 )
+_DATA = re.compile(r"(?i)(loader|batches|dataset|data_?iter|dl)\w*\b")
 _TRAINING_CALLS = re.compile(r"(?i)(^|_)(train\w*|fit|learn|optimi[sz]e\w*|backward\w*|adapt|finetune|closure)(_|$)")
 _GRADIENT_WORDS = re.compile(
     r"requires_grad|enable_grad|retain_grad|create_graph|register_(full_)?(backward|forward)\w*hook|register_hook"
     r"|autograd\.(grad|functional|backward)|\bgrad\(|\.grad\b|[Gg]rad_?[Cc]am|\bforces?\b|jacobian|hessian|jvp|vjp"
     r"|\b(perturb|\w*attack|fgsm|pgd\w*)\("
 )
+_PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
 _FRAMEWORK_BASES = re.compile(
     r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
@@ -136,9 +138,10 @@ class _Finder:
 
     def _is_unit_test(self, function: Function) -> bool:
         path = self._model.source.path
-        in_tests = path.name.startswith("test_") or any(
-            part in ("test", "tests", "testing") for part in path.parts[:-1]
-        )
+        folders = set(path.parts[:-1])
+        if folders & {"tests", "testing"}:
+            return True
+        in_tests = path.name.startswith("test_") or "test" in folders
         return in_tests and (function.name.startswith("test") or function.cls is not None)
 
     def _is_smoke_test(self, function: Function) -> bool:
@@ -164,11 +167,20 @@ class _Finder:
         loops = [loop for call in forwards for loop in call.loops()]
         in_eval = any(self._eval_before(call) for call in forwards)
         named = _NAMES.search(function.name) is not None
+        if not named and self._is_better_in_parts(function, forwards):
+            return None
         if not self._is_evaluation(fate, in_eval, named and bool(loops or function.callers), loops):
             return None
         certain = in_eval and Fate.ESCAPES not in fate
         best = next((call for call in forwards if call.loop is not None), forwards[0])
         return Evaluation(best, Extent.FUNCTION, node, certain, bare=self._bare(function))
+
+    def _is_better_in_parts(self, function: Function, forwards: Sequence[Call]) -> bool:
+        """A whole program, or a function that lends its model to code out of sight, is not switched off as a whole."""
+        if _PROGRAMS.fullmatch(function.name) and all(call.loop is not None for call in forwards):
+            return True
+        lent = (arg for call in self._model.effects(function).opaque for arg in call.node.args)
+        return any(self._model.value(arg.value).is_(Kind.MODULE) for arg in lent)
 
     def _is_evaluation(self, fate: Fate, in_eval: bool, named: bool, loops: Sequence[Loop]) -> bool:
         if Fate.BACKWARD in fate:
@@ -180,11 +192,22 @@ class _Finder:
     def _may_train(self, where: Function | Loop) -> bool:
         """Whether a backward pass runs in a function or loop, or may run in code that it calls."""
         effects = self._model.effects(where)
-        if effects.backward or effects.optimizer_steps:
+        if effects.backward or effects.gradients or effects.optimizer_steps:
             return True
         if any(self._hands_over_optimizer(call) for call in effects.opaque):
             return True
-        return any(self._is_training_call(call) for call in where.calls)
+        return any(self._is_training_call(call) for call in self._reached(where))
+
+    @staticmethod
+    def _reached(where: Function | Loop) -> Iterator[Call]:
+        """The calls in a function or loop, and in the functions of this file that they call."""
+        seen: set[Function] = set()
+        calls = list(where.calls)
+        for call in calls:  # it grows while the loop runs
+            yield call
+            if call.target is not None and call.target not in seen:
+                seen.add(call.target)
+                calls.extend(call.target.calls)
 
     def _hands_over_optimizer(self, call: Call) -> bool:
         return any(self._model.value(arg.value).is_(Kind.OPTIMIZER, Kind.SCALER) for arg in call.node.args)
@@ -232,7 +255,8 @@ class _Finder:
         loops = [loop for call in calls for loop in call.loops() if loop.node in (region, *walk(region))]
         in_eval = self._eval_before(calls[0])
         held_out = any(loop.iterable is not None and _HELD_OUT.search(text(loop.iterable)) for loop in loops)
-        if Fate.ESCAPES in fate and not held_out:
+        only_evaluates = in_eval and not self._may_train(calls[0].function)
+        if Fate.ESCAPES in fate and not held_out and not only_evaluates:
             return False
         return self._is_evaluation(fate, in_eval, False, loops) or (held_out and Fate.BACKWARD not in fate)
 
@@ -335,6 +359,8 @@ class _Finder:
 
 
 def _is_over_data(loop: Loop) -> bool:
+    if loop.iterable is not None and _DATA.search(text(loop.iterable)):
+        return True
     return loop.iterates.is_(Kind.LOADER, Kind.BATCH) or (
         loop.iterates.is_(Kind.ITERATOR) and loop.iterates.element is not None and _is_batch(loop.iterates.element.kind)
     )

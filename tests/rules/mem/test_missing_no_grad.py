@@ -184,6 +184,48 @@ def main():
     net.load_state_dict(torch.load("net.pt"))
     print(evaluate(net, val_loader))
 """,
+    "a loop in a program that only evaluates": """\
+from project.models import create_model
+
+def main():
+    net = create_model()
+    net.load_state_dict(torch.load("net.pt"))
+    net.eval()
+    hits = 0
+    for x, y in val_loader:
+        out = net(x)  # here
+        hits += (out.argmax(1) == y).sum().item()
+    print(hits)
+
+main()
+""",
+    "validation inside a training method": """class Solver:
+    def __init__(self, net, loaders):
+        self.net = net
+        self.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        self.train_loader, self.valid_loader = loaders
+
+    def train(self):
+        from project.metrics import accuracy
+
+        for x, y in self.train_loader:
+            self.optimizer.zero_grad()
+            crit(self.net(x), y).backward()
+            self.optimizer.step()
+        self.net.train(False)
+        for x, y in self.valid_loader:
+            out = torch.sigmoid(self.net(x))  # here
+            print(accuracy(out, y))
+""",
+    "features of a data set": """def extract(net, data_loader):  # here
+    features = []
+    for x, _ in data_loader:
+        features.append(net(x).data.numpy())
+    return features
+
+net = nn.Linear(4, 3)
+print(extract(net, val_loader))
+""",
     "generation token by token": """\
 def generate(net, tokens, steps):  # here
     net.eval()
@@ -432,6 +474,41 @@ class Autoencoder(nn.Module):
 
     def test(self, z, y):
         return (self.decoder(z).argmax(1) == y).sum().item()
+""",
+    "a loss that both training and evaluation use": """\
+def batch_loss(net, x, y):
+    return crit(net(x), y)
+
+def mean_loss(net, batches):
+    return sum(batch_loss(net, x, y).item() for x, y in batches) / len(batches)
+
+for x, y in loader:
+    opt.zero_grad()
+    batch_loss(model, x, y).backward()
+    opt.step()
+model.eval()
+with torch.no_grad():
+    print(mean_loss(model, val_loader))
+""",
+    "a program whose training is out of sight": """from project.engine import train_one_epoch
+
+def main(net, optimizer):
+    train_one_epoch(net, loader)
+    net.eval()
+    out = net(torch.randn(2, 4))
+    print(out.argmax(1))
+""",
+    "gradients of the input in a function that is called": """def force(net, x):
+    energy = net(x).sum()
+    return -torch.autograd.grad(energy, x)[0]
+
+def evaluate(net, batches):
+    net.eval()
+    errors = []
+    for x, y in batches:
+        out = net(x)
+        errors.append((force(net, x) - out).abs().mean().item())
+    return errors
 """,
     "test-time training": """\
 def evaluate(net, batches):
