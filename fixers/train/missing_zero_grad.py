@@ -89,7 +89,11 @@ def _skips_iterations(cycle: Cycle, anchor: cst.CSTNode, model: Model) -> bool:
 
 def _is_only_step(cycle: Cycle, anchor: cst.CSTNode, model: Model) -> bool:
     """Whether every iteration steps, and no other optimizer before, whose backward pass may reach these gradients."""
-    if _elsewhere(cycle) or _guards(anchor, cycle, model) or any(changes([cycle.optimizer], loop, model) for loop in cycle.step.loops()):
+    if (
+        _elsewhere(cycle)
+        or _guards(anchor, cycle, model)
+        or any(changes([cycle.optimizer], loop, model) for loop in cycle.step.loops())
+    ):
         return False
     return next(iter(_steps(cycle))) is cycle.step
 
