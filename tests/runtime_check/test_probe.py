@@ -61,6 +61,27 @@ def test_a_module_with_workers_and_data_beside_it(root: Path) -> None:
     assert "package/train.py" in outcome.run.loaded
 
 
+def test_training_in_a_spawned_process(root: Path) -> None:
+    code = """
+        import torch
+        import torch.multiprocessing
+
+        def train(rank):
+            weight = torch.nn.Parameter(torch.ones(3))
+            optimizer = torch.optim.SGD([weight], lr=0.1)
+            while True:
+                weight.square().sum().backward()
+                optimizer.step()
+
+        if __name__ == "__main__":
+            torch.multiprocessing.spawn(train)
+    """
+    outcome = observe(root, code)
+    assert outcome.end is End.DONE, outcome.log
+    assert outcome.run is not None
+    assert (outcome.run.boundary, len(outcome.run.steps), len(outcome.run.losses)) == ("optimizer", 6, 6)
+
+
 def test_a_program_that_swallows_the_exit_and_saves_over_its_data(root: Path) -> None:
     """Two optimizers, of which the first sets the step; torch.save writes through native code."""
     big = b"x" * (SMALL + 1)

@@ -18,7 +18,7 @@ def start() -> None:
     settings = Settings.from_environment()
     redirect_imports(settings)
     sys.addaudithook(Guard(settings))
-    if not _is_helper_process():
+    if not _is_launcher():
         after_import("torch", lambda: _attach(settings))
 
 
@@ -28,10 +28,9 @@ def _attach(settings: Settings) -> None:
     attach(settings)
 
 
-def _is_helper_process() -> bool:
-    """Workers of multiprocessing and the agents of distributed launchers train nothing themselves."""
+def _is_launcher() -> bool:
+    """The agents of distributed launchers train nothing themselves. A process of multiprocessing may: it counts once an
+    optimizer steps in it."""
     words = getattr(sys, "orig_argv", sys.argv)[1:4]
-    if "--multiprocessing-fork" in words or any(word.startswith("from multiprocessing.") for word in words):
-        return True
     launchers = ("torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch")
     return any(os.path.basename(word) in launchers for word in words)

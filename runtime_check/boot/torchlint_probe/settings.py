@@ -34,8 +34,3 @@ class Settings:
 
     def to_environment(self) -> dict[str, str]:
         return {VARIABLE: json.dumps(dataclasses.asdict(self))}
-
-    @property
-    def records(self) -> bool:
-        """Of several ranks only the first writes; the others stop at the same step."""
-        return os.environ.get("RANK", "0") in ("0", "")

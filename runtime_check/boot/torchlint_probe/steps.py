@@ -99,7 +99,7 @@ class Recorder:
 
     def finish(self, why: str) -> None:
         self.finished = True
-        if not self.settings.records:
+        if not _is_first_rank():
             return
         result: dict[str, Any] = {"why": why, "boundary": self.kind, "steps": self.steps}
         for instrument in self.instruments:
@@ -108,3 +108,11 @@ class Recorder:
         with open(path + ".part", "w", encoding="utf-8") as file:
             json.dump(result, file)
         os.replace(path + ".part", path)
+
+
+def _is_first_rank() -> bool:
+    """Of several ranks only the first writes; the others stop at the same step."""
+    distributed = sys.modules["torch"].distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return bool(distributed.get_rank() == 0)
+    return os.environ.get("RANK", "0") in ("0", "")
