@@ -55,7 +55,7 @@ class Maker:
         self.inner = random.random() < 0.25
         self.axes = ("n", "m") if self.inner else ("n",)
         self.index = ("i", "j") if self.inner else ("i",)
-        self.names = iter("abcdefgh")
+        self.names = iter(f"{letter}{number}" for number in range(1, 9) for letter in "abcdefgh")
         self.row_name: tuple[str, tuple[str, ...]] | None = None
 
     # expressions of one iteration
@@ -243,4 +243,4 @@ def _grouped(text: str) -> str:
             depth += (character in "([") - (character in ")]")
             if depth == 0 and character in ")]" and place < len(text) - 1 and text[place + 1] not in "[(.":
                 balanced = False
-    return text if plain or balanced and not text.startswith("-") else f"({text})"
+    return text if plain or (balanced and not text.startswith("-")) else f"({text})"

@@ -69,42 +69,116 @@ def test_loops_with_a_planted_dependence_are_left_alone(seed: int, planted: str)
 
 # A body over x (n, p), y (n, p), w (p, q), v (n, q, p) and s (n,), and the cases it must agree on.
 FORMS = {
-    "fill": ("out = torch.zeros(n, p)\nfor i in range(n):\n    out[i] = 2 * x[i] + 1", FLOATS),
+    "fill": (
+        """\
+out = torch.zeros(n, p)
+for i in range(n):
+    out[i] = 2 * x[i] + 1
+""",
+        FLOATS,
+    ),
     "fill element by element": (
-        "out = torch.empty(n, p)\nfor i in range(n):\n    for j in range(p):\n        out[i, j] = x[i, j] * y[i, j]",
+        """\
+out = torch.empty(n, p)
+for i in range(n):
+    for j in range(p):
+        out[i, j] = x[i, j] * y[i, j]
+""",
         FLOATS,
     ),
-    "fill columns": ("out = torch.zeros(p, n)\nfor i in range(n):\n    out[:, i] = x[i] / 3", FLOATS),
+    "fill columns": (
+        """\
+out = torch.zeros(p, n)
+for i in range(n):
+    out[:, i] = x[i] / 3
+""",
+        FLOATS,
+    ),
     "fill with a temporary": (
-        "out = torch.zeros(n)\nfor i in range(n):\n    d = x[i] - y[i]\n    d = d * d\n    out[i] = d.sum()",
+        """\
+out = torch.zeros(n)
+for i in range(n):
+    d = x[i] - y[i]
+    d = d * d
+    out[i] = d.sum()
+""",
         FLOATS,
     ),
-    "fill in place": ("out = x * 1\nfor i in range(n):\n    out[i] = out[i] / out[i].norm()", FLOATS),
+    "fill in place": (
+        """\
+out = x * 1
+for i in range(n):
+    out[i] = out[i] / out[i].norm()
+""",
+        FLOATS,
+    ),
     "fill two": (
-        "a = torch.zeros(n, q)\nout = torch.zeros(n, q)\n"
-        "for i in range(n):\n    a[i] = x[i] @ w\n    out[i] = a[i] * 2 + 1",
+        """\
+a = torch.zeros(n, q)
+out = torch.zeros(n, q)
+for i in range(n):
+    a[i] = x[i] @ w
+    out[i] = a[i] * 2 + 1
+""",
         FLOATS[:1],
     ),
     "append and stack": (
-        "rows = []\nfor i in range(len(x)):\n    rows.append(torch.exp(x[i]).sum())\nout = torch.stack(rows)",
+        """\
+rows = []
+for i in range(len(x)):
+    rows.append(torch.exp(x[i]).sum())
+out = torch.stack(rows)
+""",
         FLOATS,
     ),
     "append and stack later": (
-        "rows = []\nfor i in range(len(x)):\n    rows.append(x[i] * 2)\nx = x + 1\nout = torch.stack(rows, dim=1)",
+        """\
+rows = []
+for i in range(len(x)):
+    rows.append(x[i] * 2)
+x = x + 1
+out = torch.stack(rows, dim=1)
+""",
         FLOATS,
     ),
-    "append and cat": ("rows = []\nfor row in x:\n    rows.append(row * 2)\nout = torch.cat(rows)", FLOATS),
+    "append and cat": (
+        """\
+rows = []
+for row in x:
+    rows.append(row * 2)
+out = torch.cat(rows)
+""",
+        FLOATS,
+    ),
     "append in two loops": (
-        "rows = []\nfor i in range(n):\n    for j in range(q):\n        rows.append(v[i, j] + x[i])\nout = torch.stack(rows)",
+        """\
+rows = []
+for i in range(n):
+    for j in range(q):
+        rows.append(v[i, j] + x[i])
+out = torch.stack(rows)
+""",
         FLOATS,
     ),
     "a list of lists": (
-        "rows = []\nfor i in range(n):\n    row = []\n    for j in range(q):\n        row.append(v[i, j].max())\n"
-        "    rows.append(torch.stack(row))\nout = torch.stack(rows)",
+        """\
+rows = []
+for i in range(n):
+    row = []
+    for j in range(q):
+        row.append(v[i, j].max())
+    rows.append(torch.stack(row))
+out = torch.stack(rows)
+""",
         FLOATS,
     ),
     "a mean of a list": (
-        "rows = []\nfor i in range(n):\n    rows.append(x[i].norm())\nout = sum(rows) / len(rows)",
+        """\
+rows = []
+for i in range(n):
+    rows.append(x[i].norm())
+out = sum(rows) / len(rows)
+""",
         FLOATS,
     ),
     "comprehension": ("out = torch.stack([a / a.norm() for a in x])", FLOATS),
@@ -115,24 +189,73 @@ FORMS = {
     ),
     "sum of a generator": ("out = sum((x[i] - y[i]).square().mean() for i in range(n))", FLOATS),
     "zip of different lengths": ("out = torch.stack([a + b for a, b in zip(x, y[1:])])", FLOATS),
-    "enumerate": ("out = torch.zeros_like(x)\nfor i, row in enumerate(x):\n    out[i] = torch.relu(row)", FLOATS),
-    "accumulate": ("out = 0.0\nfor i in range(n):\n    out += torch.norm(x[i]) ** 2 / torch.norm(y[i]) ** 2", FLOATS),
+    "enumerate": (
+        """\
+out = torch.zeros_like(x)
+for i, row in enumerate(x):
+    out[i] = torch.relu(row)
+""",
+        FLOATS,
+    ),
+    "accumulate": (
+        """\
+out = 0.0
+for i in range(n):
+    out += torch.norm(x[i]) ** 2 / torch.norm(y[i]) ** 2
+""",
+        FLOATS,
+    ),
     "accumulate in a scalar per row": (
-        "out = torch.zeros(n)\nfor i in range(n):\n    t = 0.0\n    for j in range(p):\n        t += x[i, j] * y[i, j]\n"
-        "    out[i] = t",
+        """\
+out = torch.zeros(n)
+for i in range(n):
+    t = 0.0
+    for j in range(p):
+        t += x[i, j] * y[i, j]
+    out[i] = t
+""",
         FLOATS,
     ),
     "accumulate outer products": (
-        "out = torch.zeros(p, p, dtype=x.dtype)\nfor i in range(n):\n    out += x[i].unsqueeze(1) @ x[i].unsqueeze(0)",
+        """\
+out = torch.zeros(p, p, dtype=x.dtype)
+for i in range(n):
+    out += x[i].unsqueeze(1) @ x[i].unsqueeze(0)
+""",
         FLOATS,
     ),
     "accumulate over an inner loop": (
-        "out = torch.zeros(n, p)\nfor i in range(n):\n    for j in range(q):\n        out[i] += v[i, j] * x[i]",
+        """\
+out = torch.zeros(n, p)
+for i in range(n):
+    for j in range(q):
+        out[i] += v[i, j] * x[i]
+""",
         FLOATS,
     ),
-    "differences": ("out = torch.zeros(p)\nfor j in range(p - 1):\n    out[j] = x[0, j + 1] - x[0, j]", FLOATS),
-    "from the second on": ("out = torch.zeros(n, p)\nfor i in range(1, n):\n    out[i] = x[i] - x[i - 1]", FLOATS),
-    "gather": ("order = torch.randperm(n)\nout = torch.stack([x[order[i]] for i in range(n)])", FLOATS),
+    "differences": (
+        """\
+out = torch.zeros(p)
+for j in range(p - 1):
+    out[j] = x[0, j + 1] - x[0, j]
+""",
+        FLOATS,
+    ),
+    "from the second on": (
+        """\
+out = torch.zeros(n, p)
+for i in range(1, n):
+    out[i] = x[i] - x[i - 1]
+""",
+        FLOATS,
+    ),
+    "gather": (
+        """\
+order = torch.randperm(n)
+out = torch.stack([x[order[i]] for i in range(n)])
+""",
+        FLOATS,
+    ),
     "columns": ("out = torch.stack([x[:, j].mean() for j in range(p)])", FLOATS),
     "last axis": ("out = torch.stack([v[..., j].sum(0) for j in range(p)])", FLOATS),
     "arg max": ("out = torch.stack([row.argmax() for row in x])", FLOATS),
@@ -140,10 +263,30 @@ FORMS = {
     "softmax": ("out = torch.stack([torch.softmax(v[i], dim=0) for i in range(n)])", FLOATS),
     "normalize": ("out = torch.stack([F.normalize(v[i], dim=0) for i in range(n)])", FLOATS),
     "cosine": ("out = torch.stack([F.cosine_similarity(x[i], y[i], dim=0) for i in range(n)])", FLOATS),
-    "loss": ("out = 0\nfor i in range(n):\n    out = out + F.mse_loss(x[i], y[i])", FLOATS),
-    "loss module": ("out = torch.zeros(n)\nfor i in range(n):\n    out[i] = torch.nn.MSELoss()(x[i], y[i])", FLOATS),
+    "loss": (
+        """\
+out = 0
+for i in range(n):
+    out = out + F.mse_loss(x[i], y[i])
+""",
+        FLOATS,
+    ),
+    "loss module": (
+        """\
+out = torch.zeros(n)
+for i in range(n):
+    out[i] = torch.nn.MSELoss()(x[i], y[i])
+""",
+        FLOATS,
+    ),
     "shared matrix": ("out = torch.stack([x[i] @ w for i in range(n)])", FLOATS),
-    "matrix and vectors": ("m = w.t()\nout = torch.stack([m @ x[i] for i in range(n)])", FLOATS),
+    "matrix and vectors": (
+        """\
+m = w.t()
+out = torch.stack([m @ x[i] for i in range(n)])
+""",
+        FLOATS,
+    ),
     "matrices and vectors": ("out = torch.stack([v[i] @ x[i] for i in range(n)])", FLOATS),
     "vectors and matrices": ("out = torch.stack([x[i] @ v[i].t() for i in range(n)])", FLOATS),
     "gram": ("out = torch.stack([v[i] @ v[i].T for i in range(n)])", FLOATS),
@@ -152,21 +295,37 @@ FORMS = {
     "quadratic form": ("out = torch.stack([x[i] @ (w @ w.t()) @ y[i] for i in range(n)])", FLOATS),
     "einsum": ("out = torch.stack([torch.einsum('qp,p->q', v[i], x[i]) for i in range(n)])", FLOATS),
     "einsum over pairs": (
-        "out = torch.zeros(n, n)\nfor i in range(n):\n    for k in range(n):\n        out[i, k] = torch.einsum('p,p', x[i], y[k])",
+        """\
+out = torch.zeros(n, n)
+for i in range(n):
+    for k in range(n):
+        out[i, k] = torch.einsum('p,p', x[i], y[k])
+""",
         FLOATS,
     ),
     "pairs": (
-        "out = torch.zeros(n, n)\nfor i in range(n):\n    for k in range(n):\n        out[i, k] = (x[i] - y[k]).norm()",
+        """\
+out = torch.zeros(n, n)
+for i in range(n):
+    for k in range(n):
+        out[i, k] = (x[i] - y[k]).norm()
+""",
         FLOATS,
     ),
     "linear": ("out = torch.stack([F.linear(v[i], w.t()) for i in range(n)])", FLOATS),
     "solve": (
-        "eye = torch.eye(q, dtype=x.dtype)\n"
-        "out = torch.stack([torch.linalg.solve(v[i] @ v[i].mT + eye, v[i] @ x[i]) for i in range(n)])",
+        """\
+eye = torch.eye(q, dtype=x.dtype)
+out = torch.stack([torch.linalg.solve(v[i] @ v[i].mT + eye, v[i] @ x[i]) for i in range(n)])
+""",
         FLOATS,
     ),
     "complex": (
-        "out = torch.zeros(n, q, dtype=x.dtype)\nfor i in range(n):\n    out[i] = v[i].conj() @ x[i] * 2",
+        """\
+out = torch.zeros(n, q, dtype=x.dtype)
+for i in range(n):
+    out[i] = v[i].conj() @ x[i] * 2
+""",
         COMPLEX,
     ),
     "power of complex rows": ("out = torch.stack([x[i].abs().square().mean() for i in range(n)])", COMPLEX),
@@ -192,29 +351,111 @@ def test_a_form_is_rewritten_and_agrees(name: str) -> None:
 
 
 KEPT = {
-    "recurrent": "h = torch.zeros(p)\nrows = []\nfor i in range(n):\n    h = torch.tanh(x[i] + h)\n    rows.append(h)\nout = torch.stack(rows)",
-    "prefix sum": "out = torch.zeros(n, p)\nfor i in range(1, n):\n    out[i] = out[i - 1] + x[i]",
-    "alias of the target": "out = torch.zeros(n + 1, p)\nlater = out[1:]\nfor i in range(n):\n    later[i] = out[i] + x[i]",
-    "alias of an operand": "out = x.view(n, p)\nback = x.flip(0)\nback = x\nfor i in range(n):\n    out[i] = back[i] + y[i]",
-    "overwritten": "out = torch.zeros(p)\nfor i in range(n):\n    out[0] = x[i].sum()",
+    "recurrent": """\
+h = torch.zeros(p)
+rows = []
+for i in range(n):
+    h = torch.tanh(x[i] + h)
+    rows.append(h)
+out = torch.stack(rows)
+""",
+    "prefix sum": """\
+out = torch.zeros(n, p)
+for i in range(1, n):
+    out[i] = out[i - 1] + x[i]
+""",
+    "alias of the target": """\
+out = torch.zeros(n + 1, p)
+later = out[1:]
+for i in range(n):
+    later[i] = out[i] + x[i]
+""",
+    "alias of an operand": """\
+out = x.view(n, p)
+back = x.flip(0)
+back = x
+for i in range(n):
+    out[i] = back[i] + y[i]
+""",
+    "overwritten": """\
+out = torch.zeros(p)
+for i in range(n):
+    out[0] = x[i].sum()
+""",
     "noise": "out = torch.stack([x[i] + torch.randn(3) for i in range(n)])",
     "dropout": "out = torch.stack([F.dropout(x[i]) for i in range(n)])",
-    "branch on values": "rows = []\nfor i in range(n):\n    if x[i].sum() > 0:\n        rows.append(x[i])\nout = torch.stack(rows)",
+    "branch on values": """\
+rows = []
+for i in range(n):
+    if x[i].sum() > 0:
+        rows.append(x[i])
+out = torch.stack(rows)
+""",
     "filter": "out = torch.stack([a for a in x if a.sum() > 0])",
-    "break": "rows = []\nfor i in range(n):\n    rows.append(x[i])\n    if i == 2:\n        break\nout = torch.stack(rows)",
-    "own function": "g = lambda a: a * 2\nout = torch.stack([g(x[i]) for i in range(n)])",
-    "module": "net = torch.nn.Linear(3, 2)\nout = torch.stack([net(x[i]) for i in range(n)])",
+    "break": """\
+rows = []
+for i in range(n):
+    rows.append(x[i])
+    if i == 2:
+        break
+out = torch.stack(rows)
+""",
+    "own function": """\
+g = lambda a: a * 2
+out = torch.stack([g(x[i]) for i in range(n)])
+""",
+    "module": """\
+net = torch.nn.Linear(3, 2)
+out = torch.stack([net(x[i]) for i in range(n)])
+""",
     "in place on an operand": "out = torch.stack([x[i].mul_(2) for i in range(n)])",
-    "backward": "out = torch.zeros(n)\nfor i in range(n):\n    out[i] = x[i].sum()\n    out[i].backward()",
-    "print": "out = torch.zeros(n)\nfor i in range(n):\n    out[i] = x[i].sum()\n    print(i)",
-    "index as a number": "out = torch.zeros(n, p)\nfor i in range(n):\n    out[i] = x[i] * i",
+    "backward": """\
+out = torch.zeros(n)
+for i in range(n):
+    out[i] = x[i].sum()
+    out[i].backward()
+""",
+    "print": """\
+out = torch.zeros(n)
+for i in range(n):
+    out[i] = x[i].sum()
+    print(i)
+""",
+    "index as a number": """\
+out = torch.zeros(n, p)
+for i in range(n):
+    out[i] = x[i] * i
+""",
     "chunks": "out = torch.cat([x[i : i + 2] * 2 for i in range(0, n, 2)])",
-    "list read while it grows": "rows = [x[0]]\nfor i in range(n):\n    rows.append(rows[-1] * x[i])\nout = torch.stack(rows)",
-    "list used as a list": "rows = []\nfor i in range(n):\n    rows.append(x[i] * 2)\nout = rows[0]",
+    "list read while it grows": """\
+rows = [x[0]]
+for i in range(n):
+    rows.append(rows[-1] * x[i])
+out = torch.stack(rows)
+""",
+    "list used as a list": """\
+rows = []
+for i in range(n):
+    rows.append(x[i] * 2)
+out = rows[0]
+""",
     "a few rows": "out = torch.stack([x[i] * 2 for i in range(3)])",
-    "wraps around": "out = torch.zeros(n, p)\nfor i in range(n):\n    out[i] = x[i - 1]",
-    "row read after the loop": "out = torch.zeros(n)\nfor i in range(n):\n    t = x[i] * 2\n    out[i] = t.sum()\nout = out + t.sum()",
-    "list of tensors": "xs = [x, y]\nout = torch.stack([a * 2 for a in xs])",
+    "wraps around": """\
+out = torch.zeros(n, p)
+for i in range(n):
+    out[i] = x[i - 1]
+""",
+    "row read after the loop": """\
+out = torch.zeros(n)
+for i in range(n):
+    t = x[i] * 2
+    out[i] = t.sum()
+out = out + t.sum()
+""",
+    "list of tensors": """\
+xs = [x, y]
+out = torch.stack([a * 2 for a in xs])
+""",
 }
 
 

@@ -176,7 +176,7 @@ class Tensors:
         """Whether what the model takes for a tensor can be nothing else, as the result of a module can."""
         match node:
             case cst.Name():
-                return self._is_annotated(node, place)
+                return self._is_annotated(node, place) or self._is_made_of_torch(node)
             case cst.Call(func=function):
                 name = self._model.qualified(function)
                 if name is not None and name.startswith("torch."):
@@ -220,7 +220,8 @@ class Tensors:
         if binding.methods & _RESHAPING:
             key = f"{key}@{id(place)}"
         if write.kind != "assign" or write.unpacked or write.value is None or binding.methods & _RESHAPING:
-            return self._with_evidence(self._plain(node, key, place, depth), node, binding, write, place)
+            facts = self._unpacked(write, key, depth) or self._plain(node, key, place, depth)
+            return self._with_evidence(facts, node, binding, write, place)
         facts = self._derived(write.value, write.statement, depth + 1)
         if isinstance(write.value, cst.Name):
             facts = replace(facts, fresh=False)
@@ -306,9 +307,40 @@ class Tensors:
             return replace(like, tensor=True, dtype=self._dtype_argument(node, like.dtype), fresh=True)
         if name in ("torch.nn.Parameter", "torch.autograd.Variable") and node.args and not node.args[0].keyword:
             return replace(self.of(node.args[0].value, place, depth + 1), tensor=True, fresh=False)
+        returned = self._returned(node, key, depth)
+        if returned is not None:
+            return returned
         if isinstance(node.func, cst.Attribute) and (name is None or not name.startswith("torch.")):
             return self._of_method(node, node.func, key, place, depth)
         return None
+
+    def _unpacked(self, write: Write, key: str, depth: int) -> Facts | None:
+        """Of a name that takes one of the results of a function of this file."""
+        target = self._model.parent(write.target)
+        pattern = self._model.parent(target) if target is not None else None
+        if write.kind != "assign" or not isinstance(write.value, cst.Call) or not isinstance(pattern, cst.Tuple):
+            return None
+        place = next(index for index, element in enumerate(pattern.elements) if element is target)
+        return self._returned(write.value, key, depth, place)
+
+    def _returned(self, call: cst.Call, key: str, depth: int, place: int | None = None) -> Facts | None:
+        """What the only return of a function of this file says of its result, or of one of its results."""
+        function = self._model.call(call).target
+        if function is None or function.is_generator or len(function.returns) != 1 or depth > _DEPTH:
+            return None
+        result = function.returns[0].value
+        if place is not None:
+            if not isinstance(result, cst.Tuple) or place >= len(result.elements):
+                return None
+            if any(isinstance(element, cst.StarredElement) for element in result.elements):
+                return None
+            result = result.elements[place].value
+        if result is None:
+            return None
+        facts = self.of(result, function.returns[0], depth + 1)
+        rank = facts.rank if facts.rank.base is None else Rank(0, key)
+        dtype = facts.dtype if facts.dtype.category is not None else DType(f"dtype({key})")
+        return Facts(key, rank, tensor=facts.tensor, dtype=dtype) if facts.tensor else None
 
     def _factory(
         self, node: cst.Call, key: str, sizes: object, place: cst.CSTNode, depth: int, default: DType = _DEFAULT
