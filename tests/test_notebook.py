@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from torchlint.finding import Edit
 from torchlint.notebook import set_magics_aside
@@ -106,6 +108,36 @@ def test_magics_become_python_of_the_same_shape(cell: str) -> None:
     assert [len(line) for line in text.split("\n")] == [len(line) for line in cell.split("\n")]
     kept = [(a, b) for i, (a, b) in enumerate(zip(text, cell)) if not any(s <= i < e for s, e in spans) and a != b]
     assert kept == []
+
+
+LINES = st.lists(
+    st.sampled_from(
+        ["%a b", "!ls \\", "x?", "'''", "(", ")", "x = 1", "  !", "#", "", "%%time", "ä = !b", "'\\"],
+    )
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(LINES.map("\n".join), st.text(max_size=80)))
+def test_whatever_a_cell_holds_its_shape_stays(cell: str) -> None:
+    text, spans = set_magics_aside(cell)
+    assert len(text) == len(cell)
+    assert [i for i, c in enumerate(text) if c in "\r\n"] == [i for i, c in enumerate(cell) if c in "\r\n"]
+    assert all(0 <= start <= end <= len(cell) for start, end in spans)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=3), st.sampled_from([None, 1, 3]), st.booleans())
+def test_whatever_a_cell_holds_it_comes_back(sources: list[str], indent: int | None, as_lines: bool) -> None:
+    cells: list[str | list[str]] = [source.splitlines(keepends=True) if as_lines else source for source in sources]
+    before = Source.from_bytes(notebook(*cells, indent=indent), PATH)
+    start = before.cells[-1].start
+    edits = [Edit(start, start, "new")]
+    assume(before.accepts(edits))
+    after, expected = json.loads(before.apply(edits).data), json.loads(before.data)
+    assert "".join(after["cells"][-1]["source"]) == "new" + "".join(expected["cells"][-1]["source"])
+    after["cells"][-1]["source"] = expected["cells"][-1]["source"]
+    assert after == expected
 
 
 def test_python_is_left_alone() -> None:

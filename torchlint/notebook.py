@@ -159,6 +159,8 @@ def _encode(document: str, cell: Cell, edits: Sequence[Edit]) -> str:
     spans = [(start, _DECODER.raw_decode(old, start)[1]) for start in _elements(old, 0)]
     spelling = {json.loads(old[start:end]): old[start:end] for start, end in spans}
     lines = [spelling.get(line) or json.dumps(line, ensure_ascii=plain_ascii) for line in _LINE.findall(new)]
+    if not spans:
+        return json.dumps(_LINE.findall(new), ensure_ascii=plain_ascii)
     opening, closing = old[: spans[0][0]], old[spans[-1][1] :]
     comma = old[spans[0][1] : spans[1][0]] if len(spans) > 1 else "," + (opening[1:] or " ")
     return opening + comma.join(lines) + closing if lines else "[]"
