@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 CODE = {".py", ".pyi", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".sh", ".txt", ".cu", ".cuh", ".cpp", ".h"}
-LEFT_OUT = {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".torchlint_cache"}
+LEFT_OUT = {"__pycache__", ".hypothesis", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".torchlint_cache"}
 OUTPUTS = {
     *("runs", "outputs", "output", "logs", "log", "results", "wandb", "lightning_logs", "mlruns"),
     *("checkpoints", "checkpoint", "ckpt", "ckpts", "saved_models", "tensorboard"),
@@ -44,7 +45,8 @@ class Plan:
         for folder in self.folders:
             (tree / folder).mkdir()
         for name in self.copies:
-            shutil.copy2(self.root / name, tree / name)
+            with suppress(FileNotFoundError):  # somebody's temporary file, gone since the folder was read
+                shutil.copy2(self.root / name, tree / name)
         for name in self.links:
             target = (self.root / name).resolve()
             is_inner = (self.root / name).is_symlink() and target.is_relative_to(self.root)

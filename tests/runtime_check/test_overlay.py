@@ -45,6 +45,14 @@ def test_code_is_copied_with_the_changes_and_data_are_linked(project: Path, tmp_
     assert not (tree / "package/__pycache__").exists()
 
 
+def test_a_file_that_is_gone_since_the_folder_was_read_is_left_out(project: Path, tmp_path: Path) -> None:
+    tree, plans = tmp_path / "tree", plan(project, ["train.py"], [])
+    (project / "settings.yaml").unlink()
+    plans.build(tree, {"train.py": b"print(2)\n"})
+    assert (tree / "train.py").read_text() == "print(2)\n"
+    assert not (tree / "settings.yaml").exists()
+
+
 def test_building_again_forgets_what_the_run_before_wrote(project: Path, tmp_path: Path) -> None:
     tree, plans = tmp_path / "tree", plan(project, ["train.py"], [])
     plans.build(tree, {"train.py": b"print(2)\n"})
