@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from torchlint.semantics.vectorize import alignment, layout, matrices, products, reductions, stacking
+from torchlint.semantics.vectorize.dtypes import cast
 from torchlint.semantics.vectorize.operation import Operation
 from torchlint.semantics.vectorize.shapes import ATOM, BOOL, UNKNOWN_DTYPE, DType, Lifted, RefusedError
-from torchlint.semantics.vectorize.tensors import cast
 from torchlint.semantics.vectorize.vocabulary import (
     ALONG,
     BROADCASTING,

@@ -85,7 +85,7 @@ def _range(lifter: Lifter, call: cst.Call) -> Axis:
 def _size(lifter: Lifter, node: cst.BaseExpression) -> Size:
     if lifter.varies(node):
         return _size_of_row(lifter, node)
-    size = lifter.tensors.size(node, lifter.place)
+    size = lifter.tensors.sizes.of(node, lifter.place)
     if size is None and impurity(lifter.model, node) is None:
         text = lifter.code(node)
         return Size(0, f"{text}@{id(lifter.place)}", text, natural=False)
@@ -96,7 +96,7 @@ def _size(lifter: Lifter, node: cst.BaseExpression) -> Size:
 
 def _size_of_row(lifter: Lifter, node: cst.BaseExpression) -> Size:
     """`len(row)` for a row of a tensor, in terms of that tensor."""
-    measured = lifter.tensors.measured(node)
+    measured = lifter.tensors.sizes.measured(node)
     if measured is None:
         raise RefusedError(f"`{lifter.code(node)}` differs from iteration to iteration")
     owner = lifter.tensor(measured[0])

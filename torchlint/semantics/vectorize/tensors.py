@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.values import Kind
+from torchlint.semantics.vectorize.dtypes import DEFAULT, cast, cast_by_to, dtype_argument
 from torchlint.semantics.vectorize.reaching import Reaching
-from torchlint.semantics.vectorize.shapes import SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank, Size
-from torchlint.semantics.vectorize.vocabulary import PROVING_FUNCTIONS
+from torchlint.semantics.vectorize.shapes import SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank
+from torchlint.semantics.vectorize.sizes import Sizes, shape_owner
+from torchlint.semantics.vectorize.uses import Uses
+from torchlint.semantics.vectorize.vocabulary import LIKE
 from torchlint.semantics.vocabulary import returns_tensor
 
 if TYPE_CHECKING:
@@ -24,7 +27,6 @@ def _words(text: str) -> frozenset[str]:
 
 
 _SHAPED = _words("torch.zeros torch.ones torch.empty torch.rand torch.randn")
-_LIKE = _words("torch.zeros_like torch.ones_like torch.empty_like torch.rand_like torch.randn_like torch.full_like")
 _NEW = _words("new_zeros new_ones new_empty new_full")
 _SAME_SHAPE = _words(
     """
@@ -35,29 +37,6 @@ _SAME_SHAPE = _words(
 _COPIES = _words("clone exp log sqrt sigmoid tanh relu abs")
 _RESHAPING = _words("resize_ squeeze_ unsqueeze_ t_ transpose_ set_ swapaxes_ as_strided_ unflatten_")
 _TENSOR_ONLY = _words("size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros new_tensor")
-_CAST_TO = {
-    "float": DType("torch.float32", "float"),
-    "double": DType("torch.float64", "float"),
-    "half": DType("torch.float16", "float"),
-    "bfloat16": DType("torch.bfloat16", "float"),
-    "long": DType("int64", "int"),
-    "int": DType("torch.int32", "int"),
-    "bool": DType("bool", "bool"),
-}
-_DTYPES = {
-    **{f"torch.{name}": dtype for name, dtype in _CAST_TO.items() if name != "long"},
-    "torch.long": _CAST_TO["long"],
-    "torch.int64": _CAST_TO["long"],
-    "torch.float32": _CAST_TO["float"],
-    "torch.float64": _CAST_TO["double"],
-    "torch.float16": _CAST_TO["half"],
-    "torch.int32": _CAST_TO["int"],
-    "torch.complex64": DType("torch.complex64", "complex"),
-    "torch.complex128": DType("torch.complex128", "complex"),
-    "torch.cfloat": DType("torch.complex64", "complex"),
-    "torch.cdouble": DType("torch.complex128", "complex"),
-}
-_DEFAULT = DType("default", "float")
 _DEPTH = 8
 _CONDITIONAL = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.BaseComp)
 _TENSOR_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
@@ -95,11 +74,6 @@ class Facts:
         return (f"{self.key}#{index}", 0)
 
 
-def cast(name: str) -> DType | None:
-    """The dtype that `.double()` and the like cast to."""
-    return _CAST_TO.get(name)
-
-
 class Tensors:
     """Facts about the tensors that a loop uses. What the loop's own operations prove about ranks is learned here."""
 
@@ -109,6 +83,8 @@ class Tensors:
         self._ranks: dict[str, int] = {}
         self._floors: dict[str, int] = {}
         self._proven: set[str] = set()
+        self._uses = Uses(model, reaching)
+        self.sizes = Sizes(model, reaching, self)
 
     def _code(self, node: cst.CSTNode) -> str:
         return self._model.module.code_for_node(node).strip()
@@ -234,66 +210,17 @@ class Tensors:
         tensor = facts.tensor or bool(binding.methods & _TENSOR_ONLY and len(binding.writes) == 1)
         array = tensor
         for read in binding.reads:
-            if not self._surely_read(read, write, place):
+            if not self._uses.surely_read(read, write, place):
                 continue
-            tensor = tensor or self._proves_tensor(read)
-            array = array or self._proves_array(read)
-            exact, least = self._dimensions_used(read)
+            tensor = tensor or self._uses.proves_tensor(read)
+            array = array or self._uses.proves_array(read)
+            exact, least = self._uses.dimensions_used(read)
             if exact is not None:
                 self.learn(facts.rank, exact)
             elif least:
                 self.learn_least(facts.rank, least)
         tensor = tensor or (array and self._model.value(node).kind is Kind.TENSOR)
         return replace(facts, tensor=tensor, array=array or tensor)
-
-    def _proves_tensor(self, read: cst.CSTNode) -> bool:
-        """Whether a use takes tensors and nothing else."""
-        argument = self._model.parent(read)
-        call = self._model.parent(argument) if isinstance(argument, cst.Arg) else None
-        if not isinstance(call, cst.Call) or call.args[0] is not argument:
-            return False
-        return self._model.qualified(call.func) in _LIKE | PROVING_FUNCTIONS
-
-    def _proves_array(self, read: cst.CSTNode) -> bool:
-        parent = self._model.parent(read)
-        return isinstance(parent, cst.Attribute) and parent.value is read and parent.attr.value == "shape"
-
-    def _surely_read(self, read: cst.CSTNode, write: Write, place: cst.CSTNode) -> bool:
-        if self._model.function(read) is not self._model.function(place):
-            return False
-        if self._reaching.order(read) < self._reaching.order(write.target):
-            return False
-        statement = self._model.statement(read)
-        for part in self._model.ancestors(read):
-            if part is statement:
-                break
-            if isinstance(part, _CONDITIONAL):
-                return False
-        return statement is place or self._reaching.surely_before(statement, place)
-
-    def _dimensions_used(self, read: cst.CSTNode) -> tuple[int | None, int]:
-        """(rank, at least how many dimensions) that a use of a tensor needs."""
-        parent = self._model.parent(read)
-        if isinstance(parent, cst.Subscript) and parent.value is read:
-            return None, sum(_takes_dimension(element) for element in parent.slice)
-        if not isinstance(parent, cst.Attribute) or parent.attr.value not in ("shape", "size"):
-            return None, 0
-        shape: cst.CSTNode | None = parent
-        above = self._model.parent(parent)
-        if parent.attr.value == "size":
-            if not isinstance(above, cst.Call):
-                return None, 0
-            if above.args:
-                return None, _needed(_integer(above.args[0].value))
-            shape, above = above, self._model.parent(above)
-        if isinstance(above, cst.Subscript) and above.value is shape and len(above.slice) == 1:
-            index = above.slice[0].slice
-            return None, _needed(_integer(index.value) if isinstance(index, cst.Index) else None)
-        if isinstance(above, cst.Assign) and len(above.targets) == 1 and isinstance(above.targets[0].target, cst.Tuple):
-            elements = above.targets[0].target.elements
-            if not any(isinstance(element, cst.StarredElement) for element in elements):
-                return len(elements), 0
-        return None, 0
 
     # calls
 
@@ -302,9 +229,9 @@ class Tensors:
         key = f"call@{id(node)}"
         if name in _SHAPED or name == "torch.full":
             return self._factory(node, key, node.args[:1] if name == "torch.full" else node.args, place, depth)
-        if name in _LIKE and node.args:
+        if name in LIKE and node.args:
             like = self.of(node.args[0].value, place, depth + 1)
-            return replace(like, tensor=True, dtype=self._dtype_argument(node, like.dtype), fresh=True)
+            return replace(like, tensor=True, dtype=dtype_argument(self._model, node, like.dtype), fresh=True)
         if name in ("torch.nn.Parameter", "torch.autograd.Variable") and node.args and not node.args[0].keyword:
             return replace(self.of(node.args[0].value, place, depth + 1), tensor=True, fresh=False)
         returned = self._returned(node, key, depth)
@@ -343,7 +270,7 @@ class Tensors:
         return Facts(key, rank, tensor=facts.tensor, dtype=dtype) if facts.tensor else None
 
     def _factory(
-        self, node: cst.Call, key: str, sizes: object, place: cst.CSTNode, depth: int, default: DType = _DEFAULT
+        self, node: cst.Call, key: str, sizes: object, place: cst.CSTNode, depth: int, default: DType = DEFAULT
     ) -> Facts | None:
         arguments = [argument for argument in sizes if isinstance(argument, cst.Arg)]  # type: ignore[attr-defined]
         if any(argument.star for argument in arguments):
@@ -351,19 +278,19 @@ class Tensors:
         positional = [argument.value for argument in arguments if argument.keyword is None]
         if any(argument.keyword is not None and argument.keyword.value == "size" for argument in node.args):
             return None
-        dtype = self._dtype_argument(node, default)
+        dtype = dtype_argument(self._model, node, default)
         if len(positional) == 1:
             only = positional[0]
             if isinstance(only, (cst.Tuple, cst.List)):
                 positional = [element.value for element in only.elements]
                 if any(isinstance(element, cst.StarredElement) for element in only.elements):
                     return None
-            elif (source := _shape_owner(only)) is not None:
+            elif (source := shape_owner(only)) is not None:
                 like = self.of(source, place, depth + 1)
                 return Facts(like.key, like.rank, True, dims=like.dims, dtype=dtype, fresh=True)
             elif not isinstance(only, cst.Integer) and self._model.value(only).kind is not Kind.NUMBER:
                 return None
-        sizes_found = [self.size(expression, place, depth + 1) for expression in positional]
+        sizes_found = [self.sizes.of(expression, place, depth + 1) for expression in positional]
         dims = tuple(
             size.dimension if size is not None else (f"{key}#{index}", 0) for index, size in enumerate(sizes_found)
         )
@@ -382,131 +309,9 @@ class Tensors:
         receiver = self.of(function.value, place, depth + 1)
         if not receiver.tensor:
             return None
-        dtype = cast(method) or (self._cast_by_to(node, receiver.dtype) if method == "to" else receiver.dtype)
+        dtype = cast(method) or (cast_by_to(self._model, node, receiver.dtype) if method == "to" else receiver.dtype)
         if method in ("exp", "log", "sqrt", "sigmoid", "tanh"):
             dtype = dtype.inexact_result()
         if method == "abs":
             dtype = dtype.real()
         return replace(receiver, dtype=dtype, fresh=receiver.fresh or method in _COPIES)
-
-    def _dtype_argument(self, node: cst.Call, default: DType) -> DType:
-        for argument in node.args:
-            if argument.star == "**":
-                return UNKNOWN_DTYPE
-            if argument.keyword is not None and argument.keyword.value == "dtype":
-                return self._named_dtype(argument.value)
-        return default
-
-    def _cast_by_to(self, node: cst.Call, dtype: DType) -> DType:
-        for argument in node.args:
-            value = self._model.value(argument.value)
-            keyword = argument.keyword.value if argument.keyword is not None else None
-            if keyword == "device" or (keyword is None and value.kind is Kind.DEVICE) or value.kind is Kind.STRING:
-                continue
-            return self._named_dtype(argument.value)
-        return dtype
-
-    def _named_dtype(self, node: cst.BaseExpression) -> DType:
-        return _DTYPES.get(self._model.qualified(node) or "", UNKNOWN_DTYPE)
-
-    # sizes
-
-    def size(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int = 0) -> Size | None:
-        """An integer expression as it is evaluated at `place`; None for what may be no integer."""
-        text = self._code(node)
-        if depth > _DEPTH:
-            return None
-        constant = self._model.value(node).constant
-        if isinstance(node, cst.Integer) or (isinstance(constant, int) and not isinstance(constant, bool)):
-            number = int(node.value, 0) if isinstance(node, cst.Integer) else int(constant)  # type: ignore[call-overload]
-            return Size(number, None, text, number >= 0)
-        if isinstance(node, cst.Name):
-            return self._size_of_name(node, place, depth)
-        owner = self.measured(node)
-        if owner is not None:
-            return self._length(*owner, node, place, depth)
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
-            step = _integer(node.right)
-            left = self.size(node.left, place, depth + 1)
-            if step is None or left is None:
-                return None
-            step = step if isinstance(node.operator, cst.Add) else -step
-            return Size(left.offset + step, left.key, text, left.natural and step >= 0)
-        if self._model.value(node).kind is Kind.NUMBER:
-            return Size(0, f"{text}@{id(place)}", text, False)
-        return None
-
-    def _size_of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Size | None:
-        binding = self._model.binding(node)
-        write = self._reaching.reaching(binding, place) if binding is not None else None
-        if write is None:
-            return Size(0, f"{node.value}@{id(place)}", node.value, False)
-        found: Size | None = None
-        if write.kind == "assign" and write.value is not None:
-            if write.unpacked:
-                found = self._unpacked_length(write, depth)
-            else:
-                found = self.size(write.value, write.statement, depth + 1)
-        if found is not None:
-            return replace(found, text=node.value)
-        return Size(0, f"{node.value}@{id(write.target)}", node.value, False)
-
-    def _unpacked_length(self, write: Write, depth: int) -> Size | None:
-        """Of `n` in `b, n = x.shape`."""
-        target, owner = self._model.parent(write.target), _shape_owner(write.value)
-        pattern = self._model.parent(target) if target is not None else None
-        if owner is None or not isinstance(pattern, cst.Tuple):
-            return None
-        for index, element in enumerate(pattern.elements):
-            if isinstance(element, cst.StarredElement):
-                return None
-            if element is target:
-                return self._length(owner, index, write.target, write.statement, depth)
-        return None
-
-    def measured(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, int] | None:
-        """(x, k) of `x.size(k)`, `x.shape[k]` and `len(x)`."""
-        if isinstance(node, cst.Call) and len(node.args) == 1 and node.args[0].keyword is None:
-            argument = node.args[0].value
-            if self._model.qualified(node.func) == "builtins.len":
-                return argument, 0
-            if isinstance(node.func, cst.Attribute) and node.func.attr.value == "size":
-                index = _integer(argument)
-                return (node.func.value, index) if index is not None else None
-        if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
-            owner, index = _shape_owner(node.value), _integer(node.slice[0].slice.value)
-            return (owner, index) if owner is not None and index is not None else None
-        return None
-
-    def _length(self, owner: cst.BaseExpression, index: int, node: cst.CSTNode, place: cst.CSTNode, depth: int) -> Size:
-        key, offset = self.of(owner, place, depth + 1).dimension(index)
-        return Size(offset, key, self._code(node))
-
-
-def _shape_owner(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
-    """x of `x.shape` and `x.size()`."""
-    if isinstance(node, cst.Attribute) and node.attr.value == "shape":
-        return node.value
-    if isinstance(node, cst.Call) and not node.args and isinstance(node.func, cst.Attribute):
-        return node.func.value if node.func.attr.value == "size" else None
-    return None
-
-
-def _integer(node: cst.CSTNode | None) -> int | None:
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        positive = _integer(node.expression)
-        return -positive if positive is not None else None
-    return int(node.value, 0) if isinstance(node, cst.Integer) else None
-
-
-def _needed(index: int | None) -> int:
-    return 0 if index is None else index + 1 if index >= 0 else -index
-
-
-def _takes_dimension(element: cst.SubscriptElement) -> bool:
-    index = element.slice
-    if isinstance(index, cst.Slice):
-        return True
-    if not isinstance(index, cst.Index) or isinstance(index.value, cst.Ellipsis):
-        return False
-    return not (isinstance(index.value, cst.Name) and index.value.value == "None")

@@ -123,12 +123,17 @@ PURE_FUNCTIONS = _BUILTINS | {
 PURE_METHODS = _OPERATIONS | MOVES | _METADATA | _words(
     "expand expand_as repeat item tolist new_zeros new_ones new_full view_as reshape_as type get"
 )  # fmt: skip
+LIKE = _words("torch.zeros_like torch.ones_like torch.empty_like torch.rand_like torch.randn_like torch.full_like")
 # Take a tensor as their first argument, and no array of numpy.
-PROVING_FUNCTIONS = frozenset(
-    f"{space}{name}"
-    for name in POINTWISE | frozenset(REDUCTIONS) | PAIRS | frozenset(ALONG) | (PRODUCTS - {"einsum"})
-    for space in ("torch.", "torch.nn.functional.")
-) | {"torch.linalg." + name.removeprefix("linalg.") for name in MATRIX_FUNCTIONS}
+PROVING_FUNCTIONS = (
+    frozenset(
+        f"{space}{name}"
+        for name in POINTWISE | frozenset(REDUCTIONS) | PAIRS | frozenset(ALONG) | (PRODUCTS - {"einsum"})
+        for space in ("torch.", "torch.nn.functional.")
+    )
+    | {"torch.linalg." + name.removeprefix("linalg.") for name in MATRIX_FUNCTIONS}
+    | LIKE
+)
 # Methods of tensors that arrays of numpy do not have.
 PROVING_METHODS = (POINTWISE | frozenset(ALONG)) - _words(
     "round clip conj sign cumsum cumprod argsort positive"
