@@ -4,9 +4,10 @@
 usage: sweep.py CORPUS [--only NAME ...] [--keep FOLDER] [--torchlint "COMMAND"]
 
 Every sub-folder of CORPUS is one repository; nothing in it is changed, its Python files and notebooks are copied first.
-`check` must not crash and must not write; after `--fix`, and from a fresh copy after `--fix --unsafe-fixes`, every file
-that compiled still compiles, no comment is gone, ruff sees no new undefined or unused name, only lines that a finding
-speaks of have changed, and a second run changes nothing. One line per repository, then the defects; exit 1 if any.
+`check` must not crash, must not write, and must analyse every file that compiles. After `--fix`, and from a fresh copy
+after `--fix --unsafe-fixes`, every file that compiled still compiles, no comment is gone, ruff sees no new undefined or
+unused name, only lines that a finding speaks of have changed, and a second run changes nothing. One line per
+repository, then the defects; exit 1 if there are any.
 `--keep` leaves the rewritten copies there, as safe/NAME and unsafe/NAME, for reading the diffs.
 """
 
@@ -32,6 +33,8 @@ from pathlib import Path
 from typing import Any
 
 SUFFIXES = {".py", ".pyi", ".ipynb"}
+FAILURES = {"LINT02", "LINT04", "LINT06"}
+LEFT_ALONE = {"LINT01", "LINT05"}
 MODES = {"safe": ["--fix"], "unsafe": ["--fix", "--unsafe-fixes"]}
 
 Tree = dict[str, bytes]
@@ -146,13 +149,14 @@ def lint(torchlint: list[str], root: Path, options: list[str], defects: list[str
     """The findings of one run; a crash, an exit code above 1 and a broken report become defects."""
     done = run([*torchlint, "check", "--output-format", "json", "--no-cache", "--isolated", *options, "."], root)
     label = " ".join(["check", *options])
-    if done.returncode not in (0, 1) or "Traceback" in done.stderr:
-        defects.append(f"{label}: exit {done.returncode}: {done.stderr.strip()[-800:]}")
+    findings: list[dict[str, Any]] = []
     try:
-        findings: list[dict[str, Any]] = json.loads(done.stdout or "[]")
+        findings = json.loads(done.stdout or "[]")
     except ValueError:
         defects.append(f"{label}: the report is not JSON: {done.stdout[:200]!r}")
-        return []
+    if done.returncode not in (0, 1) or "Traceback" in done.stderr:
+        said = [f"{found['path']}: {found['message']}" for found in findings if found["code"] in FAILURES]
+        defects.append(f"{label}: exit {done.returncode}: {said or done.stderr.strip()[-800:]}")
     return findings
 
 
@@ -203,6 +207,9 @@ def sweep(repository: Path, torchlint: list[str], kept: Path) -> Outcome:
     findings = lint(torchlint, untouched, [], outcome.defects)
     outcome.seconds = time.perf_counter() - started
     outcome.findings = len(findings)
+    for found in findings:
+        if found["code"] in LEFT_ALONE and found["path"].endswith(".py") and compiles(decoded(original[found["path"]])):
+            outcome.defects.append(f"check: {found['path']} compiles, but was left alone: {found['message']}")
     if read(untouched) != original:
         outcome.defects.append("check without --fix wrote to a file")
     shutil.rmtree(untouched)

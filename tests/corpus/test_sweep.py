@@ -15,7 +15,7 @@ LINTER = """
 import json, pathlib, sys
 path = pathlib.Path("train.py")
 text = path.read_text()
-finding = {{"path": "train.py", "line": 5, "end_line": 5, "fix": None}}
+finding = {{"path": "train.py", "line": 5, "end_line": 5, "fix": None, "code": "SYNC01", "message": ""}}
 if {when}:
     {act}
 print(json.dumps([finding]))
@@ -45,6 +45,7 @@ MISBEHAVIOUR = {
     ),
     "uses an unknown name": ("'--fix' in sys.argv", "path.write_text(text.replace('z = y', 'z = w'))", "new F821"),
     "never settles": ("'--fix' in sys.argv", "path.write_text(text.replace('.item()', '.item() + 0'))", "second run"),
+    "leaves a file alone": ("True", "finding['code'] = 'LINT05'", "compiles, but was left alone"),
     "removes a file": ("'--fix' in sys.argv", "path.unlink(); finding['line'] = 1", "appeared or vanished"),
 }
 
