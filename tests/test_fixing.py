@@ -211,6 +211,20 @@ def test_a_file_that_went_away_is_not_made_anew(tmp_path: Path, fixed_file: Call
     assert os.listdir(tmp_path) == []
 
 
+def test_a_folder_that_cannot_be_written_is_said(
+    tmp_path: Path, fixed_file: Callable[[Path], Fixed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixed = fixed_file(tmp_path / "a.py")
+
+    def refuse(**options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(fixing.tempfile, "mkstemp", refuse)
+    with pytest.raises(WriteError, match="Permission denied"):
+        write(fixed)
+    assert (tmp_path / "a.py").read_text() == TEXT
+
+
 @pytest.mark.parametrize("moment", ["fsync", "chmod", "replace"])
 @pytest.mark.parametrize(
     "error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full disk", "ctrl-c"]
