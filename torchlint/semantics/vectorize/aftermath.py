@@ -41,6 +41,8 @@ def consumers(lifter: Lifter, reaching: Reaching, root: cst.For, receiver: cst.N
     creation = reaching.reaching(binding, root) if binding is not None else None
     if binding is None or creation is None or binding.shared or not _is_empty_list(creation.value):
         raise RefusedError(f"`{receiver.value}` is not known to be empty before the loop")
+    if not _creates_nothing_else(lifter.model, creation):
+        raise RefusedError(f"`{receiver.value}` may have another name")
     if reaching.block(creation.statement) is not reaching.block(root):
         raise RefusedError(f"`{receiver.value}` grows over more than this loop")
     found = []
@@ -80,6 +82,15 @@ def _consumer(lifter: Lifter, name: str, creation: Write, read: cst.CSTNode, ele
     joined = stacking.join(lifter, named, operation.name, place, element.count)
     whole = stacking.join(lifter, element, operation.name, place, element.count)
     return Consumer(call, name, creation.statement, joined, stacking.of_its_own(whole))
+
+
+def _creates_nothing_else(model: Model, creation: Write) -> bool:
+    """Whether the list is the value of one name alone, and of a statement that makes nothing else."""
+    parent = model.parent(creation.target)
+    if isinstance(parent, cst.AnnAssign):
+        return True
+    assignment = model.parent(parent) if isinstance(parent, cst.AssignTarget) else None
+    return isinstance(assignment, cst.Assign) and len(assignment.targets) == 1
 
 
 def _is_measured(lifter: Lifter, read: cst.CSTNode) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchlint.semantics.vectorize import alignment, layout, matrices, products, reductions, stacking
 from torchlint.semantics.vectorize.dtypes import cast
 from torchlint.semantics.vectorize.operation import Operation
-from torchlint.semantics.vectorize.shapes import ATOM, BOOL, UNKNOWN_DTYPE, DType, Lifted, RefusedError
+from torchlint.semantics.vectorize.shapes import ATOM, BOOL, INT64, UNKNOWN_DTYPE, DType, Lifted, RefusedError
 from torchlint.semantics.vectorize.vocabulary import (
     ALONG,
     BROADCASTING,
@@ -87,6 +87,8 @@ def _broadcasting(lifter: Lifter, operation: Operation) -> Lifted:
     if any(not lifter.invariant(value).number for value in operation.keywords.values()):
         raise RefusedError(f"`{operation.code}` with keywords has no batched form")
     operands = [lifter.lift(operand) for operand in operation.operands]
+    if len(operands) != (3 if operation.name in ("where", "lerp") else 2):
+        raise RefusedError(f"`{operation.code}` with these operands has no batched form")
     if any(operand.pair or not (operand.tensor or operand.number or not operand.axes) for operand in operands):
         raise RefusedError(f"`{operation.code}` takes more than tensors")
     together = alignment.broadcast(lifter, operands)
@@ -113,11 +115,17 @@ def _along(lifter: Lifter, operation: Operation) -> Lifted:
     rest = [f"dim={shifted}", *_keywords(lifter, operation, without="dim")]
     if operation.name == "flip":
         rest = [f"({shifted},)"]
+    if operation.name == "argsort":
+        lifter.doubt("which of equal elements comes first is not defined")
     lifter.operations.add("reduction")
     return first.but(
         text=operation.called(operation.name, [first], *rest),
         level=ATOM,
-        dtype=first.dtype.sum() if operation.name in ("cumsum", "cumprod") else first.dtype,
+        dtype=INT64
+        if operation.name == "argsort"
+        else first.dtype.sum()
+        if operation.name in ("cumsum", "cumprod")
+        else first.dtype,
         shares=False,
         exact=False,
     )

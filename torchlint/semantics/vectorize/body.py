@@ -168,8 +168,8 @@ class Body:
                 lifter.doubt("the dtype is not known, and a sum of integers has another than its terms")
         elif not facts.tensor:
             raise RefusedError(f"`{target.value}` is not known to be a number or a tensor")
-        elif not facts.fresh and sign[0] != "=":
-            lifter.doubt(f"`{target.value}` may share memory with what is added to it")
+        elif sign[0] != "=":
+            lifter.added_in_place.append(target)
 
     def _add_to_row(
         self, target: cst.Name, held: Lifted, addend: Lifted, summed: Lifted, sign: str, statement: cst.CSTNode

@@ -70,7 +70,7 @@ def subscript(lifter: Lifter, node: cst.Subscript) -> Lifted:
         return _own_element(lifter, lifter.sinks[node.value.value], node)
     base = lifter.base(node.value)
     if base.pair:
-        return _member(base, node)
+        return _member(lifter, base, node)
     if not base.tensor and base.claim is None and base.key is not None and _cuts(node):
         base = base.but(claim=base.key)
     if not base.tensor and base.claim is None:
@@ -248,12 +248,12 @@ def _result(lifter: Lifter, base: Lifted, reading: Reading) -> Lifted:
     )
 
 
-def _member(base: Lifted, node: cst.Subscript) -> Lifted:
+def _member(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
     """`[0]` or `[1]` of (values, indices)."""
     index = node.slice[0].slice
     which = index.value.value if isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) else None
     if len(node.slice) == 1 and which in ("0", "1"):
-        return base.part("values" if which == "0" else "indices")
+        return lifter.part(base, "values" if which == "0" else "indices")
     raise RefusedError("a pair of values and indices is cut up")
 
 

@@ -85,6 +85,7 @@ class Lifter:
         self.starts: dict[str, str] = {}  # numbers that names begin with
         self.lists: dict[str, tuple[int, Lifted | None]] = {}  # of the loop's own
         self.totals: set[str] = set()
+        self.added_in_place: list[cst.Name] = []
         self.sinks: dict[str, Lifted] = {}
         self.sink_names: dict[str, cst.Name] = {}
         self.loops: list[Axis] = []  # all of them, outermost first
@@ -293,10 +294,16 @@ class Lifter:
         operation = Operation.read(self, node)
         return batching.apply(self, operation)
 
+    def part(self, pair: Lifted, name: str) -> Lifted:
+        """`values` or `indices` of a pair."""
+        if name == "indices" and not pair.ordered:
+            self.doubt("which of equal elements comes first is not defined")
+        return pair.part(name)
+
     def _attribute(self, node: cst.Attribute) -> Lifted:
         inner = self.lift(node.value)
         if inner.pair and node.attr.value in ("values", "indices"):
-            return inner.part(node.attr.value)
+            return self.part(inner, node.attr.value)
         if not inner.tensor or inner.pair:
             raise RefusedError(f"`{self.code(node.value)}` is not known to be a tensor")
         return layout.attribute(self, inner, node.attr.value)

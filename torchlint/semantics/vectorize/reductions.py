@@ -108,6 +108,7 @@ def pair(lifter: Lifter, operation: Operation) -> Lifted:
         rank=operand.rank if stays else operand.rank.plus(-1),
         shares=False,
         pair=True,
+        ordered=operation.name in ("max", "min"),
         shape=None,
         exact=False,
     )

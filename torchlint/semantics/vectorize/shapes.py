@@ -150,8 +150,9 @@ class Lifted:
 
     `rank` counts those of one iteration. `number`: a Python number. `tensor`: certainly a tensor. `shares`: may share
     memory with a tensor of the program. `exact`: made of operations that round the same way one by one and all at once.
-    `pair`: values and indices. `shape`, where known, gives the dimensions of one iteration, after the first `skipped`.
-    `claim`: the shape of an array that this is a part of, which may be one of numpy.
+    `pair`: values and indices; `ordered`: the indices are defined where elements are equal. `shape`, where known, gives
+    the dimensions of one iteration, after the first `skipped`. `claim`: the shape of an array that this is a part of,
+    which may be one of numpy.
     """
 
     text: str
@@ -164,6 +165,7 @@ class Lifted:
     shares: bool = False
     exact: bool = True
     pair: bool = False
+    ordered: bool = True
     shape: Shape | None = None
     skipped: int = 0
     claim: str | None = None

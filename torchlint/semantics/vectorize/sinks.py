@@ -61,6 +61,9 @@ def check_memory(lifter: Lifter, reaching: Reaching) -> None:
         others = (set(lifter.bases) | lifter.others | set(lifter.sinks)) - {name}
         if others:
             lifter.doubt(f"`{name}` may share memory with what the loop reads")
+    for total in lifter.added_in_place:
+        if not is_fresh(lifter, reaching, total):
+            lifter.doubt(f"`{total.value}` may share memory with what is added to it")
 
 
 def is_fresh(lifter: Lifter, reaching: Reaching, name: cst.Name) -> bool:
