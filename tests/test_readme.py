@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,7 @@ from torchlint.rule import all_rules, fixer_for
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md"]
-TABLE = re.compile(r"(<!-- rules -->\n).*?(<!-- end of rules -->)", re.DOTALL)
+PART = re.compile(r"(<!-- (?P<name>rules|evidence) -->\n).*?(<!-- end of (?P=name) -->)", re.DOTALL)
 OUTPUT = re.compile(r"(<!-- output of: (?P<command>[^\n]+) -->\n```(?:text|diff)\n)(?P<output>.*?)(```)", re.DOTALL)
 COMMANDS = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -38,6 +40,31 @@ def rule_table() -> str:
     return "\n".join(rows)
 
 
+def evidence_table() -> str:
+    """What `verify` measured, as recorded in runtime_check/evidence; a table for each device."""
+    return "\n\n".join(map(device_table, sorted((ROOT / "runtime_check" / "evidence").glob("*.json"))))
+
+
+def device_table(path: Path) -> str:
+    evidence = json.loads(path.read_text())
+    head = ["program", "results", "operations", "synchronisations", "graph nodes kept", "time, with its 95 % interval"]
+    rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *map(run_row, evidence["runs"])]
+    return f"{evidence['device']}; torch {evidence['torch']}; {evidence['date']}:\n\n" + "\n".join(rows)
+
+
+def run_row(run: dict[str, Any]) -> str:
+    verdict = run["verdict"]
+    counters = [
+        f"{verdict['before'][name]:g} → {verdict['after'][name]:g}"
+        for name in ("operations", "syncs", "graph_nodes_kept_per_step")
+    ]
+    timing = verdict["timing"]
+    effect, metric = timing["comparison"]["effect"], {"cpu": "CPU time"}.get(timing["metric"], timing["metric"])
+    time = f"× {effect['ratio']:.2f} ({effect['low']:.2f} to {effect['high']:.2f}), {metric}"
+    program = run["invocation"].partition(" -- ")[2]
+    return f"| {' | '.join([f'`{program}`', verdict['equivalence']['verdict'], *counters, time])} |"
+
+
 def output_of(command: str) -> str:
     """What a command of the README prints, run at the top of the checkout."""
     words = shlex.split(command)
@@ -51,7 +78,8 @@ def output_of(command: str) -> str:
 
 def up_to_date(text: str) -> str:
     """The page with its table and its output blocks as they would be printed today."""
-    text = TABLE.sub(lambda found: found[1] + rule_table() + "\n" + found[2], text)
+    tables = {"rules": rule_table, "evidence": evidence_table}
+    text = PART.sub(lambda found: found[1] + tables[found["name"]]() + "\n" + found[3], text)
     return OUTPUT.sub(lambda found: found[1] + output_of(found["command"]) + "\n" + found[4], text)
 
 
