@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +12,7 @@ import libcst as cst
 from torchlint.semantics.entities import Loop, Role
 from torchlint.semantics.host_use import DEFERRABLE, HostFlow, Use
 from torchlint.semantics.provenance import calls_behind, is_handed_in, runs_model
+from torchlint.semantics.transfer import place_named
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ _KEEPING = _COPIES | {"detach", "clone", "float", "double", "squeeze"}
 _CONVERSIONS = {"builtins.float": "float", "builtins.int": "int"}
 _LIGHTNING_STEPS = frozenset(["training_step", "validation_step", "test_step"])
 _GATES = frozenset(["log", "handler"])
+_ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat")
 _STEPPING = (Role.STEPS, Role.EVALUATION, Role.ELEMENTS, Role.PLAIN)
 
 
@@ -48,17 +51,24 @@ class Readback:
         counts = self.how != "float" and self.value.dtype in ("int", "bool")
         return self.is_number and counts and Use.ACCUMULATED in self.use
 
+    @property
+    def is_answer(self) -> bool:
+        """A class or a token: what the program is run for, and no measure of it."""
+        return self.is_number and self.value.dtype == "int" and Use.ACCUMULATED not in self.use
+
 
 def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
+    has_accelerator = _has_accelerator(model)
     for node, tensor, how in _reads(model):
         step = _step_of(model, node)
-        if step is None or not _is_on_device(model, tensor, how, step.loop):
+        if step is None or not _is_on_device(model, tensor, how, step.loop, has_accelerator):
             continue
         is_number = how not in _COPIES or model.value(tensor).rank == 0 or _becomes_number(model, node)
         use = HostFlow(model, step.loop).of(node, is_number)
-        if use and use in DEFERRABLE:
-            yield Readback(node, tensor, model.value(tensor), how, is_number, step.loop, use)
+        read = Readback(node, tensor, model.value(tensor), how, is_number, step.loop, use)
+        if use and use in DEFERRABLE and not read.is_answer:
+            yield read
 
 
 class _Step(NamedTuple):
@@ -114,7 +124,21 @@ def _drives_environment(model: Model, loop: Loop) -> bool:
     return False
 
 
-def _is_on_device(model: Model, tensor: cst.BaseExpression, how: str, loop: Loop | None) -> bool:
+def _has_accelerator(model: Model) -> bool:
+    """Whether the file can run on a GPU, and does not say of every device it names that it is the host."""
+    if not model.uses_accelerator or _ACCELERATORS.search(model.source.text):
+        return model.uses_accelerator
+    named = (call.argument("device", 0 if call.method == "to" else None) for call in model.calls)
+    return any(argument.given and _may_be_device(argument.value) for argument in named)
+
+
+def _may_be_device(value: Value) -> bool:
+    if value.is_(Kind.DTYPE, Kind.TENSOR) or value.place is Place.HOST:
+        return False
+    return value.constant is None or place_named(str(value.constant)) is not Place.HOST
+
+
+def _is_on_device(model: Model, tensor: cst.BaseExpression, how: str, loop: Loop | None, has_accelerator: bool) -> bool:
     """Whether the tensor may be on a GPU, and is computed by the step at all."""
     value = model.value(tensor)
     known = value.is_(Kind.TENSOR, Kind.BATCH)
@@ -123,17 +147,17 @@ def _is_on_device(model: Model, tensor: cst.BaseExpression, how: str, loop: Loop
     if loop is None or loop.role in (Role.STEPS, Role.EVALUATION):
         if known and value.place is Place.ACCELERATOR:
             return True
-        return value.kind is not Kind.BATCH and _is_computed(model, tensor, loop)
+        return value.kind is not Kind.BATCH and _is_computed(model, tensor, loop, has_accelerator)
     function = loop.function
     if function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
         return False
     forwards = [
         call for call in calls_behind(model, tensor) if loop in call.loops() and runs_model(model, call, whole=False)
     ]
-    return bool(forwards) and (value.place is Place.ACCELERATOR or model.uses_accelerator)
+    return bool(forwards) and (value.place is Place.ACCELERATOR or has_accelerator)
 
 
-def _is_computed(model: Model, tensor: cst.BaseExpression, loop: Loop | None) -> bool:
+def _is_computed(model: Model, tensor: cst.BaseExpression, loop: Loop | None, has_accelerator: bool) -> bool:
     """Whether a model computed the tensor, on whatever device it is, and that device may be a GPU."""
     calls = calls_behind(model, tensor)
     if loop is None:  # a framework that calls the hook moves model and batch
@@ -142,7 +166,7 @@ def _is_computed(model: Model, tensor: cst.BaseExpression, loop: Loop | None) ->
     binding = model.binding(tensor)
     is_step = loop.role is Role.STEPS
     is_trained = is_step and binding is not None and model.reaches_backward(binding) is True
-    if model.uses_accelerator:
+    if has_accelerator:
         return is_trained or bool(forwards)
     if not is_step or not _brings_its_data(model, loop.iterable):
         return False

@@ -97,6 +97,10 @@ SILENT = {
     "a script for the CPU": training(
         "total += loss.item()", "total = 0.0", "return total", head="import torch\nfrom torch import nn\n\n\n"
     ).replace("        x, y = x.to(device), y.to(device)\n", ""),
+    "a device that is the host": training("total += loss.item()", "total = 0.0", "return total").replace(
+        '"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"'
+    ),
+    "the answer for each image": evaluation("print(step, out[0].argmax().item())"),
     "after a copy to the host": evaluation("out = out.cpu()\ntotal += out.mean().item()", "total = 0.0"),
     "once per epoch": """
         import torch
