@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from enum import Flag, auto
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import parameter_of, reaches
+from torchlint.semantics.dataflow import parameter_of, reaches, text
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
@@ -36,7 +37,7 @@ _FINAL_METHODS = _words(
     item tolist numpy detach detach_ size dim ndimension numel nelement element_size get_device data_ptr stride type
     argmax argmin argsort long int short byte bool nonzero count_nonzero bincount is_contiguous is_floating_point
     eq ne gt ge lt le isnan isinf isfinite logical_and logical_or logical_not logical_xor any all isclose equal allclose
-    append appendleft add extend insert clear remove count index keys format join startswith endswith __len__
+    count index keys format join startswith endswith __len__
     """
 )
 _GRADIENT_METHODS = _words("backward register_hook retain_grad requires_grad_ register_post_accumulate_grad_hook")
@@ -73,6 +74,12 @@ _LOG_METHODS = _words(
     writerows log_metric log_metrics log_dict log_scalar format join plot scatter savefig histogram text line image
     """
 )
+_REPORTERS = re.compile(
+    r"(?i)_*(print|write|display|report|plot|show|record_?(loss|metric|epoch|stat|value)|dump|save|early_?stop"
+    r"|log(ger)?$|log_(string|msg|message|metric|scalar|dict|loss|epoch|step|image|value|stat|train|val|eval|test|info"
+    r"|result|data|line|text|histogram|table))"
+)
+_FILLING_ONLY = _words("append appendleft extend extendleft insert clear remove reverse")
 _FILLING_METHODS = _words("append appendleft add extend extendleft insert update setdefault put push put_nowait")
 _DEPTH = 6
 _GRADIENT_PACKAGES = ("torch.autograd.", "torch.func.", "functorch.", "higher.", "captum.")
@@ -257,7 +264,7 @@ class _Trail:
                 self.fate |= Fate.BACKWARD
             elif name in _FINAL_METHODS:
                 self._final()
-            else:
+            elif name not in _FILLING_ONLY:
                 self.on(call)
         elif name == "grad":
             self.fate |= Fate.BACKWARD
@@ -340,7 +347,7 @@ class _Trail:
     def _method_argument(self, call: Call, site: cst.Call) -> None:
         method, receiver = call.method, call.receiver
         kind = call.receiver_value.kind
-        if kind is Kind.SCHEDULER or (method in _LOG_METHODS and kind not in (Kind.LIST, Kind.DICT, Kind.TENSOR)):
+        if self._only_reports(call):
             self._final()
         elif kind is Kind.SCALER or call.receiver_value.is_tensor or kind is Kind.MODULE:
             self.on(site)
@@ -354,6 +361,17 @@ class _Trail:
             self.on(site)
         else:
             self.fate |= Fate.ESCAPES
+
+    @staticmethod
+    def _only_reports(call: Call) -> bool:
+        """Loggers, progress bars, plots, schedulers: they look at a value, and keep nothing that is differentiated."""
+        receiver = call.receiver_value
+        if call.method in _LOG_METHODS:
+            return not receiver.is_(Kind.LIST, Kind.DICT, Kind.TENSOR)
+        if call.method == "step":
+            return receiver.is_(Kind.SCHEDULER) or (call.receiver is not None and "sched" in text(call.receiver))
+        name = call.method or (call.callee or text(call.node.func)).rpartition(".")[2]
+        return receiver.is_(Kind.SCHEDULER) or _REPORTERS.match(name) is not None
 
     # -- leaving a function
 

@@ -237,17 +237,24 @@ def freeing_passes(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
 
 def is_freed_inside(model: Model, graph: cst.BaseExpression, depth: int = 3) -> bool:
     """Whether an expression calls a function of this file that has sent what it returns backward already."""
-    graph = _only_value(model, graph)
-    if not isinstance(graph, cst.Call) or not depth:
+    parts = returned_by(model, graph)
+    if not depth or parts == [graph]:
         return False
-    target = model.call(graph).target
-    if target is None:
-        return False
-    values = [node.value for node in target.returns if node.value is not None]
-    graphs = [part for value in values for part in carriers(model, value)]
-    return bool(graphs) and all(
-        any(True for _ in freeing_passes(model, part)) or is_freed_inside(model, part, depth - 1) for part in graphs
+    return bool(parts) and all(
+        any(True for _ in freeing_passes(model, part)) or is_freed_inside(model, part, depth - 1) for part in parts
     )
+
+
+def returned_by(model: Model, expression: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The parts with a graph of what the function of this file returns that an expression calls, or got a value from;
+    of other expressions, the expression.
+    """
+    call = _only_value(model, expression)
+    target = model.call(call).target if isinstance(call, cst.Call) else None
+    if target is None:
+        return [expression]
+    values = [node.value for node in target.returns if node.value is not None]
+    return [part for value in values for part in carriers(model, value)]
 
 
 def _only_value(model: Model, expression: cst.BaseExpression) -> cst.BaseExpression:

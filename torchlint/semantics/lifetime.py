@@ -94,9 +94,7 @@ def _runs_with(model: Model, reset: cst.CSTNode, place: cst.CSTNode, loop: Loop 
     """Whether a reset runs whenever a place does, once per iteration of a loop, or per call of the function."""
     if model.function(reset) is not model.function(place):
         return False
-    around = model.loops_around(reset)
-    inner = around[: around.index(loop)] if loop in around else around
-    if (loop is not None and loop not in around) or any(not other.is_comprehension for other in inner):
+    if loop is not None and loop not in model.loops_around(reset):
         return False
     here = {(guard.node, guard.branch) for guard in model.guards(place, inside=loop)}
     return all((guard.node, guard.branch) in here for guard in model.guards(reset, inside=loop))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -19,13 +20,15 @@ from torchlint.semantics.graphs import (
     freeing_passes,
     is_freed_inside,
     is_one_tensor,
+    returned_by,
 )
 from torchlint.semantics.lifetime import Lifetime, lifetime, of_comprehension, root
+from torchlint.semantics.needless_graph import evaluations
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Binding, Call, Loop
     from torchlint.semantics.model import Model
 
 
@@ -62,7 +65,10 @@ class _Candidate:
 def retentions(model: Model, *ways: Way) -> Iterator[Retention]:
     """Every place of the file that keeps a graph in one of the given ways, in source order."""
     judge = _Judge(model)
-    for candidate in _candidates(model):
+    candidates = list(_candidates(model))
+    sums = [found for candidate in candidates if candidate.way is Way.SUM for found in judge.verdicts(candidate)]
+    judge.summed = {holder for found in sums if (holder := root(model, found.holder)) is not None}
+    for candidate in candidates:
         if candidate.way in ways:
             yield from judge.verdicts(candidate)
 
@@ -166,6 +172,7 @@ class _Judge:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._tracer = Tracer(model)
+        self.summed: set[Binding] = set()  # what comes out of a sum that is reported is mended there
 
     def verdicts(self, candidate: _Candidate) -> Iterator[Retention]:
         model = self._model
@@ -179,9 +186,15 @@ class _Judge:
         fed = [graph for graph in graphs if self._parameters(graph)]
         if fed and lives.beyond:
             yield from self._where_fed(candidate, holder, fed)
-        graphs = [graph for graph in graphs if graph not in fed]
+        graphs = [graph for graph in graphs if graph not in fed and not self._is_summed(graph, holder)]
         if graphs:
             yield from self._kept(candidate, candidate.node, graphs, lives)
+
+    def _is_summed(self, graph: cst.BaseExpression, holder: Binding) -> bool:
+        summed = self.summed - {holder}
+        return bool(summed) and any(
+            bool(upstream(self._model, part) & summed) for part in returned_by(self._model, graph)
+        )
 
     def _lifetime(self, candidate: _Candidate, holder: Binding) -> Lifetime:
         if isinstance(candidate.kept, _COLLECTIONS) and isinstance(candidate.node, cst.Assign):
@@ -197,10 +210,21 @@ class _Judge:
         fate = self._fate(candidate)
         if Fate.BACKWARD in fate:
             return
-        if not all(freed) and (fate is not Fate.CONSUMED or not all(self._grows(graph, lives) for graph in graphs)):
-            return
-        detachable = all(is_one_tensor(self._model, graph) for graph in graphs)
+        if not all(freed):
+            known = fate is Fate.CONSUMED or (candidate.way is Way.SUM and self._is_in_evaluation(node))
+            if not known or not all(self._grows(graph, lives) for graph in graphs):
+                return
+        escapes = Fate.ESCAPES in fate and not all(freed)
+        detachable = not escapes and all(is_one_tensor(self._model, graph) for graph in graphs)
         yield Retention(candidate.way, node, candidate.holder, tuple(graphs), all(freed), detachable)
+
+    def _is_in_evaluation(self, node: cst.CSTNode) -> bool:
+        """Whether a node is part of an evaluation that records a graph: what it adds up is a result, not a loss."""
+        return any(region in self._regions for region in self._model.ancestors(node))
+
+    @cached_property
+    def _regions(self) -> set[cst.CSTNode]:
+        return {found.region for found in evaluations(self._model)}
 
     def _freed(self, graph: cst.BaseExpression, lives: Lifetime) -> bool | None:
         """Whether a backward pass frees the graph while its holder lives on; None: the holder goes with that pass."""
@@ -217,12 +241,22 @@ class _Judge:
     def _grows(self, graph: cst.BaseExpression, lives: Lifetime) -> bool:
         """Whether an iteration makes a graph of its own, outside of what a network does in its forward pass."""
         function = self._model.function(graph)
-        loops = [loop for loop in lives.loops if loop.role is not Role.MODULES]
+        loops = [loop for loop in lives.loops if not _is_over_modules(self._model, loop)]
         if function.cls is not None and function.cls.is_module:
             return any(loop.iterates.kind is Kind.LOADER for loop in loops)
-        if any(depends_on_forward(self._model, graph, loop) for loop in loops):
+        if any(depends_on_forward(self._model, graph, loop) and not self._is_state(graph, loop) for loop in loops):
             return True
         return not lives.loops and depends_on_forward(self._model, graph, None)
+
+    def _is_state(self, graph: cst.BaseExpression, loop: Loop) -> bool:
+        """h = cell(x, h): the graphs of all iterations hang together anyway."""
+        binding = self._model.binding(graph)
+        if binding is None:
+            return False
+        inside = [write for write in binding.writes if write.loop is not None and loop in write.loop.around()]
+        return any(
+            write.value is not None and binding in upstream(self._model, write.value, inside=loop) for write in inside
+        )
 
     def _is_recurrence(self, candidate: _Candidate, holder: Binding, lives: Lifetime) -> bool:
         """x = x + f(x): the next state of something, not a sum of terms."""
@@ -276,6 +310,14 @@ class _Judge:
                     fed = [graph for graph in carriers(self._model, given) if not self._parameters(graph)]
                     if fed and lives:
                         yield from self._kept(candidate, call.node, fed, lives)
+
+
+def _is_over_modules(model: Model, loop: Loop) -> bool:
+    """`for block in blocks: x = block(x)`: the layers of one pass, not passes."""
+    if loop.role is Role.MODULES:
+        return True
+    called = (root(model, call.node.func) for call in loop.calls if call.is_forward)
+    return any(write.kind == "for" and write.loop is loop for module in called if module for write in module.writes)
 
 
 def _given(model: Model, call: Call, parameter: Binding) -> Iterator[cst.BaseExpression]:

@@ -171,6 +171,25 @@ def evaluate(net):
 
 evaluate(model)
 """,
+    "an evaluation whose callers are elsewhere": """\
+def evaluate(net, val_loader, loss_fn):
+    net.eval()
+    val_loss = 0
+    for x, y in val_loader:
+        val_loss += loss_fn(net(x), y)  # here
+    return val_loss / len(val_loader)
+""",
+    "a loss that is handed to a logger": """\
+from project.logs import log_epoch
+
+class Trainer:
+    def fit(self, net, scheduler):
+        total = 0.0
+        for x, y in loader:
+            total += crit(net(x), y)  # here
+        log_epoch(total)
+        scheduler.step(total)
+""",
     "scaled backward through a wrapper": """\
 from accelerate import Accelerator
 
@@ -382,6 +401,31 @@ for x, y in loader:
     k = k + 0.1 * model(x).mean()
     k = k.item()
 """,
+    "log-likelihoods of what was accumulated": """\
+from project.flows import Flow
+
+flow = Flow()
+z = torch.zeros(2, 1)
+for x, y in loader:
+    z = z + model(x)
+loss = -flow.log_prob(z).mean()
+opt.zero_grad()
+loss.backward()
+opt.step()
+""",
+    "set anew by an inner loop": """\
+right = 0
+for epoch in range(3):
+    for x, y in loader:
+        loss = crit(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    for x, y in loader[:1]:
+        out = model(x)
+    loss += crit(out, y)
+    print(loss.item())
+""",
     "the training function returned a number": """\
 def train():
     total = 0.0
@@ -472,7 +516,10 @@ def test_same_numbers(before: str) -> None:
     assert all(map(torch.equal, outcome(code), outcome(fixed(code, "MEM02", unsafe=False))))
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+FIXED = {name: code for name, code in VARIANTS.items() if "elsewhere" not in name}
+
+
+@pytest.mark.parametrize("variant", FIXED.values(), ids=FIXED.keys())
 def test_fixed_code_has_no_finding(variant: str) -> None:
     assert findings(fixed(SETUP + variant, "MEM02", unsafe=False), "MEM02") == []
 

@@ -483,6 +483,46 @@ for x, y in loader:
     loss.backward()
     opt.step()
 """,
+    "caches of the layers of one pass": """\
+class Decoder:
+    def __init__(self, layers):
+        self.layers = layers
+
+    def step(self, x, cache):
+        new_cache = []
+        for old, layer in zip(cache, self.layers):
+            x = layer(x, old)
+            new_cache.append(x)
+        return x.argmax(), new_cache
+
+best, _ = Decoder([model]).step(torch.randn(2, 4), [None])
+print(best, _[0].size())
+""",
+    "states of a recurrent cell": """\
+cell = nn.RNNCell(4, 8)
+xs, h, out = torch.randn(6, 2, 4), torch.zeros(2, 8), []
+for i in range(6):
+    h = cell(xs[i], h)
+    out.append(h)
+print(len(out), out[0].shape)
+""",
+    "sums of a function, which are mended where they are added up": """\
+def train():
+    total = 0.0
+    for x, y in loader:
+        opt.zero_grad()
+        loss = crit(model(x), y)
+        loss.backward()
+        opt.step()
+        total += loss
+    return total / len(loader)
+
+curve = []
+for epoch in range(3):
+    epoch_loss = train()
+    curve.append(epoch_loss)
+print(curve)
+""",
     "one result of each network": """\
 nets = [model, model]
 x = torch.randn(2, 4)
