@@ -101,7 +101,7 @@ class UnpinnedLoader(Rule):
 
 def _message(loader: Loader) -> str:
     name = f"`{loader.name}`" if loader.name is not None else "this loader"
-    where = f"line {loader.model.line(loader.moves[0].call.node)} copies them" if loader.moves else "they are copied"
+    where = f"{loader.model.place(loader.moves[0].call.node)} copies them" if loader.moves else "they are copied"
     return (
         f"The batches of {name} are in pageable memory and {where} to the GPU: each copy waits for a staging copy. "
         "Pass `pin_memory=torch.cuda.is_available()`."

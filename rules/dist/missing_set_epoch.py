@@ -94,6 +94,6 @@ class MissingSetEpoch(Rule):
 def _message(stale: StaleSampler, model: Model) -> str:
     return (
         "Nobody calls `set_epoch` on this sampler, so it always shuffles with the seed of epoch 0: all epochs of the "
-        f"loop in line {model.line(stale.epochs.node)} see the same batches in the same order. "
+        f"loop in {model.place(stale.epochs.node)} see the same batches in the same order. "
         "Call `set_epoch(epoch)` at the beginning of each epoch."
     )

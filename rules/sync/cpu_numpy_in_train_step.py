@@ -14,7 +14,7 @@ class CpuNumpyInTrainStep(Rule):
 
     ## What it does
 
-    Finds `.cpu()`, `.numpy()` and `.tolist()` on tensors of the device, in every training step or evaluation batch,
+    Finds `.cpu()` and `.tolist()` on tensors of the device, in every training step or evaluation batch,
     where the copy is reduced to a number that is summed, stored or printed. Copies that an environment, a file, an
     image or the collection of all predictions needs are left out.
 
@@ -73,7 +73,7 @@ class CpuNumpyInTrainStep(Rule):
 
     code = "SYNC03"
     name = "cpu-numpy-in-train-step"
-    triggers = (".cpu", ".numpy", ".tolist")
+    triggers = (".cpu", ".tolist")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.readback import deferrable_readbacks

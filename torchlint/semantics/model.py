@@ -288,4 +288,9 @@ class Model:
 
     def line(self, node: cst.CSTNode) -> int:
         """1-based line of the text on which the node begins."""
-        return self.source.text.count("\n", 0, self.span(node)[0]) + 1
+        return self.source.line_number(self.span(node)[0])
+
+    def place(self, node: cst.CSTNode) -> str:
+        """Where a message points a reader: `line 3`, in a notebook `line 3 of cell 5`."""
+        cell, line, _ = self.source.locate(self.span(node)[0])
+        return f"line {line}" if cell is None else f"line {line} of cell {cell}"

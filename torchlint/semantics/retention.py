@@ -85,12 +85,22 @@ def _candidates(model: Model) -> Iterator[_Candidate]:
         match node:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value=method), value=holder)):
                 place = _CONTAINER_METHODS.get(method)
-                if place is not None and len(node.args) == place + 1 and not node.args[place].star:
+                if place is None or len(node.args) != place + 1 or node.args[place].star:
+                    continue
+                if _is_container(model, node, holder, method):
                     yield _Candidate(Way.APPEND, node, holder, node.args[place].value)
             case cst.AugAssign(operator=cst.AddAssign() | cst.SubtractAssign()):
                 yield _Candidate(_way_of_sum(node.value), node, node.target, node.value)
             case cst.Assign(targets=[cst.AssignTarget(target=target)]):
                 yield from _assigned(model, node, target)
+
+
+def _is_container(model: Model, node: cst.Call, holder: cst.BaseExpression, method: str) -> bool:
+    """Whether the receiver is one of Python's containers; a meter with an `add` of its own may keep no graph."""
+    kind = model.value(holder).kind
+    if model.call(node).target is not None or kind in (Kind.INSTANCE, Kind.MODULE):
+        return False
+    return method != "add" or kind is Kind.SET
 
 
 def _way_of_sum(added: cst.BaseExpression) -> Way:
