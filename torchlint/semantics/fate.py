@@ -34,7 +34,7 @@ def _words(text: str) -> frozenset[str]:
 _FINAL_ATTRIBUTES = _words("data shape dtype device ndim requires_grad is_cuda is_leaf layout names itemsize nbytes")
 _FINAL_METHODS = _words(
     """
-    item tolist numpy detach detach_ size dim ndimension numel nelement element_size get_device data_ptr stride type
+    item tolist numpy detach detach_ size dim ndimension numel nelement element_size get_device data_ptr stride
     argmax argmin argsort long int short byte bool nonzero count_nonzero bincount is_contiguous is_floating_point
     eq ne gt ge lt le isnan isinf isfinite logical_and logical_or logical_not logical_xor any all isclose equal allclose
     count index keys format join startswith endswith __len__
@@ -71,13 +71,13 @@ _LOG_METHODS = _words(
     """
     add_scalar add_scalars add_histogram add_image add_images add_figure add_text add_embedding log info debug warning
     warn error critical exception set_postfix set_postfix_str set_description set_description_str write writerow
-    writerows log_metric log_metrics log_dict log_scalar format join plot scatter savefig histogram text line image
+    writerows log_metric log_metrics log_dict log_scalar format join plot savefig line
     """
 )
 _REPORTERS = re.compile(
-    r"(?i)_*(print|write|display|report|plot|show|record_?(loss|metric|epoch|stat|value)|dump|save|early_?stop"
-    r"|log(ger)?$|log_(string|msg|message|metric|scalar|dict|loss|epoch|step|image|value|stat|train|val|eval|test|info"
-    r"|result|data|line|text|histogram|table))"
+    r"_*((print|write|display|report|plot|show|dump|save)(_\w*|ln|s)?|early_?stop\w*|record_(loss|metric|epoch|stat|value)\w*"
+    r"|log(ger)?|log_(string|msg|message|metric|scalar|dict|loss|epoch|step|image|value|stat|train|val|eval|test|info"
+    r"|result|data|line|text|histogram|table)\w*)"
 )
 _FILLING_ONLY = _words("append appendleft extend extendleft insert clear remove reverse")
 _FILLING_METHODS = _words("append appendleft add extend extendleft insert update setdefault put push put_nowait")
@@ -367,11 +367,11 @@ class _Trail:
         """Loggers, progress bars, plots, schedulers: they look at a value, and keep nothing that is differentiated."""
         receiver = call.receiver_value
         if call.method in _LOG_METHODS:
-            return not receiver.is_(Kind.LIST, Kind.DICT, Kind.TENSOR)
+            return not receiver.is_(Kind.LIST, Kind.DICT, Kind.TENSOR, Kind.MODULE)
         if call.method == "step":
             return receiver.is_(Kind.SCHEDULER) or (call.receiver is not None and "sched" in text(call.receiver))
         name = call.method or (call.callee or text(call.node.func)).rpartition(".")[2]
-        return receiver.is_(Kind.SCHEDULER) or _REPORTERS.match(name) is not None
+        return receiver.is_(Kind.SCHEDULER) or _REPORTERS.fullmatch(name) is not None
 
     # -- leaving a function
 

@@ -14,6 +14,7 @@ from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.lifetime import root
+from torchlint.semantics.transfer import carries_deeply
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
@@ -94,9 +95,16 @@ class _Finder:
         yield from self._blocks(function, forwards)
 
     def _records(self, call: Call) -> bool:
-        if not call.is_forward or self._model.grad_enabled(call.node) is not True:
+        if self._model.grad_enabled(call.node) is not True or not (call.is_forward or self._hands_on(call)):
             return False
         return not self._makes_module(call) and not self._is_frozen(call)
+
+    def _hands_on(self, call: Call) -> bool:
+        """Whether a helper of the file, which training may use too, runs the model and returns what carries the graph."""
+        if call.target is None or call.target.is_generator or not carries_deeply(call.value):
+            return False
+        effects = self._model.effects(call.target)
+        return bool(effects.forwards) and not effects.backward and not effects.gradients
 
     def _makes_module(self, call: Call) -> bool:
         """`net = Net(...).to(device)` of a class that came in as an argument: its result is used as a module."""

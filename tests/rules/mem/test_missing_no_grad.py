@@ -364,6 +364,19 @@ def act(policy, state):
     action = dist.sample()
     return action.item(), dist.log_prob(action)
 """,
+    "actions whose log-probabilities are saved for the episode": """\
+from collections import namedtuple
+
+SavedAction = namedtuple("SavedAction", ["log_prob", "value"])
+saved = []
+
+def select_action(policy, state):
+    probs, value = policy(state)
+    dist = torch.distributions.Categorical(probs)
+    action = dist.sample()
+    saved.append(SavedAction(dist.log_prob(action), value))
+    return action.item()
+""",
     "a shape check of a model file": """\
 class PNAS(nn.Module):
     def __init__(self):
