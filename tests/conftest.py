@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 Fixer = Callable[[Report, "Model"], "Fix | None"]
+
+
+def pytest_configure() -> None:
+    """Programs that the tests start must hear Ctrl-C, also under nohup or in the background of a script."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class PlantedRule:
