@@ -18,7 +18,7 @@ from torchlint.semantics.values import Kind, Place, Value
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
-_COPIES = frozenset(["cpu", "numpy", "tolist"])
+_COPIES = frozenset(["cpu", "tolist"])  # torch refuses `.numpy()` of a tensor on a device: where it runs, nothing waits
 _KEEPING = _COPIES | {"detach", "clone", "float", "double", "squeeze"}
 _CONVERSIONS = {"builtins.float": "float", "builtins.int": "int"}
 _LIGHTNING_STEPS = frozenset(["training_step", "validation_step", "test_step"])
@@ -34,7 +34,7 @@ class Readback:
     node: cst.Call
     tensor: cst.BaseExpression
     value: Value  # of the tensor
-    how: str  # item, float, int, cpu, numpy or tolist
+    how: str  # item, float, int, cpu or tolist
     is_number: bool  # a single number is read, not a whole tensor
     loop: Loop | None  # None: each call of the function is one step
     use: Use
@@ -104,7 +104,7 @@ def _becomes_number(model: Model, node: cst.CSTNode) -> bool:
 
 def _step_of(model: Model, node: cst.CSTNode) -> _Step | None:
     """The step that runs the node once each time, on no condition that makes it rare."""
-    loop = next((loop for loop in model.loops_around(node) if not loop.is_comprehension), None)
+    loop = next((loop for loop in model.loops_around(node) if not _is_within_step(model, loop)), None)
     if any(guard.kind in _GATES for guard in model.guards(node, inside=loop)):
         return None
     if loop is not None:
@@ -112,6 +112,15 @@ def _step_of(model: Model, node: cst.CSTNode) -> _Step | None:
     function = model.function(node)
     is_hook = function.cls is not None and function.cls.is_lightning and function.name in _LIGHTNING_STEPS
     return _Step(None) if is_hook else None
+
+
+def _is_within_step(model: Model, loop: Loop) -> bool:
+    """A comprehension, or a loop over the entries of a dict, as of named losses."""
+    if loop.is_comprehension:
+        return True
+    if loop.parent is None or loop.role not in (Role.PLAIN, Role.ELEMENTS):
+        return False
+    return isinstance(loop.iterable, cst.Call) and model.call(loop.iterable).method in ("items", "values")
 
 
 def _drives_environment(model: Model, loop: Loop) -> bool:

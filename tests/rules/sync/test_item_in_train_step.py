@@ -39,6 +39,9 @@ IN_EVERY_STEP = {
     "a number through the host": training("total += loss.cpu().item()", "total = 0.0", "return total"),
     "a name that is read later": training("last = loss.item()", "last = None", "return last"),
     "a name that is printed": training("value = loss.item()\nprint(step, value)"),
+    "named losses": training(
+        "for name, value in losses(out, y).items():\n    sums[name] += value.item()", "sums = defaultdict(float)"
+    ),
     "a moving average": training(
         "history.append(loss.item())\nbar.set_postfix(loss=np.mean(history[-100:]))", "history, bar = [], Bar()"
     ),
@@ -101,6 +104,7 @@ SILENT = {
         '"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"'
     ),
     "the answer for each image": evaluation("print(step, out[0].argmax().item())"),
+    "the samples of a batch": evaluation("for p in out:\n    kept.append(p.max().item())", "kept = []"),
     "after a copy to the host": evaluation("out = out.cpu()\ntotal += out.mean().item()", "total = 0.0"),
     "once per epoch": """
         import torch
