@@ -100,7 +100,7 @@ class _Finder:
         return not self._makes_module(call) and not self._is_frozen(call)
 
     def _hands_on(self, call: Call) -> bool:
-        """Whether a helper of the file, which training may use too, runs the model and returns what carries the graph."""
+        """Whether a helper of the file, which training may use too, runs the model and hands on its graph."""
         if call.target is None or call.target.is_generator or not carries_deeply(call.value):
             return False
         effects = self._model.effects(call.target)
