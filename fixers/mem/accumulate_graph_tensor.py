@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
-from torchlint.semantics.retention import Way
+from torchlint.semantics.keeping import Way
 
 if TYPE_CHECKING:
     from torchlint.rule import Report

@@ -86,7 +86,8 @@ class AccumulateGraphTensor(Rule):
     triggers = ("+", "-=", "<", ">")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.retention import Way, retentions
+        from torchlint.semantics.keeping import Way
+        from torchlint.semantics.retention import retentions
 
         for kept in retentions(model, Way.SUM, Way.BEST):
             confidence = Confidence.CERTAIN if kept.freed or kept.detachable else Confidence.LIKELY

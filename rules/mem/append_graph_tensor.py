@@ -87,7 +87,8 @@ class AppendGraphTensor(Rule):
     triggers = ("append", "extend", "insert", ".add(", "+", " for ")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.retention import Way, retentions
+        from torchlint.semantics.keeping import Way
+        from torchlint.semantics.retention import retentions
 
         for kept in retentions(model, Way.APPEND):
             confidence = Confidence.CERTAIN if kept.freed or kept.detachable else Confidence.LIKELY

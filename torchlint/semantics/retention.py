@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import parameter_of, text, upstream
+from torchlint.semantics.dataflow import parameter_of, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.graphs import (
@@ -22,6 +21,7 @@ from torchlint.semantics.graphs import (
     is_one_tensor,
     returned_by,
 )
+from torchlint.semantics.keeping import COLLECTIONS, Keeping, Way, keepings
 from torchlint.semantics.lifetime import Lifetime, lifetime, of_comprehension, root
 from torchlint.semantics.needless_graph import evaluations
 from torchlint.semantics.tree import walk
@@ -30,12 +30,6 @@ from torchlint.semantics.values import Kind
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Loop
     from torchlint.semantics.model import Model
-
-
-class Way(Enum):
-    APPEND = "append"  # a container holds one more
-    SUM = "sum"  # a running sum is one term longer
-    BEST = "best"  # the best value so far is replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,128 +48,18 @@ class Retention:
     detachable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    way: Way
-    node: cst.CSTNode
-    holder: cst.BaseExpression
-    kept: cst.BaseExpression
-
-
 def retentions(model: Model, *ways: Way) -> Iterator[Retention]:
     """Every place of the file that keeps a graph in one of the given ways, in source order."""
     judge = _Judge(model)
-    candidates = list(_candidates(model))
+    candidates = list(keepings(model))
     sums = [found for candidate in candidates if candidate.way is Way.SUM for found in judge.verdicts(candidate)]
     judge.summed = {holder for found in sums if (holder := root(model, found.holder)) is not None}
+    seen: set[tuple[object, ...]] = set()
     for candidate in candidates:
-        if candidate.way in ways:
-            yield from judge.verdicts(candidate)
-
-
-# -- candidates ------------------------------------------------------------------------------------------------------
-
-_COLLECTIONS = (cst.ListComp, cst.DictComp, cst.SetComp)
-_JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
-_CONTAINER_METHODS = {"append": 0, "appendleft": 0, "add": 0, "extend": 0, "insert": 1}
-
-
-def _candidates(model: Model) -> Iterator[_Candidate]:
-    for node in walk(model.module):
-        match node:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value=method), value=holder)):
-                place = _CONTAINER_METHODS.get(method)
-                if place is None or len(node.args) != place + 1 or node.args[place].star:
-                    continue
-                if _is_container(model, node, holder, method):
-                    yield _Candidate(Way.APPEND, node, holder, node.args[place].value)
-            case cst.AugAssign(operator=cst.AddAssign() | cst.SubtractAssign()):
-                yield _Candidate(_way_of_sum(node.value), node, node.target, node.value)
-            case cst.Assign(targets=[cst.AssignTarget(target=target)]):
-                yield from _assigned(model, node, target)
-
-
-def _is_container(model: Model, node: cst.Call, holder: cst.BaseExpression, method: str) -> bool:
-    """Whether the receiver is one of Python's containers; a meter with an `add` of its own may keep no graph."""
-    kind = model.value(holder).kind
-    if model.call(node).target is not None or kind in (Kind.INSTANCE, Kind.MODULE):
-        return False
-    return method != "add" or kind is Kind.SET
-
-
-def _way_of_sum(added: cst.BaseExpression) -> Way:
-    return Way.APPEND if isinstance(added, (cst.List, cst.ListComp)) else Way.SUM
-
-
-def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpression) -> Iterator[_Candidate]:
-    if not isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)):
-        return
-    if isinstance(node.value, _COLLECTIONS):
-        yield _Candidate(Way.APPEND, node, target, node.value)
-    yield from _joined(model, node, target)
-    terms = list(_terms(node.value))
-    same = [term for term in terms if _is_previous(model, term, target)]
-    if len(same) == 1 and len(terms) > 1:
-        for term in terms:
-            if term is not same[0]:
-                yield _Candidate(_way_of_sum(term), node, target, term)
-    elif not same and _is_best_so_far(model, node, target):
-        yield _Candidate(Way.BEST, node, target, node.value)
-
-
-def _joined(model: Model, node: cst.Assign, target: cst.BaseExpression) -> Iterator[_Candidate]:
-    """`out = torch.cat([out, x])`: a tensor that grows instead of a list."""
-    match node.value:
-        case cst.Call(args=[cst.Arg(value=cst.List(elements=parts) | cst.Tuple(elements=parts)), *_]) as call:
-            if model.call(call).callee in _JOINS and any(_is_same(model, part.value, target) for part in parts):
-                for part in parts:
-                    if not _is_same(model, part.value, target):
-                        yield _Candidate(Way.APPEND, node, target, part.value)
-
-
-def _terms(expression: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    stack = [expression]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
-            stack += [node.right, node.left]
-        else:
-            yield node
-
-
-def _is_previous(model: Model, term: cst.BaseExpression, target: cst.BaseExpression) -> bool:
-    """Whether a term is the old value of the target, weighted or not."""
-    while isinstance(term, cst.BinaryOperation) and isinstance(term.operator, (cst.Multiply, cst.Divide)):
-        sides = (term.left, term.right)
-        inner = [side for side in sides if not model.value(side).is_(Kind.NUMBER) or _is_same(model, side, target)]
-        if len(inner) != 1:
-            return any(_is_same(model, side, target) for side in sides)
-        term = inner[0]
-    return _is_same(model, term, target)
-
-
-def _is_same(model: Model, a: cst.BaseExpression, b: cst.BaseExpression) -> bool:
-    if isinstance(a, cst.Call) and isinstance(b, cst.Subscript):  # d[k] = d.get(k, 0) + x
-        func = a.func
-        return isinstance(func, cst.Attribute) and func.attr.value == "get" and _is_same(model, func.value, b.value)
-    return type(a) is type(b) and text(a) == text(b)
-
-
-def _is_best_so_far(model: Model, node: cst.Assign, target: cst.BaseExpression) -> bool:
-    guard = next((outer for outer in model.ancestors(node) if isinstance(outer, cst.If)), None)
-    if guard is None:
-        return False
-    new, old = text(node.value), text(target)
-    for test in walk(guard.test):
-        if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
-            operator = test.comparisons[0].operator
-            sides = {text(test.left), text(test.comparisons[0].comparator)}
-            if isinstance(operator, (cst.LessThan, cst.GreaterThan, cst.LessThanEqual, cst.GreaterThanEqual)):
-                return sides == {new, old}
-    return False
-
-
-# -- verdicts --------------------------------------------------------------------------------------------------------
+        for found in judge.verdicts(candidate) if candidate.way in ways else ():
+            if (found.node, found.graphs) not in seen:
+                seen.add((found.node, found.graphs))
+                yield found
 
 
 class _Judge:
@@ -184,7 +68,7 @@ class _Judge:
         self._tracer = Tracer(model)
         self.summed: set[Binding] = set()  # what comes out of a sum that is reported is mended there
 
-    def verdicts(self, candidate: _Candidate) -> Iterator[Retention]:
+    def verdicts(self, candidate: Keeping) -> Iterator[Retention]:
         model = self._model
         holder = root(model, candidate.holder)
         graphs = list(carriers(model, candidate.kept))
@@ -206,13 +90,13 @@ class _Judge:
             bool(upstream(self._model, part) & summed) for part in returned_by(self._model, graph)
         )
 
-    def _lifetime(self, candidate: _Candidate, holder: Binding) -> Lifetime:
-        if isinstance(candidate.kept, _COLLECTIONS) and isinstance(candidate.node, cst.Assign):
+    def _lifetime(self, candidate: Keeping, holder: Binding) -> Lifetime:
+        if isinstance(candidate.kept, COLLECTIONS) and isinstance(candidate.node, cst.Assign):
             return of_comprehension(self._model, candidate.kept)
         return lifetime(self._model, holder, candidate.node, handed_in=candidate.way is Way.APPEND)
 
     def _kept(
-        self, candidate: _Candidate, node: cst.CSTNode, graphs: list[cst.BaseExpression], lives: Lifetime
+        self, candidate: Keeping, node: cst.CSTNode, graphs: list[cst.BaseExpression], lives: Lifetime
     ) -> Iterator[Retention]:
         freed = [self._freed(graph, lives) for graph in graphs]
         if None in freed:
@@ -268,14 +152,14 @@ class _Judge:
             write.value is not None and binding in upstream(self._model, write.value, inside=loop) for write in inside
         )
 
-    def _is_recurrence(self, candidate: _Candidate, holder: Binding, lives: Lifetime) -> bool:
+    def _is_recurrence(self, candidate: Keeping, holder: Binding, lives: Lifetime) -> bool:
         """x = x + f(x): the next state of something, not a sum of terms."""
         if candidate.way is not Way.SUM:
             return False
         inside = lives.loops[0] if lives.loops else None
         return holder in upstream(self._model, candidate.kept, inside=inside)
 
-    def _fate(self, candidate: _Candidate) -> Fate:
+    def _fate(self, candidate: Keeping) -> Fate:
         binding = root(self._model, candidate.holder)
         assert binding is not None
         fate = self._tracer.of_binding(binding, written_at=candidate.node)
@@ -306,9 +190,7 @@ class _Judge:
                 found.append(binding)
         return found
 
-    def _where_fed(
-        self, candidate: _Candidate, holder: Binding, graphs: list[cst.BaseExpression]
-    ) -> Iterator[Retention]:
+    def _where_fed(self, candidate: Keeping, holder: Binding, graphs: list[cst.BaseExpression]) -> Iterator[Retention]:
         """The helper only keeps what it is given, so the call that gives it a graph is the place to mend."""
         for parameter in dict.fromkeys(found for graph in graphs for found in self._parameters(graph)):
             for call in parameter.scope_function.callers:

@@ -1,0 +1,133 @@
+"""Statements that put a value where the values of earlier iterations are: appends, running sums, best-so-far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.dataflow import text
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+COLLECTIONS = (cst.ListComp, cst.DictComp, cst.SetComp)
+_JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
+_CONTAINER_METHODS = {"append": 0, "appendleft": 0, "add": 0, "extend": 0, "insert": 1}
+
+
+class Way(Enum):
+    APPEND = "append"  # a container holds one more
+    SUM = "sum"  # a running sum is one term longer
+    BEST = "best"  # the best value so far is replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """`node` puts `kept` into, or adds it to, `holder`."""
+
+    way: Way
+    node: cst.CSTNode
+    holder: cst.BaseExpression
+    kept: cst.BaseExpression
+
+
+def keepings(model: Model) -> Iterator[Keeping]:
+    """Every such statement or call of the file, in source order."""
+    for node in walk(model.module):
+        match node:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value=method), value=holder)):
+                place = _CONTAINER_METHODS.get(method)
+                if place is None or len(node.args) != place + 1 or node.args[place].star:
+                    continue
+                if _is_container(model, node, holder, method):
+                    yield Keeping(Way.APPEND, node, holder, node.args[place].value)
+            case cst.AugAssign(operator=cst.AddAssign() | cst.SubtractAssign()):
+                yield Keeping(_way_of_sum(node.value), node, node.target, node.value)
+            case cst.Assign(targets=[cst.AssignTarget(target=target)]):
+                yield from _assigned(model, node, target)
+
+
+def _is_container(model: Model, node: cst.Call, holder: cst.BaseExpression, method: str) -> bool:
+    """Whether the receiver is one of Python's containers; a meter with an `add` of its own may keep no graph."""
+    kind = model.value(holder).kind
+    if model.call(node).target is not None or kind in (Kind.INSTANCE, Kind.MODULE):
+        return False
+    return method != "add" or kind is Kind.SET
+
+
+def _way_of_sum(added: cst.BaseExpression) -> Way:
+    return Way.APPEND if isinstance(added, (cst.List, cst.ListComp)) else Way.SUM
+
+
+def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpression) -> Iterator[Keeping]:
+    if not isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)):
+        return
+    if isinstance(node.value, COLLECTIONS):
+        yield Keeping(Way.APPEND, node, target, node.value)
+    yield from _joined(model, node, target)
+    terms = list(_terms(node.value))
+    same = [term for term in terms if _is_previous(model, term, target)]
+    if len(same) == 1 and len(terms) > 1:
+        for term in terms:
+            if term is not same[0]:
+                yield Keeping(_way_of_sum(term), node, target, term)
+    elif not same and _is_best_so_far(model, node, target):
+        yield Keeping(Way.BEST, node, target, node.value)
+
+
+def _joined(model: Model, node: cst.Assign, target: cst.BaseExpression) -> Iterator[Keeping]:
+    """`out = torch.cat([out, x])`: a tensor that grows instead of a list."""
+    match node.value:
+        case cst.Call(args=[cst.Arg(value=cst.List(elements=parts) | cst.Tuple(elements=parts)), *_]) as call:
+            if model.call(call).callee in _JOINS and any(_is_same(model, part.value, target) for part in parts):
+                for part in parts:
+                    if not _is_same(model, part.value, target):
+                        yield Keeping(Way.APPEND, node, target, part.value)
+
+
+def _terms(expression: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+            stack += [node.right, node.left]
+        else:
+            yield node
+
+
+def _is_previous(model: Model, term: cst.BaseExpression, target: cst.BaseExpression) -> bool:
+    """Whether a term is the old value of the target, weighted or not."""
+    while isinstance(term, cst.BinaryOperation) and isinstance(term.operator, (cst.Multiply, cst.Divide)):
+        sides = (term.left, term.right)
+        inner = [side for side in sides if not model.value(side).is_(Kind.NUMBER) or _is_same(model, side, target)]
+        if len(inner) != 1:
+            return any(_is_same(model, side, target) for side in sides)
+        term = inner[0]
+    return _is_same(model, term, target)
+
+
+def _is_same(model: Model, a: cst.BaseExpression, b: cst.BaseExpression) -> bool:
+    if isinstance(a, cst.Call) and isinstance(b, cst.Subscript):  # d[k] = d.get(k, 0) + x
+        func = a.func
+        return isinstance(func, cst.Attribute) and func.attr.value == "get" and _is_same(model, func.value, b.value)
+    return type(a) is type(b) and text(a) == text(b)
+
+
+def _is_best_so_far(model: Model, node: cst.Assign, target: cst.BaseExpression) -> bool:
+    guard = next((outer for outer in model.ancestors(node) if isinstance(outer, cst.If)), None)
+    if guard is None:
+        return False
+    new, old = text(node.value), text(target)
+    for test in walk(guard.test):
+        if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+            operator = test.comparisons[0].operator
+            sides = {text(test.left), text(test.comparisons[0].comparator)}
+            if isinstance(operator, (cst.LessThan, cst.GreaterThan, cst.LessThanEqual, cst.GreaterThanEqual)):
+                return sides == {new, old}
+    return False
