@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -189,7 +190,8 @@ def test_fixing_says_what_it_did() -> None:
     assert result.stderr == "Fixed 1 finding. Checked 1 file, found nothing more.\n"
 
 
-def test_a_diff_changes_nothing_and_can_be_applied(tmp_path: Path) -> None:
+@pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")
+def test_a_diff_changes_nothing_and_can_be_applied() -> None:
     plant(ZEROS.replace("\n", "\r\n") + "y = 1", "crlf.py")
     before = plant(ZEROS, "a.py").read_bytes()
     result = check("--diff")
