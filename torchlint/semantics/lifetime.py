@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.graphs import is_graphless
+from torchlint.semantics.single_tensor import is_graphless
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:

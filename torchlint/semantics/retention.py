@@ -9,21 +9,15 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.backward_pass import freeing_passes
 from torchlint.semantics.dataflow import parameter_of, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
-from torchlint.semantics.graphs import (
-    carriers,
-    carries,
-    depends_on_forward,
-    freeing_passes,
-    is_freed_inside,
-    is_one_tensor,
-    returned_by,
-)
+from torchlint.semantics.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
 from torchlint.semantics.keeping import COLLECTIONS, Keeping, Way, keepings
 from torchlint.semantics.lifetime import Lifetime, lifetime, of_comprehension, root
 from torchlint.semantics.needless_graph import evaluations
+from torchlint.semantics.single_tensor import carries, is_one_tensor
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 

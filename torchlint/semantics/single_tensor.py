@@ -1,0 +1,123 @@
+"""Whether an expression is one tensor for sure, or something that only looks like it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.dataflow import hold_the_same, text
+from torchlint.semantics.values import Grad, Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.model import Model
+
+_SEVERAL = re.compile(r"torch\.nn\.(\w*(RNN|LSTM|GRU)|LSTMCell|MultiheadAttention|AdaptiveLogSoftmaxWithLoss)$")
+_KEPT_BY_OTHERS_TOO = frozenset(
+    """
+    to cuda cpu float half double bfloat16 type clone detach contiguous size dim add split index_select pin_memory
+    record_stream copy_ item tolist numpy max min sort topk median mode kthvalue cummax cummin std_mean var_mean chunk
+    unbind tensor_split hsplit vsplit dsplit svd qr share_memory_ requires_grad_ apply_ map_ where data_ptr backward
+    """.split()
+)
+_PROVING_METHODS = frozenset(
+    """
+    backward view unsqueeze squeeze permute argmax softmax log_softmax masked_fill gather expand requires_grad_ abs mean
+    numel transpose reshape flatten sigmoid
+    """.split()
+)
+
+
+def carries(value: Value) -> bool:
+    """Whether there is a graph in a value, be it in a part of a container."""
+    if value.is_container:
+        parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+        return any(map(carries, parts)) or (value.element is not None and carries(value.element))
+    return value.carries and value.is_(Kind.TENSOR, Kind.UNKNOWN)
+
+
+def is_graphless(value: Value) -> bool:
+    """Whether there is certainly no graph in a value."""
+    if value.is_(Kind.NUMBER, Kind.STRING, Kind.NONE, Kind.DTYPE, Kind.DEVICE, Kind.ARRAY):
+        return True
+    if value.is_(Kind.TUPLE, Kind.LIST) and value.items is not None:
+        return all(map(is_graphless, value.items))
+    return value.is_tensor and value.grad is Grad.DETACHED
+
+
+def is_one_tensor(model: Model, expression: cst.BaseExpression, depth: int = 4) -> bool:
+    """Whether an expression is a single tensor for sure, so that `.detach()` on it works.
+
+    What an unknown module or loss returns is taken for a tensor elsewhere; here its use has to prove it.
+    """
+    value = model.value(expression)
+    if value.optional or is_graphless(value):
+        return False
+    if _is_backpropagated(model, expression):
+        return True
+    if not value.is_(Kind.TENSOR) or not value.carries:
+        return False
+    match expression:
+        case cst.BinaryOperation(left=left, right=right):
+            return depth > 0 and any(is_one_tensor(model, side, depth - 1) for side in (left, right))
+        case cst.UnaryOperation(expression=inner) | cst.Subscript(value=inner):
+            return depth > 0 and is_one_tensor(model, inner, depth - 1)
+        case cst.Call():
+            return _returns_one_tensor(model, model.call(expression), depth)
+        case cst.Name() | cst.Attribute():
+            binding = model.binding(expression)
+            return binding is not None and _holds_one_tensor(model, binding, depth)
+    return False
+
+
+def _returns_one_tensor(model: Model, call: Call, depth: int) -> bool:
+    callee = call.callee or ""
+    if call.target is not None:
+        returned = [node.value for node in call.target.returns if node.value is not None]
+        return depth > 0 and bool(returned) and all(is_one_tensor(model, value, depth - 1) for value in returned)
+    if callee.startswith("torch.Tensor."):
+        if call.method in _KEPT_BY_OTHERS_TOO:
+            receiver = call.receiver
+            keeps = call.method in ("clone", "contiguous", "to", "cuda", "cpu", "float", "half", "double")
+            return keeps and depth > 0 and receiver is not None and is_one_tensor(model, receiver, depth - 1)
+        return True
+    if callee.startswith("torch.nn.") and callee.rpartition(".")[2][:1].isupper():
+        return _SEVERAL.match(callee) is None
+    return words.returns_tensor(callee)
+
+
+def _holds_one_tensor(model: Model, binding: Binding, depth: int) -> bool:
+    if binding.methods & _PROVING_METHODS:
+        return True
+    writes = [write for write in binding.writes if write.kind != "augmented"]
+    return bool(writes) and all(
+        write.kind == "assign"
+        and not write.unpacked
+        and write.value is not None
+        and depth > 0
+        and is_one_tensor(model, write.value, depth - 1)
+        for write in writes
+    )
+
+
+def _is_backpropagated(model: Model, expression: cst.BaseExpression) -> bool:
+    """`x.backward()`, `(x / n).backward()`, `scaler.scale(x)` or `accelerator.backward(x)` in the same function."""
+    if not isinstance(expression, (cst.Name, cst.Attribute, cst.Subscript)):
+        return False
+    binding = model.binding(expression)
+    for call in model.function(expression).calls:
+        if call.method not in ("backward", "scale", "manual_backward"):
+            continue
+        for given in [call.receiver, *(arg.value for arg in call.node.args)]:
+            while isinstance(given, cst.BinaryOperation) and isinstance(given.operator, cst.Divide):
+                given = given.left
+            if type(given) is not type(expression):
+                continue
+            if binding is None and text(given) == text(expression):
+                return True
+            if binding is not None and model.binding(given) is binding and hold_the_same(model, given, expression):
+                return True
+    return False
