@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import libcst
 import pytest
 
 from tests.conftest import PlantedRule, rename_to
 from tests.support import source_of
 from tests.test_notebook import notebook
-from torchlint import engine
+from torchlint import engine, parsing
 from torchlint.config import Selection, Settings
 from torchlint.engine import is_worth_parsing, lint
 from torchlint.finding import Applicability, Edit, Fix, Severity
@@ -131,6 +132,18 @@ def test_broken_syntax_is_said_whatever_is_selected_unless_ignored(planted: Plan
     assert codes(text, Settings(selection=Selection(ignore=("LINT01",)))) == []
 
 
+def test_python_that_libcst_does_not_know_is_no_syntax_error(
+    planted: PlantedRule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(text: str) -> None:
+        raise libcst.ParserSyntaxError("unknown syntax", lines=["x"], raw_line=2, raw_column=0)
+
+    monkeypatch.setattr(libcst, "parse_module", refuse)
+    (found,) = lint(Source.from_text("import torch\ntorch.zeros(3)\n"), planted.settings)
+    assert (found.code, found.line) == ("LINT05", 2)
+    assert found.message == "LibCST cannot parse this syntax: unknown syntax"
+
+
 def deep(opening: str, inner: str, closing: str, depth: int) -> str:
     return "import torch\ntorch.zeros(1)\nx = " + opening * depth + inner + closing * depth + "\n"
 
@@ -156,7 +169,7 @@ def test_deep_nesting_is_no_crash(text: str, expected: list[str], planted: Plant
 
 
 def test_a_file_that_is_too_large_is_said(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MOST_CHARACTERS", 20)
+    monkeypatch.setattr(parsing, "MOST_CHARACTERS", 20)
     assert codes("import torch\ntorch.zeros(3)\n", planted.settings) == ["LINT05"]
 
 

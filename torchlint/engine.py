@@ -6,10 +6,7 @@ finding of family LINT.
 
 from __future__ import annotations
 
-import ast
-import re
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -17,15 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchlint.config import Settings
-from torchlint.diagnostics import (
-    INTERNAL_ERROR,
-    SYNTAX_ERROR,
-    TOO_COMPLEX,
-    UNUSED_SUPPRESSION,
-    Diagnostic,
-    is_failure,
-)
+from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, is_failure
 from torchlint.finding import Applicability, Confidence, Finding, Fix
+from torchlint.parsing import UnparsableError, parse
 from torchlint.rule import Report, Rule, all_rules, fixer_for
 from torchlint.source import Source
 from torchlint.suppression import Suppression, codes_named, removal, suppressions
@@ -38,11 +29,6 @@ if TYPE_CHECKING:
 Filter = Callable[[list[Finding]], list[Finding]]
 
 DEFAULT = Settings()
-_ONLY_BRACKETS = {code: None for code in range(128) if chr(code) not in "()[]{}"}
-_BRACKET = re.compile(r"[()\[\]{}]")
-_PLAUSIBLE_DEPTH = 150
-_PLAUSIBLE_LINE = 4000
-MOST_CHARACTERS = 3_000_000
 
 
 def lint(source: Source, settings: Settings = DEFAULT, strict: bool = False) -> list[Finding]:
@@ -127,37 +113,12 @@ class _Run:
                     yield self._rule_crash(rule, "fixer of", error)
 
     def _parse(self) -> cst.Module:
-        import libcst as cst
-
-        if len(self.source.text) > MOST_CHARACTERS:
-            message = f"the file has more than {MOST_CHARACTERS:,} characters; its tree would take gigabytes"
-            raise _StopError(self._diagnostic(TOO_COMPLEX, message))
-        if "\0" in self.source.text:
-            raise _StopError(self._diagnostic(SYNTAX_ERROR, "there is a null byte", self.source.text.index("\0")))
-        if is_too_deep(self.source.text):
-            raise _StopError(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be parsed"))
         try:
-            return cst.parse_module(self.source.text)
-        except cst.ParserSyntaxError as error:
-            raise _StopError(self._syntax_error(error)) from error
-        except (RecursionError, MemoryError) as error:
-            raise _StopError(self._diagnostic(TOO_COMPLEX, "the file is nested too deeply to be parsed")) from error
+            return parse(self.source)
+        except UnparsableError as error:
+            raise _StopError(self._diagnostic(error.kind, error.message, error.offset)) from error
         except Exception as error:
             raise _StopError(self._crash("the parser", error)) from error
-
-    def _syntax_error(self, error: cst.ParserSyntaxError) -> Finding:
-        """In the words of the interpreter, which are clearer, unless it accepts what LibCST does not."""
-        starts, message, line, column = self.source.line_starts, _summary(error), error.raw_line, error.raw_column
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                ast.parse(self.source.text)
-        except SyntaxError as own:
-            message, line, column = str(own.msg), own.lineno or line, (own.offset or 1) - 1
-        except (ValueError, RecursionError, MemoryError):
-            pass
-        start = starts[min(max(line, 1), len(starts)) - 1]
-        return self._diagnostic(SYNTAX_ERROR, message, min(start + max(column, 0), len(self.source.text)))
 
     def _model(self, module: cst.Module) -> Model:
         from torchlint.semantics.model import Model
@@ -278,31 +239,4 @@ def diagnose(kind: Diagnostic, message: str, path: Path) -> Finding:
 
 
 def _summary(error: BaseException) -> str:
-    text = getattr(error, "message", None) or str(error)
-    return " ".join(str(text).split())[:300]
-
-
-def is_too_deep(text: str) -> bool:
-    """Whether CPython refuses to parse the text for its depth; LibCST's parser would overflow the stack.
-
-    Asked only where brackets nest deeply or a line is very long, since parsing twice costs time.
-    """
-    brackets = text.translate(_ONLY_BRACKETS) if text.isascii() else "".join(_BRACKET.findall(text))
-    for _ in range(_PLAUSIBLE_DEPTH):
-        shorter = brackets.replace("()", "").replace("[]", "").replace("{}", "")
-        if len(shorter) == len(brackets):
-            break
-        brackets = shorter
-    if len(brackets) < _PLAUSIBLE_DEPTH and max(map(len, text.split("\n"))) < _PLAUSIBLE_LINE:
-        return False
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
-    except (RecursionError, MemoryError):
-        return True
-    except SyntaxError as error:
-        return "too many nested" in str(error.msg)
-    except ValueError:
-        return False
-    return False
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,92 @@
+"""Text to a LibCST tree, or the reason why not. LibCST itself is imported here and not before."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from typing import TYPE_CHECKING
+
+from torchlint.diagnostics import SYNTAX_ERROR, TOO_COMPLEX, Diagnostic
+from torchlint.source import Source
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+MOST_CHARACTERS = 3_000_000
+_ONLY_BRACKETS = {code: None for code in range(128) if chr(code) not in "()[]{}"}
+_BRACKET = re.compile(r"[()\[\]{}]")
+_PLAUSIBLE_DEPTH = 150
+_PLAUSIBLE_LINE = 4000
+
+
+class UnparsableError(Exception):
+    """`offset` is where the text goes wrong, 0 where that is no single place."""
+
+    def __init__(self, kind: Diagnostic, message: str, offset: int = 0) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.offset = kind, message, offset
+
+
+def parse(source: Source) -> cst.Module:
+    """Raises UnparsableError."""
+    import libcst as cst
+
+    text = source.text
+    if len(text) > MOST_CHARACTERS:
+        message = f"the file has more than {MOST_CHARACTERS:,} characters; its tree would take gigabytes"
+        raise UnparsableError(TOO_COMPLEX, message)
+    if "\0" in text:
+        raise UnparsableError(SYNTAX_ERROR, "there is a null byte", text.index("\0"))
+    if is_too_deep(text):
+        raise UnparsableError(TOO_COMPLEX, "the file is nested too deeply to be parsed")
+    try:
+        return cst.parse_module(text)
+    except cst.ParserSyntaxError as error:
+        raise _explained(source, error) from error
+    except (RecursionError, MemoryError) as error:
+        raise UnparsableError(TOO_COMPLEX, "the file is nested too deeply to be parsed") from error
+
+
+def _explained(source: Source, error: cst.ParserSyntaxError) -> UnparsableError:
+    """In the words of the interpreter, which are clearer; where it accepts the text, LibCST falls short of Python."""
+    kind, message, line, column = SYNTAX_ERROR, error.message, error.raw_line, error.raw_column
+    try:
+        _parse_quietly(source.text)
+        kind, message = TOO_COMPLEX, f"LibCST cannot parse this syntax: {message}"
+    except SyntaxError as own:
+        message, line, column = str(own.msg), own.lineno or line, (own.offset or 1) - 1
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    start = source.line_starts[min(max(line, 1), len(source.line_starts)) - 1]
+    return UnparsableError(kind, " ".join(message.split()), min(start + max(column, 0), len(source.text)))
+
+
+def is_too_deep(text: str) -> bool:
+    """Whether CPython refuses to parse the text for its depth; LibCST's parser would overflow the stack.
+
+    Asked only where brackets nest deeply or a line is very long, since parsing twice costs time.
+    """
+    brackets = text.translate(_ONLY_BRACKETS) if text.isascii() else "".join(_BRACKET.findall(text))
+    for _ in range(_PLAUSIBLE_DEPTH):
+        shorter = brackets.replace("()", "").replace("[]", "").replace("{}", "")
+        if len(shorter) == len(brackets):
+            break
+        brackets = shorter
+    if len(brackets) < _PLAUSIBLE_DEPTH and max(map(len, text.split("\n"))) < _PLAUSIBLE_LINE:
+        return False
+    try:
+        _parse_quietly(text)
+    except (RecursionError, MemoryError):
+        return True
+    except SyntaxError as error:
+        return "too many nested" in str(error.msg)
+    except ValueError:
+        return False
+    return False
+
+
+def _parse_quietly(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ast.parse(text)
