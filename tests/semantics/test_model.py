@@ -208,6 +208,21 @@ def test_arguments_behind_a_dict_out_of_sight_are_hidden(prelude: str) -> None:
     assert model.calls_to("torch.utils.data.DataLoader")[0].argument("pin_memory").hidden
 
 
+def test_an_attribute_that_another_file_sets_is_what_its_use_says() -> None:
+    model = model_of(
+        """
+        import torch
+        from project import Base
+        class Experiment(Base):
+            def evaluate(self, x):
+                self.model.eval()
+                out = self.model(x)
+        """
+    )
+    assert next(call for call in model.calls if call.method == "model").is_forward
+    assert last_value(model, "out", "Experiment.evaluate").carries
+
+
 def test_gradients_are_off_where_every_caller_turned_them_off() -> None:
     model = model_of(
         """

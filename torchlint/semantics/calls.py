@@ -106,9 +106,11 @@ class Calls(Expressions):
 
     def _method_of_class(self, call: Call, receiver: Value, cls: Class, method: str, given: Arguments) -> Value:
         attribute = cls.attribute(method)
-        if attribute is not None and attribute.writes:
-            return self._apply(call, self.read(attribute), given)
         target = cls.method(method)
+        if attribute is not None and (attribute.writes or target is None):
+            value = self.read(attribute)
+            if attribute.writes or value.kind is not Kind.UNKNOWN:
+                return self._apply(call, value, given)
         if target is None:
             return self._method(call, receiver, method, given)
         static = "builtins.staticmethod" in target.decorators

@@ -14,7 +14,6 @@ from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.lifetime import root
-from torchlint.semantics.transfer import carries_deeply
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
@@ -100,11 +99,14 @@ class _Finder:
         return not self._makes_module(call) and not self._is_frozen(call)
 
     def _hands_on(self, call: Call) -> bool:
-        """Whether a helper of the file, which training may use too, runs the model and hands on its graph."""
-        if call.target is None or call.target.is_generator or not carries_deeply(call.value):
+        """Whether a helper of the file that training uses too runs the model and returns what it says."""
+        if call.target is None or call.target.is_generator:
             return False
         effects = self._model.effects(call.target)
-        return bool(effects.forwards) and not effects.backward and not effects.gradients
+        if effects.backward or effects.gradients:
+            return False
+        forwards = [inner.node for inner in call.target.calls if inner.is_forward]
+        return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
 
     def _makes_module(self, call: Call) -> bool:
         """`net = Net(...).to(device)` of a class that came in as an argument: its result is used as a module."""
@@ -194,7 +196,7 @@ class _Finder:
         if Fate.BACKWARD in fate:
             return False
         if Fate.ESCAPES in fate:
-            return in_eval and bool(loops)
+            return in_eval and (named or bool(loops))
         return in_eval or named or any(loop.role is Role.EVALUATION and _is_over_data(loop) for loop in loops)
 
     def _may_train(self, where: Function | Loop) -> bool:

@@ -5,7 +5,7 @@ This module imports no LibCST, so that rules can name kinds without loading it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -68,7 +68,8 @@ class Value:
     element: Value | None = None  # what iterating over it yields
     items: tuple[Value, ...] | None = None  # of a tuple or list of known length
     fields: tuple[tuple[str, Value], ...] | None = None  # of a dict whose keys are known strings, in order
-    origins: frozenset[cst.CSTNode] = frozenset()  # the calls (or other expressions) that created the object
+    # The calls (or other expressions) that created the object; whole trees, too long to print.
+    origins: frozenset[cst.CSTNode] = field(default=frozenset(), repr=False)
     optional: bool = False  # may also be None, or a plain Python number (an accumulator that started as 0.0)
 
     def is_(self, *kinds: Kind) -> bool:

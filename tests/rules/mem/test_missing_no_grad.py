@@ -217,6 +217,38 @@ main()
             out = torch.sigmoid(self.net(x))  # here
             print(accuracy(out, y))
 """,
+    "a helper that training uses too runs the model": """from project.base import Experiment
+class Forecast(Experiment):
+    def run_batch(self, x, y):
+        out = self.model(x.to(self.device))
+        if self.args.inverse:
+            out = self.scaler.inverse(out)
+        return out, y.to(self.device)
+
+    def validate(self, val_loader):  # here
+        self.model.eval()
+        total = []
+        for x, y in val_loader:
+            out, y = self.run_batch(x, y)
+            total.append(crit(out.detach().cpu(), y.detach().cpu()))
+        return sum(total) / len(total)
+
+    def fit(self):
+        for x, y in loader:
+            opt.zero_grad()
+            out, y = self.run_batch(x, y)
+            crit(out, y).backward()
+            opt.step()
+""",
+    "one pass over a whole graph": """from project.metrics import accuracy
+def test():  # here
+    model.eval()
+    out = model(features)
+    loss = F.nll_loss(out[idx_test], labels[idx_test])
+    print(loss.item(), accuracy(out[idx_test], labels[idx_test]).item())
+
+test()
+""",
     "features of a data set": """def extract(net, data_loader):  # here
     features = []
     for x, _ in data_loader:
