@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -45,7 +46,7 @@ class Report:
     facts: Any = None
 
 
-class Rule:
+class Rule(ABC):
     """Base of all rules. The docstring of a subclass is its page.
 
     `triggers`: a file whose text contains none of these words cannot have a finding of the rule.
@@ -60,8 +61,9 @@ class Rule:
     severity: ClassVar[Severity | None] = None
     needs_torch: ClassVar[str] = ""
 
+    @abstractmethod
     def check(self, model: Model) -> Iterator[Report]:
-        raise NotImplementedError
+        """Every place of the file that has the problem."""
 
     @classmethod
     def family(cls) -> str:

@@ -14,7 +14,7 @@ from torchlint.runtime_check.overlay import SMALL, plan
 
 
 def launch(root: Path, *words: str, timeout: float = 20.0) -> Outcome:
-    """Run Python with `words` in a copy of `root`; the copy is root/../work/copy."""
+    """Run Python with `words` in a copy of `root`; the copy stands beside `root`."""
     work = root.parent / "work"
     for name in ("results", "logs"):
         (work / name).mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,7 +49,7 @@ class Tables:
         self.bindings[binding] = value if known is None else join(known, value)
 
 
-class Expressions:
+class Expressions(ABC):
     """Evaluates expressions of one function at a time in `env`, the values of its variables at this point."""
 
     def __init__(self, scopes: Scopes, names: Names) -> None:
@@ -440,8 +441,9 @@ class Expressions:
 
     # -- for the subclasses ------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _call(self, node: cst.Call) -> Value:
-        raise NotImplementedError
+        """Evaluate a call; what it does to variables is noted on the way."""
 
     def write(self, binding: Binding, value: Value) -> None:
         value = refined(binding, value)
