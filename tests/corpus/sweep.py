@@ -61,6 +61,7 @@ def read(root: Path) -> Tree:
 
 def write(tree: Tree, root: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
     for name, content in tree.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -227,7 +228,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--torchlint", default=shlex.quote(str(Path(sys.executable).with_name("torchlint"))))
     args = parser.parse_args()
-    repositories = [path for path in sorted(args.corpus.iterdir()) if path.is_dir() and path.name not in (".git",)]
+    repositories = [path for path in sorted(args.corpus.iterdir()) if path.is_dir() and not path.name.startswith(".")]
     outcomes = []
     with tempfile.TemporaryDirectory() as scratch:
         for repository in repositories:
