@@ -22,6 +22,9 @@ Entries = dict[str, tuple[cst.BaseExpression, cst.CSTNode]]
 def string_value(node: cst.CSTNode | None) -> str | None:
     """The text of a plain string literal."""
     if isinstance(node, cst.SimpleString):
+        text = node.value
+        if text[0] in "'\"" and "\\" not in text and text[:3] not in ("'''", '"""'):
+            return text[1:-1]
         value = node.evaluated_value
         return value if isinstance(value, str) else None
     return None

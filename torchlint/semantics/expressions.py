@@ -332,11 +332,11 @@ class Expressions(ABC):
 
     @staticmethod
     def _integer(node: cst.Integer) -> Value:
-        return Value(Kind.NUMBER, dtype="int", constant=node.evaluated_value if len(node.value) < 20 else None)
+        return Value(Kind.NUMBER, dtype="int", constant=int(node.value, 0) if len(node.value) < 20 else None)
 
     @staticmethod
     def _float(node: cst.Float) -> Value:
-        return Value(Kind.NUMBER, dtype="float", constant=node.evaluated_value)
+        return Value(Kind.NUMBER, dtype="float", constant=float(node.value))
 
     def _sequence(self, node: cst.Tuple | cst.List | cst.Set) -> Value:
         kind = {cst.Tuple: Kind.TUPLE, cst.List: Kind.LIST, cst.Set: Kind.SET}[type(node)]

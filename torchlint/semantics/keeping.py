@@ -39,7 +39,7 @@ class Keeping:
 
 def keepings(model: Model) -> Iterator[Keeping]:
     """Every such statement or call of the file, in source order."""
-    for node in walk(model.module):
+    for node in model.nodes_of(cst.Call, cst.AugAssign, cst.Assign):
         match node:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value=method), value=holder)):
                 place = _CONTAINER_METHODS.get(method)

@@ -130,6 +130,10 @@ class Model:
         """Whether the file can run on a GPU: it mentions one, or moves things to a device."""
         return _ACCELERATOR.search(self.source.text) is not None or "accelerate" in self.frameworks
 
+    def nodes_of(self, *types: type[cst.CSTNode]) -> list[cst.CSTNode]:
+        """Every node of exactly these classes, in source order but for the parts of assignment targets."""
+        return [node for node in self._scopes.contexts if type(node) in types]
+
     # -- navigation --------------------------------------------------------------------------------------------------
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:

@@ -10,8 +10,20 @@ import libcst as cst
 from torchlint.semantics.entities import Binding, Call, Class, Function, Loop, Scope, Write
 from torchlint.semantics.tree import children
 
-_COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp)
-_COMPOUND = (cst.BaseCompoundStatement,)
+_STATEMENTS = frozenset(
+    {
+        cst.SimpleStatementLine,
+        cst.FunctionDef,
+        cst.ClassDef,
+        cst.If,
+        cst.For,
+        cst.While,
+        cst.With,
+        cst.Try,
+        cst.TryStar,
+        cst.Match,
+    }
+)
 
 
 class Context(NamedTuple):
@@ -107,7 +119,7 @@ class _Collector:
         self._push_all(self.found.module, children(self.found.module), context)
         while self.stack:
             node, parent, context = self.stack.pop()
-            if isinstance(node, (cst.BaseCompoundStatement, cst.SimpleStatementLine)):
+            if type(node) in _STATEMENTS:
                 context = context._replace(statement=node)
             self.found.parents[node] = parent
             self.found.contexts[node] = context

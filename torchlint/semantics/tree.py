@@ -27,7 +27,7 @@ _SKIPPED_FIELDS = frozenset(
 )
 _RECURSION_LIMIT = 20_000
 
-_fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+_fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}  # what is known of LibCST's classes, filled on first sight
 
 
 def fields(cls: type[cst.CSTNode]) -> tuple[str, ...]:
@@ -40,15 +40,26 @@ def fields(cls: type[cst.CSTNode]) -> tuple[str, ...]:
     return found
 
 
+_is_node: dict[type, bool] = {}
+
+
+def _holds_nodes(cls: type) -> bool:
+    """Whether objects of a class are nodes. LibCST's classes are abstract ones, for which isinstance is slow."""
+    found = _is_node[cls] = issubclass(cls, cst.CSTNode)
+    return found
+
+
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """Direct children that are code, in field order."""
     found: list[cst.CSTNode] = []
+    known = _is_node
     for name in fields(type(node)):
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
+        cls = type(value)
+        if cls is list or cls is tuple:
+            found += [item for item in value if known.get(type(item)) or _holds_nodes(type(item))]
+        elif known.get(cls) or (cls not in known and _holds_nodes(cls)):
             found.append(value)
-        elif isinstance(value, (list, tuple)):
-            found.extend(item for item in value if isinstance(item, cst.CSTNode))
     return found
 
 
