@@ -15,7 +15,7 @@ from tests.support import source_of
 from tests.test_notebook import notebook
 from torchlint import engine, parsing
 from torchlint.config import Selection, Settings
-from torchlint.engine import is_worth_parsing, lint
+from torchlint.engine import is_worth_linting, lint
 from torchlint.finding import Applicability, Edit, Fix, Severity
 from torchlint.semantics.model import Model
 from torchlint.semantics.tree import SourceMismatchError
@@ -81,21 +81,19 @@ def test_findings_come_in_the_order_of_the_text_and_once(planted: PlantedRule) -
     assert [finding.line for finding in found] == [2, 3]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("x = zeros(3) +", id="no torch"),
-        pytest.param("import torch\nx = ones(3) +", id="no trigger word"),
-        pytest.param("", id="empty"),
-    ],
-)
-def test_the_gate_stops_before_the_parser(text: str, planted: PlantedRule) -> None:
+@pytest.mark.parametrize("text", ["x = zeros(3) +", ""], ids=["no torch", "empty"])
+def test_a_file_that_never_says_torch_is_not_looked_at(text: str, planted: PlantedRule) -> None:
     assert lint(Source.from_text(text), planted.settings) == []
-    assert not is_worth_parsing(text.encode(), Path("a.py"), planted.settings)
+    assert not is_worth_linting(text.encode())
 
 
-def test_a_file_that_says_torchlint_is_worth_a_look(planted: PlantedRule) -> None:
-    assert is_worth_parsing(b"x = 1  # torchlint: ignore[MEM01]\n", Path("a.py"), planted.settings)
+@pytest.mark.parametrize("text", ["import torch\nx = (1,\n", "import torch\nprint 1\n"])
+def test_a_syntax_error_is_told_where_no_rule_would_look(text: str, planted: PlantedRule) -> None:
+    assert [finding.code for finding in lint(Source.from_text(text), planted.settings)] == ["LINT01"]
+
+
+def test_a_file_that_says_torchlint_is_worth_a_look() -> None:
+    assert is_worth_linting(b"x = 1  # torchlint: ignore[MEM01]\n")
 
 
 def test_behind_the_gate_libcst_is_not_imported() -> None:

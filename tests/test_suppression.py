@@ -16,6 +16,8 @@ SILENT = [
     pytest.param("x = torch.zeros(3)  # torchlint: ignore[MEM]", id="by family"),
     pytest.param("x = torch.zeros(3)  # torchlint: ignore[mem01] the reason", id="with a reason"),
     pytest.param("x = torch.zeros(3)  # torchlint:ignore", id="without a list"),
+    pytest.param("x = torch.zeros(3)  # torchlint: ignore MEM01", id="without brackets"),
+    pytest.param("x = torch.zeros(3)  # torchlint: ignore(MEM01) small", id="with round brackets"),
     pytest.param("x = torch.zeros(3)  # type: ignore  # torchlint: ignore[MEM01]", id="after another comment"),
     pytest.param("x = torch.zeros(3)  # noqa: MEM01", id="noqa with a code"),
     pytest.param("x = torch.zeros(3)  # noqa: E501, MEM01", id="noqa with two codes"),
@@ -41,6 +43,7 @@ FOUND = [
     pytest.param("x = f('''\n# torchlint: ignore-file\n''', torch.zeros(3))", id="in a string of several lines"),
     pytest.param("x = torch.zeros(3)  # torchlint: ignore[MEM02]", id="of another rule"),
     pytest.param("x = torch.zeros(3)  # torchlint: ignore[]", id="of no rule"),
+    pytest.param("x = torch.zeros(3)  # torchlint: ignore MEM02", id="of another rule, without brackets"),
     pytest.param("x = torch.zeros(3)  # torchlint: ignored", id="another word"),
     pytest.param("x = torch.zeros(3)  # noqa: E501", id="noqa of another code"),
 ]

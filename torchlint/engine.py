@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from torchlint.config import Settings
 from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, is_failure
 from torchlint.finding import Applicability, Confidence, Finding, Fix
-from torchlint.parsing import UnparsableError, parse
+from torchlint.parsing import UnparsableError, check_syntax, parse
 from torchlint.rule import Report, Rule, all_rules, fixer_for
 from torchlint.source import Source
 from torchlint.suppression import Suppression, codes_named, removal, suppressions
@@ -39,15 +39,9 @@ def lint(source: Source, settings: Settings = DEFAULT, strict: bool = False) -> 
     return _Run(source, settings, strict).findings()
 
 
-def is_worth_parsing(data: bytes, path: Path, settings: Settings) -> bool:
-    """The gate on raw bytes: False where no selected rule, and no suppression comment, can have anything to say."""
-    if b"torch" not in data:
-        return False
-    if b"torchlint:" in data:
-        return True
-    rules = all_rules()
-    words = {word for code in settings.codes(path) if code in rules for word in rules[code].triggers}
-    return any(word.encode() in data for word in words)
+def is_worth_linting(data: bytes) -> bool:
+    """The gate on raw bytes: False where no rule, and no suppression comment, can have anything to say."""
+    return b"torch" in data
 
 
 @dataclass
@@ -64,7 +58,7 @@ class _Run:
         selected = [rules[code] for code in sorted(codes) if code in rules]
         triggered = [rule for rule in selected if any(word in self.source.text for word in rule.triggers)]
         try:
-            found = list(self._run(triggered)) if triggered else []
+            found = list(self._run(triggered)) if triggered else self._only_syntax()
         except _StopError as stop:
             is_wanted = stop.finding.code in codes or is_failure(stop.finding.code)
             return [stop.finding] if is_wanted else []
@@ -112,6 +106,13 @@ class _Run:
                     yield finding
                     yield self._rule_crash(rule, "fixer of", error)
 
+    def _only_syntax(self) -> list[Finding]:
+        try:
+            check_syntax(self.source)
+        except UnparsableError as error:
+            raise _StopError(self._diagnostic(error.kind, error.message, error.offset)) from error
+        return []
+
     def _parse(self) -> cst.Module:
         try:
             return parse(self.source)
@@ -137,7 +138,7 @@ class _Run:
         function = model.function(report.node)
         kind = Diagnostic(rule.code, rule.name, self.settings.severity_of(rule.code, self.source.path), False, "")
         return replace(
-            self._diagnostic(kind, report.message, start, end),
+            self._diagnostic(kind, " ".join(report.message.split()), start, end),
             confidence=report.confidence,
             function=None if function.is_module else function.qualname,
         )

@@ -48,6 +48,14 @@ def parse(source: Source) -> cst.Module:
         raise UnparsableError(TOO_COMPLEX, "the file is nested too deeply to be parsed") from error
 
 
+def check_syntax(source: Source) -> None:
+    """Raises UnparsableError. For files that no rule will look at: LibCST is asked only if the interpreter objects."""
+    try:
+        _parse_quietly(source.text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        parse(source)
+
+
 def _explained(source: Source, error: cst.ParserSyntaxError) -> UnparsableError:
     """In the words of the interpreter, which are clearer; where it accepts the text, LibCST falls short of Python."""
     kind, message, line, column = SYNTAX_ERROR, error.message, error.raw_line, error.raw_column

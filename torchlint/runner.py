@@ -20,7 +20,7 @@ from torchlint.cache import Cache
 from torchlint.config import Settings
 from torchlint.diagnostics import INTERNAL_ERROR, SYNTAX_ERROR, UNREADABLE_FILE
 from torchlint.discovery import Target, discover
-from torchlint.engine import diagnose, is_worth_parsing, lint
+from torchlint.engine import diagnose, is_worth_linting, lint
 from torchlint.finding import Finding
 from torchlint.fixing import Fixed, fix_source
 from torchlint.settings_file import Configuration
@@ -73,7 +73,7 @@ def run(
             message = f"the file cannot be read: {error.strerror}"
             results[target.path] = Result(target.path, (diagnose(UNREADABLE_FILE, message, target.path),))
             continue
-        if not is_worth_parsing(data, target.path, target.settings):
+        if not is_worth_linting(data):
             continue
         digest = cache.digest(data, target.path, target.settings)
         if not cache.is_clean(digest):

@@ -18,7 +18,7 @@ from torchlint.rule import all_rules
 from torchlint.source import Source
 
 _IGNORE = re.compile(
-    r"#\s*torchlint:\s*(?P<verb>ignore-file|ignore)\b(?P<list>\s*\[(?P<codes>[^\]#]*)\])?(?P<rest>[^#]*)"
+    r"#\s*torchlint:\s*(?P<verb>ignore-file|ignore)\b(?P<list>\s*(?:\[(?P<codes>[^\]#]*)\]|\((?P<rounded>[^)#]*)\)|(?P<bare>[A-Z]+\d\d\b)))?(?P<rest>[^#]*)"
 )
 _NOQA = re.compile(
     r"#\s*noqa\b(?:\s*:\s*(?P<codes>[A-Z][A-Z0-9]*[0-9]+(?:[,\s]+[A-Z][A-Z0-9]*[0-9]+)*))?", re.IGNORECASE
@@ -92,7 +92,8 @@ def suppressions(source: Source) -> list[Suppression]:
 
 def _parse(comment: str, start: int, first_line: int, last_line: int) -> Iterator[Suppression]:
     for match in _IGNORE.finditer(comment):
-        codes = tuple(code.strip() for code in (match["codes"] or "").split(",") if code.strip())
+        listed_codes = match[_written_as(match)] or ""
+        codes = tuple(code.strip() for code in listed_codes.split(",") if code.strip())
         span = (start + match.start(), start + len(comment[: match.end()].rstrip()))
         is_file = match["verb"] == "ignore-file"
         yield Suppression(*span, first_line, last_line, codes if match["list"] else None, is_file=is_file)
@@ -100,6 +101,11 @@ def _parse(comment: str, start: int, first_line: int, last_line: int) -> Iterato
     if noqa is not None:
         listed = tuple(re.split(r"[,\s]+", noqa["codes"].upper())) if noqa["codes"] else None
         yield Suppression(start + noqa.start(), start + noqa.end(), first_line, last_line, listed, is_noqa=True)
+
+
+def _written_as(match: re.Match[str]) -> str:
+    """The group that holds the codes. `ignore MEM01` and `ignore(MEM01)` name a rule as well as brackets do."""
+    return next((name for name in ("rounded", "bare") if match.groupdict().get(name) is not None), "codes")
 
 
 def _comments(source: Source) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
@@ -139,7 +145,7 @@ def removal(source: Source, suppression: Suppression, unused: Iterable[str]) -> 
         inside = text[suppression.start : suppression.end]
         match = (_NOQA if suppression.is_noqa else _IGNORE).match(inside)
         assert match is not None
-        start, end = match.span("codes")
+        start, end = match.span(_written_as(match))
         return Edit(suppression.start + start, suppression.start + end, ", ".join(kept))
     start, end = suppression.start, suppression.end
     number = source.line_number(start)

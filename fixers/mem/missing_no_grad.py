@@ -7,6 +7,7 @@ import libcst as cst
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.semantics.needless_graph import Extent
+from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
     from torchlint.finding import Edit
@@ -33,11 +34,26 @@ def fix(report: Report, model: Model) -> Fix | None:
 
 def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str) -> list[Edit]:
     region = found.region
+    if _leaves_in_between(region, found.extent):
+        return []
     if found.extent is Extent.FUNCTION:
         return [rewriter.decorate(region, f"@{name}()")] if isinstance(region, cst.FunctionDef) else []
     argument = model.code(found.phase) if found.phase is not None else ""
     header = f"with {name}({argument}):"
     return [edit for node in _statements(model, found) for edit in rewriter.indent_under([node], header) or []]
+
+
+def _leaves_in_between(region: cst.CSTNode, extent: Extent) -> bool:
+    """Whether other code runs before the region ends, which would lose its gradients too: the mode is the thread's.
+
+    A decorated generator is no danger: torch switches the mode back at every `yield`.
+    """
+    if extent is Extent.FUNCTION and isinstance(region, cst.FunctionDef):
+        return region.asynchronous is not None
+    return any(
+        isinstance(node, (cst.Yield, cst.Await)) or getattr(node, "asynchronous", None) is not None
+        for node in walk(region)
+    )
 
 
 def _statements(model: Model, found: Evaluation) -> list[cst.BaseStatement]:

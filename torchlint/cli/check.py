@@ -15,7 +15,7 @@ from torchlint.cli import command_names, forget_stdout
 from torchlint.config import ConfigError, Selection, check_selectors, nearest
 from torchlint.diagnostics import UNREADABLE_FILE, is_failure
 from torchlint.discovery import Discovery, Target, discover, is_excluded
-from torchlint.engine import diagnose, is_worth_parsing
+from torchlint.engine import diagnose, is_worth_linting
 from torchlint.fixing import WriteError, write
 from torchlint.output import FORMATS, Outcome, count, render, statistics, summary
 from torchlint.progress import Progress
@@ -235,7 +235,7 @@ def _check_stdin(request: Request, configuration: Configuration) -> int:
     path = request.stdin_filename or Path("-")
     settings = configuration.for_path(path)
     excluded = settings.force_exclude and is_excluded(path, settings)
-    if excluded or not is_worth_parsing(data, path, settings):
+    if excluded or not is_worth_linting(data):
         result = Result(path)
     else:
         result = process(Task(path, data, settings, settings.unsafe_fixes if request.fix or request.diff else None))

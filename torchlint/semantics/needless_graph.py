@@ -66,6 +66,7 @@ _GRADIENT_WORDS = re.compile(
 )
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
+_METRICS = re.compile(r"(?i)loss|crit|metric|acc|score|eval|error|measure|transform|preprocess|collate|decod|post")
 _FRAMEWORK_BASES = re.compile(
     r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
 )
@@ -161,6 +162,8 @@ class _Finder:
         for call in function.calls:
             if self._records(call):
                 module = root(self._model, call.node.func)
+                if any(loop.role is Role.EVALUATION for loop in call.loops()) and self._eval_before(call):
+                    return False
                 if module is None or module.scope_function is not function or module.is_parameter:
                     return False
         return not any(call.callee in ("torch.load",) or call.method == "load_state_dict" for call in function.calls)
@@ -179,11 +182,23 @@ class _Finder:
         named = _NAMES.search(function.name) is not None
         if not named and self._is_better_in_parts(function, forwards):
             return None
+        if Fate.ESCAPES in fate and self._calls_back(function):
+            return None
         if not self._is_evaluation(fate, in_eval, named and bool(loops or function.callers), loops):
             return None
         certain = in_eval and Fate.ESCAPES not in fate
         best = next((call for call in forwards if call.loop is not None), forwards[0])
         return Evaluation(best, Extent.FUNCTION, node, certain, bare=self._bare(function))
+
+    def _calls_back(self, function: Function) -> bool:
+        """Whether the function calls something handed in that is no model and no metric, and may take gradients."""
+        for call in function.calls:
+            binding = self._model.binding(call.node.func)
+            if binding is None or not binding.is_parameter or _METRICS.search(binding.name):
+                continue
+            if call.node.args and self._model.value(call.node.func).is_(Kind.UNKNOWN, Kind.FUNCTION):
+                return True
+        return False
 
     def _is_better_in_parts(self, function: Function, forwards: Sequence[Call]) -> bool:
         """A whole program, or a function that lends its model to code out of sight, is not switched off as a whole."""
@@ -266,7 +281,7 @@ class _Finder:
         in_eval = self._eval_before(calls[0])
         held_out = any(loop.iterable is not None and _HELD_OUT.search(text(loop.iterable)) for loop in loops)
         only_evaluates = in_eval and not self._may_train(calls[0].function)
-        if Fate.ESCAPES in fate and not held_out and not only_evaluates:
+        if Fate.ESCAPES in fate and (self._calls_back(calls[0].function) or (not held_out and not only_evaluates)):
             return False
         return self._is_evaluation(fate, in_eval, False, loops) or (held_out and Fate.BACKWARD not in fate)
 

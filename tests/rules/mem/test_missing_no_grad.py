@@ -249,6 +249,15 @@ def test():  # here
 
 test()
 """,
+    "a model that the program makes itself": """def main():
+    net = nn.Linear(4, 3)
+    net.eval()
+    correct = 0
+    for x, y in val_loader:
+        out = net(x)  # here
+        correct += (out.argmax(1) == y).sum().item()
+    print(correct)
+""",
     "features of a data set": """def extract(net, data_loader):  # here
     features = []
     for x, _ in data_loader:
@@ -595,6 +604,30 @@ def evaluate(batches):
 """,
 }
 
+LOOK_ALIKES["a callback that may take gradients"] = """def each_batch(net, loader, callback):
+    net.eval()
+    for x, y in loader:
+        callback(net(x))
+"""
+
+NOT_REWRITTEN = {
+    "other code runs at every yield": """def pseudo_labels(net, loader):
+    net.eval()
+    for x, y in loader:
+        yield x, net(x).argmax(1)
+""",
+    "other tasks run at every await": """async def monitor(net, queue):
+    net.eval()
+    hits = 0
+    while True:
+        x = await queue.get()
+        if x is None:
+            break
+        hits += net(x).argmax(1).sum()
+    return hits.item()
+""",
+}
+
 REWRITES = {
     "a whole function": (
         """\
@@ -723,6 +756,12 @@ def test_finds(code: str) -> None:
 @pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())
 def test_stays_silent(code: str) -> None:
     assert found(code) == []
+
+
+@pytest.mark.parametrize("code", NOT_REWRITTEN.values(), ids=NOT_REWRITTEN.keys())
+def test_does_not_switch_gradients_off_for_others(code: str) -> None:
+    assert len(found(code)) == 1
+    assert fixed(SETUP + code, "MEM05") == SETUP + code
 
 
 @pytest.mark.parametrize(("before", "after"), REWRITES.values(), ids=REWRITES.keys())
