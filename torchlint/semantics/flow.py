@@ -39,11 +39,6 @@ class Flow:
         self._seen: set[object] = set()
         return self._binding(binding)
 
-    def expression_reaches_backward(self, node: cst.CSTNode) -> bool | None:
-        """The same of the value of one expression."""
-        self._seen = set()
-        return self._use(node)
-
     @staticmethod
     def _worst(results: list[bool | None]) -> bool | None:
         if True in results:

@@ -268,10 +268,6 @@ class Model:
         """Whether what the binding holds flows into a backward pass; None when it leaves the file's sight."""
         return self._flow.reaches_backward(binding)
 
-    def value_reaches_backward(self, node: cst.CSTNode) -> bool | None:
-        """The same of the value of one expression, from where it stands."""
-        return self._flow.expression_reaches_backward(node)
-
     # -- text --------------------------------------------------------------------------------------------------------
 
     @cached_property

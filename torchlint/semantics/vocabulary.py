@@ -105,14 +105,6 @@ PAIR_FUNCTIONS = _words(
 )
 TRIPLE_FUNCTIONS = _words("torch.svd torch.linalg.svd torch.linalg.lu torch.lu")
 
-NUMPY_RANDOM = re.compile(r"numpy\.random\.")
-RANDOM_FUNCTIONS = _words(
-    """
-    torch.rand torch.randn torch.randint torch.randperm torch.normal torch.bernoulli torch.multinomial torch.rand_like
-    torch.randn_like torch.randint_like torch.nn.functional.dropout torch.poisson
-    """
-)
-
 
 def returns_tensor(name: str) -> bool:
     """Whether the torch function `name` returns a tensor, or a tuple of them."""
