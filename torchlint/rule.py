@@ -37,13 +37,26 @@ FAMILY_SEVERITY = {
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """One step of why a finding is true: a place in the file and what the model knows there, as a short sentence."""
+
+    node: cst.CSTNode
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """What a rule yields: the node to point at, the message, and `facts` that its fixer needs."""
+    """What a rule yields: the node to point at and the message.
+
+    `facts` is what its fixer needs. `chain` tells the reader why, in the order in which the code runs; where a rule
+    gives none, the engine asks the model how the value at `node` came about.
+    """
 
     node: cst.CSTNode
     message: str
     confidence: Confidence = Confidence.CERTAIN
     facts: Any = None
+    chain: tuple[Fact, ...] = ()
 
 
 class Rule(ABC):

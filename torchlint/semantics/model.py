@@ -132,7 +132,16 @@ class Model:
 
     def nodes_of(self, *types: type[cst.CSTNode]) -> list[cst.CSTNode]:
         """Every node of exactly these classes, in source order but for the parts of assignment targets."""
+        if len(types) == 1:
+            return self._nodes_by_type.get(types[0], [])
         return [node for node in self._scopes.contexts if type(node) in types]
+
+    @cached_property
+    def _nodes_by_type(self) -> dict[type[cst.CSTNode], list[cst.CSTNode]]:
+        found: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
+        for node in self._scopes.contexts:
+            found.setdefault(type(node), []).append(node)
+        return found
 
     # -- navigation --------------------------------------------------------------------------------------------------
 
