@@ -251,6 +251,46 @@ def test_a_compound_statement_is_not_removed() -> None:
     assert Rewriter(model).remove_statement(first(model, "for", STATEMENT)) is None
 
 
+LAST_ARGUMENT = [
+    pytest.param("f(a=1)", "f()", id="the only one"),
+    pytest.param("f(a=1,)", "f()", id="the only one, with a comma"),
+    pytest.param("f(x, a=1)", "f(x)", id="the last one"),
+    pytest.param("f(x, a=1, )", "f(x, )", id="the last one, with a comma"),
+    pytest.param("f(a=1, y=2)", "f(y=2)", id="the first one"),
+    pytest.param("f(\n    x,\n    a=1,\n    y=2,\n)", "f(\n    x,\n    y=2,\n)", id="one of several lines"),
+    pytest.param("f(\n    x,\n    a=1,\n)", "f(\n    x,\n)", id="the last of several lines"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), LAST_ARGUMENT)
+def test_remove_argument(before: str, after: str) -> None:
+    model = model_of(before + "\n")
+    call = model.calls[0].node
+    argument = next(arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "a")
+    assert applied(before + "\n", [Rewriter(model).remove_argument(call, argument)]) == after + "\n"
+
+
+CONDITIONS = [
+    pytest.param("x\nif q:\n    f()\ny\n", "x\ny\n", id="the condition goes too"),
+    pytest.param("x\nif q: f()\ny\n", "x\ny\n", id="on one line"),
+    pytest.param("x\nif q:\n    f()\n    g()\n", "x\nif q:\n    g()\n", id="more in the block"),
+    pytest.param("x\nif q:\n    f(); g()\n", "x\nif q:\n    g()\n", id="more on the line"),
+    pytest.param("x\nif q:\n    f()\nelse:\n    g()\n", "x\nif q:\n    pass\nelse:\n    g()\n", id="other branch"),
+    pytest.param("x\nif q:  # why\n    f()\n", "x\nif q:  # why\n    pass\n", id="comment"),
+    pytest.param("while a:\n    if q:\n        f()\n", "while a:\n    if q:\n        pass\n", id="nothing else there"),
+    pytest.param("while a:\n    f()\n    b\n", "while a:\n    b\n", id="no condition"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), CONDITIONS)
+def test_remove_with_condition(before: str, after: str) -> None:
+    model = model_of(before)
+    call = next(call.node for call in model.calls if model.code(call.node) == "f()")
+    edit = Rewriter(model).remove_with_condition(call)
+    assert edit is not None
+    assert applied(before, [edit]) == after
+
+
 UNDER = [
     pytest.param("for i in x:\n    a\nb\n", "for", "with w:\n    for i in x:\n        a\nb\n", id="loop"),
     pytest.param("a; b  # c\n", "a; b", "with w:\n    a; b  # c\n", id="simple statements"),

@@ -105,6 +105,17 @@ class Rewriter:
         """Another value for an argument of a call or an entry of a dict; its keyword stays."""
         return self.replace(argument.value, value)
 
+    def remove_argument(self, call: cst.Call, argument: cst.Arg) -> Edit:
+        """Takes an argument out of a call, with one of the commas beside it."""
+        index = [*call.args].index(argument)
+        start = self._model.span(argument)[0]
+        if index + 1 < len(call.args):
+            return Edit(start, self._model.span(call.args[index + 1])[0], "")
+        end = self._model.span(argument.value)[1]
+        if index:
+            return Edit(self._model.span(call.args[index - 1].value)[1], end, "")
+        return Edit(start, self._comma_after(end) or end, "")
+
     # statements
 
     def indentation(self, node: cst.CSTNode) -> str:
@@ -176,6 +187,24 @@ class Rewriter:
         if comment >= 0:
             return Edit(start, comment, "")
         return Edit(self._line_start(start), line_end, "")
+
+    def remove_with_condition(self, node: cst.CSTNode) -> Edit | None:
+        """Takes out a simple statement, and the `if` around it that is there for nothing else."""
+        condition = next((above for above in self._model.ancestors(node) if isinstance(above, cst.If)), None)
+        if condition is not None and condition.orelse is None and self._holds_only(condition, node):
+            start, end = self._model.span(condition)
+            outer = self._model.parent(condition)
+            alone = not isinstance(outer, (cst.IndentedBlock, cst.Module)) or len(outer.body) == 1
+            if not alone and "#" not in self._text[start : self._line_end(end)]:
+                return Edit(self._line_start(start), self._line_end(end), "")
+        return self.remove_statement(node)
+
+    def _holds_only(self, condition: cst.If, node: cst.CSTNode) -> bool:
+        """Whether the body of a condition is the small statement that a node belongs to."""
+        body: Sequence[cst.CSTNode] = condition.body.body
+        if len(body) == 1 and isinstance(body[0], cst.SimpleStatementLine):
+            body = body[0].body
+        return len(body) == 1 and body[0] is self._model.small_statement(node)
 
     def indent_under(self, statements: Sequence[Sibling], header: str) -> list[Edit] | None:
         """Puts neighbouring statements into a block of their own, as in `with torch.no_grad():`.
