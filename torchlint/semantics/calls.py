@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from copy import copy
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -14,6 +16,9 @@ from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.names import canonical
 from torchlint.semantics.transfer import Arguments, element_of
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
+
+if TYPE_CHECKING:
+    from torchlint.semantics.foreign import Imports
 
 _ADDING_METHODS = frozenset({"append", "add", "appendleft", "insert"})
 _TENSOR_ONLY_METHODS = frozenset(
@@ -41,6 +46,8 @@ class Calls(Expressions):
 
     def _call(self, node: cst.Call) -> Value:
         call = self.scopes.call_of[node]
+        if self.rehearsing:
+            call = copy(call)
         call.grad_enabled = self.grad
         call.passes = []
         if isinstance(node.func, cst.Attribute):
@@ -85,6 +92,9 @@ class Calls(Expressions):
         cls = self.local_class(receiver) if receiver.kind is not Kind.FUNCTION else None
         if cls is not None:
             return self._method_of_class(call, receiver, cls, method, given)
+        foreign = self.foreign_class(receiver) if receiver.kind is not Kind.FUNCTION else None
+        if foreign is not None:
+            return self._method_of_foreign_class(call, receiver, foreign, method, given)
         binding = self.scopes.bindings.get(func)
         if binding is not None and binding.writes:
             return self._apply(call, self.read(binding), given)
@@ -112,6 +122,9 @@ class Calls(Expressions):
             if attribute.writes or value.kind is not Kind.UNKNOWN:
                 return self._apply(call, value, given)
         if target is None:
+            foreign = next((base for base in self.foreign_bases(cls) if base.method(method) is not None), None)
+            if foreign is not None:
+                return self._method_of_foreign_class(call, receiver, foreign, method, given)
             return self._method(call, receiver, method, given)
         static = "builtins.staticmethod" in target.decorators
         value = self._enter(call, target, given, bound=not static and receiver.kind is not Kind.CLASS)
@@ -119,8 +132,32 @@ class Calls(Expressions):
             return self._forwarded(call, receiver, value, given)
         return value
 
+    def _method_of_foreign_class(self, call: Call, receiver: Value, cls: Class, method: str, given: Arguments) -> Value:
+        target = cls.method(method)
+        if target is None:
+            return self._method(call, receiver, method, given)
+        static = "builtins.staticmethod" in target.decorators
+        bound = not static and receiver.kind is not Kind.CLASS
+        if method == "forward" and receiver.kind is Kind.MODULE:
+            return self._forwarded(call, receiver, self._visit(call, target, given, bound=bound), given)
+        call.callee = target.qualname
+        return self._visit(call, target, given, bound=bound)
+
+    def _visit(self, call: Call, target: Function, given: Arguments, *, bound: bool) -> Value:
+        """A call to a function of another file: what it returns for these arguments."""
+        assert self.imports is not None
+        call.foreign = target
+        return self.imports.returned(target, given, self.grad, bound=bound)
+
     def _apply(self, call: Call, function: Value, given: Arguments) -> Value:
         """Call the value `function`."""
+        if self.imports is not None and function.kind in (Kind.FUNCTION, Kind.CLASS) and function.origins:
+            foreign, cls = self.imports.function(function), self.imports.cls(function)
+            if foreign is not None:
+                call.callee = foreign.qualname
+                return self._visit(call, foreign, given, bound=foreign.cls is not None and bool(call.method))
+            if cls is not None and function.kind is Kind.CLASS:
+                return self._construct_foreign(call, cls, given)
         match function.kind:
             case Kind.FUNCTION if (target := self.local_function(function)) is not None:
                 call.callee = target.qualname
@@ -135,6 +172,8 @@ class Calls(Expressions):
             case Kind.INSTANCE if (cls := self.local_class(function)) is not None:
                 target = cls.method("__call__")
                 return self._enter(call, target, given, bound=True) if target is not None else UNKNOWN
+            case Kind.INSTANCE if (cls := self.foreign_class(function)) is not None:
+                return self._method_of_foreign_class(call, function, cls, "__call__", given)
             case Kind.TENSOR | Kind.NUMBER:
                 return UNKNOWN
             case _:
@@ -148,28 +187,38 @@ class Calls(Expressions):
             self._enter(call, init, given, bound=True)
         else:
             call.target = None
-        return Value(class_kind(cls), ref=cls.qualname, origins=frozenset([call.node]))
+        return Value(cls.kind, ref=cls.qualname, origins=frozenset([call.node]))
+
+    def _construct_foreign(self, call: Call, cls: Class, given: Arguments) -> Value:
+        call.callee = cls.qualname
+        init = cls.method("__init__")
+        if init is not None:
+            self._visit(call, init, given, bound=True)
+        return Value(cls.kind, ref=cls.qualname, origins=frozenset([call.node]))
 
     def _enter(self, call: Call, target: Function, given: Arguments, *, bound: bool) -> Value:
         """A call to a function of this file: hand the arguments over, take its summary."""
         call.target = target
         if call.callee is None:
             call.callee = target.qualname
-        if call not in target.callers:
+        if not self.rehearsing and call not in target.callers:
             target.callers.append(call)
         self.noted.call_grads.setdefault(target, set()).add(self.grad)
-        params = target.params[1:] if bound and target.params else target.params
-        if not given.open:
-            for name, value in zip(params, given.positional):
-                self.noted.note_parameter(target, name, value)
-            for name, value in given.keywords.items():
-                if name in params:
-                    self.noted.note_parameter(target, name, value)
-        else:
-            for name in params:
-                self.noted.note_parameter(target, name, UNKNOWN)
+        self._hand_over(target, given, bound=bound)
         returned = self.known.returns.get(target) or self.noted.returns.get(target, UNKNOWN)
         return transfer.detached(returned) if self.grad is False else returned
+
+    def _hand_over(self, target: Function, given: Arguments, *, bound: bool) -> None:
+        params = target.params[1:] if bound and target.params else target.params
+        if given.open:
+            for name in params:
+                self.noted.note_parameter(target, name, UNKNOWN)
+            return
+        for name, value in zip(params, given.positional):
+            self.noted.note_parameter(target, name, value)
+        for name, value in given.keywords.items():
+            if name in params:
+                self.noted.note_parameter(target, name, value)
 
     # -- modules -----------------------------------------------------------------------------------------------------
 
@@ -178,6 +227,9 @@ class Calls(Expressions):
         call.callee = module.ref
         target = cls.method("forward") if cls is not None else None
         returned = self._enter(call, target, given, bound=True) if target is not None else UNKNOWN
+        foreign = self.foreign_class(module) if cls is None else None
+        if foreign is not None and (target := foreign.method("forward")) is not None:
+            returned = self._visit(call, target, given, bound=True)
         return self._forwarded(call, module, returned, given)
 
     def _forwarded(self, call: Call, module: Value, returned: Value, given: Arguments) -> Value:
@@ -392,7 +444,7 @@ class Calls(Expressions):
             return first.but(origins=first.origins | {call.node}) if first.kind is Kind.MODULE else Value(Kind.MODULE)
         if name == "functools.partial" and first is not None and first.kind is Kind.CLASS and not first.origins:
             return first
-        kind = words.class_kind(name)
+        kind = words.class_kind(name) or self._kind_in_project(name)
         if kind is not None:
             return self._constructed(call, name, kind, first, given)
         if words.is_module_factory(name):
@@ -408,6 +460,11 @@ class Calls(Expressions):
                 return first  # `loader = tqdm(loader)` is iterated, and measured, like the loader itself
             return Value(Kind.ITERATOR, element=element_of(first), origins=first.origins)
         return self._library_call(call, name, first, given)
+
+    def _kind_in_project(self, name: str) -> Kind | None:
+        if self.imports is None or not name.rpartition(".")[2][:1].isupper():
+            return None
+        return self.imports.kind_of_class(name)
 
     def _constructed(self, call: Call, name: str, kind: Kind, first: Value | None, given: Arguments) -> Value:
         origins = frozenset([call.node])
@@ -534,16 +591,15 @@ _KIND_BY_BASE_NAME = (
 )
 
 
-def class_kind(cls: Class) -> Kind:
+def class_kind(cls: Class, imports: Imports | None = None) -> Kind:
     """What an object of a class of this file is, by its bases in and outside the file."""
-    for ancestor in cls.lineage():
-        for base in ancestor.bases:
-            kind = words.class_kind(base) if base is not None else None
-            if kind is not None:
+    bases = [base for ancestor in cls.lineage() for base in ancestor.bases if base is not None]
+    for base in bases:
+        kind = words.class_kind(base) or (imports.kind_of_class(base) if imports is not None else None)
+        if kind is not None:
+            return kind
+    for base in bases:
+        for pattern, kind in _KIND_BY_BASE_NAME:
+            if pattern.fullmatch(base):
                 return kind
-    for ancestor in cls.lineage():
-        for base in ancestor.bases:
-            for pattern, kind in _KIND_BY_BASE_NAME:
-                if base is not None and pattern.fullmatch(base):
-                    return kind
     return Kind.INSTANCE

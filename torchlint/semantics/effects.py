@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import libcst as cst
 
@@ -42,8 +42,12 @@ def _steps(call: Call, receiver: Value) -> bool:
     return looks_like_optimizer(name) or "scaler" in name.lower()
 
 
-def direct(call: Call) -> Effects:
-    """What the call itself does."""
+# A rule about something missing stays silent where another file may do it.
+_TELLING = frozenset({"backward", "optimizer_steps", "zero_grads", "set_epochs", "unscales", "gradients", "opaque"})
+
+
+def direct(call: Call, effects_elsewhere: Callable[[Function], set[str]] | None = None) -> Effects:
+    """What the call itself does. `effects_elsewhere` names what a function of another file does."""
     method = call.method or ""
     callee = call.callee or ""
     found = Effects()
@@ -67,6 +71,10 @@ def direct(call: Call) -> Effects:
         found.syncs.append(call)
     if is_opaque(call):
         found.opaque.append(call)
+    if call.foreign is not None and effects_elsewhere is not None:
+        found.elsewhere |= effects_elsewhere(call.foreign)
+        if found.elsewhere & _TELLING:
+            found.opaque.append(call)
     return found
 
 
@@ -78,7 +86,7 @@ def _reads_back(call: Call, method: str, callee: str) -> bool:
 
 def is_opaque(call: Call) -> bool:
     """A call to code out of sight that is given a model, an optimizer, a loss or a loader, and so may do anything."""
-    if call.target is not None or call.targets_class is not None or call.is_forward:
+    if call.target is not None or call.targets_class is not None or call.foreign is not None or call.is_forward:
         return False
     callee = call.callee or ""
     package = callee.partition(".")[0]
@@ -94,13 +102,15 @@ def is_opaque(call: Call) -> bool:
 class EffectTable:
     """Effects of every function of the file, closed over the calls between them."""
 
-    def __init__(self, functions: Iterable[Function]) -> None:
+    def __init__(
+        self, functions: Iterable[Function], effects_elsewhere: Callable[[Function], set[str]] | None = None
+    ) -> None:
         self._functions = list(functions)
         self._direct: dict[Call, Effects] = {}
         self._total: dict[Function, Effects] = {function: Effects() for function in self._functions}
         for function in self._functions:
             for call in function.calls:
-                self._direct[call] = direct(call)
+                self._direct[call] = direct(call, effects_elsewhere)
                 self._total[function].add(self._direct[call])
         grown = True
         while grown:

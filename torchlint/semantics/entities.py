@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.values import UNKNOWN, Value
+from torchlint.semantics.values import UNKNOWN, Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.foreign import ForeignCall
 
 
 class Role(Enum):
@@ -54,6 +58,9 @@ class Function:
     parameters: dict[str, Value] = field(default_factory=dict)
     is_generator: bool = False
     passed_around: bool = False  # the function object itself is stored, returned or handed to code that may call it
+    foreign_callers: list[ForeignCall] = field(default_factory=list)  # in other files, where they were looked for
+    is_step: bool = False  # one call is one training step: it runs backward outside of a loop
+    is_pass: bool = False  # one call is a pass over data: it holds a steps or an evaluation loop
     scope: Scope = field(init=False)
 
     @property
@@ -75,6 +82,7 @@ class Class:
     methods: dict[str, Function] = field(default_factory=dict)
     attributes: dict[str, Binding] = field(default_factory=dict)
     local_bases: list[Class] = field(default_factory=list)
+    kind: Kind = Kind.INSTANCE  # what an object of the class is
     is_module: bool = False
     is_lightning: bool = False
 
@@ -190,6 +198,7 @@ class Call:
     receiver_value: Value = UNKNOWN
     target: Function | None = None
     targets_class: Class | None = None
+    foreign: Function | None = None  # the function of another file of the project that is called
     value: Value = UNKNOWN
     grad_enabled: bool | None = True
     is_forward: bool = False
@@ -234,14 +243,27 @@ class Effects:
     syncs: list[Call] = field(default_factory=list)
     gradients: list[Call] = field(default_factory=list)  # torch.autograd.grad and the like: nothing accumulates
     opaque: list[Call] = field(default_factory=list)
+    elsewhere: set[str] = field(default_factory=set)  # which of these also happen in functions of other files
+
+    @classmethod
+    def categories(cls) -> tuple[str, ...]:
+        return tuple(name for name in cls.__slots__ if name != "elsewhere")
+
+    def has(self, category: str) -> bool:
+        """Whether the effect happens, in this file or in another."""
+        return bool(getattr(self, category)) or category in self.elsewhere
 
     def add(self, other: Effects) -> bool:
         """Merge `other` into this one; True if anything was new."""
-        grown = False
-        for name in self.__slots__:
+        grown = not other.elsewhere <= self.elsewhere
+        self.elsewhere |= other.elsewhere
+        for name in self.categories():
             mine: list[Call] = getattr(self, name)
+            theirs: list[Call] = getattr(other, name)
+            if not theirs:
+                continue
             known = set(mine)
-            fresh = [call for call in getattr(other, name) if call not in known]
+            fresh = [call for call in theirs if call not in known]
             if fresh:
                 mine.extend(fresh)
                 grown = True

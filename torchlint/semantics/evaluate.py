@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics import transfer
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.calls import Calls, class_kind
+from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Function
 from torchlint.semantics.expressions import Env, Tables
 from torchlint.semantics.hints import refined
+from torchlint.semantics.names import Names
 from torchlint.semantics.regions import with_item_grad
+from torchlint.semantics.scopes import Scopes
+from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import NONE, STRING, UNKNOWN, Kind, Value, join
+
+if TYPE_CHECKING:
+    from torchlint.semantics.foreign import Imports
 
 _ROUNDS = 4
 _LOOP_PASSES = 2
@@ -80,9 +88,14 @@ def merge(first: Env, second: Env) -> Env:
 class Evaluator(Calls):
     """Runs over the file until what functions know of each other no longer changes."""
 
+    def __init__(self, scopes: Scopes, names: Names, imports: Imports | None = None) -> None:
+        super().__init__(scopes, names, imports)
+        self._rehearsed: dict[object, Value] = {}
+
     def run(self) -> None:
         for _ in range(_ROUNDS):
             self.noted = Tables()
+            self._note_foreign_callers()
             for function in self.scopes.functions:
                 self._run_function(function)
             settled = self.noted == self.known
@@ -91,6 +104,39 @@ class Evaluator(Calls):
                 break
         for function in self.scopes.functions:
             function.parameters = {name: self._parameter(function, name) for name in function.params}
+
+    def _note_foreign_callers(self) -> None:
+        """What other files hand to functions that this file itself does not call."""
+        if self.imports is None:
+            return
+        for function in self.scopes.functions:
+            function.foreign_callers = self.imports.callers(function)
+            for call in function.foreign_callers:
+                self.noted.call_grads.setdefault(function, set()).add(call.grad_enabled)
+                self._hand_over(function, call.given, bound=function.cls is not None)
+
+    def rehearse(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
+        """What the function returns when it is given these arguments, seen from another file. Nothing is kept."""
+        if not function.returns and not function.is_generator and not isinstance(function.node, cst.Lambda):
+            return NONE
+        if self.rehearsing:
+            return self.known.returns.get(function, UNKNOWN)
+        key = (function, tuple(given.positional), tuple(given.keywords.items()), given.open, grad, bound)
+        if key not in self._rehearsed:
+            self._rehearsed[key] = self._rehearse(function, given, grad, bound)
+        return self._rehearsed[key]
+
+    def _rehearse(self, function: Function, given: Arguments, grad: bool | None, bound: bool) -> Value:
+        known, values = self.known, self.values
+        self.rehearsing, self.noted, self.values = True, Tables(), {}
+        self._hand_over(function, given, bound=bound)
+        handed = self.noted.parameters.get(function, {})
+        self.known = replace(known, parameters={**known.parameters, function: handed}, call_grads={function: {grad}})
+        try:
+            self._run_function(function)
+            return self.noted.returns.get(function, UNKNOWN)
+        finally:
+            self.rehearsing, self.known, self.values = False, known, values
 
     def _run_function(self, function: Function) -> None:
         self.function = function
@@ -155,7 +201,7 @@ class Evaluator(Calls):
 
     def _self_value(self, function: Function) -> Value:
         assert function.cls is not None
-        return Value(class_kind(function.cls), ref=function.cls.qualname)
+        return Value(function.cls.kind, ref=function.cls.qualname)
 
     def _annotation(self, annotation: cst.Annotation | None) -> Value | None:
         if annotation is None:
@@ -304,7 +350,8 @@ class Evaluator(Calls):
 
     def _for(self, node: cst.For) -> None:
         iterates = self.eval(node.iter)
-        self.scopes.loop_of[node].iterates = iterates
+        if not self.rehearsing:
+            self.scopes.loop_of[node].iterates = iterates
         element = transfer.element_of(iterates)
         if node.asynchronous is not None:
             element = UNKNOWN

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -18,6 +18,9 @@ from torchlint.semantics.names import Names, canonical
 from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
+
+if TYPE_CHECKING:
+    from torchlint.semantics.foreign import Imports
 
 Env = dict[Binding, Value]
 _CONSTANTS = {
@@ -52,14 +55,16 @@ class Tables:
 class Expressions(ABC):
     """Evaluates expressions of one function at a time in `env`, the values of its variables at this point."""
 
-    def __init__(self, scopes: Scopes, names: Names) -> None:
+    def __init__(self, scopes: Scopes, names: Names, imports: Imports | None = None) -> None:
         self.scopes = scopes
         self.names = names
+        self.imports = imports
         self.values: dict[cst.CSTNode, Value] = {}
         self.known = Tables()  # of the previous round
         self.noted = Tables()  # of this round
         self.env: Env = {}
         self.grad: bool | None = True
+        self.rehearsing = False  # a function is run for its result alone: nothing of it is kept
         self.function: Function = scopes.functions[0]
         self.classes: dict[str, Class] = {cls.qualname: cls for cls in reversed(scopes.classes)}
         self.functions: dict[str, Function] = {f.qualname: f for f in reversed(scopes.functions)}
@@ -162,9 +167,12 @@ class Expressions(ABC):
             return Value(Kind.CLASS, ref=self.scopes.class_of[node].qualname, origins=frozenset([node]))
         return None
 
-    @staticmethod
-    def named(qualified: str) -> Value:
-        """The value of an imported thing, by the look of its name."""
+    def named(self, qualified: str) -> Value:
+        """The value of an imported thing: what the project says of it, else by the look of its name."""
+        if self.imports is not None and not qualified.startswith(_LIBRARIES) and words.class_kind(qualified) is None:
+            found = self.imports.value(qualified)
+            if found is not None:
+                return found
         last = qualified.rpartition(".")[2]
         if qualified.startswith("torch.") and qualified in _TORCH_DTYPES:
             return Value(Kind.DTYPE, ref=qualified)
@@ -175,6 +183,18 @@ class Expressions(ABC):
     def local_class(self, value: Value) -> Class | None:
         """The class of this file that the value is, or is an object of."""
         return self.classes.get(value.ref) if value.ref is not None else None
+
+    def foreign_class(self, value: Value) -> Class | None:
+        """The class of another file of the project that the value is, or is an object of."""
+        return self.imports.cls(value) if self.imports is not None and value.ref is not None else None
+
+    def foreign_bases(self, cls: Class) -> Iterator[Class]:
+        """Classes of other files that a class of this file derives from."""
+        for ancestor in cls.lineage():
+            for base in ancestor.bases:
+                found = self.foreign_class(self.named(base)) if base is not None else None
+                if found is not None:
+                    yield found
 
     def local_function(self, value: Value) -> Function | None:
         """The function of this file that the value is."""
@@ -198,7 +218,12 @@ class Expressions(ABC):
     def attribute(self, owner: Value, name: str) -> Value:
         cls = self.local_class(owner) if owner.kind is not Kind.FUNCTION else None
         if cls is not None:
-            found = self._class_attribute(cls, name)
+            found = self.class_attribute(cls, name)
+            if found is not None:
+                return found
+        foreign = self.foreign_class(owner)
+        if self.imports is not None and foreign is not None:
+            found = self.imports.attribute(foreign, name)
             if found is not None:
                 return found
         match owner.kind:
@@ -222,13 +247,15 @@ class Expressions(ABC):
             case _:
                 return UNKNOWN
 
-    def _class_attribute(self, cls: Class, name: str) -> Value | None:
+    def class_attribute(self, cls: Class, name: str) -> Value | None:
+        """Of an object of a class of this file; None where it has no such attribute."""
         binding = cls.attribute(name)
         if binding is not None:
             return self.read(binding)
         function = cls.method(name)
         if function is None:
-            return None
+            found = (self.imports.attribute(base, name) for base in self.foreign_bases(cls) if self.imports)
+            return next((value for value in found if value is not None), None)
         if "builtins.property" in function.decorators:
             return self.known.returns.get(function, UNKNOWN)
         return self.defined(function.node)
@@ -428,7 +455,8 @@ class Expressions(ABC):
         clause: cst.CompFor | None = node.for_in
         while clause is not None:
             iterates = self.eval(clause.iter)
-            self.scopes.loop_of[clause].iterates = iterates
+            if not self.rehearsing:
+                self.scopes.loop_of[clause].iterates = iterates
             self.assign(clause.target, transfer.element_of(iterates))
             for condition in clause.ifs:
                 self.eval(condition.test)
@@ -502,6 +530,7 @@ class Expressions(ABC):
 
 
 _MAX_ITEMS = 32
+_LIBRARIES = ("torch.", "numpy.", "builtins.", "math.", "os.")
 _TORCH_DTYPES = frozenset(
     f"torch.{name}"
     for name in """

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
 
@@ -25,44 +26,56 @@ from torchlint.semantics.names import Names
 from torchlint.semantics.regions import with_item_grad
 from torchlint.semantics.roles import RoleFinder
 from torchlint.semantics.scopes import Scopes, collect
+from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.tree import spans
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 from torchlint.source import Source
 
+if TYPE_CHECKING:
+    from torchlint.semantics.foreign import Imports
+
 _ACCELERATOR = re.compile(r"\bcuda\b|\.to\(\s*[\w.\[\]\"']*(dev|gpu|rank)|\bdevice\s*=|\bmps\b|\bxpu\b|[\"']gpu[\"']")
 _RECURSION_LIMIT = 20_000
+_Found = TypeVar("_Found")
 
 
 class Model:
     """Facts about one file, found by one walk and one evaluation. Built by `Model.build`."""
 
-    def __init__(self, source: Source, module: cst.Module) -> None:
+    def __init__(self, source: Source, module: cst.Module, imports: Imports | None = None) -> None:
         self.source = source
         self.module = module
-        self._scopes: Scopes = collect(module)
-        self._names = Names(self._scopes)
+        self._imports = imports
+        self._scopes: Scopes = collect(module, imports.own_name if imports is not None else "")
+        self._names = Names(self._scopes, imports)
         self._describe_classes()
-        self._evaluator = Evaluator(self._scopes, self._names)
+        self._evaluator = Evaluator(self._scopes, self._names, imports)
         self._arguments = ArgumentFinder(self._scopes, self.value)
         for call in self._scopes.calls:
             call.resolve = self._arguments
         self._note_functions_passed_around()
+        if imports is not None:
+            imports.prepare(self._scopes.functions)
         self._evaluator.run()
         for call in self._scopes.calls:
             if call.callee is None:
                 call.callee = self._names.qualified(call.node.func)
             classify(call)
-        self._effects = EffectTable(self._scopes.functions)
+        self._effects = EffectTable(self._scopes.functions, imports.effects if imports is not None else None)
         RoleFinder(self._scopes.functions, self._scopes.loops, self._effects)
         self._flow = Flow(self._scopes, self._names.qualified)
+        self._computed: dict[object, object] = {}
 
     @classmethod
-    def build(cls, source: Source, module: cst.Module) -> Model:
-        """Raises RecursionError on code nested beyond any reason."""
+    def build(cls, source: Source, module: cst.Module, imports: Imports | None = None) -> Model:
+        """`imports` is the file's view of its project; without it nothing is known of other files.
+
+        Raises RecursionError on code nested beyond any reason.
+        """
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
         try:
-            return cls(source, module)
+            return cls(source, module, imports)
         finally:
             sys.setrecursionlimit(limit)
 
@@ -70,7 +83,8 @@ class Model:
         for cls in self._scopes.classes:
             cls.bases = [self._names.qualified(base.value) for base in cls.node.bases]
         for cls in self._scopes.classes:
-            cls.is_module = class_kind(cls) is Kind.MODULE
+            cls.kind = class_kind(cls, self._imports)
+            cls.is_module = cls.kind is Kind.MODULE
             cls.is_lightning = any("Lightning" in (b or "") for ancestor in cls.lineage() for b in ancestor.bases)
         for function in self._scopes.functions:
             if isinstance(function.node, cst.FunctionDef):
@@ -142,6 +156,12 @@ class Model:
         for node in self._scopes.contexts:
             found.setdefault(type(node), []).append(node)
         return found
+
+    def once(self, compute: Callable[[Model], _Found]) -> _Found:
+        """What a function says of this model. Rules that ask for the same facts share one computation."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        return self._computed[compute]  # type: ignore[return-value]
 
     # -- navigation --------------------------------------------------------------------------------------------------
 
@@ -276,6 +296,34 @@ class Model:
     def reaches_backward(self, binding: Binding) -> bool | None:
         """Whether what the binding holds flows into a backward pass; None when it leaves the file's sight."""
         return self._flow.reaches_backward(binding)
+
+    # -- for the models of other files -------------------------------------------------------------------------------
+
+    def member(self, name: str) -> Value:
+        """What a name of the top level of this file is, or an attribute of one."""
+        first, *rest = name.split(".")
+        binding = self._scopes.functions[0].scope.bindings.get(first)
+        value = self._evaluator.read(binding) if binding is not None else UNKNOWN
+        for attribute in rest:
+            value = self._evaluator.attribute(value, attribute)
+        return value
+
+    def class_attribute(self, cls: Class, name: str) -> Value | None:
+        """Of an object of a class of this file; None where it has no such attribute."""
+        return self._evaluator.class_attribute(cls, name)
+
+    def returned(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
+        """What a function of this file returns when it is given these arguments."""
+        return self._evaluator.rehearse(function, given, grad, bound=bound)
+
+    def given(self, call: Call) -> Arguments:
+        """The values of the arguments of a call."""
+        plain = [arg for arg in call.node.args if not arg.star]
+        return Arguments(
+            [self.value(arg.value) for arg in plain if arg.keyword is None],
+            {arg.keyword.value: self.value(arg.value) for arg in plain if arg.keyword is not None},
+            len(plain) < len(call.node.args),
+        )
 
     # -- text --------------------------------------------------------------------------------------------------------
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.entities import Binding, Write
 from torchlint.semantics.scopes import Scopes
+
+if TYPE_CHECKING:
+    from torchlint.semantics.foreign import Imports
 
 # Where torch exports one object under several paths: the path torchlint uses.
 _CANONICAL_PREFIXES = {
@@ -72,8 +76,10 @@ def canonical(name: str) -> str:
 class Names:
     """Resolves nodes of one file to qualified names."""
 
-    def __init__(self, scopes: Scopes) -> None:
+    def __init__(self, scopes: Scopes, imports: Imports | None = None) -> None:
         self._scopes = scopes
+        self._imports = imports
+        self._stars: dict[str, str | None] = {}
 
     def qualified(self, node: cst.CSTNode | None) -> str | None:
         """`torch.nn.DataParallel` for whatever spelling of it; the qualname of a def or class of this file."""
@@ -136,4 +142,17 @@ class Names:
         for module in self._scopes.star_imports:
             if name in _STAR_EXPORTS.get(module, ()):
                 return f"{module}.{name}"
-        return f"builtins.{name}" if name in _BUILTINS else None
+        if name in _BUILTINS:
+            return f"builtins.{name}"
+        if name not in self._stars:
+            self._stars[name] = self._from_star_import(name)
+        return self._stars[name]
+
+    def _from_star_import(self, name: str) -> str | None:
+        """A name that one star import of a file of the project brings in."""
+        if self._imports is None:
+            return None
+        for module in self._scopes.star_imports:
+            if self._imports.star(module, name):
+                return f"{module}.{name}" if module.strip(".") else module + name
+        return None

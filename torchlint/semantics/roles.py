@@ -11,8 +11,6 @@ from torchlint.semantics.values import Kind, Value
 class RoleFinder:
     def __init__(self, functions: list[Function], loops: list[Loop], effects: EffectTable) -> None:
         self._effects = effects
-        self._steps: set[Function] = set()  # one call is one training step
-        self._passes: set[Function] = set()  # one call is a pass over data: it holds a steps or evaluation loop
         self._find_steps(functions)
         for loop in reversed(loops):  # inner loops come after outer ones
             loop.role = self._of_content(loop)
@@ -23,16 +21,15 @@ class RoleFinder:
         while grown:
             grown = False
             for function in functions:
-                if function not in self._steps and any(
+                if not function.is_step and any(
                     call.loop is None and self._runs_backward(call) for call in function.calls
                 ):
-                    self._steps.add(function)
-                    grown = True
+                    function.is_step = grown = True
 
     def _runs_backward(self, call: Call) -> bool:
         if call.is_backward:
             return True
-        return call.target in self._steps or any(function in self._steps for function in call.passes)
+        return any(function is not None and function.is_step for function in _reached(call))
 
     def _of_content(self, loop: Loop) -> Role:
         element = element_of(loop.iterates)
@@ -41,9 +38,9 @@ class RoleFinder:
         if _over_modules(loop.iterates, element):
             return Role.MODULES
         effects = self._effects.of_calls(loop.calls)
-        if effects.backward:
+        if effects.has("backward"):
             return Role.STEPS if _yields_batches(loop.iterates) else Role.EPOCHS
-        if effects.forwards and self._evaluates(loop, element):
+        if effects.has("forwards") and self._evaluates(loop, element):
             return Role.EVALUATION
         is_range = loop.iterates.ref == "builtins.range"
         if is_range or loop.iterates.kind is Kind.TENSOR or _tensor_rows(element):
@@ -61,28 +58,36 @@ class RoleFinder:
             return _yields_batches(loop.iterates)
         if loop.iterable is None or loop.is_comprehension:
             return _yields_batches(loop.iterates)
-        own = any(call.loop is loop and self._effects.reached(call).forwards for call in loop.calls)
+        own = any(call.loop is loop and self._effects.reached(call).has("forwards") for call in loop.calls)
         plain = element.kind in (Kind.UNKNOWN, Kind.BATCH, Kind.TUPLE, Kind.TENSOR) and not _is_counter(loop.iterates)
         return own and (plain or _yields_batches(loop.iterates))
 
     def _find_passes(self, functions: list[Function], loops: list[Loop]) -> None:
         working = (Role.STEPS, Role.EVALUATION, Role.EPOCHS)
-        self._passes = {loop.function for loop in loops if loop.role in working}
+        for loop in loops:
+            loop.function.is_pass |= loop.role in working
         grown = True
         while grown:
             grown = False
             for function in functions:
-                if function not in self._passes and any(call.target in self._passes for call in function.calls):
-                    self._passes.add(function)
-                    grown = True
+                if not function.is_pass and any(_runs_pass(call) for call in function.calls):
+                    function.is_pass = grown = True
         for loop in loops:
             if loop.role in (Role.PLAIN, Role.ELEMENTS) and self._holds_pass(loop, loops, working):
                 loop.role = Role.EPOCHS
 
     def _holds_pass(self, loop: Loop, loops: list[Loop], working: tuple[Role, ...]) -> bool:
-        if any(call.target in self._passes for call in loop.calls):
+        if any(_runs_pass(call) for call in loop.calls):
             return True
         return any(other.role in working and loop in list(other.around())[1:] for other in loops)
+
+
+def _reached(call: Call) -> tuple[Function | None, ...]:
+    return (call.target, call.foreign, *call.passes)
+
+
+def _runs_pass(call: Call) -> bool:
+    return any(function is not None and function.is_pass for function in (call.target, call.foreign))
 
 
 def _is_counter(iterates: Value) -> bool:

@@ -54,8 +54,9 @@ class Scopes:
     star_imports: list[str] = field(default_factory=list)
 
 
-def collect(module: cst.Module) -> Scopes:
-    return _Collector(module).run()
+def collect(module: cst.Module, name: str = "") -> Scopes:
+    """`name` comes before the names of all that the file defines: that of the module, seen from another file."""
+    return _Collector(module).run(name)
 
 
 def dotted(node: cst.CSTNode | None) -> str | None:
@@ -109,8 +110,8 @@ class _Collector:
             cst.Yield: self._yield,
         }
 
-    def run(self) -> Scopes:
-        root = Function(self.found.module, "", "")
+    def run(self, name: str) -> Scopes:
+        root = Function(self.found.module, "", name)
         root.scope = Scope("module", None, root)
         self.found.functions.append(root)
         self.found.function_of[self.found.module] = root

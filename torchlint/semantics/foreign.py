@@ -1,0 +1,230 @@
+"""What a file learns from other files: the values of what it imports, and who calls its functions.
+
+A file is evaluated together with the models of the files around it, which are made without such a look themselves; so
+what is known of a file does not depend on which file was asked for first, and cycles of imports end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.entities import Call, Class, Function
+from torchlint.semantics.transfer import Arguments
+from torchlint.semantics.values import UNKNOWN, Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.project import Project
+
+_MOST_IMPORTERS = 6
+_DEPTH = 5
+_WORK = frozenset({"backward", "step", "zero_grad", "eval", "train", "item", "cpu", "numpy", "to", "cuda", "append"})
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignCall:
+    """A call, in another file, of a function of this one. `around` names the effects of what runs around it."""
+
+    file: str
+    node: cst.CSTNode
+    given: Arguments
+    bound: bool
+    grad_enabled: bool | None
+    in_loop: bool
+    around: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    model: Model
+    function: Function | None = None
+    cls: Class | None = None
+
+
+class Imports:
+    """One file's view of its project. Not `deep`: only the classes that it names are looked up."""
+
+    def __init__(self, project: Project, file: str, *, deep: bool = True) -> None:
+        self.project = project
+        self.file = file
+        self._deep = deep
+        self._values: dict[str, Value | None] = {}
+        self._kinds: dict[str, Kind | None] = {}
+        self._by_node: dict[cst.CSTNode, _Owner] = {}
+        self._by_name: dict[str, _Owner] = {}
+        self._known: set[Model] = set()
+        self._functions: list[Function] = []
+        self.own_name = "" if deep else project.module_name(file)  # comes before the names of its definitions
+
+    # -- what is imported --------------------------------------------------------------------------------------------
+
+    def kind_of_class(self, dotted: str) -> Kind | None:
+        """What an object of an imported class is; None where the class is not of the project, or nothing special."""
+        if dotted not in self._kinds:
+            self._kinds[dotted] = self.project.class_kind(self.file, dotted)
+        return self._kinds[dotted]
+
+    def star(self, module: str, name: str) -> bool:
+        """Whether `from module import *` brings in the name."""
+        return self.project.resolve(self.file, f"{module}.{name}" if module.strip(".") else module + name) is not None
+
+    def value(self, dotted: str) -> Value | None:
+        """What an imported name is; None where no file of the project defines it."""
+        if not self._deep:
+            return None
+        if dotted not in self._values:
+            self._values[dotted] = self._find(dotted)
+        return self._values[dotted]
+
+    def _find(self, dotted: str) -> Value | None:
+        place = self.project.resolve(self.file, dotted)
+        if place is None or place.file == self.file:
+            return None
+        if not place.name:
+            return Value(Kind.NAMESPACE, ref=dotted)
+        model = self.project.model(place.file)
+        return self._exported(model.member(place.name), model) if model is not None else None
+
+    def _exported(self, value: Value, model: Model, depth: int = 0) -> Value:
+        """A value as another file sees it: what it is, but not the expressions that made it."""
+        if depth > _DEPTH:
+            return UNKNOWN
+        self._know(model)
+        kept = frozenset(node for node in value.origins if node in self._by_node)
+        if not value.origins and value.element is None and not value.items and not value.fields:
+            return value
+        return value.but(
+            origins=kept if value.kind in (Kind.FUNCTION, Kind.CLASS) else frozenset(),
+            element=self._exported(value.element, model, depth + 1) if value.element is not None else None,
+            items=tuple(self._exported(v, model, depth + 1) for v in value.items) if value.items is not None else None,
+            fields=tuple((k, self._exported(v, model, depth + 1)) for k, v in value.fields)
+            if value.fields is not None
+            else None,
+        )
+
+    def _know(self, model: Model) -> None:
+        if model in self._known:
+            return
+        self._known.add(model)
+        for function in model.functions[1:]:
+            self._by_node[function.node] = _Owner(model, function=function)
+        for cls in model.classes:
+            self._by_node[cls.node] = self._by_name[cls.qualname] = _Owner(model, cls=cls)
+
+    # -- functions and classes of other files ------------------------------------------------------------------------
+
+    def function(self, value: Value) -> Function | None:
+        """The function of another file that a value is."""
+        owners = (self._by_node.get(node) for node in value.origins)
+        return next((owner.function for owner in owners if owner is not None and owner.function is not None), None)
+
+    def cls(self, value: Value) -> Class | None:
+        """The class of another file that a value is, or is an object of."""
+        owner = self._by_name.get(value.ref) if value.ref is not None else None
+        return owner.cls if owner is not None else None
+
+    def attribute(self, cls: Class, name: str) -> Value | None:
+        """Of an object of a class of another file; None where the class has no such attribute."""
+        model = self._by_node[cls.node].model
+        value = model.class_attribute(cls, name)
+        return self._exported(value, model) if value is not None else None
+
+    def returned(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
+        """What a function of another file returns when it is given these arguments."""
+        model = self._by_node[function.node].model
+        return self._exported(model.returned(function, given, grad, bound=bound), model)
+
+    def effects(self, function: Function) -> set[str]:
+        """Which effects a function of another file has."""
+        effects = self._by_node[function.node].model.effects(function)
+        return {name for name in effects.categories() if effects.has(name)}
+
+    # -- who calls functions of this file ----------------------------------------------------------------------------
+
+    def callers(self, function: Function) -> list[ForeignCall]:
+        """Calls from other files. Empty also where so many files import it that nothing can be said of all of them."""
+        if not self._deep or not _is_worth_asking(function):
+            return []
+        return self._calls_by_name.get(function.qualname, [])
+
+    def prepare(self, functions: list[Function]) -> None:
+        """The functions of this file, of which callers may be asked for."""
+        self._functions = [function for function in functions if _is_worth_asking(function)]
+
+    @cached_property
+    def _calls_by_name(self) -> dict[str, list[ForeignCall]]:
+        names = {function.cls.name if function.cls is not None else function.name for function in self._functions}
+        stem = self.project.module_name(self.file).rpartition(".")[2]
+        files = self.project.files_importing(self.file, frozenset(names | {stem}))
+        files = tuple(file for file in files if self._is_named_in(file, names))
+        if len(files) > _MOST_IMPORTERS:
+            return {}
+        found: dict[str, list[ForeignCall]] = {}
+        for file in files:
+            model = self.project.model(file)
+            if model is not None:
+                for name, call in _calls_into(model, self.project, file, self.file):
+                    found.setdefault(name, []).append(self._foreign_call(call, model, file))
+        return found
+
+    def _is_named_in(self, file: str, names: set[str]) -> bool:
+        source = self.project.source(file)
+        return source is not None and any(name + "(" in source.text for name in names)
+
+    def _foreign_call(self, call: Call, model: Model, file: str) -> ForeignCall:
+        given = model.given(call)
+        outer = call.loops()
+        effects = model.effects(outer[-1] if outer else call.function)
+        return ForeignCall(
+            file,
+            call.node,
+            Arguments(
+                [self._exported(value, model) for value in given.positional],
+                {name: self._exported(value, model) for name, value in given.keywords.items()},
+                given.open,
+            ),
+            call.method is not None,
+            model.grad_enabled(call.node),
+            bool(outer),
+            frozenset(name for name in effects.categories() if effects.has(name)),
+        )
+
+
+def _is_worth_asking(function: Function) -> bool:
+    """Whether callers could change what is found in the function: it loops over something, or trains."""
+    if function.is_module or not function.params or function.callers or isinstance(function.node, cst.Lambda):
+        return False
+    if function.parent is not None and not function.parent.is_module:
+        return False
+    if function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
+        return False
+    statement_loops = any(not loop.is_comprehension for loop in function.loops)
+    return statement_loops or any(call.method in _WORK for call in function.calls)
+
+
+def _calls_into(model: Model, project: Project, file: str, target: str) -> list[tuple[str, Call]]:
+    """Calls of a file's functions, and of methods of its classes, with the name that the function has there."""
+    names: dict[str, str | None] = {}
+
+    def name_in_target(dotted: str | None) -> str | None:
+        if dotted is None:
+            return None
+        if dotted not in names:
+            place = project.resolve(file, dotted)
+            names[dotted] = place.name if place is not None and place.file == target and place.name else None
+        return names[dotted]
+
+    found = []
+    for call in model.calls:
+        if call.target is not None:
+            continue
+        name = name_in_target(call.callee)
+        if name is not None:
+            found += [(name, call), (f"{name}.__init__", call)]
+        elif call.method is not None and (owner := name_in_target(call.receiver_value.ref)) is not None:
+            found.append((f"{owner}.{call.method}", call))
+    return found

@@ -1,0 +1,161 @@
+"""What a file defines and imports, read by the interpreter's own fast parser: enough to follow a name through files.
+
+Nothing is evaluated; a file that does not parse defines nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import warnings
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`imported` is the dotted name of an import (with leading dots where it is relative), `bases` those of a class."""
+
+    kind: str  # function class variable import
+    imported: str = ""
+    bases: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Outline:
+    """Names of the top level of a file. A name that is bound in two ways is ambiguous, and left out."""
+
+    names: dict[str, Definition] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)
+    search_path: list[str] = field(default_factory=list)  # folders that the file adds to sys.path
+
+
+def outline(text: str, path: str) -> Outline:
+    """Outline of the file at the absolute `path`."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Outline()
+    found = _Reader(path)
+    found.read(tree.body)
+    return found.outline
+
+
+class _Reader:
+    def __init__(self, path: str) -> None:
+        self.outline = Outline()
+        self._paths = {"__file__": path}
+        self._ambiguous: set[str] = set()
+
+    def read(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            match node:
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    self._define(node.name, Definition("function"))
+                case ast.ClassDef():
+                    bases = tuple(filter(None, map(_dotted, node.bases)))
+                    self._define(node.name, Definition("class", bases=bases))
+                case ast.Import():
+                    self._import(node)
+                case ast.ImportFrom():
+                    self._import_from(node)
+                case ast.Assign() | ast.AnnAssign():
+                    self._assign(node)
+                case ast.Expr(value=ast.Call() as call):
+                    self._search_path(call)
+                case ast.If() | ast.Try() | ast.With():
+                    for name in ("body", "handlers", "orelse", "finalbody"):
+                        for part in getattr(node, name, ()):
+                            self.read(part.body if isinstance(part, ast.ExceptHandler) else [part])
+
+    def _define(self, name: str, definition: Definition) -> None:
+        known = self.outline.names.get(name)
+        if name in self._ambiguous or (known is not None and known != definition):
+            self._ambiguous.add(name)
+            self.outline.names.pop(name, None)
+        else:
+            self.outline.names[name] = definition
+
+    def _import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            full = alias.name if alias.asname else alias.name.partition(".")[0]
+            self._define(alias.asname or full, Definition("import", full))
+
+    def _import_from(self, node: ast.ImportFrom) -> None:
+        module = "." * node.level + (node.module or "")
+        for alias in node.names:
+            if alias.name == "*":
+                self.outline.stars.append(module)
+            else:
+                dotted = module + ("" if module.endswith(".") else ".") + alias.name
+                self._define(alias.asname or alias.name, Definition("import", dotted))
+
+    def _assign(self, node: ast.Assign | ast.AnnAssign) -> None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            if isinstance(target, ast.Name):
+                self._define(target.id, Definition("variable"))
+                path = self._path(node.value)
+                if path is not None:
+                    self._paths[target.id] = path
+
+    def _search_path(self, call: ast.Call) -> None:
+        """`sys.path.append(...)` and `sys.path.insert(0, ...)`."""
+        if _dotted(call.func) not in ("sys.path.append", "sys.path.insert") or not call.args:
+            return
+        path = self._path(call.args[-1])
+        if path is not None:
+            self.outline.search_path.append(path)
+
+    def _path(self, node: ast.expr | None) -> str | None:
+        """The path that an expression names, where it is put together from literals and `__file__`."""
+        match node:
+            case ast.Constant(value=str(text)):
+                return os.path.normpath(os.path.join(os.path.dirname(self._paths["__file__"]), text))
+            case ast.Name(id=name):
+                return self._paths.get(name)
+            case ast.Attribute(value=inner, attr="parent"):
+                path = self._path(inner)
+                return os.path.dirname(path) if path is not None else None
+            case ast.Subscript(value=ast.Attribute(value=inner, attr="parents"), slice=ast.Constant(value=int(count))):
+                path = self._path(inner)
+                for _ in range(count + 1):
+                    path = os.path.dirname(path) if path is not None else None
+                return path
+            case ast.BinOp(left=left, op=ast.Div(), right=ast.Constant(value=str(text))):
+                return self._joined(left, [text])
+            case ast.Call(func=func, args=args):
+                return self._path_call(func, args)
+        return None
+
+    def _path_call(self, func: ast.expr, args: list[ast.expr]) -> str | None:
+        name = (_dotted(func) or (func.attr if isinstance(func, ast.Attribute) else "")).rpartition(".")[2]
+        if name in ("resolve", "absolute", "as_posix") and isinstance(func, ast.Attribute) and not args:
+            return self._path(func.value)
+        if not args:
+            return None
+        if name == "dirname":
+            path = self._path(args[0])
+            return os.path.dirname(path) if path is not None else None
+        if name in ("abspath", "realpath", "normpath", "str", "Path", "fspath"):
+            return self._path(args[0])
+        if name == "join":
+            texts = [arg.value for arg in args[1:] if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+            return self._joined(args[0], texts) if len(texts) == len(args) - 1 else None
+        return None
+
+    def _joined(self, first: ast.expr, rest: list[str]) -> str | None:
+        path = self._path(first)
+        return os.path.normpath(os.path.join(path, *rest)) if path is not None else None
+
+
+def _dotted(node: ast.expr) -> str | None:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    parts.append(node.id)
+    return ".".join(reversed(parts))

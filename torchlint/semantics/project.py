@@ -1,0 +1,278 @@
+"""The files around a linted one: which file an import means, what a name in it stands for, and who imports it.
+
+Files are read as text, when they are asked for, and only below the root of the project; nothing is imported. What is
+said of a file depends on the files alone, never on which was asked for first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchlint.config import DEFAULT_EXCLUDE
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.names import canonical
+from torchlint.semantics.outline import Definition, Outline, outline
+from torchlint.semantics.values import Kind
+from torchlint.source import Source, UnreadableSourceError
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_REPOSITORY = (".git", ".hg")
+_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "torchlint.toml")
+_MOST_FILES = 4_000
+_MOST_BYTES = 400_000  # a longer file is no module that others import from, but data or generated
+_MODELS_KEPT = 48
+_DEPTH = 12
+_IMPORT_LINE = re.compile(rb"^[ \t]*(?:from|import)[ \t][^\n(]*(?:\([^)]*\))?", re.MULTILINE)
+_WORD = re.compile(rb"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a name is defined: the file, the name at its top level ("" for the file itself), and the definition."""
+
+    file: str
+    name: str = ""
+    definition: Definition | None = None
+
+
+@dataclass
+class Project:
+    """One for a run, in each process. All paths are absolute."""
+
+    _sources: dict[str, Source | None] = field(default_factory=dict)
+    _outlines: dict[str, Outline] = field(default_factory=dict)
+    _models: OrderedDict[str, Model | None] = field(default_factory=OrderedDict)
+    _listings: dict[str, frozenset[str]] = field(default_factory=dict)
+    _roots: dict[str, str] = field(default_factory=dict)
+    _imported_words: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    # -- folders and files -------------------------------------------------------------------------------------------
+
+    def root(self, file: str) -> str:
+        """The folder of the repository that the file is in; without one, of the nearest project file; without that the
+        working directory, or the file's own folder where it lies elsewhere."""
+        folder = os.path.dirname(file)
+        if folder not in self._roots:
+            self._roots[folder] = self._find_root(folder)
+        return self._roots[folder]
+
+    def _find_root(self, folder: str) -> str:
+        above = [folder, *map(str, Path(folder).parents)]
+        for markers in (_REPOSITORY, _PROJECT):
+            for candidate in above[:-1]:
+                if not self._names_in(candidate).isdisjoint(markers):
+                    return candidate
+        here = os.getcwd()
+        return here if here in above[:-1] else folder
+
+    def _names_in(self, folder: str) -> frozenset[str]:
+        if folder not in self._listings:
+            try:
+                self._listings[folder] = frozenset(os.listdir(folder))
+            except OSError:
+                self._listings[folder] = frozenset()
+        return self._listings[folder]
+
+    def source(self, file: str) -> Source | None:
+        """None where there is no such file, or none that can be read as Python."""
+        if file not in self._sources:
+            try:
+                readable = os.path.getsize(file) <= _MOST_BYTES
+                self._sources[file] = Source.read(Path(file)) if readable else None
+            except (OSError, UnreadableSourceError):
+                self._sources[file] = None
+        return self._sources[file]
+
+    def outline(self, file: str) -> Outline:
+        if file not in self._outlines:
+            source = self.source(file)
+            self._outlines[file] = outline(source.text, file) if source is not None else Outline()
+        return self._outlines[file]
+
+    def model(self, file: str) -> Model | None:
+        """The model of a file, made without a look into other files but for the classes that it names."""
+        if file in self._models:
+            self._models.move_to_end(file)
+        else:
+            self._models[file] = self._build(file)
+            if len(self._models) > _MODELS_KEPT:
+                self._models.popitem(last=False)
+        return self._models[file]
+
+    def _build(self, file: str) -> Model | None:
+        from torchlint.parsing import UnparsableError, parse
+        from torchlint.semantics.foreign import Imports
+        from torchlint.semantics.model import Model
+
+        source = self.source(file)
+        if source is None:
+            return None
+        try:
+            return Model.build(source, parse(source), Imports(self, file, deep=False))
+        except (UnparsableError, RecursionError):
+            return None
+
+    def module_name(self, file: str) -> str:
+        """`pkg.engine` of pkg/engine.py below the root: what its definitions are called elsewhere."""
+        relative = os.path.relpath(file, self.root(file)).removesuffix(".py")
+        return relative.replace(os.sep, ".").removesuffix(".__init__")
+
+    # -- imports -----------------------------------------------------------------------------------------------------
+
+    def resolve(self, importer: str, dotted: str) -> Place | None:
+        """What a dotted name, imported by a file, stands for: through packages, re-exports and star imports."""
+        found = self._module(importer, dotted)
+        if found is None:
+            return None
+        file, rest = found
+        return self._member(file, rest, _DEPTH) if rest else Place(file)
+
+    def _module(self, importer: str, dotted: str) -> tuple[str, tuple[str, ...]] | None:
+        """The file of the longest part of `dotted` that is a module, and the names behind it."""
+        parts = dotted.lstrip(".").split(".")
+        level = len(dotted) - len(dotted.lstrip("."))
+        if parts == [""]:
+            parts = []
+        if level:
+            folder = os.path.dirname(importer)
+            for _ in range(level - 1):
+                folder = os.path.dirname(folder)
+            return self._below(folder, parts)
+        if parts[0] in ("torch", "builtins"):
+            return None
+        folders = self._search_folders(importer)
+        return next((found for folder in folders if (found := self._below(folder, parts)) is not None), None)
+
+    def _search_folders(self, importer: str) -> Iterator[str]:
+        root = self.root(importer)
+        folder = os.path.dirname(importer)
+        yield folder
+        for added in self.outline(importer).search_path:
+            if (added + os.sep).startswith(root + os.sep):
+                yield added
+        while folder != root and folder.startswith(root + os.sep):
+            folder = os.path.dirname(folder)
+            yield folder
+        yield os.path.join(root, "src")
+
+    def _below(self, folder: str, parts: list[str]) -> tuple[str, tuple[str, ...]] | None:
+        best = None
+        names = self._names_in(folder)
+        if "__init__.py" in names and not parts:
+            return os.path.join(folder, "__init__.py"), ()
+        if "__init__.py" in names and parts and f"{parts[0]}.py" not in names and parts[0] not in names:
+            return None
+        for index, part in enumerate(parts):
+            names = self._names_in(folder)
+            if part in names and "__init__.py" in self._names_in(os.path.join(folder, part)):
+                best = os.path.join(folder, part, "__init__.py"), tuple(parts[index + 1 :])
+            elif f"{part}.py" in names:
+                return os.path.join(folder, f"{part}.py"), tuple(parts[index + 1 :])
+            elif part not in names:
+                break
+            folder = os.path.join(folder, part)
+        return best
+
+    def _member(self, file: str, names: tuple[str, ...], depth: int) -> Place | None:
+        """`names[0]` of a file and what lies behind it."""
+        if depth == 0:
+            return None
+        first, rest = names[0], names[1:]
+        contents = self.outline(file)
+        definition = contents.names.get(first)
+        if definition is None:
+            for star in contents.stars:
+                found = self._module(file, star)
+                if found is not None and not found[1] and (place := self._member(found[0], names, depth - 1)):
+                    return place
+            if file.endswith("__init__.py"):
+                found = self._below(os.path.dirname(file), list(names))
+                if found is not None and found[0] != file:
+                    return self._member(found[0], found[1], depth - 1) if found[1] else Place(found[0])
+            return None
+        if definition.kind != "import":
+            return Place(file, ".".join(names), definition if not rest else None)
+        found = self._module(file, ".".join([definition.imported, *rest]))
+        if found is None:
+            return None
+        return self._member(found[0], found[1], depth - 1) if found[1] else Place(found[0])
+
+    # -- classes -----------------------------------------------------------------------------------------------------
+
+    def class_kind(self, importer: str, dotted: str) -> Kind | None:
+        """What an object of an imported class is, by the bases of the class in whatever files they are."""
+        return self._kind_of(importer, dotted, _DEPTH)
+
+    def _kind_of(self, importer: str, dotted: str, depth: int) -> Kind | None:
+        place = self.resolve(importer, dotted) if depth else None
+        if place is None or place.definition is None or place.definition.kind != "class":
+            return None
+        for base in place.definition.bases:
+            name = self.qualified(place.file, base)
+            kind = words.class_kind(canonical(name))
+            if kind is None:
+                kind = self._kind_of(place.file, name, depth - 1)
+            if kind is None and name == base and "." not in base:
+                kind = self._kind_in(place.file, base, depth - 1)
+            if kind is not None:
+                return kind
+        return None
+
+    def _kind_in(self, file: str, name: str, depth: int) -> Kind | None:
+        return self._kind_of(file, "." + os.path.basename(file).removesuffix(".py") + "." + name, depth)
+
+    def qualified(self, file: str, dotted: str) -> str:
+        """A dotted name as the file writes it, with the import that its first part is put in its place."""
+        first, dot, rest = dotted.partition(".")
+        definition = self.outline(file).names.get(first)
+        return definition.imported + dot + rest if definition is not None and definition.imported else dotted
+
+    # -- importers ---------------------------------------------------------------------------------------------------
+
+    def files_importing(self, file: str, words_of: frozenset[str]) -> tuple[str, ...]:
+        """Files of the project whose import lines name one of the words; the file itself left out."""
+        root = self.root(file)
+        if root not in self._imported_words:
+            self._imported_words[root] = self._index(root)
+        index = self._imported_words[root]
+        found = {other for word in words_of for other in index.get(word, ())}
+        return tuple(sorted(found - {file}))
+
+    def _index(self, root: str) -> dict[str, tuple[str, ...]]:
+        """Files by the words of their import lines; empty for a tree too large to be looked through."""
+        index: dict[str, list[str]] = {}
+        for count, file in enumerate(self._files(root)):
+            if count > _MOST_FILES:
+                return {}
+            try:
+                with open(file, "rb") as stream:
+                    data = stream.read(_MOST_BYTES)
+            except OSError:
+                continue
+            lines = b" ".join(_IMPORT_LINE.findall(data))
+            for word in set(_WORD.findall(lines)):
+                index.setdefault(word.decode("ascii", "replace"), []).append(file)
+        return {word: tuple(files) for word, files in index.items()}
+
+    def _files(self, root: str) -> Iterator[str]:
+        stack = [root]
+        while stack:
+            folder = stack.pop()
+            try:
+                entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            except OSError:
+                continue
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in DEFAULT_EXCLUDE and not entry.name.startswith("."):
+                        stack.append(entry.path)
+                elif entry.name.endswith(".py") and entry.is_file():
+                    yield entry.path
