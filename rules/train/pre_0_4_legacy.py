@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Confidence
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.data_attribute import DataRead
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.variable_wrapper import Wrapper
+
+
+class PreTorch04Legacy(Rule):
+    """Idioms from before torch 0.4 do nothing today, or something else than they say.
+
+    ## What it does
+
+    Finds `Variable(x)`, `volatile=True` and reads of `.data`. Writes through `.data`, such as `p.data.copy_(q)` or the
+    arguments of an initialiser, are left alone, and so is code that only runs with an old release.
+
+    ## Why is this bad
+
+    Tensors and variables are one class since torch 0.4. `Variable(x)` returns `x.detach()`, and so ends a graph in
+    silence. `volatile=True` has no effect, so that an evaluation which relies on it builds the whole graph of every
+    batch. `loss.data[0]` raises an IndexError, for a loss has no dimensions. What `.data` returns shares its memory
+    with the tensor, but a change of it goes unnoticed by autograd, and gradients come out wrong without an error;
+    `.detach()` returns the same values and lets `backward()` raise.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch.autograd import Variable
+
+    model = torch.nn.Linear(4, 1)
+    x = Variable(torch.randn(2, 4))
+    print(model(x))
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+    model = torch.nn.Linear(4, 1)
+    x = torch.randn(2, 4)
+    print(model(x))
+    ```
+
+    ## Fix safety
+
+    `Variable(x)` becomes `x` where that is known to have no graph, and `x.detach()` elsewhere, which is what it does
+    today: safe. In a program, not in a module that others may import from, the import goes with its last use.
+    `volatile=True` is only taken away where gradients are off; MEM05 turns them off. `.data` becomes `.detach()`: safe
+    where the values are used up at once, unsafe where the result lives on, because a later change in place may then
+    make `backward()` raise. `loss.data[0]` becomes `loss.item()`: unsafe, for it waits for the device.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://pytorch.org/blog/pytorch-0_4_0-migration-guide/>
+    * <https://docs.pytorch.org/docs/stable/autograd.html#variable-deprecated>
+    """
+
+    code = "TRAIN10"
+    name = "pre-0-4-legacy"
+    triggers = ("Variable", "volatile", ".data")
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.data_attribute import data_reads
+        from torchlint.semantics.variable_wrapper import volatile_writes, wrappers
+
+        for wrapper in wrappers(model):
+            yield Report(wrapper.call.node, _wrapper_message(wrapper, model), facts=wrapper)
+        for node in volatile_writes(model):
+            yield Report(node, f"`{model.code(node)}` has no effect since torch 0.4. {_NO_GRAD}")
+        for read in data_reads(model):
+            confidence = Confidence.CERTAIN if read.certain else Confidence.LIKELY
+            yield Report(read.node, _read_message(read, model), confidence, read)
+
+
+_NO_GRAD = "Run what needs no gradients under `torch.no_grad()`."
+
+
+def _wrapper_message(wrapper: Wrapper, model: Model) -> str:
+    name = model.code(wrapper.call.node.func)
+    if wrapper.asks_for_no_graph:
+        return f"`volatile` has no effect since torch 0.4: graphs are built from what `{name}` returns. {_NO_GRAD}"
+    inner = model.code(wrapper.data.node) if wrapper.data.node is not None else "..."
+    if len(inner) > 40 or "\n" in inner:
+        inner = "x"
+    if wrapper.cuts_graph:
+        return (
+            f"`{name}({inner})` returns `{inner}.detach()` since torch 0.4, so the graph behind `{inner}` ends here. "
+            "Use the tensor itself, or detach it in plain sight."
+        )
+    return f"`{name}` has had no purpose since torch 0.4: tensors have gradients themselves. Use the tensor as it is."
+
+
+def _read_message(read: DataRead, model: Model) -> str:
+    owner = model.code(read.owner)
+    if len(owner) > 40 or "\n" in owner:
+        owner = "x"
+    match read.use.value:
+        case "element":
+            return (
+                f"`{owner}.data[0]` raises an IndexError where `{owner}` has no dimensions, as losses do since "
+                f"torch 0.5. Write `{owner}.item()`."
+            )
+        case "indifferent":
+            return f"`.data` adds nothing here, and hides tensors from autograd elsewhere. Ask `{owner}` itself."
+    return (
+        f"`{owner}.data` shares memory with `{owner}` behind the back of autograd: after a change in place, gradients "
+        f"come out wrong without an error. Read it with `{owner}.detach()`."
+    )

@@ -1,0 +1,319 @@
+"""Reads of `tensor.data`: the values of a tensor behind the back of autograd, an idiom from before torch 0.4.
+
+Writes through `.data` (`p.data.copy_(q)`, `p.data -= g`, initialisers) are another idiom and not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.hints import LOSS_NAMES
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+# Methods of tensors that neither numpy nor scipy nor a dataset has under these names.
+_TENSOR_ONLY = frozenset(
+    """
+    cpu cuda numpy topk view_as type_as unsqueeze detach clone norm eq ne gt ge lt le numel nelement byte long float
+    double half int expand expand_as permute contiguous requires_grad masked_select index_select item exp div mul pow
+    add sub bmm mm backward new_zeros new_ones masked_fill storage_offset
+    """.split()
+)
+# Methods whose result shares memory with what they are called on: in-place work behind them still writes to `.data`.
+_VIEWS = frozenset(
+    """
+    view view_as reshape squeeze unsqueeze narrow select t transpose permute expand expand_as unbind chunk split
+    diagonal flatten detach contiguous
+    """.split()
+)
+# What comes back the same from the tensor itself, whether or not it has a graph.
+_INDIFFERENT = frozenset("item tolist size numel nelement dim detach element_size".split())
+_INDIFFERENT_ATTRIBUTES = frozenset({"shape", "dtype", "device", "ndim", "is_cuda"})
+# Their results are new tensors, numbers or arrays: nothing done to them reaches the tensor or its version counter.
+_FRESH = frozenset(
+    """
+    max min argmax argmin topk sum mean norm std var median sort eq ne gt ge lt le clone numpy exp log sqrt abs div mul
+    add sub pow sigmoid softmax tanh round neg mm matmul nonzero prod cumsum clamp repeat
+    """.split()
+)
+_LEAF_ATTRIBUTES = frozenset({"grad", "weight", "bias"})
+# Names of what has an attribute `data` of its own.
+_NOT_TENSORS = re.compile(r"(?i)(data_?set|loader|buffer|storage|corpus|graph|batch|sample|data|args|opts?|cfg|config)s?$|^mnist")
+_DEPTH = 4
+_PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
+
+
+class Use(Enum):
+    ELEMENT = "element"  # `loss.data[0]`, of a tensor with a single value
+    INDIFFERENT = "indifferent"  # `.data` changes nothing
+    FRESH = "fresh"  # the values are at once used up
+    SHARED = "shared"  # the result lives on, in the memory of the tensor
+
+
+@dataclass(frozen=True, slots=True)
+class DataRead:
+    node: cst.Attribute
+    use: Use
+    certain: bool  # the owner is known to be a tensor; otherwise its use shows one
+
+    @property
+    def owner(self) -> cst.BaseExpression:
+        return self.node.value
+
+
+def data_reads(model: Model) -> Iterator[DataRead]:
+    """Reads of `.data` of a tensor, in source order."""
+    for node in model.nodes_of(cst.Attribute):
+        assert isinstance(node, cst.Attribute)
+        if node.attr.value != "data" or model.qualified(node) is not None:
+            continue
+        value = model.value(node.value)
+        if not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) or _is_packed(model, node.value):
+            continue
+        chain = _Chain(model, node)
+        if chain.writes or _serves_a_write(model, node, chain):
+            continue
+        certain = value.kind is Kind.TENSOR
+        if certain or _looks_like_tensor(model, node, value, chain):
+            yield DataRead(node, _use(model, node, value, chain), certain)
+
+
+class _Chain:
+    """What is done to `.data` where it is read: `x.data.view(-1)[0].fill_(1)` ends at the call of `fill_`."""
+
+    def __init__(self, model: Model, node: cst.Attribute) -> None:
+        self.steps: list[str] = []  # methods as `name()`, attributes as `.name`, subscripts as `[]`
+        self.nodes: list[cst.CSTNode] = []
+        at: cst.CSTNode = node
+        while (step := _step(model, at)) is not None:
+            name, at = step
+            self.steps.append(name)
+            self.nodes.append(at)
+        self.end = at
+        self._is_stored = _is_stored(model, at)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the tensor is changed through its `.data`."""
+        for name in self.steps:
+            if name.endswith("_()") and not name.startswith("__"):
+                return True
+            if not (name.startswith((".", "[")) or name.removesuffix("()") in _VIEWS):
+                return False
+        return self._is_stored
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods called in a row, until an attribute that is no view leads elsewhere."""
+        found: list[str] = []
+        for name in self.steps:
+            if name.endswith("()"):
+                found.append(name[:-2])
+            elif name not in ("[]", ".T", ".mT"):
+                break
+        return found
+
+
+def _is_stored(model: Model, node: cst.CSTNode) -> bool:
+    parent = model.parent(node)
+    if isinstance(parent, (cst.AugAssign, cst.AnnAssign)):
+        return parent.target is node
+    return isinstance(parent, (cst.AssignTarget, cst.Del))
+
+
+def _step(model: Model, node: cst.CSTNode) -> tuple[str, cst.CSTNode] | None:
+    parent = model.parent(node)
+    if isinstance(parent, cst.Subscript) and parent.value is node:
+        return "[]", parent
+    if isinstance(parent, cst.Attribute) and parent.value is node:
+        above = model.parent(parent)
+        if isinstance(above, cst.Call) and above.func is parent:
+            return parent.attr.value + "()", above
+        return "." + parent.attr.value, parent
+    return None
+
+
+def _serves_a_write(model: Model, node: cst.Attribute, chain: _Chain) -> bool:
+    """Whether the read is part of an in-place update or an initialisation: `p.data = 0.9 * p.data`, `init.x_(w.data)`,
+    or of a variable that is changed in place later."""
+    statement = model.small_statement(node)
+    for parent in model.ancestors(node):
+        if isinstance(parent, cst.Call) and _fills_arguments(model, parent):
+            return True
+        if parent is statement:
+            break
+    if isinstance(statement, cst.Assign):
+        targets: list[cst.CSTNode] = [target.target for target in statement.targets]
+    elif isinstance(statement, (cst.AugAssign, cst.AnnAssign)):
+        targets = [statement.target]
+    else:
+        return False
+    return any(_is_data_target(target) or _is_filled(model, target, chain) for target in targets)
+
+
+def _fills_arguments(model: Model, call: cst.Call) -> bool:
+    """A call that writes to a tensor it is given, or into the `.data` that it is called on."""
+    name = model.call(call).callee or model.qualified(call.func) or ""
+    if name.startswith(("torch.nn.init.", "torch.distributed.")):
+        return True
+    if isinstance(call.func, cst.Name):
+        return call.func.value.endswith("_")
+    if not isinstance(call.func, cst.Attribute) or not call.func.attr.value.endswith("_"):
+        return False
+    return _is_data_target(call.func.value) or model.qualified(call.func) is not None
+
+
+def _is_data_target(node: cst.CSTNode) -> bool:
+    """`p.data`, or a part of it."""
+    return any(isinstance(part, cst.Attribute) and part.attr.value == "data" for part in walk(node))
+
+
+def _is_filled(model: Model, target: cst.CSTNode, chain: _Chain) -> bool:
+    """A variable that takes `.data` as it is, and on which in-place methods are called."""
+    binding = model.binding(target)
+    if binding is None or any(method.endswith("()") and method[:-2] not in _VIEWS for method in chain.steps):
+        return False
+    if any(name.endswith("_") and not name.startswith("__") for name in binding.methods):
+        return True
+    return any(
+        isinstance(item := model.parent(read), cst.Subscript) and item.value is read and _is_stored(model, item)
+        for read in binding.reads
+    )
+
+
+def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:
+    if chain.steps[:1] == ["[]"] and _is_first(chain.nodes[0]) and _holds_one_value(model, node.value, value):
+        return Use.ELEMENT
+    first = chain.steps[0] if chain.steps else ""
+    if (
+        first.removesuffix("()") in _INDIFFERENT
+        or first[1:] in _INDIFFERENT_ATTRIBUTES
+        or _is_detached_call(node.value)
+    ):
+        return Use.INDIFFERENT
+    for name in chain.methods:
+        if name in _FRESH:
+            return Use.FRESH
+        if name not in _VIEWS and name != "cpu":
+            break
+    parent = model.parent(chain.end)
+    if isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.BinaryOperation, cst.FormattedStringExpression)):
+        return Use.FRESH
+    return Use.SHARED
+
+
+def _is_first(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))]):
+            return True
+    return False
+
+
+def _is_packed(model: Model, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether an expression is a PackedSequence, whose `data` is a field like any other."""
+    if isinstance(node, cst.Call):
+        call = model.call(node)
+        if _PACKING.fullmatch(call.callee or ""):
+            return True
+        return depth < _DEPTH and call.is_forward and any(_is_packed(model, arg.value, depth + 1) for arg in node.args)
+    binding = model.binding(node)
+    if binding is None or depth == _DEPTH:
+        return False
+    return any(write.value is not None and _is_packed(model, write.value, depth + 1) for write in binding.writes)
+
+
+def _name(node: cst.CSTNode) -> str:
+    """The last word of a variable, an attribute or what is called or indexed."""
+    while isinstance(node, (cst.Call, cst.Subscript)):
+        node = node.func if isinstance(node, cst.Call) else node.value
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def _is_detached_call(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "detach"
+
+
+def _holds_one_value(model: Model, owner: cst.BaseExpression, value: Value) -> bool:
+    """Whether the tensor is known to hold a single value, as one does on which `backward()` runs."""
+    if value.kind is Kind.TENSOR and value.rank is not None:
+        return value.rank == 0
+    binding = model.binding(owner)
+    if binding is not None and "backward" in binding.methods:
+        return True
+    name = _name(owner)
+    return LOSS_NAMES.search(name) is not None and not name.lower().rstrip("_").endswith("s")
+
+
+def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> bool:
+    """Whether the way `.data` is used, or its owner, leaves nothing but a tensor."""
+    owner = node.value
+    binding = model.binding(owner)
+    if binding is not None and binding.cls is None and not binding.is_parameter and not binding.writes:
+        return False
+    if isinstance(owner, cst.Attribute) and owner.attr.value in _LEAF_ATTRIBUTES:
+        return True
+    if _NOT_TENSORS.search(_name(owner)):
+        return False
+    if any(method in _TENSOR_ONLY for method in chain.methods) or _takes_index_of_extremum(model, chain):
+        return True
+    if value.kind is Kind.UNKNOWN and LOSS_NAMES.search(_name(owner)) and chain.steps[:1] == ["[]"]:
+        return _is_first(chain.nodes[0])
+    if binding is not None and binding.methods & _TENSOR_ONLY and not binding.called:
+        return True
+    return _meets_tensors(model, chain.end)
+
+
+def _takes_index_of_extremum(model: Model, chain: _Chain) -> bool:
+    """`x.data.max(1)[1]`, `_, best = x.data.max(1)`: of an array, `max` gives no indices."""
+    for position, name in enumerate(chain.steps):
+        if name not in ("max()", "min()", "sort()"):
+            continue
+        call = chain.nodes[position]
+        assert isinstance(call, cst.Call)
+        if any(arg.keyword is not None and arg.keyword.value in ("keepdim", "descending") for arg in call.args):
+            return True
+        if not call.args:
+            return False
+        if chain.steps[position + 1 : position + 2] == ["[]"]:
+            return True
+        assign = model.parent(call)
+        return isinstance(assign, cst.Assign) and any(
+            isinstance(target.target, cst.Tuple) and len(target.target.elements) == 2 for target in assign.targets
+        )
+    return False
+
+
+def _meets_tensors(model: Model, node: cst.CSTNode) -> bool:
+    """Whether the value goes into an operation with a tensor, or into a function that takes nothing else."""
+    parent = model.parent(node)
+    above = model.parent(parent) if parent is not None else None
+    match parent:
+        case cst.Arg() if isinstance(above, cst.Call):
+            name = model.call(above).callee or ""
+            if name == "torch.autograd.Variable":
+                return True
+            return (
+                words.returns_tensor(name)
+                and name not in words.FACTORIES
+                and not words.LEGACY_TENSOR_CLASSES.fullmatch(name)
+            )
+        case cst.BinaryOperation():
+            return Kind.TENSOR in (model.value(parent.left).kind, model.value(parent.right).kind)
+        case cst.Comparison() | cst.ComparisonTarget():
+            comparison = parent if isinstance(parent, cst.Comparison) else above
+            assert isinstance(comparison, cst.Comparison)
+            sides = [comparison.left, *(target.comparator for target in comparison.comparisons)]
+            return any(model.value(side).kind is Kind.TENSOR for side in sides)
+    return False

@@ -1,0 +1,71 @@
+"""`torch.autograd.Variable(x)`: since torch 0.4 another name for `x.detach()`, with `requires_grad` set if asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.compatibility import is_for_other_releases
+from torchlint.semantics.values import Grad, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Argument, Call
+    from torchlint.semantics.model import Model
+
+VARIABLE = "torch.autograd.Variable"
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    call: Call
+    data: Argument
+    requires_grad: Argument
+    volatile: Argument
+
+    @property
+    def cuts_graph(self) -> bool:
+        """Whether what it wraps has a graph, which ends here."""
+        return self.data.value.carries
+
+    @property
+    def wraps_plain_tensor(self) -> bool:
+        """Whether what it wraps is known to have no graph and to want none."""
+        value = self.data.value
+        return value.is_(Kind.TENSOR, Kind.BATCH) and value.grad is Grad.DETACHED
+
+    @property
+    def asks_for_no_graph(self) -> bool:
+        return self.volatile.given and not is_false(self.volatile.node)
+
+
+def wrappers(model: Model) -> Iterator[Wrapper]:
+    """Calls of Variable, but for those that only older releases run."""
+    for call in model.calls_to(VARIABLE):
+        if not is_for_other_releases(model, call.node):
+            yield Wrapper(
+                call, call.argument("data", 0), call.argument("requires_grad", 1), call.argument("volatile", 2)
+            )
+
+
+def volatile_writes(model: Model) -> Iterator[cst.Attribute]:
+    """Targets of `x.volatile = True`."""
+    for node in model.nodes_of(cst.Attribute):
+        assert isinstance(node, cst.Attribute)
+        target = model.parent(node)
+        if node.attr.value != "volatile" or not isinstance(target, cst.AssignTarget):
+            continue
+        statement = model.parent(target)
+        if (
+            isinstance(statement, cst.Assign)
+            and isinstance(statement.value, cst.Name)
+            and statement.value.value == "True"
+            and model.value(node.value).is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
+        ):
+            yield node
+
+
+def is_false(node: cst.BaseExpression | None) -> bool:
+    return isinstance(node, cst.Name) and node.value == "False"
