@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.entities import Binding, Call, Loop
+from torchlint.semantics.entities import Binding, Call, Loop, Write
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import LOSS_FUNCTIONS, LOSS_MODULES
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -26,10 +27,12 @@ class Use(Flag):
     LATER = auto()  # held by a name that is read after the loop
     HANDED = auto()  # a number is handed to code that is not known
     GATHERED = auto()  # an array, not a number, goes into a list or a dict
+    WRITTEN = auto()  # into a file: reason enough alone, but not for what is printed in the same step
     NEEDED = auto()  # the loop cannot go on without it: a test, an index, an environment, a file, the next operation
 
 
 DEFERRABLE = Use.ACCUMULATED | Use.COLLECTED | Use.LOGGED | Use.LATER | Use.HANDED
+KEPT = Use.NEEDED | Use.GATHERED
 
 
 def _words(text: str) -> frozenset[str]:
@@ -51,9 +54,8 @@ _LOG_METHODS = _words(
     """
 )
 _COLLECTING_METHODS = _words("append appendleft extend add insert update setdefault put record")
-_NEEDING_METHODS = _words(
-    "step write writelines writerow writerows dump save savefig imsave imwrite send sendall put_nowait sleep decode"
-)
+_WRITING_METHODS = _words("write writelines writerow writerows")
+_NEEDING_METHODS = _words("step dump save savefig imsave imwrite send sendall put_nowait sleep decode")
 _NEEDING_BUILTINS = _words("range chr zip enumerate map filter iter next open getattr setattr slice exit")
 _REDUCTIONS = _words(
     """
@@ -66,6 +68,8 @@ _ARRAY_METADATA = _words("shape dtype device ndim size")
 _DEVICE_METHODS = _words("cuda to backward type_as")
 
 
+_METERS = re.compile(r"(?i)(^|[._])\w*(meter|averager?|runningscore)$")
+_DEPTH = 3
 _FLOAT_FORMAT = re.compile(r"\{[^{}]*:[^{}]*[eEfFgG]\}")  # of an array with one element only
 
 
@@ -75,9 +79,10 @@ class HostFlow:
     `number`: whether it is a single number. An array counts as one from the reduction on that makes it one.
     """
 
-    def __init__(self, model: Model, loop: Loop | None) -> None:
+    def __init__(self, model: Model, loop: Loop | None, depth: int = _DEPTH) -> None:
         self._model = model
         self._loop = loop
+        self._depth = depth
         self._work: list[tuple[cst.CSTNode, bool]] = []
         self._seen: set[tuple[cst.CSTNode, bool]] = set()
         self._use = Use.NONE
@@ -109,6 +114,8 @@ class HostFlow:
                     self._on(parent, number)
             case cst.AugAssign():
                 self._augmented(parent, number)
+            case cst.Return():
+                self._returned(parent, number)
             case cst.Expr() | cst.Del():
                 pass
             case cst.IfExp(test=test) if test is node:
@@ -142,18 +149,32 @@ class HostFlow:
                 | cst.ConcatenatedString()
             ):
                 self._on(parent, number)
-            case _:  # a test, an assertion, a return, an index, a loop over it
+            case _:  # a test, an assertion, an index, a loop over it
                 self._use |= Use.NEEDED
+
+    def _returned(self, statement: cst.Return, number: bool) -> None:
+        """From a function that is one step: on, in the loops of this file that call it."""
+        function = self._model.function(statement)
+        if self._loop is not None or function.passed_around or not self._depth or not function.callers:
+            self._use |= Use.NEEDED
+            return
+        for call in function.callers:
+            loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
+            self._use |= HostFlow(self._model, loop, self._depth - 1).of(call.node, number)
 
     # -- what holds it
 
     def _store(self, target: cst.CSTNode, statement: cst.CSTNode, number: bool) -> None:
         match target:
             case cst.Name() | cst.Attribute():
+                if isinstance(statement, cst.Assign) and _adds_to(statement.value, target):
+                    self._use |= Use.ACCUMULATED if number else Use.GATHERED
                 self._read_later(self._model.binding(target), statement, number)
             case cst.Tuple() | cst.List():
                 for element in target.elements:
                     self._store(element.value, statement, number)
+            case cst.Subscript() if number and isinstance(statement, cst.Assign) and _adds_to(statement.value, target):
+                self._use |= Use.ACCUMULATED
             case cst.Subscript():
                 self._use |= Use.COLLECTED if number else Use.GATHERED
             case _:
@@ -197,16 +218,25 @@ class HostFlow:
             not self._is_in_loop(write.statement)
             and self._model.parent(write.statement) in blocks
             and is_before(self._model, statement, write.target)
-            and is_before(self._model, write.target, read)
+            and self._precedes(write, read)
             for write in binding.writes
         )
 
     def _sees(self, read: cst.CSTNode, statement: cst.CSTNode, binding: Binding) -> bool:
         """Behind the statement it does; before it, in the next iteration, unless something else is written first."""
-        if is_before(self._model, statement, read):
+        if is_before(self._model, statement, read) and not _are_alternatives(self._model, statement, read):
             return True
+        if self._loop is not None and any(write.statement is self._loop.node for write in binding.writes):
+            return False
         others = [write for write in binding.writes if write.statement is not self._model.statement(statement)]
-        return not any(self._is_in_loop(w.statement) and is_before(self._model, w.target, read) for w in others)
+        return not any(self._is_in_loop(write.statement) and self._precedes(write, read) for write in others)
+
+    def _precedes(self, write: Write, read: cst.CSTNode) -> bool:
+        """Whether the write is over when the read is made; in `x = x / n` the read comes first."""
+        own = self._model.small_statement(write.target)
+        if own is not None and own is self._model.small_statement(read):
+            return False
+        return is_before(self._model, write.target, read)
 
     # -- what is done with it
 
@@ -236,6 +266,11 @@ class HostFlow:
         else:
             self._array_argument(call, site)
 
+    def _is_loss(self, call: Call) -> bool:
+        """A loss of arrays on the host, which is computed there."""
+        ref = self._model.value(call.node.func).ref or ""
+        return LOSS_FUNCTIONS.fullmatch(call.callee or "") is not None or LOSS_MODULES.fullmatch(ref) is not None
+
     def _number_argument(self, call: Call, site: cst.Call) -> None:
         package, last = _names(call)
         method = call.method or ""
@@ -250,6 +285,8 @@ class HostFlow:
             or call.receiver_value.is_(Kind.STRING)
         ):
             self._on(site, True)
+        elif method in _WRITING_METHODS:
+            self._use |= Use.WRITTEN
         elif method in _NEEDING_METHODS or _feeds_device(call):
             self._use |= Use.NEEDED
         elif method in _COLLECTING_METHODS:
@@ -266,14 +303,34 @@ class HostFlow:
             self._on(site, last != "max" or package == "builtins" or len(site.args) == 1)
         elif call.method == "format" and _FLOAT_FORMAT.search(str(call.receiver_value.constant)):
             self._on(site, True)
+        elif self._is_loss(call):
+            self._on(site, self._model.value(site).rank == 0)
         elif package == "numpy" or (package == "torch" and not call.is_forward):
             self._on(site, False)
+        elif call.method == "update" and _METERS.search(call.receiver_value.ref or ""):
+            self._use |= Use.COLLECTED
         elif (call.method or "") in _COLLECTING_METHODS:
             self._use |= Use.GATHERED
         elif call.receiver_value.is_(Kind.TENSOR, Kind.ARRAY):
             self._on(site, False)
         else:
             self._use |= Use.NEEDED
+
+
+def _are_alternatives(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+    """Whether one stands in the body of an `if` and the other in its `else`."""
+    branches = {}
+    below = first
+    for node in model.ancestors(first):
+        if isinstance(node, cst.If):
+            branches[node] = below
+        below = node
+    below = second
+    for node in model.ancestors(second):
+        if node in branches:
+            return branches[node] is not below
+        below = node
+    return False
 
 
 def is_before(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
@@ -296,6 +353,15 @@ def _names(call: Call) -> tuple[str, str]:
     """Package and last name of the callee; of a method, the method."""
     name = call.callee or ""
     return name.partition(".")[0], name.rpartition(".")[2] or call.method or ""
+
+
+def _adds_to(value: cst.BaseExpression, target: cst.BaseExpression) -> bool:
+    """`sums[k] + number`, which is stored in `sums[k]`."""
+    return (
+        isinstance(value, cst.BinaryOperation)
+        and isinstance(value.operator, cst.Add)
+        and any(type(side) is type(target) and side.deep_equals(target) for side in (value.left, value.right))
+    )
 
 
 def _is_log(call: Call) -> bool:

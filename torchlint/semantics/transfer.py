@@ -172,7 +172,7 @@ def comparison(values: Sequence[Value]) -> Value:
     if any(value.kind is Kind.ARRAY for value in values):
         return Value(Kind.ARRAY, place=Place.HOST)
     if any(value.kind is Kind.UNKNOWN for value in values):
-        return Value(place=mixed_place(values), grad=Grad.DETACHED)
+        return Value(place=mixed_place(values), grad=Grad.DETACHED, dtype="bool")
     return BOOLEAN
 
 

@@ -1,0 +1,125 @@
+"""Whether a tensor of a step may be on an accelerator, so that the host waits when it looks at it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.entities import Function, Role
+from torchlint.semantics.provenance import calls_behind, is_handed_in, runs_model
+from torchlint.semantics.steps import Step
+from torchlint.semantics.transfer import place_named
+from torchlint.semantics.values import Kind, Place, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.model import Model
+
+_ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat")
+
+
+class Residence:
+    """Answers for the tensors of one file."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._has_accelerator = _has_accelerator(model)
+        self._names_hosts_only = model.uses_accelerator and not self._has_accelerator
+
+    def may_be_device(self, tensor: cst.BaseExpression, step: Step, *, is_tensor: bool = False) -> bool:
+        """Whether the tensor may be on a GPU, and is computed by the step at all.
+
+        `is_tensor`: what is done with it can be done to a tensor only, be the value known or not.
+        """
+        value = self._model.value(tensor)
+        known = value.is_(Kind.TENSOR, Kind.BATCH)
+        if value.place is Place.HOST or not (known or (value.kind is Kind.UNKNOWN and is_tensor)):
+            return False
+        moved = value.place is Place.ACCELERATOR and not self._names_hosts_only
+        if step.loop is None or step.role in (Role.STEPS, Role.EVALUATION):
+            return (known and moved) or (value.kind is not Kind.BATCH and self._is_computed(tensor, step))
+        return self._is_computed_by_loop(tensor, step.loop, moved)
+
+    def is_made_on_device(self, tensor: cst.BaseExpression, step: Step) -> bool:
+        """Whether a loop that runs no model computes the tensor anew, from what this file has moved to a device."""
+        if step.loop is None or self._names_hosts_only or is_forward_pass(self._model, step.loop.function):
+            return False
+        value = self._model.value(tensor)
+        if value.kind is not Kind.TENSOR or value.place is not Place.ACCELERATOR:
+            return False
+        return any(step.loop in call.loops() and call.node is not tensor for call in calls_behind(self._model, tensor))
+
+    def _is_computed_by_loop(self, tensor: cst.BaseExpression, loop: Loop, moved: bool) -> bool:
+        """Of a loop that is not known to be one over batches: whether it runs a model for the tensor."""
+        if is_forward_pass(self._model, loop.function):
+            return False
+        calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
+        forwards = [call for call in calls if runs_model(self._model, call, whole=False)]
+        return bool(forwards) and (moved or self._has_accelerator)
+
+    def _is_computed(self, tensor: cst.BaseExpression, step: Step) -> bool:
+        """Whether a model computed the tensor, on whatever device it is, and that device may be a GPU."""
+        calls = calls_behind(self._model, tensor)
+        if step.is_hook:
+            return bool(calls)
+        forwards = [call for call in calls if runs_model(self._model, call)]
+        binding = self._model.binding(tensor)
+        is_training = step.role is Role.STEPS
+        is_trained = is_training and binding is not None and self._model.reaches_backward(binding) is True
+        if self._has_accelerator:
+            return is_trained or bool(forwards)
+        if self._names_hosts_only or not is_training or step.loop is None or not self._brings_its_data(step.loop):
+            return False
+        if forwards:
+            return all(is_handed_in(self._model, call.receiver or call.node.func) for call in forwards)
+        return is_trained and any(
+            call.receiver is not None and is_handed_in(self._model, call.receiver) for call in calls
+        )
+
+    def _brings_its_data(self, loop: Loop) -> bool:
+        """Whether the batches come from an object that may keep them on the device, and not from a loader as is."""
+        if isinstance(loop.iterable, cst.Call):
+            return self._model.call(loop.iterable).receiver is not None
+        binding = self._model.binding(loop.iterable) if loop.iterable is not None else None
+        writes = binding.writes if binding is not None and not binding.is_parameter else []
+        return bool(writes) and all(
+            isinstance(write.value, cst.Call) and self._model.call(write.value).receiver is not None for write in writes
+        )
+
+
+def is_forward_pass(model: Model, function: Function) -> bool:
+    """A method of a model, other than one that trains it."""
+    if function.cls is None or not function.cls.is_module or function.cls.is_lightning:
+        return False
+    return not model.effects(function).optimizer_steps
+
+
+def _has_accelerator(model: Model) -> bool:
+    """Whether the file can run on a GPU, and does not say of every device it names that it is the host."""
+    if not model.uses_accelerator or _ACCELERATORS.search(model.source.text):
+        return model.uses_accelerator
+    named = (call.argument("device", 0 if call.method == "to" else None) for call in model.calls)
+    return any(argument.given and _may_name_device(model, argument.node, argument.value) for argument in named)
+
+
+def _may_name_device(model: Model, node: cst.BaseExpression | None, value: Value) -> bool:
+    if value.is_(Kind.DTYPE, Kind.TENSOR) or value.place is Place.HOST:
+        return False
+    if value.constant is not None:
+        return place_named(str(value.constant)) is not Place.HOST
+    owner = _owner_of_device(model, node) if value.kind is Kind.DEVICE and value.place is Place.UNKNOWN else None
+    return owner is None or is_handed_in(model, owner)
+
+
+def _owner_of_device(model: Model, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """The model in `next(model.parameters()).device`, which may stand behind a name."""
+    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    if binding is not None and len(binding.writes) == 1:
+        node = binding.writes[0].value
+    match node:
+        case cst.Attribute(value=cst.Call(args=[cst.Arg(value=cst.Call() as source)]), attr=cst.Name(value="device")):
+            call = model.call(source)
+            return call.receiver if call.method in ("parameters", "buffers") else None
+    return None

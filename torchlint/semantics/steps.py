@@ -1,0 +1,107 @@
+"""How often a node runs: once per training step or evaluation batch, or on a condition that makes it rare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.semantics.entities import Function, Guard, Loop, Role
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_LIGHTNING_STEPS = frozenset(["training_step", "validation_step", "test_step"])
+_GATES = frozenset(["log", "handler"])
+_STEPPING = (Role.STEPS, Role.EVALUATION, Role.ELEMENTS, Role.PLAIN)
+_DEPTH = 3
+
+
+class Step(NamedTuple):
+    """What runs once per training step or evaluation batch."""
+
+    loop: Loop | None  # None: each call of the function is one step
+    role: Role
+    is_hook: bool = False  # a framework calls the function, with model and batch on the device
+
+    @property
+    def rhythm(self) -> str:
+        if self.loop is None:
+            return "in every step" if self.role is Role.STEPS else "for every batch"
+        return "in every training step" if self.role is Role.STEPS else "after every evaluation batch"
+
+
+def step_of(model: Model, node: cst.CSTNode) -> Step | None:
+    """The step that runs the node once each time, on no condition that makes it rare."""
+    loop = next((loop for loop in model.loops_around(node) if not _is_within_step(model, loop)), None)
+    if is_gated(model, node, loop):
+        return None
+    if loop is not None:
+        return Step(loop, loop.role) if loop.role in _STEPPING and not _drives_environment(model, loop) else None
+    function = model.function(node)
+    if function.cls is not None and function.cls.is_lightning and function.name in _LIGHTNING_STEPS:
+        return Step(None, Role.STEPS, is_hook=True)
+    role = called_per_step(model, function)
+    return Step(None, role) if role is not None else None
+
+
+def step_around(model: Model, node: cst.CSTNode) -> Step | None:
+    """The training step or evaluation batch that runs the node at least once, in an inner loop perhaps."""
+    for loop in model.loops_around(node):
+        if loop.role in (Role.STEPS, Role.EVALUATION):
+            gated = is_gated(model, node, loop) or _drives_environment(model, loop)
+            return None if gated else Step(loop, loop.role)
+    outermost = model.loops_around(node)[-1:]
+    if outermost and outermost[0].role is Role.EPOCHS:
+        return None
+    return step_of(model, outermost[0].node) if outermost and not is_gated(model, node, None) else None
+
+
+def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
+    """Whether the node runs at some iterations only, to log something or to handle an error."""
+    return any(guard.kind in _GATES and not _trains(model, guard) for guard in model.guards(node, inside=loop))
+
+
+def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Role | None:
+    """The role of the loop that calls a function of this file once per iteration."""
+    if function.is_module or function.is_generator or not depth:
+        return None
+    for call in function.callers:
+        step = next((loop for loop in call.loops() if not _is_within_step(model, loop)), None)
+        if is_gated(model, call.node, step):
+            continue
+        if step is None:
+            role = called_per_step(model, call.function, depth - 1)
+            if role is not None:
+                return role
+        elif step.role in (Role.STEPS, Role.EVALUATION) and not _drives_environment(model, step):
+            return step.role
+    return None
+
+
+def _trains(model: Model, guard: Guard) -> bool:
+    """`if step % 5 == 0:` around a backward pass is no interval for logging, but a second kind of step."""
+    if not isinstance(guard.node, cst.If):
+        return False
+    branch = guard.node.body if guard.branch == "body" else guard.node.orelse
+    return branch is not None and guard.kind == "log" and bool(model.effects(branch).backward)
+
+
+def _is_within_step(model: Model, loop: Loop) -> bool:
+    """A comprehension, or a loop over the entries of a dict, as of named losses."""
+    if loop.is_comprehension:
+        return True
+    if loop.parent is None or loop.role not in (Role.PLAIN, Role.ELEMENTS):
+        return False
+    return isinstance(loop.iterable, cst.Call) and model.call(loop.iterable).method in ("items", "values")
+
+
+def _drives_environment(model: Model, loop: Loop) -> bool:
+    """`observation, reward, ... = env.step(action)`: the loop waits for the device in each iteration anyway."""
+    for call in loop.calls:
+        if call.method == "step" and call.arguments and call.receiver_value.is_(Kind.UNKNOWN, Kind.INSTANCE):
+            above = model.parent(call.node)
+            if isinstance(above, cst.Assign) and isinstance(above.targets[0].target, cst.Tuple):
+                return True
+    return False
