@@ -1,7 +1,7 @@
 """Which contents were found clean before, as digests in `.torchlint_cache`.
 
-A digest covers the bytes of the file, the rules in force and torchlint itself, so nothing in the cache can be stale,
-and a damaged cache file holds digests that match nothing.
+A digest covers the bytes of the file, the state of its project, the rules in force and torchlint itself, so nothing in
+the cache can be stale, and a damaged cache file holds digests that match nothing.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Cache:
         starts = range(0, len(data) - _DIGEST_BYTES + 1, _DIGEST_BYTES)
         return frozenset(data[start : start + _DIGEST_BYTES] for start in starts)
 
-    def digest(self, data: bytes, path: Path, settings: Settings) -> bytes:
+    def digest(self, data: bytes, path: Path, settings: Settings, project: bytes = b"") -> bytes:
         if self.folder is None:
             return b""
         rules = ",".join(sorted(settings.codes(path)))
         about = f"{tool_fingerprint()} {path.suffix} {settings.target_torch} {rules}\0"
-        return hashlib.blake2b(about.encode() + data, digest_size=_DIGEST_BYTES).digest()
+        return hashlib.blake2b(about.encode() + project + data, digest_size=_DIGEST_BYTES).digest()
 
     def is_clean(self, digest: bytes) -> bool:
         if digest not in self._old:

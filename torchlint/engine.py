@@ -1,4 +1,5 @@
-"""The pure core: `lint(source, settings)` turns one file's text into findings. No I/O.
+"""The core: `lint(source, settings)` turns one file's text into findings. What it reads of other files it reads through
+the project that it is given.
 
 gate -> parse -> model -> rules -> spans and fixes of what was reported -> filters. Whatever goes wrong becomes a
 finding of family LINT.
@@ -6,6 +7,7 @@ finding of family LINT.
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -25,18 +27,22 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.semantics.model import Model
+    from torchlint.semantics.project import Project
 
 Filter = Callable[[list[Finding]], list[Finding]]
 
 DEFAULT = Settings()
 
 
-def lint(source: Source, settings: Settings = DEFAULT, strict: bool = False) -> list[Finding]:
+def lint(
+    source: Source, settings: Settings = DEFAULT, strict: bool = False, project: Project | None = None
+) -> list[Finding]:
     """Findings of one file in the order of the text.
 
     strict: exceptions of rules and fixers come out instead of becoming findings, for tests of rules.
+    project: where the files are read that this one imports, or that import it; None looks at this one alone.
     """
-    return _Run(source, settings, strict).findings()
+    return _Run(source, settings, strict, project).findings()
 
 
 def is_worth_linting(data: bytes) -> bool:
@@ -49,6 +55,7 @@ class _Run:
     source: Source
     settings: Settings
     strict: bool
+    project: Project | None = None
     crashed: set[str] = field(default_factory=set)
 
     def findings(self) -> list[Finding]:
@@ -122,10 +129,12 @@ class _Run:
             raise _StopError(self._crash("the parser", error)) from error
 
     def _model(self, module: cst.Module) -> Model:
+        from torchlint.semantics.foreign import Imports
         from torchlint.semantics.model import Model
 
+        file = os.path.abspath(self.source.path)
         try:
-            return Model.build(self.source, module)
+            return Model.build(self.source, module, Imports(self.project, file) if self.project is not None else None)
         except RecursionError as error:
             if self.strict:
                 raise

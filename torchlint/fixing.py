@@ -13,12 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchlint.config import Settings
 from torchlint.diagnostics import FIX_ROLLED_BACK
 from torchlint.engine import diagnose, lint
 from torchlint.finding import Applicability, Edit, Finding
 from torchlint.source import Source, UnreadableSourceError
+
+if TYPE_CHECKING:
+    from torchlint.semantics.project import Project
 
 MAX_PASSES = 20
 
@@ -55,6 +59,7 @@ def fix_source(
     unsafe: bool = False,
     strict: bool = False,
     accept: Callable[[Finding], bool] = lambda finding: True,
+    project: Project | None = None,
 ) -> Fixed:
     """Every applicable fix that `accept` lets through, in passes. Never raises for a fix that breaks the text: the
     original comes back with a LINT06 finding that names the rule."""
@@ -62,33 +67,35 @@ def fix_source(
     applied: list[Finding] = []
     seen = {source.text}
     for _ in range(MAX_PASSES):
-        findings = lint(source, settings, strict)
+        findings = lint(source, settings, strict, project)
         chosen = choose([f for f in findings if applicable(f, unsafe) and accept(f)])
         if not chosen:
             break
         try:
             after = apply_fixes(source, chosen)
         except (UnicodeEncodeError, UnreadableSourceError, ValueError) as error:
-            return _rolled_back(before, settings, strict, chosen, f"cannot be written: {error}")
+            return _rolled_back(before, settings, strict, project, chosen, f"cannot be written: {error}")
         if compiled and not does_compile(after):
             guilty = [f for f in chosen if not does_compile(apply_fixes(source, [f]))] or chosen
-            return _rolled_back(before, settings, strict, guilty, "leaves text that is not valid Python")
+            return _rolled_back(before, settings, strict, project, guilty, "leaves text that is not valid Python")
         if after.text in seen:
-            return _rolled_back(before, settings, strict, chosen, "turns in a circle")
+            return _rolled_back(before, settings, strict, project, chosen, "turns in a circle")
         seen.add(after.text)
         applied += chosen
         source = after
     else:
-        findings = lint(source, settings, strict)
+        findings = lint(source, settings, strict, project)
     if any(f.code == "LINT01" for f in findings) and applied:
-        return _rolled_back(before, settings, strict, applied, "leaves text that does not parse")
+        return _rolled_back(before, settings, strict, project, applied, "leaves text that does not parse")
     return Fixed(before, source, tuple(applied), tuple(findings))
 
 
-def _rolled_back(before: Source, settings: Settings, strict: bool, guilty: Sequence[Finding], what: str) -> Fixed:
+def _rolled_back(
+    before: Source, settings: Settings, strict: bool, project: Project | None, guilty: Sequence[Finding], what: str
+) -> Fixed:
     rules = ", ".join(sorted({f"{finding.code} ({finding.name})" for finding in guilty}))
     message = f"the fix of {rules} {what}; the file is as it was"
-    remaining = [diagnose(FIX_ROLLED_BACK, message, before.path), *lint(before, settings, strict)]
+    remaining = [diagnose(FIX_ROLLED_BACK, message, before.path), *lint(before, settings, strict, project)]
     return Fixed(before, before, (), tuple(remaining))
 
 

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from multiprocessing import resource_tracker
 from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from torchlint.cache import Cache
 from torchlint.config import Settings
@@ -23,8 +26,12 @@ from torchlint.discovery import Target, discover
 from torchlint.engine import diagnose, is_worth_linting, lint
 from torchlint.finding import Finding
 from torchlint.fixing import Fixed, fix_source
+from torchlint.project_files import ProjectFiles
 from torchlint.settings_file import Configuration
 from torchlint.source import Source, UnreadableSourceError
+
+if TYPE_CHECKING:
+    from torchlint.semantics.project import Project
 
 _BYTES_WORTH_A_WORKER = 150_000
 _GARBAGE_THRESHOLD = (100_000, 50, 100)
@@ -32,12 +39,22 @@ _GARBAGE_THRESHOLD = (100_000, 50, 100)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One file's bytes. `fix` is None to lint only, else says whether unsafe fixes count."""
+    """One file's bytes. `fix` is None to lint only, else says whether unsafe fixes count. Tasks of one `run` share what
+    was read of the files around theirs."""
 
     path: Path
     data: bytes
     settings: Settings
     fix: bool | None = None
+    run: str = field(default_factory=lambda: uuid4().hex)
+
+
+@lru_cache(maxsize=1)
+def _project(run: str) -> Project:
+    """What one process has read of the project in one run."""
+    from torchlint.semantics.project import Project
+
+    return Project()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +80,7 @@ def run(
 ) -> list[Result]:
     """Lint, and where asked fix in memory, every target. Results come in the order of the targets."""
     cache = Cache(options.cache_folder)
+    files, name = ProjectFiles(), uuid4().hex
     results: dict[Path, Result] = {}
     tasks: list[Task] = []
     digests: dict[Path, bytes] = {}
@@ -75,11 +93,12 @@ def run(
             continue
         if not is_worth_linting(data):
             continue
-        digest = cache.digest(data, target.path, target.settings)
+        around = files.fingerprint(os.path.abspath(target.path)) if options.cache_folder is not None else b""
+        digest = cache.digest(data, target.path, target.settings, around)
         if not cache.is_clean(digest):
             digests[target.path] = digest
             fix = target.settings.unsafe_fixes if options.fix else None
-            tasks.append(Task(target.path, data, target.settings, fix))
+            tasks.append(Task(target.path, data, target.settings, fix, name))
     done = len(targets) - len(tasks)
     for result in _process_all(tasks, options.jobs):
         results[result.path] = result
@@ -99,9 +118,9 @@ def process(task: Task) -> Result:
         return Result(task.path, (diagnose(SYNTAX_ERROR, f"the file {error}", task.path),))
     try:
         if task.fix is None:
-            findings = tuple(lint(source, task.settings))
+            findings = tuple(lint(source, task.settings, project=_project(task.run)))
             return Result(task.path, findings, source if findings else None)
-        fixed = fix_source(source, task.settings, task.fix)
+        fixed = fix_source(source, task.settings, task.fix, project=_project(task.run))
         shown = fixed.source if fixed.remaining or fixed.changed else None
         return Result(task.path, fixed.remaining, shown, fixed if fixed.changed else None)
     except Exception as error:

@@ -138,6 +138,14 @@ class Imports:
         model = self._by_node[function.node].model
         return self._exported(model.returned(function, given, grad, bound=bound), model)
 
+    def home(self, function: Function) -> Model:
+        """The model of the file in which a function of another file stands."""
+        return self._by_node[function.node].model
+
+    def model_of(self, function: Function) -> Model:
+        """The model of the other file that a function is of."""
+        return self._by_node[function.node].model
+
     def effects(self, function: Function) -> set[str]:
         """Which effects a function of another file has."""
         effects = self._by_node[function.node].model.effects(function)

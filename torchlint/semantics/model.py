@@ -157,6 +157,10 @@ class Model:
             found.setdefault(type(node), []).append(node)
         return found
 
+    def home(self, call: Call) -> Model | None:
+        """The model of the file of the project in which the function that a call reaches stands, if it is another."""
+        return self._imports.home(call.foreign) if call.foreign is not None and self._imports is not None else None
+
     def once(self, compute: Callable[[Model], _Found]) -> _Found:
         """What a function says of this model. Rules that ask for the same facts share one computation."""
         if compute not in self._computed:
@@ -296,6 +300,15 @@ class Model:
     def reaches_backward(self, binding: Binding) -> bool | None:
         """Whether what the binding holds flows into a backward pass; None when it leaves the file's sight."""
         return self._flow.reaches_backward(binding)
+
+    def elsewhere(self, call: Call) -> tuple[Model, Function] | None:
+        """The function of another file that the call enters, and the model of that file; None for all other calls.
+
+        The model answers for its own nodes and was made without a look at the files around it.
+        """
+        if call.foreign is None or self._imports is None:
+            return None
+        return self._imports.model_of(call.foreign), call.foreign
 
     # -- for the models of other files -------------------------------------------------------------------------------
 

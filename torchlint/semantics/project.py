@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchlint.config import DEFAULT_EXCLUDE
+from torchlint.project_files import ProjectFiles
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.names import canonical
 from torchlint.semantics.outline import Definition, Outline, outline
@@ -24,9 +24,6 @@ from torchlint.source import Source, UnreadableSourceError
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
-_REPOSITORY = (".git", ".hg")
-_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "torchlint.toml")
-_MOST_FILES = 4_000
 _MOST_BYTES = 400_000  # a longer file is no module that others import from, but data or generated
 _MODELS_KEPT = 48
 _DEPTH = 12
@@ -47,39 +44,13 @@ class Place:
 class Project:
     """One for a run, in each process. All paths are absolute."""
 
+    _files: ProjectFiles = field(default_factory=ProjectFiles)
     _sources: dict[str, Source | None] = field(default_factory=dict)
     _outlines: dict[str, Outline] = field(default_factory=dict)
     _models: OrderedDict[str, Model | None] = field(default_factory=OrderedDict)
-    _listings: dict[str, frozenset[str]] = field(default_factory=dict)
-    _roots: dict[str, str] = field(default_factory=dict)
     _imported_words: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
 
-    # -- folders and files -------------------------------------------------------------------------------------------
-
-    def root(self, file: str) -> str:
-        """The folder of the repository that the file is in; without one, of the nearest project file; without that the
-        working directory, or the file's own folder where it lies elsewhere."""
-        folder = os.path.dirname(file)
-        if folder not in self._roots:
-            self._roots[folder] = self._find_root(folder)
-        return self._roots[folder]
-
-    def _find_root(self, folder: str) -> str:
-        above = [folder, *map(str, Path(folder).parents)]
-        for markers in (_REPOSITORY, _PROJECT):
-            for candidate in above[:-1]:
-                if not self._names_in(candidate).isdisjoint(markers):
-                    return candidate
-        here = os.getcwd()
-        return here if here in above[:-1] else folder
-
-    def _names_in(self, folder: str) -> frozenset[str]:
-        if folder not in self._listings:
-            try:
-                self._listings[folder] = frozenset(os.listdir(folder))
-            except OSError:
-                self._listings[folder] = frozenset()
-        return self._listings[folder]
+    # -- files -------------------------------------------------------------------------------------------------------
 
     def source(self, file: str) -> Source | None:
         """None where there is no such file, or none that can be read as Python."""
@@ -122,7 +93,7 @@ class Project:
 
     def module_name(self, file: str) -> str:
         """`pkg.engine` of pkg/engine.py below the root: what its definitions are called elsewhere."""
-        relative = os.path.relpath(file, self.root(file)).removesuffix(".py")
+        relative = os.path.relpath(file, self._files.root(file)).removesuffix(".py")
         return relative.replace(os.sep, ".").removesuffix(".__init__")
 
     # -- imports -----------------------------------------------------------------------------------------------------
@@ -152,7 +123,7 @@ class Project:
         return next((found for folder in folders if (found := self._below(folder, parts)) is not None), None)
 
     def _search_folders(self, importer: str) -> Iterator[str]:
-        root = self.root(importer)
+        root = self._files.root(importer)
         folder = os.path.dirname(importer)
         yield folder
         for added in self.outline(importer).search_path:
@@ -165,14 +136,14 @@ class Project:
 
     def _below(self, folder: str, parts: list[str]) -> tuple[str, tuple[str, ...]] | None:
         best = None
-        names = self._names_in(folder)
+        names = self._files.names_in(folder)
         if "__init__.py" in names and not parts:
             return os.path.join(folder, "__init__.py"), ()
         if "__init__.py" in names and parts and f"{parts[0]}.py" not in names and parts[0] not in names:
             return None
         for index, part in enumerate(parts):
-            names = self._names_in(folder)
-            if part in names and "__init__.py" in self._names_in(os.path.join(folder, part)):
+            names = self._files.names_in(folder)
+            if part in names and "__init__.py" in self._files.names_in(os.path.join(folder, part)):
                 best = os.path.join(folder, part, "__init__.py"), tuple(parts[index + 1 :])
             elif f"{part}.py" in names:
                 return os.path.join(folder, f"{part}.py"), tuple(parts[index + 1 :])
@@ -239,7 +210,7 @@ class Project:
 
     def files_importing(self, file: str, words_of: frozenset[str]) -> tuple[str, ...]:
         """Files of the project whose import lines name one of the words; the file itself left out."""
-        root = self.root(file)
+        root = self._files.root(file)
         if root not in self._imported_words:
             self._imported_words[root] = self._index(root)
         index = self._imported_words[root]
@@ -247,11 +218,9 @@ class Project:
         return tuple(sorted(found - {file}))
 
     def _index(self, root: str) -> dict[str, tuple[str, ...]]:
-        """Files by the words of their import lines; empty for a tree too large to be looked through."""
+        """Files by the words of their import lines."""
         index: dict[str, list[str]] = {}
-        for count, file in enumerate(self._files(root)):
-            if count > _MOST_FILES:
-                return {}
+        for file in self._files.files(root):
             try:
                 with open(file, "rb") as stream:
                     data = stream.read(_MOST_BYTES)
@@ -261,18 +230,3 @@ class Project:
             for word in set(_WORD.findall(lines)):
                 index.setdefault(word.decode("ascii", "replace"), []).append(file)
         return {word: tuple(files) for word, files in index.items()}
-
-    def _files(self, root: str) -> Iterator[str]:
-        stack = [root]
-        while stack:
-            folder = stack.pop()
-            try:
-                entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-            except OSError:
-                continue
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in DEFAULT_EXCLUDE and not entry.name.startswith("."):
-                        stack.append(entry.path)
-                elif entry.name.endswith(".py") and entry.is_file():
-                    yield entry.path

@@ -1,0 +1,92 @@
+"""Where a file's project begins, and which Python files are in it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchlint.config import DEFAULT_EXCLUDE
+
+_REPOSITORY = (".git", ".hg")
+_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "torchlint.toml")
+_MOST_FILES = 4_000
+
+
+class ProjectFiles:
+    """Folders as they were when first asked for. All paths are absolute."""
+
+    def __init__(self) -> None:
+        self._listings: dict[str, frozenset[str]] = {}
+        self._roots: dict[str, str] = {}
+        self._files: dict[str, tuple[str, ...]] = {}
+        self._fingerprints: dict[str, bytes] = {}
+
+    def root(self, file: str) -> str:
+        """The folder of the repository that the file is in; without one, of the nearest project file; without that the
+        working directory, or the file's own folder where it lies elsewhere."""
+        folder = os.path.dirname(file)
+        if folder not in self._roots:
+            self._roots[folder] = self._find_root(folder)
+        return self._roots[folder]
+
+    def _find_root(self, folder: str) -> str:
+        above = [folder, *map(str, Path(folder).parents)]
+        for markers in (_REPOSITORY, _PROJECT):
+            for candidate in above[:-1]:
+                if not self.names_in(candidate).isdisjoint(markers):
+                    return candidate
+        here = os.getcwd()
+        return here if here in above[:-1] else folder
+
+    def names_in(self, folder: str) -> frozenset[str]:
+        """Names of the files and folders in a folder; none where it cannot be read."""
+        if folder not in self._listings:
+            try:
+                self._listings[folder] = frozenset(os.listdir(folder))
+            except OSError:
+                self._listings[folder] = frozenset()
+        return self._listings[folder]
+
+    def files(self, root: str) -> tuple[str, ...]:
+        """Python files below a root, in the order of their paths; none of a tree too large to be looked through."""
+        if root not in self._files:
+            found = []
+            for file in _walk(root):
+                found.append(file)
+                if len(found) > _MOST_FILES:
+                    found.clear()
+                    break
+            self._files[root] = tuple(sorted(found))
+        return self._files[root]
+
+    def fingerprint(self, file: str) -> bytes:
+        """Of the names, sizes and times of the files of the file's project: it changes when any of them does."""
+        root = self.root(file)
+        if root not in self._fingerprints:
+            digest = hashlib.blake2b(digest_size=16)
+            for other in self.files(root):
+                try:
+                    status = os.stat(other)
+                except OSError:
+                    continue
+                digest.update(f"{other}\0{status.st_size}\0{status.st_mtime_ns}\0".encode("utf-8", "surrogateescape"))
+            self._fingerprints[root] = digest.digest()
+        return self._fingerprints[root]
+
+
+def _walk(root: str) -> Iterator[str]:
+    stack = [root]
+    while stack:
+        folder = stack.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in DEFAULT_EXCLUDE and not entry.name.startswith("."):
+                    stack.append(entry.path)
+            elif entry.name.endswith(".py") and entry.is_file():
+                yield entry.path
