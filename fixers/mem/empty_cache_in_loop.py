@@ -1,0 +1,25 @@
+"""Takes the call that empties the cache out of the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Fix
+from torchlint.rewrite import Rewriter
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.housekeeping import Chore
+    from torchlint.semantics.model import Model
+
+_WHY = "the process keeps the cached memory between steps, and where steps differ in size it may fragment"
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    chore: Chore = report.facts
+    if chore.site is not chore.call or not isinstance(model.parent(chore.site.node), cst.Expr):
+        return None
+    edit = Rewriter(model).remove_with_condition(chore.site.node)
+    return Fix((edit,), Applicability.UNSAFE, _WHY) if edit is not None else None

@@ -1,0 +1,28 @@
+"""Takes the wait for the device out of the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.housekeeping import reads_clock
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.housekeeping import Chore
+    from torchlint.semantics.model import Model
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    chore: Chore = report.facts
+    if chore.site is not chore.call or not isinstance(model.parent(chore.site.node), cst.Expr):
+        return None
+    edit = Rewriter(model).remove_with_condition(chore.site.node)
+    if edit is None:
+        return None
+    if reads_clock(model):
+        return Fix((edit,), Applicability.UNSAFE, "the times that this file measures may end before the device is done")
+    return Fix((edit,), Applicability.SAFE, "the same kernels run in the same order; only the host no longer waits")
