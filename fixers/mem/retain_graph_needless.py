@@ -1,0 +1,23 @@
+"""Takes `retain_graph=True` out of a backward pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Applicability, Fix
+from torchlint.rewrite import Rewriter
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.retained_graph import Retained
+
+_WHY = "a backward pass raises a RuntimeError where a module out of sight still needs a part of the graph"
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    retained: Retained = report.facts
+    call, argument = retained.call.node, retained.argument
+    if argument.keyword is None or argument not in call.args:
+        return None
+    return Fix((Rewriter(model).remove_argument(call, argument),), Applicability.UNSAFE, _WHY)
