@@ -12,7 +12,9 @@ from torchlint.semantics.tree import walk
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
-_VERSION_WORDS = re.compile(r"(?i)version|legacy|^(py)?torch_?(v|ge|gt|lt|le|is|has|\d)|^(is|has)_(py)?torch|^pt_?\d|0_4$")
+_VERSION_WORDS = re.compile(
+    r"(?i)version|legacy|^(py)?torch_?(v|ge|gt|lt|le|is|has|\d)|^(is|has)_(py)?torch|^pt_?\d|0_4$"
+)
 _MISSING = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "NameError"})
 
 

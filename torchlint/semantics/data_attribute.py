@@ -48,7 +48,9 @@ _FRESH = frozenset(
 )
 _LEAF_ATTRIBUTES = frozenset({"grad", "weight", "bias"})
 # Names of what has an attribute `data` of its own.
-_NOT_TENSORS = re.compile(r"(?i)(data_?set|loader|buffer|storage|corpus|graph|batch|sample|data|args|opts?|cfg|config)s?$|^mnist")
+_NOT_TENSORS = re.compile(
+    r"(?i)(data_?set|loader|buffer|storage|corpus|graph|batch|sample|data|args|opts?|cfg|config)s?$|^mnist"
+)
 _DEPTH = 4
 _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
@@ -253,7 +255,7 @@ def _holds_one_value(model: Model, owner: cst.BaseExpression, value: Value) -> b
     if binding is not None and "backward" in binding.methods:
         return True
     name = _name(owner)
-    return LOSS_NAMES.search(name) is not None and not name.lower().rstrip("_").endswith("s")
+    return LOSS_NAMES.search(name) is not None and "losses" not in name.lower()
 
 
 def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> bool:

@@ -1,4 +1,4 @@
-"""`torch.autograd.Variable(x)`: since torch 0.4 another name for `x.detach()`, with `requires_grad` set if asked for."""
+"""`torch.autograd.Variable(x)`: since torch 0.4 another way to write `x.detach()`."""
 
 from __future__ import annotations
 
@@ -45,9 +45,11 @@ def wrappers(model: Model) -> Iterator[Wrapper]:
     """Calls of Variable, but for those that only older releases run."""
     for call in model.calls_to(VARIABLE):
         if not is_for_other_releases(model, call.node):
-            yield Wrapper(
-                call, call.argument("data", 0), call.argument("requires_grad", 1), call.argument("volatile", 2)
-            )
+            yield wrapper_of(call)
+
+
+def wrapper_of(call: Call) -> Wrapper:
+    return Wrapper(call, call.argument("data", 0), call.argument("requires_grad", 1), call.argument("volatile", 2))
 
 
 def volatile_writes(model: Model) -> Iterator[cst.Attribute]:

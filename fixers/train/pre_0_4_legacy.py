@@ -1,0 +1,239 @@
+"""`Variable(x)` becomes the tensor that it returns, `x.data` becomes `x.detach()`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.data_attribute import DataRead, Use
+from torchlint.semantics.dataflow import text as text_of
+from torchlint.semantics.values import Kind
+from torchlint.semantics.variable_wrapper import VARIABLE, Wrapper, is_false, wrapper_of
+from torchlint.semantics.vocabulary import returns_tensor
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.entities import Call
+    from torchlint.semantics.model import Model
+
+_OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
+_SHARED = "a change of the result in place may then make backward() raise, where it went unnoticed before"
+_MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
+_ELEMENT = "the value becomes a Python number, which waits for the device"
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    match report.facts:
+        case DataRead():
+            return _read(report.facts, model)
+        case Wrapper():
+            return _unwrap(report.facts, model)
+    return None
+
+
+# -- reads of .data
+
+
+def _read(read: DataRead, model: Model) -> Fix:
+    rewriter = Rewriter(model)
+    name = model.span(read.node.attr)
+    if read.use is Use.ELEMENT:
+        element = model.parent(read.node)
+        assert element is not None
+        edit = rewriter.replace(element, model.code(read.owner) + ".item()")
+        return Fix((edit,), Applicability.UNSAFE, _ELEMENT)
+    edit = Edit(model.span(read.owner)[1], name[1], "") if read.use is Use.INDIFFERENT else Edit(*name, "detach()")
+    if read.use is Use.SHARED or not read.certain:
+        return Fix((edit,), Applicability.UNSAFE, _SHARED)
+    return Fix((edit,), Applicability.SAFE)
+
+
+# -- Variable
+
+
+def _unwrap(wrapper: Wrapper, model: Model) -> Fix | None:
+    if not _is_understood(wrapper) or (
+        wrapper.asks_for_no_graph and model.grad_enabled(wrapper.call.node) is not False
+    ):
+        return None
+    taken = _taken_together(wrapper.call, model)
+    edits = _removal(wrapper.call, model) if taken else _replacement(wrapper, model)
+    if edits is None:
+        return None
+    uses = model.calls_to(VARIABLE)
+    others = [use for use in uses if use is not wrapper.call and use not in taken]
+    if not others:
+        edits += _import_removal(wrapper.call.node, model)
+    return Fix(
+        tuple(edits), Applicability.SAFE, isolation="last Variable" if _is_among_last(wrapper.call, model) else None
+    )
+
+
+def _is_among_last(call: Call, model: Model) -> bool:
+    """Whether the use is the last or the one before: they go in two passes, and the second takes the import along."""
+    uses = model.calls_to(VARIABLE)
+    last = {uses[-1], *_taken_together(uses[-1], model)}
+    before = [use for use in uses if use not in last]
+    return bool(before) and call in {*last, before[-1]}
+
+
+def _is_understood(wrapper: Wrapper) -> bool:
+    arguments = (wrapper.data, wrapper.requires_grad, wrapper.volatile)
+    given = [argument.arg for argument in arguments if argument.given]
+    return wrapper.data.given and None not in given and len(given) == len(wrapper.call.arguments)
+
+
+def _removal(call: Call, model: Model) -> list[Edit] | None:
+    edit = Rewriter(model).remove_statement(call.node)
+    return [edit] if edit is not None else None
+
+
+def _taken_together(call: Call, model: Model) -> set[Call]:
+    """The uses of `x = Variable(x)` or `x, y = Variable(x), Variable(y)`, of which nothing would be left."""
+    statement = model.small_statement(call.node)
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return set()
+    target, value = statement.targets[0].target, statement.value
+    pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]] = [(target, value)]
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
+        pairs = [(a.value, b.value) for a, b in zip(target.elements, value.elements)]
+    found = {
+        model.call(value) for target, value in pairs if isinstance(value, cst.Call) and _is_itself(target, value, model)
+    }
+    return found if len(found) == len(pairs) else set()
+
+
+def _is_itself(target: cst.BaseExpression, value: cst.Call, model: Model) -> bool:
+    """Whether `target = value` would do nothing if `value` were not wrapped."""
+    call = model.call(value)
+    return (
+        call.callee == VARIABLE
+        and len(value.args) == 1
+        and wrapper_of(call).wraps_plain_tensor
+        and isinstance(target, (cst.Name, cst.Attribute))
+        and model.code(target) == model.code(value.args[0].value)
+        and not _takes_gradients(target, model)
+    )
+
+
+def _takes_gradients(target: cst.BaseExpression, model: Model) -> bool:
+    """Whether a variable is made a leaf with gradients somewhere, which must not reach the tensor outside."""
+    binding = model.binding(target)
+    users = [model.parent(read) for read in binding.reads] if binding is not None else []
+    return any(isinstance(user, cst.Attribute) and user.attr.value in _OF_LEAVES for user in users)
+
+
+def _replacement(wrapper: Wrapper, model: Model) -> list[Edit] | None:
+    call, inner = wrapper.call.node, wrapper.data.node
+    assert inner is not None
+    text = model.source.text
+    (start, end), (first, last) = model.span(call), model.span(inner)
+    if "#" in text[start:first] + text[last:end]:
+        return None
+    before, suffix = "", "" if _may_stand_bare(wrapper, model) else ".detach()"
+    asked = wrapper.requires_grad.node
+    if asked is not None and not is_false(asked):
+        suffix += f".requires_grad_({'' if _is_true(asked) else model.code(asked)})"
+    if not _holds_together(inner, suffix, model.parent(call)):
+        before, suffix = "(", ")" + suffix
+    return [Edit(start, first, before), Edit(last, end, suffix)]
+
+
+def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
+    """Whether the tensor itself can take the place of the new object that Variable makes of it.
+
+    Not where something may set `requires_grad` or read `grad` of the one, and the other is still in use.
+    """
+    inner = wrapper.data.node
+    if inner is None or not wrapper.wraps_plain_tensor:
+        return False
+    if not isinstance(inner, cst.Name):
+        return _is_temporary(inner, model)
+    parent = model.parent(wrapper.call.node)
+    user = model.parent(parent) if isinstance(parent, cst.Arg) else None
+    if _wants_gradients(wrapper):
+        return False
+    if isinstance(user, cst.Call):
+        return model.call(user).is_forward or returns_tensor(model.call(user).callee or "")
+    binding = model.binding(inner)
+    return (
+        isinstance(parent, cst.Return)
+        and binding is not None
+        and not (binding.is_parameter or binding.is_global or binding.shared or binding.cls is not None)
+        and all(write.value is not None and _is_temporary(write.value, model) for write in binding.writes)
+    )
+
+
+def _is_temporary(node: cst.BaseExpression, model: Model) -> bool:
+    """Whether nothing else holds the tensor that an expression makes."""
+    if isinstance(node, cst.BinaryOperation):
+        return True
+    if not isinstance(node, cst.Call):
+        return False
+    call = model.call(node)
+    if call.receiver is not None and call.receiver_value.kind is Kind.TENSOR:
+        return _is_temporary(call.receiver, model)
+    return returns_tensor(call.callee or "") and call.callee not in _MAY_RETURN_THEIR_ARGUMENT
+
+
+def _wants_gradients(wrapper: Wrapper) -> bool:
+    return wrapper.requires_grad.given and not is_false(wrapper.requires_grad.node)
+
+
+def _is_true(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "True"
+
+
+def _holds_together(inner: cst.BaseExpression, suffix: str, parent: cst.CSTNode | None) -> bool:
+    """Whether the expression needs no parentheses where the call was."""
+    if inner.lpar:
+        return True
+    is_atom = isinstance(inner, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
+    if isinstance(parent, cst.Arg):
+        return is_atom or not suffix
+    if not is_atom and (suffix or not isinstance(parent, (cst.Assign, cst.Return, cst.Element))):
+        return False
+    try:
+        ast.parse(text_of(inner), mode="eval")
+    except SyntaxError:  # it has line ends that only the parentheses of the call allowed
+        return False
+    return True
+
+
+def _import_removal(call: cst.Call, model: Model) -> list[Edit]:
+    """Takes the name out of the import if this is its only use, in a program: no other file imports it from there."""
+    binding = model.binding(call.func)
+    if binding is None or binding.reads != [call.func] or len(binding.writes) != 1 or not _is_program(model):
+        return []
+    line = binding.writes[0].statement
+    statement = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else line
+    if not isinstance(statement, cst.ImportFrom) or isinstance(statement.names, cst.ImportStar):
+        return []
+    if not isinstance(model.parent(line), cst.Module):
+        return []
+    if len(statement.names) == 1:
+        edit = Rewriter(model).remove_statement(statement)
+        return [edit] if edit is not None else []
+    return _without(binding.name, statement.names, model)
+
+
+def _without(name: str, names: Sequence[cst.ImportAlias], model: Model) -> list[Edit]:
+    places = [
+        (model.span(alias.name)[0], model.span(alias.asname.name if alias.asname else alias.name)[1]) for alias in names
+    ]
+    index = next(i for i, alias in enumerate(names) if name == (alias.evaluated_alias or alias.evaluated_name))
+    start, end = (places[index][0], places[index + 1][0]) if index == 0 else (places[index - 1][1], places[index][1])
+    return [] if "#" in model.source.text[start:end] else [Edit(start, end, "")]
+
+
+def _is_program(model: Model) -> bool:
+    body = model.functions[0]
+    if model.source.is_notebook or "__main__" in model.source.text or len(model.functions) == 1:
+        return True
+    effects = model.effects(body)
+    return bool(effects.backward or effects.forwards)
