@@ -482,9 +482,10 @@ class Calls(Expressions):
 
     @staticmethod
     def _variable(first: Value, given: Arguments) -> Value:
+        """`x.detach()`, or a new leaf."""
         wants = given.get("requires_grad", 1)
-        tensor = first.but(kind=Kind.TENSOR) if first.kind in (Kind.UNKNOWN, Kind.BATCH) else first
-        return tensor.but(grad=Grad.CARRIES) if wants is not None and wants.constant is not False else tensor
+        is_leaf = wants is not None and wants.constant is not False
+        return first.but(kind=Kind.TENSOR, grad=Grad.CARRIES if is_leaf else Grad.DETACHED)
 
     def _library_call(self, call: Call, name: str, first: Value | None, given: Arguments) -> Value:
         if name.startswith("numpy."):
