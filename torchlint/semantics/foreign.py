@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.entities import Call, Class, Function
+from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 
@@ -27,7 +27,10 @@ _WORK = frozenset({"backward", "step", "zero_grad", "eval", "train", "item", "cp
 
 @dataclass(frozen=True, slots=True)
 class ForeignCall:
-    """A call, in another file, of a function of this one. `around` names the effects of what runs around it."""
+    """A call, in another file, of a function of this one. `around` names the effects of what runs around it.
+
+    `role`: of the loop that makes the call in each iteration, and not every so often to log something.
+    """
 
     file: str
     node: cst.CSTNode
@@ -36,6 +39,7 @@ class ForeignCall:
     grad_enabled: bool | None
     in_loop: bool
     around: frozenset[str]
+    role: Role | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +203,7 @@ class Imports:
             model.grad_enabled(call.node),
             bool(outer),
             frozenset(name for name in effects.categories() if effects.has(name)),
+            outer[0].role if outer and not model.is_log_gated(call.node) else None,
         )
 
 

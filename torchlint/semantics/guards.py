@@ -12,7 +12,8 @@ from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.tree import walk
 
 _LOG_NAMES = re.compile(
-    r"(?i)(log|print|verbose|interval|freq|every|displ|disp_|summar|report|debug|visual|plot|vis_|wandb|tensorboard"
+    r"(?i)(log(?!it|_?(alpha|prob|p\b|pi\b|std|sigma|var|ent|det|snr|softmax|scale|temp))|print|verbose|interval|freq"
+    r"|every|displ|disp_|summar|report|debug|visual|plot|vis_|wandb|tensorboard"
     r"|writer|show|save|eval_step|last_)"
 )
 _RANK_NAMES = re.compile(r"(?i)(^|_)(rank|local_rank|global_rank|is_main|is_master|master|main_process|is_primary)")

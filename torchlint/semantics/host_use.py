@@ -319,7 +319,7 @@ class HostFlow:
 
 def _are_alternatives(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
     """Whether one stands in the body of an `if` and the other in its `else`."""
-    branches = {}
+    branches: dict[cst.CSTNode, cst.CSTNode] = {}
     below = first
     for node in model.ancestors(first):
         if isinstance(node, cst.If):

@@ -60,13 +60,17 @@ def step_around(model: Model, node: cst.CSTNode) -> Step | None:
 
 def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     """Whether the node runs at some iterations only, to log something or to handle an error."""
-    return any(guard.kind in _GATES and not _trains(model, guard) for guard in model.guards(node, inside=loop))
+    gates = (guard for guard in model.guards(node, inside=loop) if guard.kind in _GATES)
+    return any(not _trains(model, guard) and not _is_the_rest(guard) for guard in gates)
 
 
 def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Role | None:
-    """The role of the loop that calls a function of this file once per iteration."""
+    """The role of the loop that calls a function once per iteration, here or in another file."""
     if function.is_module or function.is_generator or not depth:
         return None
+    for foreign in function.foreign_callers:
+        if foreign.role in (Role.STEPS, Role.EVALUATION):
+            return foreign.role
     for call in function.callers:
         step = next((loop for loop in call.loops() if not _is_within_step(model, loop)), None)
         if is_gated(model, call.node, step):
@@ -88,13 +92,29 @@ def _trains(model: Model, guard: Guard) -> bool:
     return branch is not None and guard.kind == "log" and bool(model.effects(branch).backward)
 
 
+def _is_the_rest(guard: Guard) -> bool:
+    """What runs but in the first iteration, or but every n steps."""
+    match guard.test:
+        case cst.Comparison(left=cst.BinaryOperation(operator=cst.Modulo()), comparisons=[target]):
+            rest = "else" if isinstance(target.operator, cst.Equal) else "body"
+        case cst.Comparison(left=cst.Name(), comparisons=[cst.ComparisonTarget(cst.Equal(), cst.Integer())]):
+            rest = "else"
+        case cst.BinaryOperation(operator=cst.Modulo()):
+            rest = "body"
+        case _:
+            return False
+    return guard.branch == rest
+
+
 def _is_within_step(model: Model, loop: Loop) -> bool:
-    """A comprehension, or a loop over the entries of a dict, as of named losses."""
+    """A comprehension, or a loop over a few names or the entries of a dict, as of named losses."""
     if loop.is_comprehension:
         return True
     if loop.parent is None or loop.role not in (Role.PLAIN, Role.ELEMENTS):
         return False
-    return isinstance(loop.iterable, cst.Call) and model.call(loop.iterable).method in ("items", "values")
+    if isinstance(loop.iterable, cst.Call):
+        return model.call(loop.iterable).method in ("items", "values", "keys")
+    return isinstance(loop.iterable, (cst.List, cst.Tuple)) or loop.iterates.kind is Kind.DICT
 
 
 def _drives_environment(model: Model, loop: Loop) -> bool:
