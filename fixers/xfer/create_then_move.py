@@ -1,0 +1,255 @@
+"""`torch.zeros(n).to(device)` becomes `torch.zeros(n, device=device)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.host_tensors import SIZED_CLASSES, Agreement, has_sizes
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.creations import Creation
+    from torchlint.semantics.entities import Call
+    from torchlint.semantics.model import Model
+
+_WHY = {
+    Agreement.EXACT: "Every device makes these numbers alike.",
+    Agreement.ROUNDED: "The GPU may round the last bits of these numbers otherwise.",
+    Agreement.RANDOM: "The GPU draws other numbers from the same seed, and later draws of the host shift.",
+}
+_WHY_NONE = "`.cuda(None)` means the current GPU, but `device=None` means the host."
+_CASTS = {
+    "long": "torch.long",
+    "int": "torch.int",
+    "short": "torch.short",
+    "bool": "torch.bool",
+    "byte": "torch.uint8",
+    "char": "torch.int8",
+    "float": "torch.float",
+    "double": "torch.double",
+    "half": "torch.half",
+    "bfloat16": "torch.bfloat16",
+}
+# Factories that make the same numbers in the type that is asked for as in another that is cast to it.
+_CASTABLE = frozenset({"torch.zeros", "torch.ones", "torch.eye", "torch.empty", *SIZED_CLASSES})
+_SOMETIMES = (cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.Lambda)
+_MOVING = {"to": ("device", "dtype", "non_blocking", "copy"), "cuda": ("device", "non_blocking"), "type": ("dtype",)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a tensor goes, and the type that it gets on the way."""
+
+    device: str
+    dtype: str | None
+    is_certain: bool  # that the device is no None
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    creation: Creation = report.facts
+    rewriter = Rewriter(model)
+    target = _target(creation.move, rewriter, model)
+    if target is None or not _is_in_reach(creation, model):
+        return None
+    edits = _edits(creation, target, rewriter, model)
+    if edits is None:
+        return None
+    why = _WHY[creation.made.agreement]
+    if creation.made.agreement is Agreement.EXACT and target.is_certain:
+        return Fix(tuple(edits), Applicability.SAFE, why)
+    return Fix(tuple(edits), Applicability.UNSAFE, why if target.is_certain else _WHY_NONE)
+
+
+# -- where it goes
+
+
+def _target(move: Call, rewriter: Rewriter, model: Model) -> _Target | None:
+    names = _MOVING[move.method or ""]
+    given = {}
+    for position, arg in enumerate(move.arguments):
+        name = arg.keyword.value if arg.keyword is not None else names[position] if position < len(names) else ""
+        if arg.star or name not in names:
+            return None
+        given[name] = arg.value
+    if move.method == "type":
+        return _of_cuda_class(given["dtype"], rewriter, model)
+    device, dtype = given.get("device"), given.get("dtype")
+    text = model.code(dtype) if dtype is not None else None
+    if device is None:
+        return _Target('"cuda"', text, True) if move.method == "cuda" else None
+    certain = move.method == "to" or model.value(device).is_(Kind.NUMBER, Kind.DEVICE, Kind.STRING)
+    return _Target(model.code(device), text, certain)
+
+
+def _of_cuda_class(node: cst.BaseExpression, rewriter: Rewriter, model: Model) -> _Target | None:
+    name = SIZED_CLASSES.get((model.qualified(node) or "").replace(".cuda.", "."))
+    spelled = rewriter.name_for(name, node) if name is not None else None
+    return _Target('"cuda"', spelled[0], True) if spelled is not None and not spelled[1] else None
+
+
+def _is_in_reach(creation: Creation, model: Model) -> bool:
+    """Whether the device can be named where the tensor is made, which then is made for the copy alone."""
+    if not creation.made.writes:
+        return True
+    if len(creation.made.writes) > 1 or len(creation.made.factories) > 1 or creation.fills:
+        return False
+    read, write = creation.made.writes[0]
+    statement = model.statement(creation.move.node)
+    before = model.statement(creation.factory.node)
+    if write.kind != "assign" or write.unpacked or model.parent(before) is not model.parent(statement):
+        return False
+    if model.loops_around(creation.move.node) != model.loops_around(creation.factory.node):
+        return False
+    return _is_only_read(read, before, statement, model) and _is_known_before(creation, before, statement, model)
+
+
+def _is_only_read(read: cst.CSTNode, before: cst.CSTNode, statement: cst.CSTNode, model: Model) -> bool:
+    """Whether nothing looks at the variable before the copy, nor after it, unless that is in the same variable."""
+    binding = model.binding(read)
+    inside = takewhile(lambda node: node is not statement, model.ancestors(read))
+    if binding is None or any(isinstance(node, _SOMETIMES) for node in inside):
+        return False
+    start, end = model.span(before)[1], model.span(statement)[0]
+    stored = [write for write in binding.writes if write.statement is statement]
+    others = [other for other in binding.reads if other is not read]
+    if any(isinstance(model.parent(write.target), cst.Element) for write in stored):
+        return False
+    if stored:
+        return all(not start <= model.span(other)[0] < end for other in others)
+    return not others and len(binding.writes) == 1
+
+
+def _is_known_before(creation: Creation, before: cst.CSTNode, statement: cst.CSTNode, model: Model) -> bool:
+    """Whether the names of the device mean the same where the tensor is made."""
+    start, end = model.span(before)[0], model.span(statement)[1]
+    for arg in creation.move.arguments:
+        for node in walk(arg.value):
+            if isinstance(node, (cst.Call, cst.Subscript, cst.NamedExpr)):
+                return False
+            binding = model.binding(node)
+            if binding is not None and any(start <= model.span(write.target)[0] < end for write in binding.writes):
+                return False
+    return True
+
+
+# -- edits
+
+
+def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model) -> list[Edit] | None:
+    dtype, folded = _dtype(creation, target, rewriter, model)
+    edits: list[Edit] = []
+    for factory in creation.made.factories:
+        arguments = ([f"dtype={dtype}"] if dtype is not None else []) + [f"device={target.device}"]
+        if factory.callee in SIZED_CLASSES:
+            renamed = _renamed(factory, dtype is not None, folded, rewriter, model)
+            if renamed is None:
+                return None
+            edits += renamed[0]
+            arguments = renamed[1] + arguments
+        edits.append(rewriter.add_argument(factory.node, ", ".join(arguments)))
+    keeps = f".to({target.dtype})" if target.dtype is not None and target.dtype != dtype else ""
+    whole = _whole_statement(creation, model) if not keeps else None
+    removed = rewriter.remove_statement(whole) if whole is not None else None
+    edits.append(removed if removed is not None else _cut(creation.move.node, keeps, model))
+    edits += [_cut(node, "", model) for node in folded]
+    return None if any("#" in model.source.text[edit.start : edit.end] for edit in edits) else edits
+
+
+def _dtype(
+    creation: Creation, target: _Target, rewriter: Rewriter, model: Model
+) -> tuple[str | None, list[cst.Call]]:
+    """The type to make the tensor in, and the casts that this replaces, those of the copy left out."""
+    factory = creation.factory
+    castable = factory.callee in _CASTABLE or creation.made.agreement is not Agreement.EXACT
+    if len(creation.made.factories) > 1 or not castable or not factory.argument("dtype").absent:
+        return None, []
+    if creation.source is factory.node and target.dtype is not None:
+        return target.dtype, []
+    made_as = _filled(factory, model)
+    cast = _call_on(made_as, model)
+    if cast is creation.move.node:
+        cast = _call_on(cast, model)
+    found = _cast_type(cast, rewriter, model) if cast is not None and factory.callee in _CASTABLE else None
+    return (found, [cast]) if found is not None and cast is not None and target.dtype is None else (None, [])
+
+
+def _filled(factory: Call, model: Model) -> cst.CSTNode:
+    """`torch.LongTensor(n).zero_()` of the factory in it."""
+    above = _call_on(factory.node, model)
+    if factory.callee in SIZED_CLASSES and above is not None and _filler(above) is not None:
+        return above
+    return factory.node
+
+
+def _call_on(node: cst.CSTNode, model: Model) -> cst.Call | None:
+    """The call of a method on what an expression gives."""
+    attribute = model.parent(node)
+    call = model.parent(attribute) if isinstance(attribute, cst.Attribute) else None
+    return call if isinstance(call, cst.Call) and call.func is attribute else None
+
+
+def _cast_type(call: cst.Call, rewriter: Rewriter, model: Model) -> str | None:
+    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    if method in ("type", "to"):
+        only = call.args[0] if len(call.args) == 1 else None
+        is_type = only is not None and not only.star and model.value(only.value).kind is Kind.DTYPE
+        return model.code(only.value) if only is not None and is_type else None
+    spelled = rewriter.name_for(_CASTS[method], call) if method in _CASTS and not call.args else None
+    return spelled[0] if spelled is not None and not spelled[1] else None
+
+
+def _renamed(
+    factory: Call, has_dtype: bool, folded: list[cst.Call], rewriter: Rewriter, model: Model
+) -> tuple[list[Edit], list[str]] | None:
+    """`torch.FloatTensor(n)` as `torch.empty(n)`, or with its filler as `torch.zeros(n)`; and the type it then needs."""
+    if not has_sizes(factory, model):
+        return None
+    filler = _call_on(factory.node, model)
+    name = (_filler(filler) if filler is not None else None) or "torch.empty"
+    spelled = rewriter.name_for(name, factory.node)
+    own = SIZED_CLASSES[factory.callee or ""]
+    typed = rewriter.name_for(own, factory.node) if own is not None and not has_dtype else None
+    if spelled is None or spelled[1] or (typed is not None and typed[1]):
+        return None
+    edits = [rewriter.replace(factory.node.func, spelled[0])]
+    if filler is not None and name != "torch.empty":
+        edits.append(_cut(filler, "", model))
+    return edits, [f"dtype={typed[0]}"] if typed is not None else []
+
+
+def _filler(call: cst.Call) -> str | None:
+    """The factory that does what a class of tensors and a call that fills its tensor do."""
+    match call:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="zero_")), args=[]):
+            return "torch.zeros"
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="fill_")), args=[cst.Arg(value=number, keyword=None)]):
+            if isinstance(number, (cst.Integer, cst.Float)):
+                return {0: "torch.zeros", 1: "torch.ones"}.get(number.evaluated_value)
+    return None
+
+
+def _whole_statement(creation: Creation, model: Model) -> cst.CSTNode | None:
+    """`x = x.to(device)`, which nothing is left of."""
+    match model.parent(creation.move.node):
+        case cst.Assign(targets=[cst.AssignTarget(target=target)]) as statement if creation.made.writes:
+            same = model.binding(target) is model.binding(creation.source) is not None
+            return statement if same else None
+    return None
+
+
+def _cut(call: cst.Call, instead: str, model: Model) -> Edit:
+    """Takes the last method call off an expression."""
+    assert isinstance(call.func, cst.Attribute)
+    text, end = model.source.text, model.span(call)[1]
+    for _ in call.rpar:
+        end = text.rindex(")", 0, end)
+    start = model.span(call.func.value)[1]
+    return Edit(start, start + len(text[start:end].rstrip()), instead)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Fact, Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.creations import Creation
+    from torchlint.semantics.model import Model
+
+
+class CreateThenMove(Rule):
+    """A tensor is made on the host of nothing but sizes and numbers, and then copied to the GPU.
+
+    ## What it does
+
+    Finds factories such as `torch.zeros`, `torch.arange`, `torch.randn` and `torch.FloatTensor(n)` whose result goes
+    to an accelerator with `.to(device)` or `.cuda()`: in the same expression, also past views, casts and arithmetic
+    with numbers, or from a variable, also under `if cuda:`. Nothing is reported where the tensor is made of data, where
+    the host uses it before, and where it is a leaf of the graph, is pinned, or draws from a generator of its own.
+
+    ## Why is this bad
+
+    The host allocates memory, fills it, and waits while all of it crosses the bus, every time the line runs. With
+    `device=` the GPU fills its own memory, and the host only queues the kernel.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    cell = nn.GRUCell(16, 32).to(device)
+
+
+    def encode(steps):
+        hidden = torch.zeros(steps.size(1), 32).to(device)
+        for step in steps:
+            hidden = cell(step, hidden)
+        return hidden
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    cell = nn.GRUCell(16, 32).to(device)
+
+
+    def encode(steps):
+        hidden = torch.zeros(steps.size(1), 32, device=device)
+        for step in steps:
+            hidden = cell(step, hidden)
+        return hidden
+    ```
+
+    ## Fix safety
+
+    Safe for constants, identity matrices and ranges of whole numbers: every device makes the same bits. Unsafe for
+    random tensors, since each device has a random stream of its own, and for `linspace` and computed values, whose last
+    bits may differ. No fix where the copy depends on a condition, or where the variable is filled before it is copied.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#create-tensors-directly-on-the-target-device>
+    * <https://docs.pytorch.org/docs/stable/notes/cuda.html>
+    """
+
+    code = "XFER01"
+    name = "create-then-move"
+    triggers = (".to(", ".cuda(", ".type(")
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.creations import creations
+
+        for creation in creations(model):
+            yield Report(creation.factory.node, _message(creation, model), facts=creation, chain=_chain(creation, model))
+
+
+def _message(creation: Creation, model: Model) -> str:
+    factory, move = model.code(creation.factory.node.func), _move(creation, model)
+    if creation.is_random:
+        return (
+            f"`{factory}` draws this tensor on the host, and `{move}` copies it to the GPU while the host waits. "
+            "Draw it there with `device=`; the same seed gives other numbers there."
+        )
+    return (
+        f"`{factory}` fills this tensor on the host, and `{move}` copies it to the GPU while the host waits. "
+        "Make it there with `device=`."
+    )
+
+
+def _move(creation: Creation, model: Model) -> str:
+    arguments = ", ".join(model.code(arg) for arg in creation.move.arguments)
+    return f".{creation.move.method}({arguments if len(arguments) < 40 else '...'})"
+
+
+def _chain(creation: Creation, model: Model) -> tuple[Fact, ...]:
+    factory = model.code(creation.factory.node.func)
+    held = [
+        Fact(write.target, f"`{model.code(write.target)}` holds it") for _, write in reversed(creation.made.writes[:1])
+    ]
+    return (
+        Fact(creation.factory.node, f"`{factory}` makes a tensor of sizes and numbers in the memory of the host"),
+        *held,
+        Fact(creation.move.node, f"`{_move(creation, model)}` copies it to the GPU, and the host waits for the copy"),
+    )
