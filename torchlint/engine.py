@@ -7,7 +7,6 @@ finding of family LINT.
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -122,19 +121,17 @@ class _Run:
 
     def _parse(self) -> cst.Module:
         try:
-            return parse(self.source)
+            return parse(self.source) if self.project is None else self.project.tree(self.source)
         except UnparsableError as error:
             raise _StopError(self._diagnostic(error.kind, error.message, error.offset)) from error
         except Exception as error:
             raise _StopError(self._crash("the parser", error)) from error
 
     def _model(self, module: cst.Module) -> Model:
-        from torchlint.semantics.foreign import Imports
         from torchlint.semantics.model import Model
 
-        file = os.path.abspath(self.source.path)
         try:
-            return Model.build(self.source, module, Imports(self.project, file) if self.project is not None else None)
+            return Model.build(self.source, module) if self.project is None else self.project.model_to_lint(self.source)
         except RecursionError as error:
             if self.strict:
                 raise

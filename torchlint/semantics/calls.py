@@ -103,7 +103,7 @@ class Calls(Expressions):
             if target is not None:
                 return self._enter(call, target, given, bound=True)
             if binding.cls.is_module:
-                receiver = Value(Kind.MODULE, ref=binding.cls.qualname)
+                receiver = Value(Kind.MODULE, ref=binding.cls.ref)
         return self._method(call, receiver, method, given)
 
     def _super_method(self, call: Call, func: cst.Attribute) -> Function | None:
@@ -140,7 +140,7 @@ class Calls(Expressions):
         bound = not static and receiver.kind is not Kind.CLASS
         if method == "forward" and receiver.kind is Kind.MODULE:
             return self._forwarded(call, receiver, self._visit(call, target, given, bound=bound), given)
-        call.callee = target.qualname
+        call.callee = target.ref
         return self._visit(call, target, given, bound=bound)
 
     def _visit(self, call: Call, target: Function, given: Arguments, *, bound: bool) -> Value:
@@ -151,12 +151,13 @@ class Calls(Expressions):
 
     def _apply(self, call: Call, function: Value, given: Arguments) -> Value:
         """Call the value `function`."""
-        if self.imports is not None and function.kind in (Kind.FUNCTION, Kind.CLASS) and function.origins:
-            foreign, cls = self.imports.function(function), self.imports.cls(function)
+        if self.imports is not None and function.kind in (Kind.FUNCTION, Kind.CLASS) and not function.origins:
+            foreign = self.imports.function(function) if function.kind is Kind.FUNCTION else None
             if foreign is not None:
-                call.callee = foreign.qualname
-                return self._visit(call, foreign, given, bound=foreign.cls is not None and bool(call.method))
-            if cls is not None and function.kind is Kind.CLASS:
+                call.callee = foreign.ref
+                return self._visit(call, foreign, given, bound=False)
+            cls = self.imports.cls(function) if function.kind is Kind.CLASS else None
+            if cls is not None:
                 return self._construct_foreign(call, cls, given)
         match function.kind:
             case Kind.FUNCTION if (target := self.local_function(function)) is not None:
@@ -187,14 +188,14 @@ class Calls(Expressions):
             self._enter(call, init, given, bound=True)
         else:
             call.target = None
-        return Value(cls.kind, ref=cls.qualname, origins=frozenset([call.node]))
+        return Value(cls.kind, ref=cls.ref, origins=frozenset([call.node]))
 
     def _construct_foreign(self, call: Call, cls: Class, given: Arguments) -> Value:
-        call.callee = cls.qualname
+        call.callee = cls.ref
         init = cls.method("__init__")
         if init is not None:
             self._visit(call, init, given, bound=True)
-        return Value(cls.kind, ref=cls.qualname, origins=frozenset([call.node]))
+        return Value(cls.kind, ref=cls.ref, origins=frozenset([call.node]))
 
     def _enter(self, call: Call, target: Function, given: Arguments, *, bound: bool) -> Value:
         """A call to a function of this file: hand the arguments over, take its summary."""
@@ -497,6 +498,8 @@ class Calls(Expressions):
         if name.startswith(("collections.", "typing.")) and name.endswith(("defaultdict", "OrderedDict", "Counter")):
             inner = {"builtins.list": Value(Kind.LIST), "builtins.float": NUMBER, "builtins.int": NUMBER}
             element = inner.get(first.ref or "") if first is not None else None
+            if element is None and first is not None and first.kind is Kind.CLASS:
+                element = self._made_by_class(call, first)
             return Value(Kind.DICT, element=element, fields=() if element is None else None)
         if name.endswith("collections.deque"):
             return Value(Kind.LIST, element=element_of(first) if first is not None else None)
@@ -514,6 +517,11 @@ class Calls(Expressions):
         if last[:1].isupper():
             return Value(Kind.INSTANCE, ref=name, origins=frozenset([call.node]))
         return UNKNOWN
+
+    def _made_by_class(self, call: Call, value: Value) -> Value | None:
+        """An object of a class of the project that something makes by itself, with no arguments."""
+        cls = self.local_class(value) or self.foreign_class(value)
+        return Value(cls.kind, ref=value.ref, origins=frozenset([call.node])) if cls is not None else None
 
     def _builtin(self, call: Call, name: str, first: Value | None, given: Arguments) -> Value:
         match name:

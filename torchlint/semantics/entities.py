@@ -47,6 +47,7 @@ class Function:
     node: cst.Module | cst.FunctionDef | cst.Lambda
     name: str
     qualname: str
+    module: str = ""  # name of the file as others import it, where the project is known
     cls: Class | None = None
     parent: Function | None = None
     params: list[str] = field(default_factory=list)
@@ -64,6 +65,11 @@ class Function:
     scope: Scope = field(init=False)
 
     @property
+    def ref(self) -> str:
+        """The name that no other function of the project has."""
+        return f"{self.module}.{self.qualname}" if self.module else self.qualname
+
+    @property
     def is_module(self) -> bool:
         return isinstance(self.node, cst.Module)
 
@@ -78,6 +84,7 @@ class Class:
     name: str
     qualname: str
     parent: Function
+    module: str = ""
     bases: list[str | None] = field(default_factory=list)
     methods: dict[str, Function] = field(default_factory=dict)
     attributes: dict[str, Binding] = field(default_factory=dict)
@@ -85,6 +92,11 @@ class Class:
     kind: Kind = Kind.INSTANCE  # what an object of the class is
     is_module: bool = False
     is_lightning: bool = False
+
+    @property
+    def ref(self) -> str:
+        """The name that no other class of the project has; `Value.ref` of its objects."""
+        return f"{self.module}.{self.qualname}" if self.module else self.qualname
 
     def lineage(self) -> Iterator[Class]:
         """The class and its bases of this file, nearest first."""

@@ -201,7 +201,7 @@ class Evaluator(Calls):
 
     def _self_value(self, function: Function) -> Value:
         assert function.cls is not None
-        return Value(function.cls.kind, ref=function.cls.qualname)
+        return Value(function.cls.kind, ref=function.cls.ref)
 
     def _annotation(self, annotation: cst.Annotation | None) -> Value | None:
         if annotation is None:

@@ -66,8 +66,8 @@ class Expressions(ABC):
         self.grad: bool | None = True
         self.rehearsing = False  # a function is run for its result alone: nothing of it is kept
         self.function: Function = scopes.functions[0]
-        self.classes: dict[str, Class] = {cls.qualname: cls for cls in reversed(scopes.classes)}
-        self.functions: dict[str, Function] = {f.qualname: f for f in reversed(scopes.functions)}
+        self.classes: dict[str, Class] = {cls.ref: cls for cls in reversed(scopes.classes)}
+        self.functions: dict[str, Function] = {f.ref: f for f in reversed(scopes.functions)}
         self._imports: dict[Binding, Value | None] = {}
         self._evaluators: dict[type[Any], Callable[[Any], Value]] = {
             cst.Name: self._name,
@@ -162,9 +162,9 @@ class Expressions(ABC):
 
     def defined(self, node: cst.CSTNode) -> Value | None:
         if isinstance(node, cst.FunctionDef):
-            return Value(Kind.FUNCTION, ref=self.scopes.function_of[node].qualname, origins=frozenset([node]))
+            return Value(Kind.FUNCTION, ref=self.scopes.function_of[node].ref, origins=frozenset([node]))
         if isinstance(node, cst.ClassDef):
-            return Value(Kind.CLASS, ref=self.scopes.class_of[node].qualname, origins=frozenset([node]))
+            return Value(Kind.CLASS, ref=self.scopes.class_of[node].ref, origins=frozenset([node]))
         return None
 
     def named(self, qualified: str) -> Value:
@@ -449,7 +449,7 @@ class Expressions(ABC):
 
     def _lambda(self, node: cst.Lambda) -> Value:
         function = self.scopes.function_of[node]
-        return Value(Kind.FUNCTION, ref=function.qualname, origins=frozenset([node]))
+        return Value(Kind.FUNCTION, ref=function.ref, origins=frozenset([node]))
 
     def _comprehension(self, node: cst.ListComp | cst.SetComp | cst.GeneratorExp | cst.DictComp) -> Value:
         clause: cst.CompFor | None = node.for_in

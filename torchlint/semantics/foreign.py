@@ -6,6 +6,8 @@ what is known of a file does not depend on which file was asked for first, and c
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,9 +21,12 @@ from torchlint.semantics.values import UNKNOWN, Kind, Value
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.semantics.project import Project
+    from torchlint.source import Source
 
 _MOST_IMPORTERS = 6
 _DEPTH = 5
+# Words of files in which something trains, evaluates or loads: in others, the values of imports change no finding.
+_TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b|\.(eval|step|item)\(\)")
 _WORK = frozenset({"backward", "step", "zero_grad", "eval", "train", "item", "cpu", "numpy", "to", "cuda", "append"})
 
 
@@ -42,27 +47,21 @@ class ForeignCall:
     role: Role | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Owner:
-    model: Model
-    function: Function | None = None
-    cls: Class | None = None
-
-
 class Imports:
     """One file's view of its project. Not `deep`: only the classes that it names are looked up."""
 
-    def __init__(self, project: Project, file: str, *, deep: bool = True) -> None:
+    def __init__(self, project: Project, source: Source, *, deep: bool = True) -> None:
         self.project = project
-        self.file = file
-        self._deep = deep
+        self.file = os.path.abspath(source.path)
+        self.own_name = project.module_name(self.file)
+        self._deep = deep and _TELLING.search(source.text) is not None
         self._values: dict[str, Value | None] = {}
         self._kinds: dict[str, Kind | None] = {}
-        self._by_node: dict[cst.CSTNode, _Owner] = {}
-        self._by_name: dict[str, _Owner] = {}
-        self._known: set[Model] = set()
-        self._functions: list[Function] = []
-        self.own_name = "" if deep else project.module_name(file)  # comes before the names of its definitions
+        self._files: dict[str, str] = {}  # of functions and classes by their name in the project
+        self._functions: dict[str, Function] = {}
+        self._classes: dict[str, Class] = {}
+        self._models: dict[str, Model] = {}
+        self._asked: list[Function] = []
 
     # -- what is imported --------------------------------------------------------------------------------------------
 
@@ -90,19 +89,29 @@ class Imports:
             return None
         if not place.name:
             return Value(Kind.NAMESPACE, ref=dotted)
-        model = self.project.model(place.file)
+        if place.definition is not None and place.definition.kind in ("function", "class"):
+            ref = f"{self.project.module_name(place.file)}.{place.name}"
+            self._files[ref] = place.file
+            return Value(Kind.FUNCTION if place.definition.kind == "function" else Kind.CLASS, ref=ref)
+        model = self._load(place.file)
         return self._exported(model.member(place.name), model) if model is not None else None
+
+    def _load(self, file: str) -> Model | None:
+        model = self._models.get(self.project.module_name(file)) or self.project.model(file)
+        if model is not None and model.name not in self._models:
+            self._models[model.name] = model
+            self._functions.update((function.ref, function) for function in reversed(model.functions))
+            self._classes.update((cls.ref, cls) for cls in reversed(model.classes))
+        return model
 
     def _exported(self, value: Value, model: Model, depth: int = 0) -> Value:
         """A value as another file sees it: what it is, but not the expressions that made it."""
-        if depth > _DEPTH:
+        if depth > _DEPTH or (value.ref is not None and "<lambda>" in value.ref):
             return UNKNOWN
-        self._know(model)
-        kept = frozenset(node for node in value.origins if node in self._by_node)
         if not value.origins and value.element is None and not value.items and not value.fields:
             return value
         return value.but(
-            origins=kept if value.kind in (Kind.FUNCTION, Kind.CLASS) else frozenset(),
+            origins=frozenset(),
             element=self._exported(value.element, model, depth + 1) if value.element is not None else None,
             items=tuple(self._exported(v, model, depth + 1) for v in value.items) if value.items is not None else None,
             fields=tuple((k, self._exported(v, model, depth + 1)) for k, v in value.fields)
@@ -110,49 +119,46 @@ class Imports:
             else None,
         )
 
-    def _know(self, model: Model) -> None:
-        if model in self._known:
-            return
-        self._known.add(model)
-        for function in model.functions[1:]:
-            self._by_node[function.node] = _Owner(model, function=function)
-        for cls in model.classes:
-            self._by_node[cls.node] = self._by_name[cls.qualname] = _Owner(model, cls=cls)
-
     # -- functions and classes of other files ------------------------------------------------------------------------
 
     def function(self, value: Value) -> Function | None:
         """The function of another file that a value is."""
-        owners = (self._by_node.get(node) for node in value.origins)
-        return next((owner.function for owner in owners if owner is not None and owner.function is not None), None)
+        if value.ref is None:
+            return None
+        if value.ref in self._files:
+            self._load(self._files[value.ref])
+        return self._functions.get(value.ref)
 
     def cls(self, value: Value) -> Class | None:
         """The class of another file that a value is, or is an object of."""
-        owner = self._by_name.get(value.ref) if value.ref is not None else None
-        return owner.cls if owner is not None else None
+        if value.ref is None:
+            return None
+        if value.ref in self._files:
+            self._load(self._files[value.ref])
+        return self._classes.get(value.ref)
 
     def attribute(self, cls: Class, name: str) -> Value | None:
         """Of an object of a class of another file; None where the class has no such attribute."""
-        model = self._by_node[cls.node].model
+        model = self._models[cls.module]
         value = model.class_attribute(cls, name)
         return self._exported(value, model) if value is not None else None
 
     def returned(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
         """What a function of another file returns when it is given these arguments."""
-        model = self._by_node[function.node].model
+        model = self.model_of(function)
         return self._exported(model.returned(function, given, grad, bound=bound), model)
 
     def home(self, function: Function) -> Model:
         """The model of the file in which a function of another file stands."""
-        return self._by_node[function.node].model
+        return self._models[function.module]
 
     def model_of(self, function: Function) -> Model:
         """The model of the other file that a function is of."""
-        return self._by_node[function.node].model
+        return self._models[function.module]
 
     def effects(self, function: Function) -> set[str]:
         """Which effects a function of another file has."""
-        effects = self._by_node[function.node].model.effects(function)
+        effects = self.model_of(function).effects(function)
         return {name for name in effects.categories() if effects.has(name)}
 
     # -- who calls functions of this file ----------------------------------------------------------------------------
@@ -165,18 +171,25 @@ class Imports:
 
     def prepare(self, functions: list[Function]) -> None:
         """The functions of this file, of which callers may be asked for."""
-        self._functions = [function for function in functions if _is_worth_asking(function)]
+        self._asked = [function for function in functions if _is_worth_asking(function)]
+
+    def has_callers(self) -> bool:
+        """Whether some file names a function of this one whose callers matter."""
+        return bool(self._asked and self._importers)
+
+    @cached_property
+    def _importers(self) -> tuple[str, ...]:
+        names = {function.cls.name if function.cls is not None else function.name for function in self._asked}
+        stem = self.project.module_name(self.file).rpartition(".")[2]
+        files = self.project.files_importing(self.file, frozenset(names | {stem}))
+        return tuple(file for file in files if self._is_named_in(file, names))
 
     @cached_property
     def _calls_by_name(self) -> dict[str, list[ForeignCall]]:
-        names = {function.cls.name if function.cls is not None else function.name for function in self._functions}
-        stem = self.project.module_name(self.file).rpartition(".")[2]
-        files = self.project.files_importing(self.file, frozenset(names | {stem}))
-        files = tuple(file for file in files if self._is_named_in(file, names))
-        if len(files) > _MOST_IMPORTERS:
+        if len(self._importers) > _MOST_IMPORTERS:
             return {}
         found: dict[str, list[ForeignCall]] = {}
-        for file in files:
+        for file in self._importers:
             model = self.project.model(file)
             if model is not None:
                 for name, call in _calls_into(model, self.project, file, self.file):

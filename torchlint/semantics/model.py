@@ -105,6 +105,11 @@ class Model:
             if node in binding.reads:
                 function.passed_around = True
 
+    @property
+    def name(self) -> str:
+        """Of the file as others import it, where the project is known."""
+        return self._scopes.functions[0].module
+
     # -- what the file holds -----------------------------------------------------------------------------------------
 
     @property
@@ -300,6 +305,11 @@ class Model:
     def reaches_backward(self, binding: Binding) -> bool | None:
         """Whether what the binding holds flows into a backward pass; None when it leaves the file's sight."""
         return self._flow.reaches_backward(binding)
+
+    @property
+    def asks_for_callers(self) -> bool:
+        """Whether calls from other files could change what is found in this one."""
+        return self._imports is not None and self._imports.has_callers()
 
     def elsewhere(self, call: Call) -> tuple[Model, Function] | None:
         """The function of another file that the call enters, and the model of that file; None for all other calls.

@@ -22,6 +22,8 @@ from torchlint.semantics.values import Kind
 from torchlint.source import Source, UnreadableSourceError
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from torchlint.semantics.model import Model
 
 _MOST_BYTES = 400_000  # a longer file is no module that others import from, but data or generated
@@ -47,6 +49,7 @@ class Project:
     _files: ProjectFiles = field(default_factory=ProjectFiles)
     _sources: dict[str, Source | None] = field(default_factory=dict)
     _outlines: dict[str, Outline] = field(default_factory=dict)
+    _trees: OrderedDict[str, tuple[Source, cst.Module]] = field(default_factory=OrderedDict)
     _models: OrderedDict[str, Model | None] = field(default_factory=OrderedDict)
     _imported_words: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
 
@@ -79,7 +82,7 @@ class Project:
         return self._models[file]
 
     def _build(self, file: str) -> Model | None:
-        from torchlint.parsing import UnparsableError, parse
+        from torchlint.parsing import UnparsableError
         from torchlint.semantics.foreign import Imports
         from torchlint.semantics.model import Model
 
@@ -87,9 +90,49 @@ class Project:
         if source is None:
             return None
         try:
-            return Model.build(source, parse(source), Imports(self, file, deep=False))
+            return Model.build(source, self.tree(source), Imports(self, source, deep=False))
         except (UnparsableError, RecursionError):
             return None
+
+    def model_to_lint(self, source: Source) -> Model:
+        """The model of a file with all that its project says about it.
+
+        Raises UnparsableError, and RecursionError on code nested beyond any reason.
+        """
+        from torchlint.semantics.foreign import Imports
+        from torchlint.semantics.model import Model
+
+        file = os.path.abspath(source.path)
+        on_disk = self.source(file)
+        if on_disk is not None and on_disk.data == source.data and file not in self._models:
+            self._sources[file] = source
+        if self._stands_alone(source, file):
+            model = self.model(file)
+            if model is not None and model.source is source and not model.asks_for_callers:
+                return model
+        return Model.build(source, self.tree(source), Imports(self, source))
+
+    def _stands_alone(self, source: Source, file: str) -> bool:
+        """Whether the file imports nothing of its project: what others see of it is all there is to know."""
+        if self.source(file) is not source:
+            return False
+        contents = self.outline(file)
+        imported = [d.imported for d in contents.names.values() if d.kind == "import"]
+        return not any(self._module(file, name) for name in [*imported, *contents.stars])
+
+    def tree(self, source: Source) -> cst.Module:
+        """Raises UnparsableError."""
+        from torchlint.parsing import parse
+
+        file = os.path.abspath(source.path)
+        known = self._trees.get(file)
+        if known is not None and known[0] is source:
+            return known[1]
+        tree = parse(source)
+        self._trees[file] = source, tree
+        if len(self._trees) > _MODELS_KEPT:
+            self._trees.popitem(last=False)
+        return tree
 
     def module_name(self, file: str) -> str:
         """`pkg.engine` of pkg/engine.py below the root: what its definitions are called elsewhere."""

@@ -55,7 +55,7 @@ class Scopes:
 
 
 def collect(module: cst.Module, name: str = "") -> Scopes:
-    """`name` comes before the names of all that the file defines: that of the module, seen from another file."""
+    """`name` is that of the file as others import it."""
     return _Collector(module).run(name)
 
 
@@ -111,7 +111,8 @@ class _Collector:
         }
 
     def run(self, name: str) -> Scopes:
-        root = Function(self.found.module, "", name)
+        self._module = name
+        root = Function(self.found.module, "", "", name)
         root.scope = Scope("module", None, root)
         self.found.functions.append(root)
         self.found.function_of[self.found.module] = root
@@ -236,7 +237,8 @@ class _Collector:
         outside = context
         cls = context.scope.cls if context.scope.kind == "class" else None
         prefix = f"{cls.qualname}." if cls else (f"{context.function.qualname}." if context.function.qualname else "")
-        function = Function(node, node.name.value, prefix + node.name.value, cls=cls, parent=context.function)
+        name = node.name.value
+        function = Function(node, name, prefix + name, self._module, cls=cls, parent=context.function)
         if cls is not None:
             cls.methods.setdefault(function.name, function)
         inside = self._enter(function, context)
@@ -248,7 +250,7 @@ class _Collector:
 
     def _lambda(self, node: cst.Lambda, context: Context) -> None:
         prefix = f"{context.function.qualname}." if context.function.qualname else ""
-        function = Function(node, "<lambda>", prefix + "<lambda>", parent=context.function)
+        function = Function(node, "<lambda>", prefix + "<lambda>", self._module, parent=context.function)
         inside = self._enter(function, context)
         self._parameters(node.params, node, function, context, inside)
         self._push(node.body, node, inside)
@@ -281,7 +283,7 @@ class _Collector:
         self._bind(node.name.value, node, "class", context)
         outer = context.scope.cls.qualname + "." if context.scope.kind == "class" and context.scope.cls else ""
         prefix = outer or (f"{context.function.qualname}." if context.function.qualname else "")
-        cls = Class(node, node.name.value, prefix + node.name.value, context.function)
+        cls = Class(node, node.name.value, prefix + node.name.value, context.function, self._module)
         self.found.classes.append(cls)
         self.found.class_of[node] = cls
         for part in [*node.decorators, *node.bases, *node.keywords]:
