@@ -1,0 +1,35 @@
+"""`net.forward(x)` becomes `net(x)`, dropout asks for the training flag, lists of modules become an `nn.ModuleList`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.model import Model
+
+_WHY = {
+    "forward": "the hooks of the module run, and what wraps it",
+    "dropout": "dropout ends where the module is in evaluation mode, so outputs change there",
+    "list": "the modules are trained, moved and saved from now on, and old checkpoints lack them",
+}
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    problem, subject = report.facts
+    rewriter = Rewriter(model)
+    edits: list[Edit] = []
+    if problem == "forward":
+        edits = [Edit(model.span(subject.receiver)[1], model.span(subject.node.func)[1], "")]
+    elif problem == "dropout":
+        edits = [rewriter.add_argument(subject.node, f"training={subject.function.params[0]}.training")]
+    else:
+        named = rewriter.name_for("torch.nn.ModuleList", subject)
+        if named is None:
+            return None
+        name, edits = named
+        edits = [*edits, *rewriter.wrap(subject, f"{name}(", ")")]
+    return Fix(tuple(edits), Applicability.UNSAFE, _WHY[problem])

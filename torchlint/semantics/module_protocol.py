@@ -1,0 +1,169 @@
+"""Ways around what an nn.Module does for its user: its `__call__`, its `training` flag, the modules it knows of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import PARAMETER_FREE_MODULES
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Class, Function
+    from torchlint.semantics.model import Model
+
+_DROPOUTS = tuple(
+    f"torch.nn.functional.{name}" for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout")
+)
+_REGISTERING = frozenset({"add_module", "register_module", "parameters", "named_parameters", "_modules"})
+_PLAIN_USES = frozenset({"append", "extend", "insert"})
+
+
+# -- forward
+
+
+def direct_forwards(model: Model) -> Iterator[Call]:
+    """Calls of the `forward` of a module other than one's own or that of a base, where `__call__` is torch's."""
+    for call in model.calls_to(".forward"):
+        if call.receiver is None or call.receiver_value.kind is not Kind.MODULE:
+            continue
+        if not (_is_own(model, call) or _has_call_of_its_own(model, call)):
+            yield call
+
+
+def _is_own(model: Model, call: Call) -> bool:
+    if isinstance(call.receiver, cst.Call):
+        return isinstance(call.receiver.func, cst.Name) and call.receiver.func.value == "super"
+    function: Function | None = call.function
+    while function is not None:  # a closure of a method has its `self`
+        if (
+            isinstance(call.receiver, cst.Name)
+            and function.cls is not None
+            and function.params[:1] == [call.receiver.value]
+        ):
+            return True
+        function = function.parent
+    return False
+
+
+def _has_call_of_its_own(model: Model, call: Call) -> bool:
+    """Whether what the object does when it is called is more than torch's, or not in sight."""
+    ref = call.receiver_value.ref
+    if ref is None or ref.startswith(("torch.nn.", "torchvision.models.")):
+        return False
+    cls = next((cls for cls in model.classes if cls.qualname == ref), None)
+    return cls is None or not calls_like_a_module(cls)
+
+
+def calls_like_a_module(cls: Class) -> bool:
+    """Whether all bases of a class are in sight, up to torch's, and none has a `__call__`."""
+    for ancestor in cls.lineage():
+        known = {base.qualname for base in ancestor.local_bases}
+        if "__call__" in ancestor.methods:
+            return False
+        if any(
+            base is None or not (base in known or base.startswith(("torch.nn.", "builtins.")))
+            for base in ancestor.bases
+        ):
+            return False
+    return True
+
+
+# -- dropout
+
+
+def unconditional_dropouts(model: Model) -> Iterator[Call]:
+    """Functional dropout in a method of a module that does not say whether the module is in training."""
+    for call in model.calls_to(*_DROPOUTS):
+        function = call.function
+        if function.cls is None or not function.cls.is_module or not function.params:
+            continue
+        if not call.argument("training", 2).absent:
+            continue
+        if not any(guard.test is not None and _asks_for_training(guard.test) for guard in model.guards(call.node)):
+            yield call
+
+
+def _asks_for_training(test: cst.BaseExpression) -> bool:
+    return any(isinstance(node, cst.Name) and "train" in node.value.lower() for node in walk(test))
+
+
+# -- lists of modules
+
+
+def hidden_modules(model: Model) -> Iterator[tuple[Binding, cst.BaseExpression]]:
+    """Attributes of modules that hold new modules in a list, where `parameters()` does not find them."""
+    for cls in model.classes:
+        if not cls.is_module or any(name in cls.methods for name in _REGISTERING):
+            continue
+        for binding in cls.attributes.values():
+            if len(binding.writes) != 1 or binding.writes[0].kind != "assign":
+                continue
+            value = binding.writes[0].value
+            if value is not None and _lists_modules(model, binding, value) and not _is_registered(model, binding):
+                yield binding, value
+
+
+def _lists_modules(model: Model, binding: Binding, value: cst.BaseExpression) -> bool:
+    match value:
+        case cst.List(elements=[]):
+            return _appends_modules(model, binding)
+        case cst.List():
+            return len(value.elements) > 1 and all(_makes_module(model, element.value) for element in value.elements)
+        case cst.ListComp():
+            return _makes_module(model, value.elt)
+    return False
+
+
+def _appends_modules(model: Model, binding: Binding) -> bool:
+    appended = [
+        call for read in binding.reads if (call := _method_call(model, read)) is not None and call.method == "append"
+    ]
+    return bool(appended) and all(
+        len(call.arguments) == 1 and _makes_module(model, call.arguments[0].value) and call.function.name == "__init__"
+        for call in appended
+    )
+
+
+def _makes_module(model: Model, node: cst.BaseExpression) -> bool:
+    """A call that makes a module which has something to train."""
+    if not isinstance(node, cst.Call):
+        return False
+    value = model.value(node)
+    if value.kind is not Kind.MODULE or value.ref is None or value.origins != {node}:
+        return False
+    return not PARAMETER_FREE_MODULES.fullmatch(value.ref)
+
+
+def _method_call(model: Model, read: cst.CSTNode) -> Call | None:
+    attribute = model.parent(read)
+    call = model.parent(attribute) if isinstance(attribute, cst.Attribute) and attribute.value is read else None
+    return model.call(call) if isinstance(call, cst.Call) and call.func is attribute else None
+
+
+def _is_registered(model: Model, binding: Binding) -> bool:
+    """Whether the modules of the list may be made known in another way."""
+    assert binding.cls is not None
+    for function in binding.cls.methods.values():
+        if any(call.method in _REGISTERING or call.callee == "builtins.setattr" for call in function.calls):
+            return True
+    return not all(_is_plain_use(model, read) for read in binding.reads)
+
+
+def _is_plain_use(model: Model, read: cst.CSTNode) -> bool:
+    """Iterating, indexing, measuring or growing the list, which leaves its modules as hidden as they are."""
+    parent = model.parent(read)
+    call = _method_call(model, read)
+    if call is not None:
+        return call.method in _PLAIN_USES
+    if isinstance(parent, (cst.For, cst.CompFor)):
+        return parent.iter is read
+    if isinstance(parent, cst.Subscript):
+        return parent.value is read
+    above = model.parent(parent) if isinstance(parent, cst.Arg) else None
+    if isinstance(above, cst.Call):
+        return model.call(above).callee in ("builtins.len", "builtins.enumerate", "builtins.zip", "builtins.reversed")
+    return isinstance(parent, cst.AssignTarget)
