@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Binding, Call, Class, Function, Loop, Write
 from torchlint.semantics.single_tensor import carries, is_graphless
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import HARMLESS_PACKAGES
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -23,6 +25,9 @@ _OBJECTS = (Kind.MODULE, Kind.PARAMETERS, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.S
 _ADDING = frozenset(["append", "appendleft", "extend", "insert", "add", "update", "setdefault"])
 _STATE = re.compile(r"(?i)hidden|memory|reset|detach|(?<!load_)state(?!_dict)|repackage|carry")
 _CARRIED_NAMES = re.compile(r"(?i)fake|gen|recon|hidden|state|feat|emb|latent|loss|cost|logit|output|^z$|^h$|^c$")
+_DATA = re.compile(
+    r"(?i)sample|batch|next|load|read|choice|preprocess|transform|augment|mask|shuffle|index|random|onehot|one_hot|noise|label"
+)
 _LIMIT = 600
 
 
@@ -36,6 +41,7 @@ class GraphParts:
     def __init__(self, model: Model, source: cst.BaseExpression, loop: Loop | None) -> None:
         self._model = model
         self._loop = loop
+        self._home = model.function(source)
         self.writes: set[cst.CSTNode] = set()
         self.reused = False
         self._seen: set[cst.CSTNode] = set()
@@ -128,10 +134,13 @@ class GraphParts:
         if write.kind == "parameter":
             self._parameter(write, function)
             return
-        if write.value is None or write.target in self.writes or _is_leaf(model, write.value):
+        if write.value is None or _is_leaf(model, write.value):
             return
         if write.kind == "for":
-            self.reused = self.reused or carries(model.value(write.target))
+            if write.loop is None or self._loop is None or write.loop not in self._loop.around():
+                self._work.append(write.value)
+            else:
+                self.reused = self.reused or carries(model.value(write.target))
             return
         foreign = write.function is not function
         here = self._loop is None or function is not self._loop.function or _is_inside(write.loop, self._loop)
@@ -140,23 +149,26 @@ class GraphParts:
             return
         if self._comes_round(write, read) and _may_have_graph(model, write.value):
             self.reused = True
-        self.writes.add(write.target)
+        if write.target in self._seen:
+            return
+        self._seen.add(write.target)
+        if function is self._home and _may_have_graph(model, write.value, unknown=True):
+            self.writes.add(write.target)
         self._work.append(write.value)
         if write.kind == "augmented":
-            self._seen.discard(write.target)
             binding = model.binding(write.target)
             if binding is not None:
                 self._read(write.target, binding)
 
     def _comes_round(self, write: Write, read: cst.CSTNode) -> bool:
         """Whether a value reaches the read from the iteration before."""
-        if self._loop is None or self._loop.function is not write.function:
+        if self._loop is None or self._loop.function is not write.function or write.kind == "with":
             return False
-        if write.kind == "augmented" and read is write.target:
-            return True
-        return self._model.span(write.target)[0] >= self._model.span(read)[0] or write.statement in (
-            self._model.ancestors(read)
-        )
+        binding = self._model.binding(read)
+        if binding is None or _is_written_before(self._model, binding, read, self._loop):
+            return False
+        same = self._model.small_statement(read) is self._model.small_statement(write.target)
+        return same or self._model.span(write.target)[0] >= self._model.span(read)[0]
 
     def _parameter(self, write: Write, function: Function) -> None:
         """An argument: where no call shows what it is, its name decides whether it may come with a graph."""
@@ -177,8 +189,46 @@ class GraphParts:
                 fresh = any(_is_inside(write.loop, self._loop) for write in binding.writes if write.kind == "assign")
                 if not fresh and _may_have_graph(self._model, value):
                     self.reused = True
-            self.writes.add(place)
+            if function is self._home and _may_have_graph(self._model, value, unknown=True):
+                self.writes.add(place)
             self._work.append(value)
+
+
+def _is_written_before(model: Model, binding: Binding, read: cst.CSTNode, loop: Loop) -> bool:
+    """Whether every way through an iteration of a loop writes a variable before a read."""
+    targets = {write.target for write in binding.writes if write.kind != "augmented"}
+    here = read
+    for outer in model.ancestors(read):
+        if isinstance(outer, (cst.IndentedBlock, cst.Module, cst.SimpleStatementLine, cst.SimpleStatementSuite)):
+            body: list[cst.CSTNode] = [*outer.body]
+            before = body[: body.index(here)] if here in body else []
+            if any(_always_writes(statement, targets) for statement in before):
+                return True
+        elif isinstance(outer, cst.For) and here is outer.body and _binds(outer.target, targets):
+            return True
+        if outer is loop.node:
+            break
+        here = outer
+    return False
+
+
+def _always_writes(node: cst.CSTNode | None, targets: set[cst.CSTNode]) -> bool:
+    match node:
+        case cst.IndentedBlock() | cst.SimpleStatementLine() | cst.SimpleStatementSuite():
+            return any(_always_writes(part, targets) for part in node.body)
+        case cst.Assign():
+            return any(_binds(target.target, targets) for target in node.targets)
+        case cst.AnnAssign():
+            return node.value is not None and _binds(node.target, targets)
+        case cst.With() | cst.Try() | cst.Else():
+            return _always_writes(node.body, targets)
+        case cst.If():
+            return _always_writes(node.body, targets) and _always_writes(node.orelse, targets)
+    return False
+
+
+def _binds(target: cst.CSTNode, targets: set[cst.CSTNode]) -> bool:
+    return any(node in targets for node in walk(target))
 
 
 def _is_inside(place: Loop | None, loop: Loop) -> bool:
@@ -196,10 +246,14 @@ def _is_leaf(model: Model, value: cst.BaseExpression) -> bool:
                 return True
             if call.argument("requires_grad").given and (call.callee or "").startswith("torch."):
                 return True
+            if call.node is value and call.target is not None and not call.is_forward:
+                returned = [node.value for node in call.target.returns]
+                return bool(returned) and all(part is not None and _is_leaf(model, part) for part in returned)
     return False
 
 
-def _may_have_graph(model: Model, value: cst.BaseExpression) -> bool:
+def _may_have_graph(model: Model, value: cst.BaseExpression, *, unknown: bool = False) -> bool:
+    """Whether a value brings a graph. With `unknown`, what comes out of code out of sight may, unless it is data."""
     if carries(model.value(value)):
         return True
     if is_graphless(model.value(value)):
@@ -207,11 +261,21 @@ def _may_have_graph(model: Model, value: cst.BaseExpression) -> bool:
     for node in walk(value):
         if isinstance(node, cst.Call) and model.call(node).grad_enabled is not False:
             call = model.call(node)
-            if call.is_forward or (call.target is not None and model.effects(call.target).forwards):
-                return not is_graphless(call.value)
+            if is_graphless(call.value):
+                continue
+            runs_model = call.is_forward or (call.target is not None and bool(model.effects(call.target).forwards))
+            if runs_model or call.receiver_value.kind is Kind.MODULE or (unknown and _is_out_of_sight(call)):
+                return True
         elif isinstance(node, (cst.Name, cst.Attribute)) and carries(model.value(node)):
             return model.value(node).ref != "torch.nn.Parameter"
     return False
+
+
+def _is_out_of_sight(call: Call) -> bool:
+    package = (call.callee or "").partition(".")[0]
+    if call.target is not None or package in ("torch", "torchvision", *HARMLESS_PACKAGES):
+        return False
+    return not _DATA.search(call.method or last_name(call.node.func))
 
 
 def _put_into(model: Model, binding: Binding, function: Function) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:

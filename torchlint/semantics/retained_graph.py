@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import libcst as cst
 from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.backward_pass import backpropagated
+from torchlint.semantics.effects import last_name
 from torchlint.semantics.graph_parts import GraphParts
 from torchlint.semantics.single_tensor import is_graphless
 from torchlint.semantics.values import Kind
@@ -19,13 +21,11 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Call, Function, Loop
     from torchlint.semantics.model import Model
 
-_HARMLESS_METHODS = frozenset(
-    """
-    append appendleft extend add insert update setdefault add_scalar add_scalars add_histogram log info debug warning
-    error set_postfix set_postfix_str set_description set_description_str write log_metric log_metrics log_dict print
-    item detach cpu numpy tolist format step put
-    """.split()
+_GOING_BACK = re.compile(
+    r"(?i)grad|penalt|backward|loss|step|update|train|optim|regular|attack|perturb|scale|closure|hessian|jvp|vjp"
+    r"|influence|critic|fit"
 )
+_LEARNERS = re.compile(r"(?i)^self$|agent|model|net|policy|learn|trainer|opti|critic|discr|gener|actor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,16 @@ def _is_needed(model: Model, call: Call, parts: GraphParts) -> bool:
     for other in function.calls:
         if other is call or model.span(other.node)[1] <= start:
             continue
-        if not _is_harmless(model, other) and any(_shares(model, node, parts) for node in _given(other)):
+        if _is_harmless(model, other) or _excludes(model, call.node, other.node):
+            continue
+        if any(_shares(model, node, parts) for node in _given(other)):
             return True
     if _is_stored(model, function, parts):
         return True
-    return any(
-        node.value is not None and _shares(model, node.value, parts) and not _ends_with_callers(model, function)
-        for node in function.returns
-    )
+    if any(other.is_optimizer_step and model.span(other.node)[0] > start for other in function.calls):
+        return False  # the parameters have changed, and with them what the returned graph was computed from
+    returned = (node.value for node in function.returns if node.value is not None)
+    return any(_shares(model, value, parts) for value in returned) and not _ends_with_callers(model, function)
 
 
 def _given(call: Call) -> list[cst.BaseExpression]:
@@ -93,12 +95,20 @@ def _is_harmless(model: Model, call: Call) -> bool:
     if call.is_backward or callee.startswith(("torch.autograd", "torch.func")):
         return False
     if call.target is not None or call.targets_class is not None:
-        effects = [model.effects(call)]
-        return not any(found.backward or found.gradients or found.opaque for found in effects)
+        effects = model.effects(call)
+        return not effects.backward and not effects.gradients
     package = callee.partition(".")[0]
     if package in ("torch", "torchvision", *words.HARMLESS_PACKAGES) or call.is_forward:
         return True
-    return (call.method or "") in _HARMLESS_METHODS or call.value.is_tensor or call.receiver_value.kind is Kind.MODULE
+    if call.method == "update":
+        return _LEARNERS.search(last_name(call.receiver)) is None
+    return _GOING_BACK.search(callee or last_name(call.node.func)) is None or call.value.is_tensor
+
+
+def _excludes(model: Model, one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Whether two nodes stand in different branches of a condition."""
+    branches = {guard.node: guard.branch for guard in model.guards(one)}
+    return any(branches.get(guard.node, guard.branch) != guard.branch for guard in model.guards(other))
 
 
 def _shares(model: Model, expression: cst.BaseExpression, parts: GraphParts) -> bool:
