@@ -1,0 +1,115 @@
+"""`torch.cuda.amp.autocast()` becomes `torch.amp.autocast("cuda")`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint import unused_import
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.cuda_amp import Use, root, uses
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.model import Model
+
+_AUTOCAST_ORDER = ("enabled", "dtype", "cache_enabled")
+_WHY = "The old name calls the new one."
+_WHY_COMPILED = "TorchScript compiles the two names in different ways."
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    use: Use = report.facts
+    rewriter = Rewriter(model)
+    spelled = rewriter.name_for(f"torch.amp.{use.name}", use.node)
+    if spelled is None or (use.name == "GradScaler" and _is_asked_for(model)):
+        return None
+    name, imports = spelled
+    arguments = _arguments(use, rewriter, model)
+    if arguments is None:
+        return None
+    if use.call is None:
+        edits = [rewriter.replace(use.node, f'{name}(device_type="{use.device}")')]
+    else:
+        edits = [rewriter.replace(use.callee, name), *arguments]
+    edits += imports
+    edits += _import_removal(use, model)
+    isolation = "last use of the old names" if _is_among_last(use, model) else None
+    if "torch.jit" in model.source.text:
+        return Fix(tuple(edits), Applicability.UNSAFE, _WHY_COMPILED, isolation)
+    return Fix(tuple(edits), Applicability.SAFE, _WHY, isolation)
+
+
+def _is_asked_for(model: Model) -> bool:
+    """Whether the old class, which is a subclass of the new one, is asked for by `isinstance` or derived from."""
+    text = model.source.text
+    return "isinstance" in text and any(
+        "GradScaler" in model.code(call.node.args[-1]) for call in model.calls_to("builtins.isinstance") if call.arguments
+    )
+
+
+# -- arguments
+
+
+def _arguments(use: Use, rewriter: Rewriter, model: Model) -> list[Edit] | None:
+    """Edits that say the device; and, since its order has changed, every argument of `autocast` by its name."""
+    if use.call is None:
+        return []
+    call = use.call.node
+    if use.name.startswith("custom"):
+        return [rewriter.add_argument(call, f'device_type="{use.device}"')]
+    keywords = _keywords(call) if use.name == "autocast" else [""] * len(call.args)
+    if keywords is None:
+        return None
+    first = f'"{use.device}"'
+    dtype = _float16(use, rewriter, model)
+    if not call.args:
+        return [rewriter.add_argument(call, first + (f", {dtype}" if dtype else ""))]
+    before = [first + ", " + keywords[0], *keywords[1:]]
+    edits = [rewriter.insert(model.span(arg)[0], text) for arg, text in zip(call.args, before) if text]
+    return [*edits, rewriter.add_argument(call, dtype)] if dtype else edits
+
+
+def _keywords(call: cst.Call) -> list[str] | None:
+    """What goes before each argument of `autocast`; None where a `*` hides which one it is."""
+    found = []
+    for position, arg in enumerate(call.args):
+        if arg.star == "*" or (arg.keyword is None and not arg.star and position >= len(_AUTOCAST_ORDER)):
+            return None
+        found.append(f"{_AUTOCAST_ORDER[position]}=" if arg.keyword is None and not arg.star else "")
+    return found
+
+
+def _float16(use: Use, rewriter: Rewriter, model: Model) -> str | None:
+    """The type that the old `autocast` has by default, where another one may be in force."""
+    text = model.source.text
+    if use.call is None or use.name != "autocast" or not ("bfloat16" in text or "set_autocast" in text):
+        return None
+    dtype, enabled = use.call.argument("dtype", 1), use.call.argument("enabled", 0)
+    if not dtype.absent or enabled.value.constant is False:
+        return None
+    spelled = rewriter.name_for("torch.float16" if use.device == "cuda" else "torch.bfloat16", use.node)
+    return f"dtype={spelled[0]}" if spelled is not None and not spelled[1] else None
+
+
+# -- imports
+
+
+def _import_removal(use: Use, model: Model) -> list[Edit]:
+    node = use.callee
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    binding = root(use, model)
+    if binding is None or not any("amp" in (write.imported or "") for write in binding.writes):
+        return []
+    edit = unused_import.removal(node, model)
+    return [edit] if edit is not None else []
+
+
+def _is_among_last(use: Use, model: Model) -> bool:
+    """Whether the use is the first or the last of its name: they go in two passes, and the second takes the import
+    along."""
+    nodes = [other.node for other in uses(model) if root(other, model) is root(use, model)]
+    return len(nodes) > 1 and use.node in (nodes[0], nodes[-1])
