@@ -21,13 +21,14 @@ Entries = dict[str, tuple[cst.BaseExpression, cst.CSTNode]]
 
 def string_value(node: cst.CSTNode | None) -> str | None:
     """The text of a plain string literal."""
-    if isinstance(node, cst.SimpleString):
-        text = node.value
-        if text[0] in "'\"" and "\\" not in text and text[:3] not in ("'''", '"""'):
-            return text[1:-1]
-        value = node.evaluated_value
-        return value if isinstance(value, str) else None
-    return None
+    if not isinstance(node, cst.SimpleString):
+        return None
+    text = node.value
+    if text[0] in "'\"" and "\\" not in text:
+        quotes = 3 if text[:3] in ("'''", '"""') and len(text) >= 6 else 1
+        return text[quotes:-quotes]
+    value = node.evaluated_value
+    return value if isinstance(value, str) else None
 
 
 class ArgumentFinder:

@@ -151,14 +151,11 @@ class Calls(Expressions):
 
     def _apply(self, call: Call, function: Value, given: Arguments) -> Value:
         """Call the value `function`."""
-        if self.imports is not None and function.kind in (Kind.FUNCTION, Kind.CLASS) and not function.origins:
-            foreign = self.imports.function(function) if function.kind is Kind.FUNCTION else None
-            if foreign is not None:
-                call.callee = foreign.ref
-                return self._visit(call, foreign, given, bound=False)
-            cls = self.imports.cls(function) if function.kind is Kind.CLASS else None
-            if cls is not None:
-                return self._construct_foreign(call, cls, given)
+        if function.kind is Kind.FUNCTION and (foreign := self.foreign_function(function)) is not None:
+            call.callee = foreign.ref
+            return self._visit(call, foreign, given, bound=False)
+        if function.kind is Kind.CLASS and (foreign_class := self.foreign_class(function)) is not None:
+            return self._construct_foreign(call, foreign_class, given)
         match function.kind:
             case Kind.FUNCTION if (target := self.local_function(function)) is not None:
                 call.callee = target.qualname

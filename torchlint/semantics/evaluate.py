@@ -140,6 +140,7 @@ class Evaluator(Calls):
 
     def _run_function(self, function: Function) -> None:
         self.function = function
+        self.looks_elsewhere = function.cls is None or not function.cls.is_module or function.cls.is_lightning
         self.env = {}
         self.grad = self.base_grad(function)
         if isinstance(function.node, cst.Module):

@@ -66,6 +66,7 @@ class Expressions(ABC):
         self.grad: bool | None = True
         self.rehearsing = False  # a function is run for its result alone: nothing of it is kept
         self.function: Function = scopes.functions[0]
+        self.looks_elsewhere = True  # not inside a network: what its layers compute changes no finding there
         self.classes: dict[str, Class] = {cls.ref: cls for cls in reversed(scopes.classes)}
         self.functions: dict[str, Function] = {f.ref: f for f in reversed(scopes.functions)}
         self._imports: dict[Binding, Value | None] = {}
@@ -186,7 +187,15 @@ class Expressions(ABC):
 
     def foreign_class(self, value: Value) -> Class | None:
         """The class of another file of the project that the value is, or is an object of."""
-        return self.imports.cls(value) if self.imports is not None and value.ref is not None else None
+        if self.imports is None or value.ref is None or not self.looks_elsewhere:
+            return None
+        return self.imports.cls(value)
+
+    def foreign_function(self, value: Value) -> Function | None:
+        """The function of another file of the project that the value is."""
+        if self.imports is None or value.origins or not self.looks_elsewhere:
+            return None
+        return self.imports.function(value)
 
     def foreign_bases(self, cls: Class) -> Iterator[Class]:
         """Classes of other files that a class of this file derives from."""
