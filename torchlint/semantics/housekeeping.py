@@ -36,9 +36,7 @@ _STEP_METHODS = frozenset(
 )
 _DEVICE_TEST = re.compile(r"(?i)cuda|gpu|device|\bmps\b|\bxpu\b|\bnpu\b")
 _MEASURE = re.compile(r"(?i)memory|alloc|reserved|usage|sync|empty|cache|clear|time|bench|profil|debug|%")
-_SHARED_DEVICE = re.compile(
-    r"^\s*(?:import|from)\s+(?:tensorrt|vllm|cupy|pycuda|jax|tensorflow|numba|onnxruntime)\b", re.M
-)
+_SHARED_DEVICE = re.compile(r"^\s*(?:import|from)\s+(?:tensorrt|vllm|cupy|pycuda|jax|onnxruntime)\b", re.M)
 _MEMORY = re.compile(
     r"torch\.\w+\.(memory\.)?(memory_\w+|max_memory_\w+|reset_peak_\w+|reset_max_\w+|mem_get_info|current_allocated_memory"
     r"|driver_allocated_memory)$|pynvml\.|nvidia_smi\.|tracemalloc\."
@@ -176,7 +174,18 @@ def _runs_per_batch(function: Function) -> bool:
 
 def _is_unconditional(model: Model, call: Call, loop: Loop | None) -> bool:
     """Whether a call is made in every iteration, on a machine that has the device at all."""
-    return all(_is_about_device(guard) for guard in model.guards(call.node, inside=loop))
+    return all(_is_about_device(guard) or _holds_step(model, guard) for guard in model.guards(call.node, inside=loop))
+
+
+def _holds_step(model: Model, guard: Guard) -> bool:
+    """A branch that trains is a way to make a step, as with and without mixed precision."""
+    if not isinstance(guard.node, cst.If) or guard.kind == "handler":
+        return False
+    branch = guard.node.body if guard.branch == "body" else guard.node.orelse
+    if branch is None:
+        return False
+    effects = model.effects(branch)
+    return bool(effects.backward) or (guard.kind != "log" and bool(effects.optimizer_steps))
 
 
 def _is_about_device(guard: Guard) -> bool:
