@@ -144,7 +144,7 @@ def _in_every_step(model: Model, call: Call, site: Call, depth: int) -> Chore | 
     function = site.function
     if function.is_module or not _is_unconditional(model, site, None):
         return None
-    if _runs_per_batch(function):
+    if _runs_per_batch(function) or _is_one_step(function):
         return Chore(call, _removable(model, call, site), None, function)
     if depth < _DEPTH:
         for caller in function.callers:
@@ -170,6 +170,13 @@ def _runs_per_batch(function: Function) -> bool:
     if function.name in _STEP_METHODS:
         return cls.is_lightning or is_callback
     return cls.is_module and function.name == "forward"
+
+
+def _is_one_step(function: Function) -> bool:
+    """A function that runs backward and steps once, and that other files call."""
+    once = [call for call in function.calls if call.loop is None]
+    trains = any(call.is_backward for call in once) and any(call.is_optimizer_step for call in once)
+    return trains and not function.callers
 
 
 def _is_unconditional(model: Model, call: Call, loop: Loop | None) -> bool:

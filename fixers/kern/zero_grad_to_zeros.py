@@ -1,0 +1,47 @@
+"""Drops gradients instead of filling them with zeros."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.zeroed_gradients import holds_nothing_else
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.zeroed_gradients import Zeroed
+
+_WHY = (
+    "a parameter that gets no gradient keeps None: the optimizer leaves it as it is, and code that reads it must cope"
+)
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    zeroed: Zeroed = report.facts
+    edit = _without_argument(zeroed, model) if zeroed.call is not None else _short_loop(zeroed, model)
+    return Fix((edit,), Applicability.UNSAFE, _WHY) if edit is not None else None
+
+
+def _without_argument(zeroed: Zeroed, model: Model) -> Edit | None:
+    if zeroed.call is None or zeroed.argument is None or zeroed.argument not in zeroed.call.node.args:
+        return None
+    return Rewriter(model).remove_argument(zeroed.call.node, zeroed.argument)
+
+
+def _short_loop(zeroed: Zeroed, model: Model) -> Edit | None:
+    """The whole body becomes one assignment; where there is anything else in it, only the statement that fills."""
+    loop = zeroed.loop.node if zeroed.loop is not None else None
+    if not isinstance(loop, cst.For) or zeroed.loop is None or zeroed.fill is None:
+        return None
+    start, end = model.span(loop.body.body[0])[0], model.span(loop.body.body[-1])[1]
+    whole = isinstance(loop.body, cst.IndentedBlock) and "#" not in model.source.text[model.span(loop)[0] : end]
+    if whole and holds_nothing_else(model, zeroed.loop):
+        return Edit(start, end, f"{zeroed.gradient} = None")
+    statement = model.small_statement(zeroed.fill)
+    if isinstance(statement, cst.Assign):
+        return Rewriter(model).replace(statement.value, "None")
+    return Rewriter(model).replace(statement, f"{zeroed.gradient} = None") if isinstance(statement, cst.Expr) else None

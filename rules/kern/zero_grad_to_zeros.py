@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Fact, Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class ZeroGradToZeros(Rule):
+    """Gradients are filled with zeros between two steps instead of being dropped.
+
+    ## What it does
+
+    Finds `zero_grad(set_to_none=False)`, and loops over parameters that fill each `.grad` with zeros, or replace it by
+    a tensor of zeros. Files that add to `.grad` by hand, and those that capture CUDA graphs or tie gradients to fixed
+    memory, are left alone: they need the tensor to stay.
+
+    ## Why is this bad
+
+    Zeros are written to memory, a kernel for every parameter in a hand-written loop, and the next backward pass reads
+    them back to add to them. With `None` it writes the gradient directly, and no gradient takes up memory during the
+    forward pass. That is what `zero_grad()` does by itself since torch 2.0. A parameter without a gradient is also
+    left out of the step, where one with zeros is moved by momentum and weight decay.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+
+
+    def train(model, loader, criterion):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in loader:
+            optimizer.zero_grad(set_to_none=False)
+            criterion(model(x), y).backward()
+            optimizer.step()
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+
+
+    def train(model, loader, criterion):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+    ```
+
+    ## Fix safety
+
+    Unsafe: a parameter that gets no gradient in some step keeps `None`, so the optimizer leaves it as it is, and code
+    that reads `.grad` then finds no tensor. Where every parameter gets a gradient in each step the result is the same.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html>
+    * <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>
+    """
+
+    code = "KERN02"
+    name = "zero-grad-to-zeros"
+    triggers = ("set_to_none", ".grad")
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.zeroed_gradients import zeroed_gradients
+
+        for zeroed in zeroed_gradients(model):
+            if zeroed.call is not None:
+                what = f"`{zeroed.gradient}` fills every gradient with zeros"
+                advice = "Call it without the argument"
+            else:
+                what = f"This loop fills each `{zeroed.gradient}` with zeros, one kernel for every parameter"
+                advice = f"Call `zero_grad()` of the optimizer or the model, or set `{zeroed.gradient} = None`"
+            message = (
+                f"{what}, and the next backward pass adds to them. {advice}: the pass then writes gradients directly."
+            )
+            chain = (
+                Fact(zeroed.node, "gradients become tensors of zeros, which the next backward pass reads and adds to"),
+            )
+            yield Report(zeroed.node, message, facts=zeroed, chain=chain)

@@ -1,0 +1,155 @@
+"""Gradients that are filled with zeros between two steps, where dropping them would do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.dataflow import text
+from torchlint.semantics.effects import last_name
+from torchlint.semantics.hints import looks_like_optimizer
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Loop
+    from torchlint.semantics.model import Model
+
+_FIXED_MEMORY = re.compile(
+    r"CUDAGraph|cuda\.graph\b|make_graphed_callables|capturable|gradient_as_bucket_view|graph_capture"
+)
+_FILLING = frozenset(["zero_", "fill_"])
+_PREPARING = frozenset(["detach_", "requires_grad_"])
+_WRITING = frozenset(["add_", "sub_", "copy_", "addcmul_", "addcdiv_", "lerp_", "index_add_", "scatter_add_"])
+
+
+@dataclass(frozen=True, slots=True)
+class Zeroed:
+    """`zero_grad(set_to_none=False)`, or a loop over parameters that fills their gradients with zeros."""
+
+    node: cst.CSTNode
+    gradient: str  # as the code calls it
+    call: Call | None = None
+    argument: cst.Arg | None = None
+    loop: Loop | None = None
+    fill: cst.Attribute | None = None  # the gradient, where the loop fills it
+
+
+def zeroed_gradients(model: Model) -> Iterator[Zeroed]:
+    if _FIXED_MEMORY.search(model.source.text):
+        return
+    gradients = [node for node in model.nodes_of(cst.Attribute) if isinstance(node, cst.Attribute) and _is_grad(node)]
+    if any(_is_written_by_hand(model, node) for node in gradients):
+        return
+    for call in model.calls_to(".zero_grad"):
+        argument = call.argument("set_to_none", 0)
+        known = call.receiver_value.is_(Kind.OPTIMIZER, Kind.MODULE) or looks_like_optimizer(last_name(call.receiver))
+        if known and call.target is None and argument.arg is not None and argument.value.constant is False:
+            yield Zeroed(call.node, text(call.node), call=call, argument=argument.arg)
+    for loop in model.loops:
+        fills = [node for node in gradients if _fills(model, node, loop)]
+        if fills and isinstance(loop.node, cst.For) and _is_over_parameters(loop, fills):
+            yield Zeroed(loop.node, text(fills[0]), loop=loop, fill=fills[0] if len(fills) == 1 else None)
+
+
+def _is_grad(node: cst.Attribute) -> bool:
+    return node.attr.value == "grad"
+
+
+def _fills(model: Model, gradient: cst.Attribute, loop: Loop) -> bool:
+    """Whether a loop fills a gradient with zeros in each iteration, on no condition but that there is one."""
+    if model.loop(gradient) is not loop:
+        return False
+    guards = model.guards(gradient, inside=loop)
+    if any(guard.branch != "body" or not _asks_for_gradient(guard.test) for guard in guards):
+        return False
+    above = model.parent(gradient)
+    if isinstance(above, cst.Attribute) and above.attr.value == "data":
+        gradient, above = above, model.parent(above)
+    if isinstance(above, cst.Attribute) and above.attr.value in _FILLING:
+        call = model.parent(above)
+        return isinstance(call, cst.Call) and all(_is_zero(arg.value) for arg in call.args)
+    if isinstance(above, cst.AssignTarget):
+        assign = model.parent(above)
+        return isinstance(assign, cst.Assign) and _makes_zeros(model, assign.value)
+    return False
+
+
+def _asks_for_gradient(test: cst.BaseExpression | None) -> bool:
+    """`p.grad is not None`, `p.requires_grad`."""
+    match test:
+        case cst.Comparison(left=cst.Attribute(attr=cst.Name(value="grad")), comparisons=[target]):
+            return isinstance(target.operator, cst.IsNot)
+        case cst.Attribute(attr=cst.Name(value="grad" | "requires_grad")):
+            return True
+        case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+            return _asks_for_gradient(left) and _asks_for_gradient(right)
+    return False
+
+
+def _is_zero(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.Integer, cst.Float)) and float(node.value) == 0
+
+
+def _makes_zeros(model: Model, value: cst.BaseExpression) -> bool:
+    if not isinstance(value, cst.Call):
+        return False
+    call = model.call(value)
+    if call.callee in ("torch.zeros_like", "torch.zeros") or call.method in ("new_zeros", "zero_"):
+        return True
+    return call.callee == "torch.autograd.Variable" and len(value.args) > 0 and _makes_zeros(model, value.args[0].value)
+
+
+def _is_over_parameters(loop: Loop, fills: list[cst.Attribute]) -> bool:
+    """Whether it is the loop's own variable whose gradient is filled."""
+    names = (
+        {node.value for node in walk(loop.target) if isinstance(node, cst.Name)} if loop.target is not None else set()
+    )
+    return all(isinstance(node.value, cst.Name) and node.value.value in names for node in fills)
+
+
+def _is_written_by_hand(model: Model, gradient: cst.Attribute) -> bool:
+    """Whether something is added to, or copied into, a gradient, which must be a tensor then."""
+    above = model.parent(gradient)
+    node: cst.CSTNode = gradient
+    while isinstance(above, (cst.Subscript, cst.Attribute)) and above.value is node:
+        if isinstance(above, cst.Attribute) and above.attr.value in _WRITING:
+            return True
+        node, above = above, model.parent(above)
+    if isinstance(above, cst.AssignTarget) and isinstance(node, cst.Subscript):
+        return True
+    in_place = isinstance(above, cst.AugAssign) and above.target is node
+    return in_place and isinstance(above.operator, (cst.AddAssign, cst.SubtractAssign))  # type: ignore[union-attr]
+
+
+def holds_nothing_else(model: Model, loop: Loop) -> bool:
+    """Whether all that a loop does is to fill gradients with zeros, so that its body can be one assignment."""
+    assert isinstance(loop.node, cst.For)
+    work: list[cst.CSTNode] = [*loop.node.body.body]
+    while work:
+        node = work.pop()
+        match node:
+            case cst.SimpleStatementLine():
+                work.extend(node.body)
+            case cst.If(orelse=None) if _asks_for_gradient(node.test):
+                work.extend(node.body.body)
+            case cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value=method)))) if _mentions_grad(node):
+                if method not in _FILLING | _PREPARING:
+                    return False
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="grad")))]):
+                pass
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if _mentions_grad(node.value):
+                binding = model.binding(name)
+                if binding is None or any(loop not in model.loops_around(read) for read in binding.reads):
+                    return False
+            case _:
+                return False
+    return True
+
+
+def _mentions_grad(root: cst.CSTNode) -> bool:
+    return any(isinstance(node, cst.Attribute) and _is_grad(node) for node in walk(root))
