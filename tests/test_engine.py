@@ -227,7 +227,7 @@ def test_a_model_that_cannot_be_built(planted: PlantedRule, monkeypatch: pytest.
     monkeypatch.setattr(Model, "build", crash)
     assert codes(text, planted.settings) == ["LINT04"]
 
-    def too_deep(source: object, module: object, imports: object) -> None:
+    def too_deep(source: object, module: object, imports: object = None) -> None:
         raise RecursionError
 
     monkeypatch.setattr(Model, "build", too_deep)

@@ -257,9 +257,9 @@ class Effects:
     opaque: list[Call] = field(default_factory=list)
     elsewhere: set[str] = field(default_factory=set)  # which of these also happen in functions of other files
 
-    @classmethod
-    def categories(cls) -> tuple[str, ...]:
-        return tuple(name for name in cls.__slots__ if name != "elsewhere")
+    @staticmethod
+    def categories() -> tuple[str, ...]:
+        return _CATEGORIES
 
     def has(self, category: str) -> bool:
         """Whether the effect happens, in this file or in another."""
@@ -280,3 +280,6 @@ class Effects:
                 mine.extend(fresh)
                 grown = True
         return grown
+
+
+_CATEGORIES = tuple(name for name in Effects.__slots__ if name != "elsewhere")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
@@ -91,6 +91,28 @@ class Evaluator(Calls):
     def __init__(self, scopes: Scopes, names: Names, imports: Imports | None = None) -> None:
         super().__init__(scopes, names, imports)
         self._rehearsed: dict[object, Value] = {}
+        self._runners: dict[type[Any], Callable[[Any], bool | None]] = {
+            cst.SimpleStatementLine: lambda node: self._block(node.body),
+            cst.Expr: self._expression,
+            cst.Assign: self._assignment,
+            cst.AnnAssign: self._annotated_assignment,
+            cst.AugAssign: self._augmented,
+            cst.Return: self._return,
+            cst.Raise: self._raise,
+            cst.Continue: self._jump,
+            cst.Break: self._jump,
+            cst.If: self._if,
+            cst.For: self._for,
+            cst.While: self._while,
+            cst.With: self._with,
+            cst.Try: self._try,
+            cst.TryStar: self._try,
+            cst.Match: self._match,
+            cst.FunctionDef: self._definition_statement,
+            cst.ClassDef: self._definition_statement,
+            cst.Assert: self._eval_parts,
+            cst.Del: self._eval_parts,
+        }
 
     def run(self) -> None:
         for _ in range(_ROUNDS):
@@ -245,50 +267,33 @@ class Evaluator(Calls):
         return True
 
     def _statement(self, node: cst.CSTNode) -> bool:
-        match node:
-            case cst.SimpleStatementLine():
-                return self._block(node.body)
-            case cst.Expr():
-                self.eval(node.value)
-                self._grad_switch(node.value)
-            case cst.Assign():
-                value = self.eval(node.value)
-                for target in node.targets:
-                    self.assign(target.target, value)
-                self._shape_unpacking(node)
-            case cst.AnnAssign():
-                self._annotated_assignment(node)
-            case cst.AugAssign():
-                self._augmented(node)
-            case cst.Return():
-                value = self.eval(node.value) if node.value is not None else NONE
-                if not self.function.is_generator:
-                    self.noted.note_return(self.function, value)
-                return False
-            case cst.Raise():
-                self._eval_parts(node)
-                return False
-            case cst.Continue() | cst.Break():
-                return False
-            case cst.If():
-                return self._if(node)
-            case cst.For():
-                self._for(node)
-            case cst.While():
-                self._while(node)
-            case cst.With():
-                return self._with(node)
-            case cst.Try() | cst.TryStar():
-                return self._try(node)
-            case cst.Match():
-                self._match(node)
-            case cst.FunctionDef() | cst.ClassDef():
-                self._definition_statement(node)
-            case cst.Assert() | cst.Del():
-                self._eval_parts(node)
-            case _:
-                pass
-        return True
+        """Run one statement; False when control does not go on behind it."""
+        runner = self._runners.get(type(node))
+        return True if runner is None else runner(node) is not False
+
+    def _expression(self, node: cst.Expr) -> None:
+        self.eval(node.value)
+        self._grad_switch(node.value)
+
+    def _assignment(self, node: cst.Assign) -> None:
+        value = self.eval(node.value)
+        for target in node.targets:
+            self.assign(target.target, value)
+        self._shape_unpacking(node)
+
+    def _return(self, node: cst.Return) -> bool:
+        value = self.eval(node.value) if node.value is not None else NONE
+        if not self.function.is_generator:
+            self.noted.note_return(self.function, value)
+        return False
+
+    def _raise(self, node: cst.Raise) -> bool:
+        self._eval_parts(node)
+        return False
+
+    @staticmethod
+    def _jump(node: cst.CSTNode) -> bool:
+        return False
 
     def _annotated_assignment(self, node: cst.AnnAssign) -> None:
         annotated = self._annotation(node.annotation)

@@ -200,6 +200,8 @@ class Project:
         if depth == 0:
             return None
         first, rest = names[0], names[1:]
+        if not self._mentions(file, first):
+            return self._submodule(file, names, depth)
         contents = self.outline(file)
         definition = contents.names.get(first)
         if definition is None:
@@ -207,15 +209,24 @@ class Project:
                 found = self._module(file, star)
                 if found is not None and not found[1] and (place := self._member(found[0], names, depth - 1)):
                     return place
-            if file.endswith("__init__.py"):
-                found = self._below(os.path.dirname(file), list(names))
-                if found is not None and found[0] != file:
-                    return self._member(found[0], found[1], depth - 1) if found[1] else Place(found[0])
-            return None
+            return self._submodule(file, names, depth)
         if definition.kind != "import":
             return Place(file, ".".join(names), definition if not rest else None)
         found = self._module(file, ".".join([definition.imported, *rest]))
         if found is None:
+            return None
+        return self._member(found[0], found[1], depth - 1) if found[1] else Place(found[0])
+
+    def _mentions(self, file: str, name: str) -> bool:
+        """Whether the file can define or hand on the name at all; cheaper than its outline."""
+        source = self.source(file)
+        return source is not None and (name in source.text or "import *" in source.text)
+
+    def _submodule(self, file: str, names: tuple[str, ...], depth: int) -> Place | None:
+        if not file.endswith("__init__.py"):
+            return None
+        found = self._below(os.path.dirname(file), list(names))
+        if found is None or found[0] == file:
             return None
         return self._member(found[0], found[1], depth - 1) if found[1] else Place(found[0])
 

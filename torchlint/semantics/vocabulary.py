@@ -6,6 +6,7 @@ Sources: the reference pages of torch 2.13 for `torch`, `torch.Tensor`, `torch.n
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from torchlint.semantics.values import Kind
 
@@ -106,6 +107,7 @@ PAIR_FUNCTIONS = _words(
 TRIPLE_FUNCTIONS = _words("torch.svd torch.linalg.svd torch.linalg.lu torch.lu")
 
 
+@lru_cache(maxsize=8192)
 def returns_tensor(name: str) -> bool:
     """Whether the torch function `name` returns a tensor, or a tuple of them."""
     if name.startswith(_TENSOR_NAMESPACES):
@@ -168,6 +170,7 @@ _MODULE_FACTORIES = re.compile(
 )
 
 
+@lru_cache(maxsize=8192)
 def class_kind(name: str) -> Kind | None:
     """What an object of the class `name` is, if it is one of torch's nouns."""
     kind = CLASS_KINDS.get(name)
@@ -176,6 +179,7 @@ def class_kind(name: str) -> Kind | None:
     return next((kind for pattern, kind in _CLASS_PATTERNS if pattern.fullmatch(name)), None)
 
 
+@lru_cache(maxsize=8192)
 def is_module_factory(name: str) -> bool:
     return _MODULE_FACTORIES.fullmatch(name) is not None
 
