@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _SETTINGS = ("args", "opt", "opts", "cfg", "config", "hparams", "params")
+_COEFFICIENT = re.compile(r"(?i)(^|_)(coeff?s?|weights?|lambda\w*|lam\w*|alpha|beta|gamma|eta|factor|scale|w)\d*(_|$)")
 
 
 def freeing_passes(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
@@ -58,10 +60,12 @@ def _keeps_graph(call: Call) -> bool:
 
 
 def is_term_of_loss(model: Model, expression: cst.BaseExpression) -> bool:
-    """Whether a name of which nothing else is known is one of the terms that the same function sends backward."""
+    """Whether a name of whose graph nothing else is known is one of the terms that the same function sends backward."""
     binding = model.binding(expression) if isinstance(expression, (cst.Name, cst.Attribute)) else None
     value = model.value(expression)
-    if binding is None or binding.is_parameter or not value.is_(Kind.UNKNOWN) or value.grad is not Grad.UNKNOWN:
+    if binding is None or binding.is_parameter or not value.is_(Kind.UNKNOWN, Kind.TENSOR):
+        return False
+    if value.grad is not Grad.UNKNOWN:
         return False
     for call in model.function(expression).calls:
         source = backpropagated(call) if call.is_backward else None
@@ -99,7 +103,5 @@ def _terms(model: Model, source: cst.BaseExpression, loop: Loop | None) -> list[
 def _is_coefficient(model: Model, side: cst.BaseExpression) -> bool:
     if model.value(side).is_(Kind.NUMBER):
         return True
-    name = text(side).rpartition(".")
-    return (
-        name[0].rpartition(".")[2] in ("args", "opt", "opts", "cfg", "config", "hparams", "params") or name[2].isupper()
-    )
+    owner, _, name = text(side).rpartition(".")
+    return owner.rpartition(".")[2] in _SETTINGS or name.isupper() or _COEFFICIENT.search(name) is not None

@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Loop
+    from torchlint.semantics.entities import Binding, Call, Function, Loop
     from torchlint.semantics.model import Model
 
 
@@ -24,19 +24,37 @@ def text(node: cst.CSTNode) -> str:
 
 def parameter_of(call: Call, arg: cst.Arg) -> Binding | None:
     """The parameter of a function of this file that an argument of a call fills, where that is plain."""
-    function = call.target
-    if function is None or arg.star:
+    return _filled(call, call.target, arg) if call.target is not None else None
+
+
+def _filled(call: Call, function: Function, arg: cst.Arg) -> Binding | None:
+    if arg.star:
         return None
     params = list(function.params)
-    if function.cls is not None and (call.targets_class is not None or call.method is not None):
+    bound = call.targets_class is not None or call.method is not None or function.name == "__call__"
+    if function.cls is not None and bound:
         params = params[1:]
     if arg.keyword is not None:
-        name = arg.keyword.value if arg.keyword.value in params else None
+        name = arg.keyword.value if arg.keyword.value in params else _keywords(function)
     else:
         before = call.node.args[: list(call.node.args).index(arg)]
         place = len(before)
         name = params[place] if place < len(params) and not any(other.star for other in before) else None
     return function.scope.bindings.get(name) if name is not None else None
+
+
+def _keywords(function: Function) -> str | None:
+    """The name of `**kwargs`."""
+    params = function.node.params if isinstance(function.node, (cst.FunctionDef, cst.Lambda)) else None
+    return params.star_kwarg.name.value if params is not None and params.star_kwarg is not None else None
+
+
+def given_to(model: Model, call: Call, parameter: Binding) -> Iterator[cst.BaseExpression]:
+    """What a call gives to a parameter of the function that it reaches, in this file or in another."""
+    function = parameter.scope_function
+    for arg in call.node.args if function in (call.target, call.foreign) else ():
+        if _filled(call, function, arg) is parameter:
+            yield arg.value
 
 
 def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.CSTNode) -> bool:

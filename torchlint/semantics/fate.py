@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from enum import Flag, auto
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from torchlint.semantics.dataflow import parameter_of, reaches, text
-from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
@@ -93,25 +91,25 @@ class Tracer:
 
     def of_expression(self, *expressions: cst.CSTNode) -> Fate:
         """Fate of the values of expressions."""
-        trail = _Trail(self._model, self._named_attributes)
+        trail = _Trail(self._model, self._model.once(_named_attributes))
         for expression in expressions:
             trail.on(expression)
         return trail.run()
 
     def of_binding(self, binding: Binding, written_at: cst.CSTNode | None = None) -> Fate:
         """Fate of what a variable or attribute holds; with `written_at`, of what is written there."""
-        trail = _Trail(self._model, self._named_attributes)
+        trail = _Trail(self._model, self._model.once(_named_attributes))
         trail.enter(binding, written_at)
         return trail.run()
 
-    @cached_property
-    def _named_attributes(self) -> dict[str, list[cst.Attribute]]:
-        """Every `x.name` of the file that is not `self.name`, by name."""
-        found: dict[str, list[cst.Attribute]] = {}
-        for node in walk(self._model.module):
-            if isinstance(node, cst.Attribute) and self._model.binding(node) is None:
-                found.setdefault(node.attr.value, []).append(node)
-        return found
+
+def _named_attributes(model: Model) -> dict[str, list[cst.Attribute]]:
+    """Every `x.name` of the file that is not `self.name`, by name."""
+    found: dict[str, list[cst.Attribute]] = {}
+    for node in model.nodes_of(cst.Attribute):
+        if isinstance(node, cst.Attribute) and model.binding(node) is None:
+            found.setdefault(node.attr.value, []).append(node)
+    return found
 
 
 class _Site(NamedTuple):
@@ -383,6 +381,8 @@ class _Trail:
         cls = function.cls
         if cls is not None and cls.is_lightning:
             self.fate |= Fate.BACKWARD
+        if "builtins.property" in function.decorators and self._read_as(function):
+            return
         if (
             not function.callers
             or function.passed_around
@@ -390,6 +390,15 @@ class _Trail:
         ):
             self.fate |= Fate.ESCAPES
         self._to_callers(function)
+
+    def _read_as(self, prop: Function) -> bool:
+        """Whether the file reads a property; what it returns goes there."""
+        own = prop.cls.attribute(prop.name) if prop.cls is not None else None
+        reads = [*self.attributes.get(prop.name, ()), *(own.reads if own is not None else ())]
+        self.site = None
+        for read in reads:
+            self.on(read)
+        return bool(reads)
 
     def _yielded(self, function: Function) -> None:
         if not function.callers:

@@ -37,8 +37,12 @@ class Keeping:
     kept: cst.BaseExpression
 
 
-def keepings(model: Model) -> Iterator[Keeping]:
+def keepings(model: Model) -> list[Keeping]:
     """Every such statement or call of the file, in source order."""
+    return list(_keepings(model))
+
+
+def _keepings(model: Model) -> Iterator[Keeping]:
     for node in model.nodes_of(cst.Call, cst.AugAssign, cst.Assign):
         match node:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value=method), value=holder)):
@@ -71,6 +75,9 @@ def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpres
     if isinstance(node.value, COLLECTIONS):
         yield Keeping(Way.APPEND, node, target, node.value)
     yield from _joined(model, node, target)
+    if isinstance(target, cst.Subscript) and _is_fresh_place(model, target):
+        yield Keeping(Way.APPEND, node, target, node.value)
+        return
     terms = list(_terms(node.value))
     same = [term for term in terms if _is_previous(model, term, target)]
     if len(same) == 1 and len(terms) > 1:
@@ -79,6 +86,21 @@ def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpres
                 yield Keeping(_way_of_sum(term), node, target, term)
     elif not same and _is_best_so_far(model, node, target):
         yield Keeping(Way.BEST, node, target, node.value)
+
+
+def _is_fresh_place(model: Model, target: cst.Subscript) -> bool:
+    """`losses[step] = loss`: a place of its own in every iteration, where nothing was before."""
+    index = {model.binding(node) for element in target.slice for node in walk(element) if isinstance(node, cst.Name)}
+    for loop in model.loops_around(target):
+        changed = {b for b in index if b and any(w.loop is loop and w.kind in ("for", "augmented") for w in b.writes)}
+        if changed:
+            return not any(_reads(model, node, target) for node in walk(model.small_statement(target) or target))
+    return False
+
+
+def _reads(model: Model, node: cst.CSTNode, target: cst.Subscript) -> bool:
+    """Whether a node is the old value at the place."""
+    return node is not target and isinstance(node, cst.BaseExpression) and _is_same(model, node, target)
 
 
 def _joined(model: Model, node: cst.Assign, target: cst.BaseExpression) -> Iterator[Keeping]:

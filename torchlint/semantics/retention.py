@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.backward_pass import freeing_passes
-from torchlint.semantics.dataflow import parameter_of, upstream
+from torchlint.semantics.dataflow import given_to, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
+from torchlint.semantics.keepers import Keeper, keepers, parameters_in
 from torchlint.semantics.keeping import COLLECTIONS, Keeping, Way, keepings
 from torchlint.semantics.lifetime import Lifetime, lifetime, of_comprehension, root
 from torchlint.semantics.needless_graph import evaluations
-from torchlint.semantics.single_tensor import carries, is_one_tensor
-from torchlint.semantics.tree import walk
+from torchlint.semantics.single_tensor import is_one_tensor
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Retention:
 
     `freed`: a backward pass of the same iteration frees the buffers of the graph, its nodes stay.
     `detachable`: all of `graphs` are known to be single tensors.
+    `keeper`: the function that keeps what the call `node` gives to it, and `home` the model of the file it is in.
     """
 
     way: Way
@@ -40,20 +41,29 @@ class Retention:
     graphs: tuple[cst.BaseExpression, ...]
     freed: bool
     detachable: bool
+    keeper: Keeper | None = None
+    home: Model | None = None
 
 
-def retentions(model: Model, *ways: Way) -> Iterator[Retention]:
-    """Every place of the file that keeps a graph in one of the given ways, in source order."""
+def retentions(model: Model, *ways: Way) -> list[Retention]:
+    """Every place of the file that itself keeps a graph in one of the given ways, in source order."""
+    return [found for found in model.once(_retentions) if found.keeper is None and found.way in ways]
+
+
+def handed_over(model: Model) -> list[Retention]:
+    """Every call of the file that gives a graph to a function that keeps it."""
+    return [found for found in model.once(_retentions) if found.keeper is not None]
+
+
+def _retentions(model: Model) -> list[Retention]:
     judge = _Judge(model)
-    candidates = list(keepings(model))
+    candidates = model.once(keepings)
     sums = [found for candidate in candidates if candidate.way is Way.SUM for found in judge.verdicts(candidate)]
     judge.summed = {holder for found in sums if (holder := root(model, found.holder)) is not None}
-    seen: set[tuple[object, ...]] = set()
-    for candidate in candidates:
-        for found in judge.verdicts(candidate) if candidate.way in ways else ():
-            if (found.node, found.graphs) not in seen:
-                seen.add((found.node, found.graphs))
-                yield found
+    others = [found for candidate in candidates if candidate.way is not Way.SUM for found in judge.verdicts(candidate)]
+    handed = judge.handed_over()
+    unique = {(found.node, found.graphs): found for found in reversed([*sums, *others, *handed])}
+    return sorted(unique.values(), key=lambda found: model.span(found.node)[0])
 
 
 class _Judge:
@@ -71,12 +81,37 @@ class _Judge:
         lives = self._lifetime(candidate, holder)
         if not lives or self._is_recurrence(candidate, holder, lives):
             return
-        fed = [graph for graph in graphs if self._parameters(graph)]
-        if fed and lives.beyond:
-            yield from self._where_fed(candidate, holder, fed)
-        graphs = [graph for graph in graphs if graph not in fed and not self._is_summed(graph, holder)]
+        graphs = [graph for graph in graphs if not self._is_given(graph) and not self._is_summed(graph, holder)]
         if graphs:
-            yield from self._kept(candidate, candidate.node, graphs, lives)
+            yield from self._kept(candidate, candidate.node, graphs, lives, self._fate(candidate))
+
+    def handed_over(self) -> Iterator[Retention]:
+        """The function only keeps what it is given, so the call that gives it a graph is the place to mend."""
+        for keeper in self._model.once(keepers):
+            for call in keeper.parameter.scope_function.callers:
+                yield from self._where_handed_over(call, keeper, self._model)
+        for call in self._model.calls:
+            home = self._model.home(call)
+            for keeper in home.once(keepers) if home is not None else ():
+                if home is not None and keeper.parameter.scope_function is call.foreign:
+                    yield from self._where_handed_over(call, keeper, home)
+
+    def _where_handed_over(self, call: Call, keeper: Keeper, home: Model) -> Iterator[Retention]:
+        model = self._model
+        given = list(given_to(model, call, keeper.parameter))
+        graphs = [graph for part in given for graph in carriers(model, part) if not self._is_given(graph)]
+        holder = keeper.holder_at(model, call) if graphs and model.grad_enabled(call.node) is not False else None
+        if holder is None:
+            return
+        lives = lifetime(model, holder, call.node)
+        if lives:
+            fate = self._fate(keeper.keeping) if home is model else _Judge(home)._fate(keeper.keeping)
+            for found in self._kept(keeper.keeping, call.node, graphs, lives, fate):
+                yield replace(found, keeper=keeper, home=home)
+
+    def _is_given(self, graph: cst.BaseExpression) -> bool:
+        """Whether the graph came in through a parameter of the surrounding function, whose callers are to mend it."""
+        return any(parameters_in(self._model, graph)) and not any(freeing_passes(self._model, graph))
 
     def _is_summed(self, graph: cst.BaseExpression, holder: Binding) -> bool:
         summed = self.summed - {holder}
@@ -90,13 +125,10 @@ class _Judge:
         return lifetime(self._model, holder, candidate.node, handed_in=candidate.way is Way.APPEND)
 
     def _kept(
-        self, candidate: Keeping, node: cst.CSTNode, graphs: list[cst.BaseExpression], lives: Lifetime
+        self, candidate: Keeping, node: cst.CSTNode, graphs: list[cst.BaseExpression], lives: Lifetime, fate: Fate
     ) -> Iterator[Retention]:
         freed = [self._freed(graph, lives) for graph in graphs]
-        if None in freed:
-            return
-        fate = self._fate(candidate)
-        if Fate.BACKWARD in fate:
+        if None in freed or Fate.BACKWARD in fate:
             return
         if not all(freed):
             known = fate is Fate.CONSUMED or (candidate.way is Way.SUM and self._is_in_evaluation(node))
@@ -165,37 +197,11 @@ class _Judge:
         """A list that was handed in lives on where it came from."""
         fate = Fate.NONE
         calls = parameter.scope_function.callers
-        sources = [source for call in calls for source in _given(self._model, call, parameter)]
+        sources = [source for call in calls for source in given_to(self._model, call, parameter)]
         for source in sources:
             binding = root(self._model, source)
             fate |= Fate.ESCAPES if binding is None else self._tracer.of_binding(binding)
         return fate if sources else Fate.ESCAPES
-
-    # -- where the graph comes in through a parameter
-
-    def _parameters(self, graph: cst.BaseExpression) -> list[Binding]:
-        """Parameters of the surrounding function through which the graph of an expression came in."""
-        found = []
-        for node in walk(graph):
-            binding = self._model.binding(node) if isinstance(node, cst.Name) else None
-            if binding is None or any(write.kind != "parameter" for write in binding.writes):
-                continue
-            if carries(self._model.value(node)) and not any(True for _ in freeing_passes(self._model, graph)):
-                found.append(binding)
-        return found
-
-    def _where_fed(self, candidate: Keeping, holder: Binding, graphs: list[cst.BaseExpression]) -> Iterator[Retention]:
-        """The helper only keeps what it is given, so the call that gives it a graph is the place to mend."""
-        for parameter in dict.fromkeys(found for graph in graphs for found in self._parameters(graph)):
-            for call in parameter.scope_function.callers:
-                if self._model.grad_enabled(call.node) is False:
-                    continue
-                owner = root(self._model, call.receiver) if call.receiver is not None and holder.cls else holder
-                lives = lifetime(self._model, owner or holder, call.node)
-                for given in _given(self._model, call, parameter):
-                    fed = [graph for graph in carriers(self._model, given) if not self._parameters(graph)]
-                    if fed and lives:
-                        yield from self._kept(candidate, call.node, fed, lives)
 
 
 def _is_over_modules(model: Model, loop: Loop) -> bool:
@@ -204,9 +210,3 @@ def _is_over_modules(model: Model, loop: Loop) -> bool:
         return True
     called = (root(model, call.node.func) for call in loop.calls if call.is_forward)
     return any(write.kind == "for" and write.loop is loop for module in called if module for write in module.writes)
-
-
-def _given(model: Model, call: Call, parameter: Binding) -> Iterator[cst.BaseExpression]:
-    for arg in call.node.args:
-        if parameter_of(call, arg) is parameter:
-            yield arg.value

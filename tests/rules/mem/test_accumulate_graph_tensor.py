@@ -112,28 +112,25 @@ print(tot_d, tot_g)
     "a moving average": "ema = 0.0\nfor x, y in loader:\n"
     + STEP
     + "    ema = 0.98 * ema + 0.02 * loss  # here\nprint(ema)\n",
-    "a meter": """\
-class AverageMeter:
-    def __init__(self):
-        self.sum = 0.0
-        self.count = 0
+    "a term from elsewhere, weighted by an attribute": """\
+from losses import entropy
 
-    def update(self, value, n=1):
-        self.sum += value * n
-        self.count += n
+class Agent:
+    entropy_coef = 0.1
 
-    @property
-    def avg(self):
-        return self.sum / self.count
+    def update(self):
+        total = 0.0
+        for x, y in loader:
+            out = model(x)
+            action_loss = crit(out, y)
+            entropy_loss = entropy(out)
+            opt.zero_grad()
+            (action_loss - entropy_loss * self.entropy_coef).backward()
+            opt.step()
+            total += entropy_loss  # here
+        return float(total)
 
-meter = AverageMeter()
-for x, y in loader:
-    opt.zero_grad()
-    loss = crit(model(x), y)
-    loss.backward()
-    opt.step()
-    meter.update(loss, x.size(0))  # here
-print(meter.avg)
+Agent().update()
 """,
     "the best so far": "best = None\nfor x, y in loader:\n"
     + STEP
@@ -522,13 +519,6 @@ FIXED = {name: code for name, code in VARIANTS.items() if "elsewhere" not in nam
 @pytest.mark.parametrize("variant", FIXED.values(), ids=FIXED.keys())
 def test_fixed_code_has_no_finding(variant: str) -> None:
     assert findings(fixed(SETUP + variant, "MEM02", unsafe=False), "MEM02") == []
-
-
-def test_the_meter_is_fixed_where_it_is_fed() -> None:
-    code = SETUP + VARIANTS["a meter"]
-    assert fixed(code, "MEM02", unsafe=False) == code.replace(
-        "meter.update(loss, x.size(0))", "meter.update(loss.detach(), x.size(0))"
-    )
 
 
 def test_a_copy_that_is_summed_in_place_is_no_alias_of_the_loss() -> None:

@@ -37,6 +37,18 @@ def marked(code: str) -> list[int]:
 
 
 VARIANTS = {
+    "a place of its own in a dict": "losses = {}\nfor i, (x, y) in enumerate(loader):\n"
+    + STEP
+    + """\
+    losses[i] = loss  # here
+print([v.item() for v in losses.values()])
+""",
+    "a place of its own in a tensor": "losses = torch.zeros(len(loader))\nfor i, (x, y) in enumerate(loader):\n"
+    + STEP
+    + """\
+    losses[i] = loss  # here
+print(losses.mean().item())
+""",
     "before backward": """\
 losses = []
 for x, y in loader:
@@ -231,6 +243,21 @@ def train_epoch(net, batches, loss_fn, optimizer):
 
 
 LOOK_ALIKES = {
+    "a place that is written again": "last = {}\nfor i, (x, y) in enumerate(loader):\n"
+    + STEP
+    + """\
+    last["loss"] = loss
+print(last)
+""",
+    "rows of an output": """\
+for x, y in loader:
+    out = torch.zeros(len(x), 1)
+    for i, row in enumerate(x):
+        out[i] = model(row)
+    opt.zero_grad()
+    crit(out, y).backward()
+    opt.step()
+""",
     "an attribute that only other files read": """\
 class Stage:
     def __init__(self):

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Applicability, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.keeping import Way
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.retention import Retention
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    """`.detach()` on what the call hands over; a value that is kept itself, not added up, is copied as well."""
+    kept: Retention = report.facts
+    if not kept.detachable:
+        return None
+    suffix = ".detach().clone()" if kept.way is Way.BEST else ".detach()"
+    rewriter = Rewriter(model)
+    edits = [edit for graph in kept.graphs for edit in rewriter.method_call(graph, suffix)]
+    return Fix(tuple(edits), Applicability.SAFE, "The values stay the same; only their autograd history is dropped.")
