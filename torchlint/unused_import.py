@@ -26,14 +26,9 @@ def removal(use: cst.CSTNode, model: Model) -> Edit | None:
     line = model.parent(statement) if statement is not None else None
     if not isinstance(alias, cst.ImportAlias) or line is None or not isinstance(model.parent(line), cst.Module):
         return None
-    if isinstance(statement, cst.Import):
-        names = statement.names
-    elif isinstance(statement, cst.ImportFrom) and not isinstance(statement.names, cst.ImportStar):
-        names = statement.names
-    else:
-        return None
+    names = getattr(statement, "names", ())
     if len(names) == 1:
-        return Rewriter(model).remove_statement(statement)
+        return Rewriter(model).remove_statement(alias)
     return _without(alias, [*names], model)
 
 

@@ -46,7 +46,9 @@ def _is_asked_for(model: Model) -> bool:
     """Whether the old class, which is a subclass of the new one, is asked for by `isinstance` or derived from."""
     text = model.source.text
     return "isinstance" in text and any(
-        "GradScaler" in model.code(call.node.args[-1]) for call in model.calls_to("builtins.isinstance") if call.arguments
+        "GradScaler" in model.code(call.node.args[-1])
+        for call in model.calls_to("builtins.isinstance")
+        if call.arguments
     )
 
 

@@ -163,9 +163,7 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     return None if any("#" in model.source.text[edit.start : edit.end] for edit in edits) else edits
 
 
-def _dtype(
-    creation: Creation, target: _Target, rewriter: Rewriter, model: Model
-) -> tuple[str | None, list[cst.Call]]:
+def _dtype(creation: Creation, target: _Target, rewriter: Rewriter, model: Model) -> tuple[str | None, list[cst.Call]]:
     """The type to make the tensor in, and the casts that this replaces, those of the copy left out."""
     factory = creation.factory
     castable = factory.callee in _CASTABLE or creation.made.agreement is not Agreement.EXACT
@@ -209,7 +207,7 @@ def _cast_type(call: cst.Call, rewriter: Rewriter, model: Model) -> str | None:
 def _renamed(
     factory: Call, has_dtype: bool, folded: list[cst.Call], rewriter: Rewriter, model: Model
 ) -> tuple[list[Edit], list[str]] | None:
-    """`torch.FloatTensor(n)` as `torch.empty(n)`, or with its filler as `torch.zeros(n)`; and the type it then needs."""
+    """`torch.FloatTensor(n)` as `torch.empty(n)`, or with its filler as `torch.zeros(n)`; and its type."""
     if not has_sizes(factory, model):
         return None
     filler = _call_on(factory.node, model)
@@ -232,7 +230,7 @@ def _filler(call: cst.Call) -> str | None:
             return "torch.zeros"
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="fill_")), args=[cst.Arg(value=number, keyword=None)]):
             if isinstance(number, (cst.Integer, cst.Float)):
-                return {0: "torch.zeros", 1: "torch.ones"}.get(number.evaluated_value)
+                return {"0": "torch.zeros", "1": "torch.ones"}.get(f"{number.evaluated_value:g}")
     return None
 
 

@@ -15,9 +15,9 @@ class DeprecatedCudaAmp(Rule):
 
     ## What it does
 
-    Finds calls of `autocast` and `GradScaler`, and the decorators `custom_fwd` and `custom_bwd`, of `torch.cuda.amp` and
-    `torch.cpu.amp`, through every alias and import. Code that is kept for older releases is no finding: handlers of
-    exceptions, branches that look at a version, and imports that are tried.
+    Finds calls of `autocast` and `GradScaler` of `torch.cuda.amp` and `torch.cpu.amp`, and their decorators
+    `custom_fwd` and `custom_bwd`, through every alias and import. Code that is kept for older releases is no finding:
+    handlers of exceptions, branches that look at a version, and imports that are tried.
 
     ## Why is this bad
 

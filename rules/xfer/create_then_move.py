@@ -83,7 +83,9 @@ class CreateThenMove(Rule):
         from torchlint.semantics.creations import creations
 
         for creation in creations(model):
-            yield Report(creation.factory.node, _message(creation, model), facts=creation, chain=_chain(creation, model))
+            yield Report(
+                creation.factory.node, _message(creation, model), facts=creation, chain=_chain(creation, model)
+            )
 
 
 def _message(creation: Creation, model: Model) -> str:

@@ -57,7 +57,7 @@ def creations(model: Model) -> Iterator[Creation]:
 
 def _creation(move: Call, model: Model) -> Creation | None:
     source = move.receiver
-    if source is None or isinstance(source, cst.Name) and model.value(source).is_(Kind.MODULE, Kind.NAMESPACE):
+    if source is None or model.value(source).is_(Kind.MODULE, Kind.NAMESPACE):
         return None
     if not _moves(move, model):
         return None
@@ -97,7 +97,7 @@ def _uses(read: cst.CSTNode, write: Write, move: Call, model: Model) -> list[cst
         return None
     above = set(model.ancestors(read))
     returns = _stores_into(binding, above, model)
-    fills = []
+    fills: list[cst.CSTNode] = []
     for other in binding.reads:
         if model.statement(other) in above or not _sees(write, other, binding, model):
             continue

@@ -1,0 +1,92 @@
+"""Unscales the gradients before they are clipped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.conditions import conditions
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.entities import Call
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.scaled_gradients import Clipping, Event
+
+_WHY = "steps then have the length that the limit asks for, so training takes another course"
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    clipping: Clipping = report.facts
+    if not clipping.is_alone:
+        return None
+    anchor = _anchor(clipping)
+    lines = _lines(clipping, anchor, model) if anchor is not None else None
+    place = _place(clipping, anchor) if anchor is not None else None
+    if lines is None or place is None:
+        return None
+    condition = _condition(clipping, place, model)
+    if condition is None:
+        return None
+    if condition:
+        lines = [f"if {condition}:", *("    " + line for line in lines)]
+    edit: Edit = Rewriter(model).insert_before(place, *lines)
+    return Fix((edit,), Applicability.UNSAFE, _WHY)
+
+
+def _anchor(clipping: Clipping) -> Call | None:
+    """The call before which to unscale: the clipping, or what leads to it in the function that steps."""
+    clip, functions = clipping.clip, {step.call.function for step in clipping.steps}
+    return next((call for call in (clip.call, clip.site) if functions == {call.function}), None)
+
+
+def _lines(clipping: Clipping, anchor: Call, model: Model) -> list[str] | None:
+    """One call for each optimizer that steps, all of which have to be known by name where the clipping stands."""
+    found: dict[str, None] = {}
+    for step in clipping.steps:
+        optimizer = step.call.arguments[0]
+        if set(step.call.loops()) - set(anchor.loops()) or optimizer.star or not _is_plain(optimizer.value):
+            return None
+        found[f"{step.scaler}.unscale_({model.code(optimizer.value)})"] = None
+    return list(found)
+
+
+def _is_plain(node: cst.BaseExpression) -> bool:
+    while isinstance(node, cst.Attribute):
+        node = node.value
+    return isinstance(node, cst.Name)
+
+
+def _place(clipping: Clipping, anchor: Call) -> cst.CSTNode | None:
+    """The clipping, or the outermost loop around it that the step is not in: `unscale_` runs once for a step."""
+    shared = set(clipping.steps[0].call.loops())
+    own = [loop for loop in anchor.loops() if loop not in shared]
+    if any(loop.is_comprehension for loop in own):
+        return None
+    return own[-1].node if own else anchor.node
+
+
+def _condition(clipping: Clipping, place: cst.CSTNode, model: Model) -> str | None:
+    """What has to be asked so that gradients are only unscaled where the scaler steps: nothing, or the test around the
+    step; None where that is more than one test."""
+    here = {**clipping.clip.conditions, **conditions(model, place)}
+    missing: set[str] = set()
+    for step in clipping.steps:
+        missing |= {key for key, holds in step.conditions.items() if here.get(key) is not holds}
+    if not missing:
+        return ""
+    known = {clipping.backward.scaler, *clipping.backward.conditions}
+    alone = len(missing) == 1 and missing <= known and len(clipping.steps) == 1
+    return _test(clipping.steps[0], model) if alone else None
+
+
+def _test(step: Event, model: Model) -> str | None:
+    guard = next(iter(model.guards(step.call.node)), None)
+    if guard is None or guard.branch != "body" or not isinstance(guard.node, cst.If) or guard.test is None:
+        return None
+    test = guard.test
+    simple = isinstance(test, cst.Comparison) and len(test.comparisons) == 1 and _is_plain(test.left)
+    return model.code(test) if simple or _is_plain(test) else None

@@ -1,0 +1,54 @@
+"""What has to hold for a node to run, as texts that are true or false there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.dataflow import text
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+Conditions = dict[str, bool]
+
+
+def conditions(model: Model, node: cst.CSTNode) -> Conditions:
+    """Tests of the branches around a node, by their text: whether each is true there."""
+    found: Conditions = {}
+    for guard in model.guards(node):
+        if guard.test is None:
+            continue
+        holds = guard.branch == "body"
+        for part in _conjuncts(guard.test) if holds else [guard.test]:
+            key, positive = _normal(part)
+            found.setdefault(key, holds is positive)
+    return found
+
+
+def exclude(a: Conditions, b: Conditions) -> bool:
+    """Whether two nodes never run in one pass, since a test that one needs is false for the other."""
+    return any(b.get(key, holds) is not holds for key, holds in a.items())
+
+
+def _conjuncts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        return [*_conjuncts(test.left), *_conjuncts(test.right)]
+    return [test]
+
+
+def _normal(test: cst.BaseExpression) -> tuple[str, bool]:
+    """`scaler` and True for `scaler is not None`; `scaler` and False for `not scaler`."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            key, positive = _normal(inner)
+            return key, not positive
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=other)]):
+            if isinstance(other, cst.Name) and other.value in ("None", "False", "True"):
+                same = isinstance(operator, (cst.Is, cst.Equal))
+                if same or isinstance(operator, (cst.IsNot, cst.NotEqual)):
+                    return text(left).strip(), same is (other.value == "True")
+            if isinstance(operator, cst.NotEqual):
+                return f"{text(left).strip()} == {text(other).strip()}", False
+    return text(test.with_changes(lpar=(), rpar=()) if test.lpar else test).strip(), True
