@@ -147,6 +147,7 @@ class Calls(Expressions):
         """A call to a function of another file: what it returns for these arguments."""
         assert self.imports is not None
         call.foreign = target
+        call.is_forward = not (target.is_pass or target.is_step) and "forwards" in self.imports.effects(target)
         return self.imports.returned(target, given, self.grad, bound=bound)
 
     def _apply(self, call: Call, function: Value, given: Arguments) -> Value:

@@ -61,6 +61,7 @@ class Imports:
         self._functions: dict[str, Function] = {}
         self._classes: dict[str, Class] = {}
         self._models: dict[str, Model] = {}
+        self._effects: dict[Function, set[str]] = {}
         self._asked: list[Function] = []
 
     # -- what is imported --------------------------------------------------------------------------------------------
@@ -158,8 +159,10 @@ class Imports:
 
     def effects(self, function: Function) -> set[str]:
         """Which effects a function of another file has."""
-        effects = self.model_of(function).effects(function)
-        return {name for name in effects.categories() if effects.has(name)}
+        if function not in self._effects:
+            effects = self.model_of(function).effects(function)
+            self._effects[function] = {name for name in effects.categories() if effects.has(name)}
+        return self._effects[function]
 
     # -- who calls functions of this file ----------------------------------------------------------------------------
 
