@@ -28,6 +28,7 @@ _CONSTANTS = {
     "True": Value(Kind.NUMBER, dtype="bool", constant=True),
     "False": Value(Kind.NUMBER, dtype="bool", constant=False),
 }
+_FALLBACKS = (Kind.NONE, Kind.NUMBER)  # what a name is set to where its import fails
 
 
 @dataclass(slots=True)
@@ -137,11 +138,13 @@ class Expressions(ABC):
 
     def read(self, binding: Binding) -> Value:
         value = self.env.get(binding)
-        if value is not None:
+        if value is not None and value.kind not in _FALLBACKS:
             return value
         imported = self._imported(binding)
         if imported is not None:
             return imported
+        if value is not None:
+            return value
         value = self.known.bindings.get(binding)
         if value is None:
             value = self.noted.bindings.get(binding)

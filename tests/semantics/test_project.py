@@ -1,0 +1,323 @@
+"""What is known of a file through the files around it: imports, their values, and callers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import libcst as cst
+import pytest
+
+from torchlint.config import Settings
+from torchlint.discovery import Target
+from torchlint.engine import lint
+from torchlint.runner import Options, run
+from torchlint.semantics.entities import Role
+from torchlint.semantics.model import Model
+from torchlint.semantics.project import Project
+from torchlint.semantics.values import Grad, Kind, Place, Value
+from torchlint.source import Source
+
+MARKER = "pyproject.toml"
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / MARKER).touch()
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text).removeprefix("\n"))
+
+
+def model_of(folder: Path, name: str) -> Model:
+    return Project().model_to_lint(Source.read(folder / name))
+
+
+def value_of(model: Model, variable: str) -> Value:
+    """The value that the last assignment to the variable gives it."""
+    targets = [node.target for node in model.nodes_of(cst.AssignTarget) if isinstance(node, cst.AssignTarget)]
+    return model.value(next(t for t in reversed(targets) if isinstance(t, cst.Name) and t.value == variable))
+
+
+NETWORK = """
+    import torch.nn as nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.layer(x)
+    """
+TRAINING = "model.eval()\nloss.backward()\n"  # marks a file in which it matters what imports are
+
+IMPORTS = {
+    "a module beside the script": ({"net.py": NETWORK}, "main.py", "from net import Net"),
+    "an alias": ({"net.py": NETWORK}, "main.py", "from net import Net as Model; Net = Model"),
+    "a module under its own name": ({"net.py": NETWORK}, "main.py", "import net; Net = net.Net"),
+    "a package": ({"lib/__init__.py": "", "lib/net.py": NETWORK}, "main.py", "from lib.net import Net"),
+    "a package without __init__": ({"lib/net.py": NETWORK}, "main.py", "from lib.net import Net"),
+    "a re-export": (
+        {"lib/__init__.py": "from .net import Net", "lib/net.py": NETWORK},
+        "main.py",
+        "from lib import Net",
+    ),
+    "a star re-export": (
+        {"lib/__init__.py": "from .net import *", "lib/net.py": NETWORK},
+        "main.py",
+        "import lib; Net = lib.Net",
+    ),
+    "a star import": ({"net.py": NETWORK}, "main.py", "from net import *"),
+    "a relative import": ({"lib/__init__.py": "", "lib/net.py": NETWORK}, "lib/train.py", "from .net import Net"),
+    "a relative import from above": (
+        {"lib/__init__.py": "", "lib/net.py": NETWORK, "lib/run/__init__.py": ""},
+        "lib/run/train.py",
+        "from ..net import Net",
+    ),
+    "the root, from a folder below": ({"lib/net.py": NETWORK}, "scripts/train.py", "from lib.net import Net"),
+    "a src layout": (
+        {"src/lib/__init__.py": "", "src/lib/net.py": NETWORK},
+        "tools/train.py",
+        "from lib.net import Net",
+    ),
+    "a folder put on sys.path": (
+        {"common/net.py": NETWORK},
+        "tools/train.py",
+        "import os, sys\nHERE = os.path.dirname(os.path.abspath(__file__))\n"
+        "sys.path.append(os.path.join(HERE, '..', 'common'))\nfrom net import Net",
+    ),
+    "a folder put on sys.path by pathlib": (
+        {"common/net.py": NETWORK},
+        "tools/train.py",
+        "import sys\nfrom pathlib import Path\n"
+        "sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'common'))\nfrom net import Net",
+    ),
+    "an import that is tried": (
+        {"net.py": NETWORK},
+        "main.py",
+        "try:\n    from net import Net\nexcept ImportError:\n    Net = None",
+    ),
+    "bases in two other files": (
+        {"base.py": NETWORK, "middle.py": "from base import Net as Base\nclass Middle(Base): pass"},
+        "main.py",
+        "from middle import Middle as Net",
+    ),
+    "an import cycle": (
+        {"net.py": "from main import LIMIT\n" + dedent(NETWORK)},
+        "main.py",
+        "LIMIT = 3\nfrom net import Net",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "script", "imports"), IMPORTS.values(), ids=IMPORTS.keys())
+def test_a_network_of_another_file_is_known_through(
+    tmp_path: Path, files: dict[str, str], script: str, imports: str
+) -> None:
+    write(tmp_path, {**files, script: f"import torch\n{imports}\nmade = Net()\nout = made(torch.ones(2))\n{TRAINING}"})
+    model = model_of(tmp_path, script)
+    assert value_of(model, "made").kind is Kind.MODULE
+    assert value_of(model, "out").carries
+
+
+UNKNOWN = {
+    "two candidates": (
+        {"a.py": NETWORK, "b.py": "class Net: pass"},
+        "if flag:\n    from a import Net\nelse:\n    from b import Net",
+    ),
+    "a name that the module defines twice": (
+        {"net.py": dedent(NETWORK) + "if flag:\n    Net = None\n"},
+        "from net import Net",
+    ),
+    "a module outside of the project": ({}, "from somewhere_else import Net"),
+    "a module that does not parse": ({"net.py": "class Net(nn.Module:\n"}, "from net import Net"),
+    "a cycle of re-exports": ({"a.py": "from b import Net", "b.py": "from a import Net"}, "from a import Net"),
+}
+
+
+@pytest.mark.parametrize(("files", "imports"), UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_nothing_is_known_through(tmp_path: Path, files: dict[str, str], imports: str) -> None:
+    write(tmp_path, {**files, "main.py": f"{imports}\nmade = Net()\n{TRAINING}"})
+    assert value_of(model_of(tmp_path, "main.py"), "made").kind in (Kind.UNKNOWN, Kind.INSTANCE)
+
+
+HELPERS = """
+    import torch
+
+    DEVICE = torch.device("cuda")
+    LIMIT = 8
+
+    def objective(model, x, y):
+        return torch.nn.functional.mse_loss(model(x), y)
+
+    def correct(output, target):
+        return (output.argmax(1) == target).sum()
+
+    def loaders(folder):
+        dataset = torch.utils.data.TensorDataset(torch.ones(4))
+        return torch.utils.data.DataLoader(dataset), torch.utils.data.DataLoader(dataset)
+
+    @torch.no_grad()
+    def score(model, x):
+        return model(x)
+
+    class Meter:
+        def __init__(self):
+            self.values = []
+
+        def update(self, value):
+            self.values.append(value)
+
+        @property
+        def last(self):
+            return torch.zeros(1)
+    """
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Model:
+    write(
+        tmp_path,
+        {
+            "lib/__init__.py": "",
+            "lib/helpers.py": HELPERS,
+            "main.py": """
+                import torch
+                from lib import helpers
+                from lib.helpers import *
+
+                net = torch.nn.Linear(2, 2).to(DEVICE)
+                train, test = loaders(".")
+                for (x,) in train:
+                    x = x.to(helpers.DEVICE)
+                    loss = helpers.objective(net, x, x)
+                    hits = correct(net(x), x)
+                    scored = score(net, x)
+                    loss.backward()
+                meter = Meter()
+                last = meter.last
+                limit = LIMIT
+                """,
+        },
+    )
+    return model_of(tmp_path, "main.py")
+
+
+def test_a_function_of_another_file_returns_what_it_makes_of_its_arguments(script: Model) -> None:
+    loss = value_of(script, "loss")
+    assert (loss.kind, loss.grad, loss.place) == (Kind.TENSOR, Grad.CARRIES, Place.ACCELERATOR)
+    hits = value_of(script, "hits")
+    assert (hits.kind, hits.grad, hits.place) == (Kind.TENSOR, Grad.DETACHED, Place.ACCELERATOR)
+    assert value_of(script, "scored").grad is Grad.DETACHED
+
+
+def test_constants_properties_and_tuples_come_across(script: Model) -> None:
+    assert value_of(script, "limit").constant == 8
+    assert value_of(script, "last").kind is Kind.TENSOR
+    assert script.loops[0].iterates.kind is Kind.LOADER
+
+
+def test_a_function_that_runs_a_network_elsewhere_is_a_forward_pass(script: Model) -> None:
+    assert [script.code(call.node.func) for call in script.calls if call.is_forward] == [
+        "helpers.objective",
+        "net",
+        "score",
+    ]
+
+
+ENGINE = """
+    import torch
+
+    def train_epoch(model, loader, optimizer):
+        for x, y in loader:
+            loss = (model(x.cuda()) - y.cuda()).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    def evaluate(model, loader):
+        model.eval()
+        total = 0
+        for x, y in loader:
+            total += (model(x.cuda()).argmax(1) == y.cuda()).sum()
+        return total
+    """
+DRIVER = """
+    import torch
+    import engine
+
+    net = torch.nn.Linear(2, 2).cuda()
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(4)))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for epoch in range(9):
+        engine.train_epoch(net, loader, optimizer)
+        {evaluation}
+    """
+
+
+def test_a_loop_around_a_pass_in_another_file_is_one_of_epochs(tmp_path: Path) -> None:
+    write(tmp_path, {"engine.py": ENGINE, "main.py": DRIVER.format(evaluation="pass")})
+    model = model_of(tmp_path, "main.py")
+    assert model.loops[0].role is Role.EPOCHS
+    assert model.effects(model.loops[0]).elsewhere >= {"backward", "zero_grads", "optimizer_steps", "forwards"}
+
+
+def test_callers_in_other_files_say_what_parameters_are(tmp_path: Path) -> None:
+    write(tmp_path, {"engine.py": ENGINE, "main.py": DRIVER.format(evaluation="engine.evaluate(net, loader)")})
+    model = model_of(tmp_path, "engine.py")
+    train = next(function for function in model.functions if function.name == "train_epoch")
+    assert [train.parameter(name).kind for name in train.params] == [Kind.MODULE, Kind.LOADER, Kind.OPTIMIZER]
+    assert [call.in_loop for call in train.foreign_callers] == [True]
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "found"),
+    [("with torch.no_grad(): engine.evaluate(net, loader)", []), ("engine.evaluate(net, loader)", ["MEM05"])],
+    ids=["a caller that turns gradients off", "a caller that leaves them on"],
+)
+def test_an_evaluation_is_judged_by_its_caller(tmp_path: Path, evaluation: str, found: list[str]) -> None:
+    write(tmp_path, {"engine.py": ENGINE, "main.py": DRIVER.format(evaluation=evaluation)})
+    source = Source.read(tmp_path / "engine.py")
+    findings = lint(source, Settings.selecting("MEM05"), strict=True, project=Project())
+    assert [finding.code for finding in findings] == found
+
+
+def test_findings_depend_neither_on_the_order_of_files_nor_on_the_number_of_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torchlint.runner._BYTES_WORTH_A_WORKER", 1)
+    evaluation = "engine.evaluate(net, loader)"
+    names = ["main.py", "engine.py", "other.py", "third.py"]
+    texts = [DRIVER.format(evaluation=evaluation), ENGINE, DRIVER.format(evaluation="pass"), ENGINE]
+    write(tmp_path, dict(zip(names, texts)))
+    results = []
+    for order, jobs in ((names, 1), (names[::-1], 1), (names, 2), (names[2:] + names[:2], 3)):
+        targets = [Target(Path(name), Settings()) for name in order]
+        found = {result.path: result.findings for result in run(targets, Options(jobs=jobs))}
+        results.append(sorted(found.items()))
+    assert results[0]
+    assert all(result == results[0] for result in results)
+
+
+def test_a_clean_file_is_looked_at_again_when_a_file_that_it_imports_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, {"engine.py": ENGINE, "main.py": DRIVER.format(evaluation="engine.evaluate(net, loader)")})
+    main, options = tmp_path / "main.py", Options(cache_folder=tmp_path / "cache")
+    with_gradients = main.read_text()
+    targets = [Target(Path("engine.py"), Settings.selecting("MEM05"))]
+    main.write_text(with_gradients.replace("engine.evaluate", "with torch.no_grad(): engine.evaluate"))
+    assert [result.findings for result in run(targets, options)] == [()]
+    assert run(targets, options) == []
+    main.write_text(with_gradients)
+    assert [[finding.code for finding in result.findings] for result in run(targets, options)] == [["MEM05"]]
+
+
+def test_files_outside_of_the_project_are_not_read(tmp_path: Path) -> None:
+    write(tmp_path / "project", {"main.py": "import sys\nsys.path.append('..')\nfrom net import Net\nmade = Net()\n"})
+    (tmp_path / "net.py").write_text(dedent(NETWORK))
+    assert value_of(model_of(tmp_path / "project", "main.py"), "made").kind is Kind.INSTANCE
