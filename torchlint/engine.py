@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from torchlint.config import Settings
 from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, is_failure
-from torchlint.finding import Applicability, Confidence, Finding, Fix
+from torchlint.finding import Applicability, Confidence, Finding, Fix, Step
 from torchlint.parsing import UnparsableError, check_syntax, parse
-from torchlint.rule import Report, Rule, all_rules, fixer_for
+from torchlint.rule import Fact, Report, Rule, all_rules, fixer_for
 from torchlint.source import Source
 from torchlint.suppression import Suppression, codes_named, removal, suppressions
 
@@ -140,6 +140,8 @@ class _Run:
             raise _StopError(self._crash("the semantic model", error)) from error
 
     def _finding(self, rule: type[Rule], report: Report, model: Model) -> Finding:
+        from torchlint.semantics.account import chain
+
         start, end = self._marked(report.node, model)
         function = model.function(report.node)
         kind = Diagnostic(rule.code, rule.name, self.settings.severity_of(rule.code, self.source.path), False, "")
@@ -147,7 +149,14 @@ class _Run:
             self._diagnostic(kind, " ".join(report.message.split()), start, end),
             confidence=report.confidence,
             function=None if function.is_module else function.qualname,
+            chain=tuple(self._step(fact, model) for fact in report.chain or chain(model, report.node)),
         )
+
+    def _step(self, fact: Fact, model: Model) -> Step:
+        start, end = self._marked(fact.node, model)
+        cell, line, column = self.source.locate(start)
+        _, end_line, end_column = self.source.locate(end)
+        return Step(" ".join(fact.text.split()), start, end, line, column, end_line, end_column, cell)
 
     def _marked(self, node: cst.CSTNode, model: Model) -> tuple[int, int]:
         """The span of a node, of a compound statement that of its header."""

@@ -48,10 +48,24 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One fact of the chain behind a finding, and where it shows. Offsets, lines and columns count as in `Finding`."""
+
+    message: str
+    start: int
+    end: int
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One diagnostic. Lines and columns are 1-based and count characters; in a notebook they count within `cell`.
 
-    `start` and `end` are character offsets into `Source.text`.
+    `start` and `end` are character offsets into `Source.text`. `chain` says why the finding is true, fact by fact.
     """
 
     code: str
@@ -69,3 +83,4 @@ class Finding:
     cell: int | None = None
     function: str | None = None
     fix: Fix | None = None
+    chain: tuple[Step, ...] = ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,8 +16,12 @@ from torchlint.engine import lint
 from torchlint.finding import Applicability, Edit, Fix, Severity
 from torchlint.output import Outcome, render, summary
 from torchlint.output.github import append_to_step_summary
+from torchlint.rule import Fact, Report, Rule
 from torchlint.runner import Result
 from torchlint.source import Source
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
 
 CODE = """
 import torch
@@ -123,6 +128,7 @@ def test_json(planted: PlantedRule) -> None:
             "end_column": 6,
             "function": "f",
             "url": None,
+            "chain": [],
             "fix": {
                 "applicability": "safe",
                 "why": "",
@@ -137,6 +143,25 @@ def test_json_of_a_notebook_counts_within_the_cell(planted: PlantedRule) -> None
     (entry,) = json.loads(show("json", planted, data, "a.ipynb"))
     assert (entry["cell"], entry["line"], entry["column"]) == (2, 2, 1)
     assert (entry["fix"]["edits"][0]["cell"], entry["fix"]["edits"][0]["line"]) == (2, 2)
+
+
+def test_every_format_with_room_for_it_says_why(planted: PlantedRule) -> None:
+    def check(rule: Rule, model: Model) -> Iterator[Report]:
+        call = next(call for call in model.calls if call.callee == "torch.zeros")
+        chain = (Fact(model.statement(call.node), "The  call\n returns."), Fact(call.arguments[0], "Its size."))
+        yield Report(call.node, "There is `torch.zeros`.", chain=chain)
+
+    planted.check_with(check)
+    assert "  = line 5: The call returns.\n  = line 6: Its size.\n  = append" in show("full", planted)
+    (entry,) = json.loads(show("json", planted))
+    place = {"line": 6, "column": 9, "end_line": 6, "end_column": 10, "cell": None}
+    assert entry["chain"][1] == {"message": "Its size."} | place
+    (result,) = json.loads(show("sarif", planted))["runs"][0]["results"]
+    flow = [step["location"] for step in result["codeFlows"][0]["threadFlows"][0]["locations"]]
+    assert [step["message"]["text"] for step in flow] == ["The call returns.", "Its size.", "There is `torch.zeros`."]
+    assert [step["physicalLocation"]["region"]["startLine"] for step in flow] == [5, 6, 5]
+    data = notebook("import torch\nn = 3", ["x = 1\n", "torch.zeros(n)"])
+    assert "= line 2: Its size." in show("full", planted, data, "a.ipynb")
 
 
 def test_nothing_found(planted: PlantedRule) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchlint.finding import Applicability, Finding
+from torchlint.finding import Applicability, Finding, Step
 from torchlint.output import Outcome, place
 from torchlint.output.changes import hunks
 from torchlint.source import Source
@@ -30,6 +30,8 @@ def _block(finding: Finding, source: Source | None, outcome: Outcome, color: boo
     bar = paint("|", color, "blue")
     yield f"{'':{gutter}} {bar}"
     yield from _excerpt(finding, source, gutter, color)
+    for step in finding.chain:
+        yield f"{'':{gutter}} {paint('=', color, 'blue')} {_line_of(step, finding)}: {printable(step.message)}"
     yield f"{'':{gutter}} {paint('=', color, 'blue')} {_about(finding)}"
     yield from _change(finding, source, gutter, color)
 
@@ -47,6 +49,10 @@ def _excerpt(finding: Finding, source: Source, gutter: int, color: bool) -> Iter
         yield f"{'':{gutter}} {bar} {' ' * width(printable(line[:begin]))}{paint(carets, color, 'red', bold=True)}"
     if last - first >= _MOST_LINES:
         yield f"{'':{gutter}} {bar} ... {last - first + 1 - _MOST_LINES} more lines"
+
+
+def _line_of(step: Step, finding: Finding) -> str:
+    return f"line {step.line}" if step.cell == finding.cell else f"cell {step.cell}, line {step.line}"
 
 
 def _about(finding: Finding) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from torchlint.finding import Finding, Fix
+from torchlint.finding import Finding, Fix, Step
 from torchlint.output import Outcome
 from torchlint.source import Source
 
@@ -30,7 +30,19 @@ def entry(finding: Finding, source: Source | None) -> dict[str, Any]:
         "end_column": finding.end_column,
         "function": finding.function,
         "url": None,
+        "chain": [_step(step) for step in finding.chain],
         "fix": None if finding.fix is None or source is None else _fix(finding.fix, source),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "message": step.message,
+        "cell": step.cell,
+        "line": step.line,
+        "column": step.column,
+        "end_line": step.end_line,
+        "end_column": step.end_column,
     }
 
 

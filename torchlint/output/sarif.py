@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from torchlint import __version__
 from torchlint.diagnostics import DIAGNOSTICS
-from torchlint.finding import Finding, Fix, Severity
+from torchlint.finding import Finding, Fix, Severity, Step
 from torchlint.output import Outcome
 from torchlint.rule import all_rules
 from torchlint.source import Source
@@ -70,9 +70,23 @@ def _result(finding: Finding, source: Source | None, codes: Sequence[str], repea
         "partialFingerprints": {"torchlint/v1": _fingerprint(finding, source, repeats)},
         "properties": {"confidence": finding.confidence.value},
     }
+    if finding.chain:
+        flow = [
+            *(_flow_location(step, finding.path) for step in finding.chain),
+            {"location": {**entry, "message": {"text": message}}},
+        ]
+        result["codeFlows"] = [{"threadFlows": [{"locations": flow}]}]
     if finding.fix is not None and source is not None and finding.cell is None:
         result["fixes"] = [_fix(finding, finding.fix, source)]
     return result
+
+
+def _flow_location(step: Step, path: str) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": _artifact(path)}
+    if step.cell is None:
+        location["region"] = _region(step.line, step.column, step.end_line, step.end_column)
+    text = step.message if step.cell is None else f"Cell {step.cell}, line {step.line}: {step.message}"
+    return {"location": {"physicalLocation": location, "message": {"text": text}}}
 
 
 def _fingerprint(finding: Finding, source: Source | None, repeats: Counter[str]) -> str:

@@ -46,6 +46,10 @@ class ForeignCall:
     around: frozenset[str]
     role: Role | None
 
+    @property
+    def file_name(self) -> str:
+        return os.path.basename(self.file)
+
 
 class Imports:
     """One file's view of its project. Not `deep`: only the classes that it names are looked up."""
