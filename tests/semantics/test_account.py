@@ -51,7 +51,7 @@ def facts(model: Model, code: str) -> list[str]:
 def test_a_readback_is_explained_by_its_loop_and_the_way_of_its_value() -> None:
     assert facts(model_of(TRAINING), "loss.item()") == [
         "6: Each iteration is a training step, since it runs `loss.backward()` (line 11), over a data loader.",
-        "7: `y` is what the loader yields, or a part of it on the device, carries no graph: what `y.cuda` returns.",
+        "7: `y` is a batch, or a part of one, on the device, carries no graph: what `y.cuda` returns.",
         "8: `output` is a tensor on the device, carries a graph: what `model` computes.",
         "9: `loss` is a tensor of floats with 0 dimensions on the device, carries a graph: what `criterion` returns.",
     ]

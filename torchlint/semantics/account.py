@@ -25,7 +25,7 @@ _NOUNS = {
     Kind.NUMBER: "a number",
     Kind.STRING: "a string",
     Kind.TENSOR: "a tensor",
-    Kind.BATCH: "what the loader yields, or a part of it",
+    Kind.BATCH: "a batch, or a part of one,",
     Kind.MODULE: "a module",
     Kind.PARAMETERS: "parameters of a module",
     Kind.OPTIMIZER: "an optimizer",

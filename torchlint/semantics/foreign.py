@@ -80,6 +80,11 @@ class Imports:
         """Whether `from module import *` brings in the name."""
         return self.project.resolve(self.file, f"{module}.{name}" if module.strip(".") else module + name) is not None
 
+    def file_of(self, dotted: str) -> str | None:
+        """The file of the project that defines an imported name."""
+        place = self.project.resolve(self.file, dotted)
+        return place.file if place is not None and place.file != self.file else None
+
     def value(self, dotted: str) -> Value | None:
         """What an imported name is; None where no file of the project defines it."""
         if not self._deep:

@@ -311,6 +311,16 @@ class Model:
         """Whether calls from other files could change what is found in this one."""
         return self._imports is not None and self._imports.has_callers()
 
+    def imports_of_project(self) -> Iterator[tuple[str, str]]:
+        """The names that the file imports from files of its project, as written, and the file that each is from."""
+        if self._imports is None:
+            return
+        for binding in self._scopes.functions[0].scope.bindings.values():
+            for write in binding.writes:
+                file = self._imports.file_of(write.imported) if write.imported is not None else None
+                if write.imported is not None and file is not None:
+                    yield write.imported, file
+
     def elsewhere(self, call: Call) -> tuple[Model, Function] | None:
         """The function of another file that the call enters, and the model of that file; None for all other calls.
 
