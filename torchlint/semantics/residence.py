@@ -12,6 +12,7 @@ from torchlint.semantics.provenance import calls_behind, is_handed_in, runs_mode
 from torchlint.semantics.steps import Step
 from torchlint.semantics.transfer import place_named
 from torchlint.semantics.values import Kind, Place, Value
+from torchlint.semantics.vocabulary import GRADIENT_NORMS
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Loop
@@ -25,8 +26,8 @@ class Residence:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._has_accelerator = _has_accelerator(model)
-        self._names_hosts_only = model.uses_accelerator and not self._has_accelerator
+        self.has_accelerator = _has_accelerator(model)
+        self._names_hosts_only = model.uses_accelerator and not self.has_accelerator
 
     def may_be_device(self, tensor: cst.BaseExpression, step: Step, *, is_tensor: bool = False) -> bool:
         """Whether the tensor may be on a GPU, and is computed by the step at all.
@@ -57,18 +58,18 @@ class Residence:
             return False
         calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
         forwards = [call for call in calls if runs_model(self._model, call, whole=False)]
-        return bool(forwards) and (moved or self._has_accelerator)
+        return bool(forwards) and (moved or self.has_accelerator)
 
     def _is_computed(self, tensor: cst.BaseExpression, step: Step) -> bool:
         """Whether a model computed the tensor, on whatever device it is, and that device may be a GPU."""
         calls = calls_behind(self._model, tensor)
         if step.is_hook:
             return bool(calls)
-        forwards = [call for call in calls if runs_model(self._model, call)]
+        forwards = [call for call in calls if runs_model(self._model, call) or call.callee in GRADIENT_NORMS]
         binding = self._model.binding(tensor)
         is_training = step.role is Role.STEPS
         is_trained = is_training and binding is not None and self._model.reaches_backward(binding) is True
-        if self._has_accelerator:
+        if self.has_accelerator:
             return is_trained or bool(forwards)
         if self._names_hosts_only or not is_training or step.loop is None or not self._brings_its_data(step.loop):
             return False

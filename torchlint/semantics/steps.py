@@ -96,7 +96,7 @@ def _is_the_rest(guard: Guard) -> bool:
     """What runs but in the first iteration, or but every n steps."""
     match guard.test:
         case cst.Comparison(left=cst.BinaryOperation(operator=cst.Modulo()), comparisons=[target]):
-            rest = "else" if isinstance(target.operator, cst.Equal) else "body"
+            rest = "body" if isinstance(target.operator, (cst.NotEqual, cst.IsNot, cst.GreaterThan)) else "else"
         case cst.Comparison(left=cst.Name(), comparisons=[cst.ComparisonTarget(cst.Equal(), cst.Integer())]):
             rest = "else"
         case cst.BinaryOperation(operator=cst.Modulo()):

@@ -370,6 +370,8 @@ def torch_function(name: str, given: Arguments, enabled: bool | None) -> Value:
     short = name.rpartition(".")[2]
     if name in words.FACTORIES or short.endswith("_like") or words.LEGACY_TENSOR_CLASSES.fullmatch(name):
         return _factory(name, short, given)
+    if name in words.GRADIENT_NORMS:
+        return Value(Kind.TENSOR, Grad.DETACHED, rank=0, dtype="float")
     arguments = given.all()
     tensor = Value(Kind.TENSOR, mixed_grad(arguments, enabled), mixed_place([_flat(value) for value in arguments]))
     first = given.positional[0] if given.positional else given.get("input")

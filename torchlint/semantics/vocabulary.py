@@ -83,6 +83,13 @@ _NOT_TENSOR_FUNCTIONS = _words(
     torch.promote_types torch.result_type torch.can_cast torch.broadcast_shapes torch.is_storage torch.Stream
     """
 )
+# They return the norm of all gradients: one number, in a tensor.
+GRADIENT_NORMS = _words(
+    """
+    torch.nn.utils.clip_grad_norm_ torch.nn.utils.clip_grad_norm torch.nn.utils.get_total_norm
+    torch.nn.utils.clip_grad.clip_grad_norm_
+    """
+)
 _TENSOR_NAMESPACES = ("torch.nn.functional.", "torch.linalg.", "torch.fft.", "torch.special.")
 FACTORIES = _words(
     """
@@ -114,7 +121,7 @@ def returns_tensor(name: str) -> bool:
         return not name.rpartition(".")[2][:1].isupper()
     if not name.startswith("torch.") or name in _NOT_TENSOR_FUNCTIONS:
         return False
-    if LEGACY_TENSOR_CLASSES.fullmatch(name):
+    if LEGACY_TENSOR_CLASSES.fullmatch(name) or name in GRADIENT_NORMS:
         return True
     return name.count(".") == 1 and name[6:7].islower()
 
