@@ -276,7 +276,7 @@ class HostFlow:
         method = call.method or ""
         if last in _CHECKS or (package == "builtins" and last in _NEEDING_BUILTINS):
             self._use |= Use.NEEDED
-        elif _is_log(call):
+        elif is_log(call):
             self._use |= Use.LOGGED
         elif (
             (package == "builtins" and last in _PASSING)
@@ -364,7 +364,7 @@ def _adds_to(value: cst.BaseExpression, target: cst.BaseExpression) -> bool:
     )
 
 
-def _is_log(call: Call) -> bool:
+def is_log(call: Call) -> bool:
     if _names(call)[0] in _LOG_PACKAGES or call.callee == "builtins.print":
         return True
     if isinstance(call.receiver, cst.Attribute) and call.receiver.attr.value in ("stdout", "stderr"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.branching import follows_answer
 from torchlint.semantics.entities import Call, Loop
 from torchlint.semantics.host_use import DEFERRABLE, KEPT, HostFlow, Use
 from torchlint.semantics.residence import Residence
@@ -53,12 +54,14 @@ class Readback:
 def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
     residence = Residence(model)
-    for node, tensor, how in _reads(model):
+    for node, tensor, how in reads(model):
         step = step_of(model, node)
         if step is None:
             continue
         computed = residence.may_be_device(tensor, step, is_tensor=how in ("item", "cpu"))
         if not computed and not residence.is_made_on_device(tensor, step):
+            continue
+        if follows_answer(model, residence, node, step):
             continue
         is_number = how not in _COPIES or model.value(tensor).rank == 0 or _becomes_number(model, node)
         use = HostFlow(model, step.loop).of(node, is_number)
@@ -81,7 +84,7 @@ def _last_name(call: Call) -> str:
     return call.method or (call.callee or "").rpartition(".")[2]
 
 
-def _reads(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
+def reads(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
     """Every expression that brings a tensor to the host, with the tensor and how it does so."""
     for call in model.calls:
         if call.receiver is not None and (call.method == "item" or call.method in _COPIES):

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.branching import Decision
+    from torchlint.semantics.model import Model
+
+
+class PythonBranchOnDeviceValue(Rule):
+    """Python asks in every step for the truth of a tensor on the device, and the step does not hang on the answer.
+
+    ## What it does
+
+    Finds, in every training step or evaluation batch, assertions about tensors of the device, `if` statements that test
+    one only to print something, `if tensor and flag`, where the flag alone could have decided, and
+    `if mask.any(): x[mask] = 0`, which does nothing for an empty mask anyway. Control flow that the algorithm needs is
+    left out: guards that stop the training, skipped steps, line searches, loops until convergence.
+
+    ## Why is this bad
+
+    The truth of a tensor is a number that the host must read: it waits until the device has computed everything queued
+    so far. `clip_grad_norm_` itself had three such branches (reported in pytorch/pytorch#13666, removed in #61042).
+
+    ## Example
+
+    ```python
+    import torch
+
+
+    @torch.no_grad()
+    def evaluate(model, loader, device, debug=False):
+        correct = 0
+        for x, y in loader:
+            out = model(x.to(device))
+            if torch.isnan(out).any() and debug:
+                raise ValueError("the model returns NaN")
+            correct += (out.argmax(1) == y.to(device)).sum()
+        return correct
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    @torch.no_grad()
+    def evaluate(model, loader, device, debug=False):
+        correct = 0
+        for x, y in loader:
+            out = model(x.to(device))
+            if debug and torch.isnan(out).any():
+                raise ValueError("the model returns NaN")
+            correct += (out.argmax(1) == y.to(device)).sum()
+        return correct
+    ```
+
+    ## Fix safety
+
+    Safe: a flag is asked first, and a store under a mask does the same without the question. There is no fix for
+    assertions and for reports: check every so many steps, or check the data set once before the training.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization>
+    """
+
+    code = "SYNC05"
+    name = "python-branch-on-device-value"
+    triggers = ("assert", "if ")
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.branching import needless_decisions
+
+        for decision in needless_decisions(model):
+            yield Report(decision.statement, _message(model, decision), facts=decision)
+
+
+def _message(model: Model, decision: Decision) -> str:
+    from torchlint.semantics.branching import Purpose
+
+    advice = {
+        Purpose.CLAIM: "Check every so many steps, or check the data before the loop.",
+        Purpose.REPORT: "Nothing but a message hangs on it: check every so many steps.",
+        Purpose.FLAG: "Ask the flag first: where it is off, nothing needs to be read.",
+        Purpose.MASK: "Leave the question out: a store under an empty mask does nothing.",
+    }[decision.purpose]
+    return (
+        f"To know the truth of `{model.code(decision.tensor)}`, the host waits for the device {decision.step.rhythm}. "
+        + advice
+    )

@@ -1,0 +1,79 @@
+"""SYNC05: decisions by a value on the device that the step does not hang on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.sync.programs import evaluation, line_of, training
+from tests.support import findings
+
+ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC05", "SYNC06", "SYNC07", "SYNC09")
+
+NEEDLESS = {
+    "an assertion": training("assert not torch.isnan(loss)"),
+    "an assertion on a number": training("assert loss.item() < 100"),
+    "an assertion on all": evaluation("assert torch.isfinite(out).all(), 'not finite'"),
+    "an assertion on a range": evaluation("assert out.min() >= 0 and out.max() <= 1, 'out of range'"),
+    "a report": training("if torch.isnan(loss):\n    print('the loss is NaN')"),
+    "a report with the number": training("if loss > 100:\n    print('the loss is', loss)"),
+    "a warning": training("if loss.item() > 100:\n    warnings.warn('large')").replace(
+        "import math", "import math\nimport warnings"
+    ),
+    "the flag comes last": evaluation("if loss > 3 and debug:\n    raise ValueError(step)", "debug = False"),
+    "an empty mask does nothing": evaluation(
+        "mask = out > 3\nif mask.any():\n    out[mask] = 0\nkept.append(out)", "kept = []"
+    ),
+    "an empty mask by its sum": evaluation(
+        "mask = out > 3\nif mask.sum() > 0:\n    out[mask] = 0\nkept.append(out)", "kept = []"
+    ),
+}
+
+SILENT = {
+    "an early stop": training("if loss < 1e-3:\n    break"),
+    "a skipped step": training("if torch.isnan(loss):\n    continue\nprint(step)"),
+    "a guard": training("if not torch.isfinite(loss):\n    raise ValueError(step)"),
+    "a guard that reports first": training("if torch.isnan(loss):\n    print('NaN')\n    sys.exit(1)"),
+    "the best so far": training("if loss < best:\n    best = loss.detach()", "best = 1e9", "return best"),
+    "None": training("assert loss is not None"),
+    "a shape": training("assert out.shape == y.shape and out.dim() == 2"),
+    "a flag of the tensor": training("assert loss.requires_grad"),
+    "a kind": training("assert isinstance(loss, torch.Tensor)"),
+    "numbers of Python": training("assert step < 100"),
+    "at log intervals": training("if step % 100 == 0:\n    assert not torch.isnan(loss)"),
+    "the flag comes first": evaluation("if debug and loss > 3:\n    raise ValueError(step)", "debug = False"),
+    "one way or the other": training(
+        "if loss > 3:\n    print('large')\nelse:\n    scheduler.step()", "scheduler = make()"
+    ),
+    "on the host": evaluation("low = out.cpu()\nassert low.min() >= 0"),
+    "a mask that more hangs on": evaluation(
+        "mask = out > 3\nif mask.any():\n    out[mask] = 0\n    count += 1", "count = 0"
+    ),
+    "a store of more than a number": evaluation("mask = out > 3\nif mask.any():\n    out[mask] = model(out[mask])"),
+    "another mask": evaluation("mask = out > 3\nif mask.any():\n    out[out > 5] = 0"),
+    "outside of a loop": """
+        import torch
+
+        def check(model, x):
+            out = model(x.cuda())
+            assert not torch.isnan(out).any()
+            return out
+    """,
+}
+
+
+@pytest.mark.parametrize("code", NEEDLESS.values(), ids=NEEDLESS)
+def test_a_decision_that_the_step_does_not_hang_on_is_found_once_and_by_this_rule_alone(code: str) -> None:
+    assert [finding.code for finding in findings(code, *ALL)] == ["SYNC05"]
+
+
+@pytest.mark.parametrize("code", SILENT.values(), ids=SILENT)
+def test_decisions_that_the_algorithm_needs_are_silent(code: str) -> None:
+    assert findings(code, "SYNC05") == []
+
+
+def test_the_message_says_what_to_do() -> None:
+    code = NEEDLESS["the flag comes last"]
+    [finding] = findings(code, "SYNC05")
+    assert finding.line == line_of(code, "and debug")
+    assert finding.message.startswith("To know the truth of `loss > 3`, the host waits")
+    assert "Ask the flag first" in finding.message

@@ -1,0 +1,155 @@
+"""Decisions that Python makes by a value on the device although the step does not hang on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.semantics.entities import Role
+from torchlint.semantics.host_use import is_log
+from torchlint.semantics.residence import Residence
+from torchlint.semantics.steps import Step, step_of
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_CHECKS = frozenset(
+    "builtins.bool builtins.any builtins.all math.isnan math.isinf math.isfinite numpy.isnan numpy.isinf".split()
+)
+_ORDERS = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+
+
+class Purpose(Enum):
+    CLAIM = "claim"  # an assertion
+    REPORT = "report"  # an `if` that does no more than print
+    FLAG = "flag"  # `if tensor and flag`: the flag alone could have decided
+    MASK = "mask"  # `if mask.any(): x[mask] = 0`, which does nothing where the mask is empty
+
+
+class Decision(NamedTuple):
+    statement: cst.Assert | cst.If
+    tensor: cst.BaseExpression  # the first that the test looks at
+    purpose: Purpose
+    step: Step
+
+
+def follows_answer(model: Model, residence: Residence, node: cst.CSTNode, step: Step) -> bool:
+    """Whether the node runs only where a test that has waited for the device says so."""
+    above = set(model.ancestors(node))
+    return any(
+        residence.may_be_device(leaf, step)
+        for guard in model.guards(node, inside=step.loop)
+        if guard.test is not None and guard.branch == "body" and guard.node in above
+        for leaf in _leaves(model, guard.test)
+    )
+
+
+def needless_decisions(model: Model) -> Iterator[Decision]:
+    residence = Residence(model)
+    for node in model.nodes_of(cst.Assert, cst.If):
+        assert isinstance(node, (cst.Assert, cst.If))
+        purpose = _purpose(model, node)
+        step = step_of(model, node) if purpose is not None else None
+        if purpose is None or step is None or step.role not in (Role.STEPS, Role.EVALUATION):
+            continue
+        test = node.test.left if purpose is Purpose.FLAG and isinstance(node.test, cst.BooleanOperation) else node.test
+        looked_at = (leaf for leaf in _leaves(model, test) if residence.may_be_device(leaf, step))
+        tensor = next(looked_at, None)
+        if tensor is not None:
+            yield Decision(node, tensor, purpose, step)
+
+
+def _purpose(model: Model, node: cst.Assert | cst.If) -> Purpose | None:
+    if isinstance(node, cst.Assert):
+        return Purpose.CLAIM
+    if _is_flag_last(model, node.test):
+        return Purpose.FLAG
+    if node.orelse is not None or isinstance(model.parent(node), cst.If):
+        return None
+    statements = [small for line in node.body.body for small in _small_statements(line)]
+    if statements and all(_only_reports(model, small) for small in statements):
+        return Purpose.REPORT
+    return Purpose.MASK if len(statements) == 1 and _fills_mask(model, node.test, statements[0]) else None
+
+
+def _small_statements(node: cst.CSTNode) -> list[cst.CSTNode]:
+    return list(node.body) if isinstance(node, cst.SimpleStatementLine) else [node]
+
+
+def _only_reports(model: Model, statement: cst.CSTNode) -> bool:
+    return (
+        isinstance(statement, cst.Expr)
+        and isinstance(statement.value, cst.Call)
+        and is_log(model.call(statement.value))
+    )
+
+
+def _is_flag_last(model: Model, test: cst.BaseExpression) -> bool:
+    match test:
+        case cst.BooleanOperation(operator=cst.And(), right=cst.Name() | cst.Attribute() as flag):
+            return not model.value(flag).is_(Kind.TENSOR, Kind.BATCH)
+    return False
+
+
+def _fills_mask(model: Model, test: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    match statement:
+        case cst.Assign(
+            targets=[
+                cst.AssignTarget(target=cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=index))]))
+            ],
+            value=value,
+        ):
+            mask = _mask(model, test)
+            return mask is not None and mask.deep_equals(index) and model.value(value).kind is Kind.NUMBER
+    return False
+
+
+def _mask(model: Model, test: cst.BaseExpression) -> cst.BaseExpression | None:
+    """`mask` of `mask.any()`, `torch.any(mask)` and `mask.sum() > 0`."""
+    match test:
+        case cst.Comparison(
+            left=cst.Call() as left, comparisons=[cst.ComparisonTarget(cst.GreaterThan(), cst.Integer(value="0"))]
+        ):
+            name, test = "sum", left
+        case _:
+            name = "any"
+    if not isinstance(test, cst.Call):
+        return None
+    call = model.call(test)
+    if call.method == name and call.receiver is not None and not test.args:
+        return call.receiver
+    return test.args[0].value if call.callee == f"torch.{name}" and len(test.args) == 1 else None
+
+
+def _leaves(model: Model, test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The tensors whose truth the test asks for, whole or as a number."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            yield from _leaves(model, inner)
+        case cst.BooleanOperation(left=left, right=right):
+            yield from _leaves(model, left)
+            yield from _leaves(model, right)
+        case cst.Comparison(comparisons=comparisons):
+            if not all(isinstance(target.operator, _ORDERS) for target in comparisons):
+                return
+            if model.value(test).kind is Kind.TENSOR:
+                yield test
+            else:
+                for side in (test.left, *(target.comparator for target in comparisons)):
+                    yield from _number(model, side)
+        case cst.Call(args=[cst.Arg(value=inner)]) if model.call(test).callee in _CHECKS:
+            yield from _leaves(model, inner)
+        case _:
+            yield from _number(model, test)
+            if model.value(test).kind is Kind.TENSOR:
+                yield test
+
+
+def _number(model: Model, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    call = model.call(node) if isinstance(node, cst.Call) else None
+    if call is not None and call.method == "item" and call.receiver is not None:
+        yield call.receiver
