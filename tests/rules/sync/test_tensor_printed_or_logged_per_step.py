@@ -1,0 +1,71 @@
+"""SYNC04: tensors that are turned into text, or handed to a logger, in every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.sync.programs import evaluation, line_of, training
+from tests.support import findings
+
+ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC05", "SYNC06", "SYNC07", "SYNC09")
+
+SHOWN = {
+    "printed": training("print(step, loss)"),
+    "in an f-string": training("print(f'{step}: {loss:.4f}')"),
+    "by format": training("print('{}: {:.4f}'.format(step, loss))"),
+    "by percent": training("print('%d: %.4f' % (step, loss))"),
+    "in a text with a name": training("line = f'{loss:.4f}'\nprint(step, line)"),
+    "joined texts": training("print('loss ' + str(loss))"),
+    "in a progress bar": training("bar.set_postfix(loss=loss)", "bar = Bar()"),
+    "in a progress bar by a dict": training("bar.set_postfix({'loss': loss})", "bar = Bar()"),
+    "in the text of a progress bar": training("bar.set_description(f'loss {loss:.3f}')", "bar = Bar()"),
+    "to tensorboard": training("writer.add_scalar('loss', loss, step)", "writer = make_writer()"),
+    "to wandb": training("wandb.log({'loss': loss, 'step': step})"),
+    "a norm of the gradients": training(
+        "norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)\nprint(f'{norm:.3f}')"
+    ),
+    "in evaluation": evaluation("print(step, loss)"),
+}
+
+SILENT = {
+    "at log intervals": training("if step % 100 == 0:\n    print(step, loss)"),
+    "in the first steps": training("if step == 0:\n    print(loss)"),
+    "what is no content": training("print(loss.shape, loss.device, out.size(0), len(out))"),
+    "numbers of Python": training("print(step, time.time())"),
+    "on the host": training("print(out.detach().cpu())"),
+    "lazily": training("log.debug('%s', loss)", "log = make_log()"),
+    "once after the loop": training("pass", after="print(loss)"),
+    "in a report of trouble": training("if torch.isnan(loss):\n    print('NaN', loss)\n    break"),
+    "the logger of Lightning": """
+        import pytorch_lightning as pl
+        from torch.nn import functional as F
+
+        class Net(pl.LightningModule):
+            def training_step(self, batch, index):
+                loss = F.mse_loss(self(batch[0]), batch[1])
+                self.log("loss", loss)
+                return loss
+    """,
+}
+
+
+@pytest.mark.parametrize("code", SHOWN.values(), ids=SHOWN)
+def test_a_tensor_that_is_shown_in_every_step_is_found_once_and_by_this_rule_alone(code: str) -> None:
+    assert [finding.code for finding in findings(code, *ALL)] == ["SYNC04"]
+
+
+@pytest.mark.parametrize("code", SILENT.values(), ids=SILENT)
+def test_what_is_rare_or_reads_nothing_is_silent(code: str) -> None:
+    assert findings(code, "SYNC04") == []
+
+
+def test_a_statement_that_reads_a_number_besides_is_one_finding() -> None:
+    [finding] = findings(training("print(f'{out} {loss.item():.3f}')"), *ALL)
+    assert finding.code == "SYNC01"
+
+
+def test_the_message_names_what_is_shown() -> None:
+    code = SHOWN["in an f-string"]
+    [finding] = findings(code, "SYNC04")
+    assert finding.line == line_of(code, "{loss:.4f}")
+    assert finding.message.startswith("To show `loss`, the host waits for the device in every training step.")
