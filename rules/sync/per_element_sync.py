@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class PerElementSync(Rule):
+    """A tensor on the device is read number by number.
+
+    ## What it does
+
+    Finds `.item()`, `int(...)` and `float(...)` on the elements of one tensor, in a loop or a comprehension that every
+    training step or evaluation batch runs and that does not write the tensor.
+
+    ## Why is this bad
+
+    Each element is a copy of its own that the host waits for. `tensor.tolist()` brings all of them in one.
+
+    ## Example
+
+    ```python
+    import torch
+
+
+    @torch.no_grad()
+    def predict(model, loader, device):
+        answers = []
+        for x in loader:
+            best = model(x.to(device)).argmax(1)
+            answers.extend([b.item() for b in best])
+        return answers
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    @torch.no_grad()
+    def predict(model, loader, device):
+        answers = []
+        for x in loader:
+            best = model(x.to(device)).argmax(1)
+            answers.extend(best.tolist())
+        return answers
+    ```
+
+    ## Fix safety
+
+    Safe where the tensor is known to have as many dimensions as the loops go into: the same Python numbers come out.
+    Otherwise unsafe, for of a tensor of shape (n, 1) `tolist` makes lists of one number each.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization>
+    """
+
+    code = "SYNC07"
+    name = "per-element-sync"
+    triggers = (".item", "int(", "float(")
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.element_reads import element_reads
+
+        told = set()
+        for reads in element_reads(model):
+            statement = model.statement(reads.nodes[0])
+            if statement in told:
+                continue
+            told.add(statement)
+            name = model.code(reads.tensor)
+            message = (
+                f"`{model.code(reads.nodes[0])}` waits for the device once per element of `{name}`. "
+                f"Read them all at once by `{name}.tolist()`."
+            )
+            yield Report(reads.nodes[0], message, facts=reads)
