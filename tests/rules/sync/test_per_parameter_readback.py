@@ -1,0 +1,61 @@
+"""SYNC09: a number that is read for each parameter of the model, in every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.sync.programs import line_of, training
+from tests.support import findings
+
+ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC05", "SYNC06", "SYNC07", "SYNC09")
+
+PER_PARAMETER = {
+    "a sum of norms": training("for p in model.parameters():\n    total += p.grad.norm(2).item() ** 2", "total = 0.0"),
+    "by name": training(
+        "for p in model.parameters():\n    norm = p.grad.data.norm(2)\n    total += norm.item() ** 2", "total = 0.0"
+    ),
+    "a comprehension": training("norms = [p.grad.norm().item() for p in model.parameters()]\nprint(sum(norms))"),
+    "a list of parameters": training(
+        "for p in params:\n    total += float(p.grad.norm())", "total, params = 0.0, list(model.parameters())"
+    ),
+    "written to tensorboard": training(
+        "for name, p in model.named_parameters():\n    writer.add_scalar(name, p.grad.norm(), step)", "writer = make()"
+    ),
+    "printed": training("for name, p in model.named_parameters():\n    print(name, p.grad.norm())"),
+    "a helper that runs in every step": training("print(norm_of(model))").replace(
+        "def train",
+        "def norm_of(model):\n    total = 0.0\n    for p in model.parameters():\n"
+        "        total += p.grad.norm().item()\n    return total\n\n\ndef train",
+    ),
+}
+
+SILENT = {
+    "at log intervals": training(
+        "if step % 100 == 0:\n    for p in model.parameters():\n        total += p.grad.norm().item()", "total = 0.0"
+    ),
+    "on the device": training("for p in model.parameters():\n    total += p.grad.norm()", "total = 0.0"),
+    "numbers of Python": training("for p in model.parameters():\n    total += p.numel()", "total = 0"),
+    "shapes": training("for name, p in model.named_parameters():\n    print(name, p.shape)"),
+    "before the training": training("pass", "for p in model.parameters():\n    print(p.norm().item())"),
+    "after the training": training("pass", after="for p in model.parameters():\n    print(p.norm().item())"),
+    "something else in the loop": training(
+        "for p in model.parameters():\n    seen += len(p)\nprint(loss.item())", "seen = 0"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", PER_PARAMETER.values(), ids=PER_PARAMETER)
+def test_a_number_per_parameter_is_found_once_and_by_this_rule_alone(code: str) -> None:
+    assert [finding.code for finding in findings(code, *ALL)] == ["SYNC09"]
+
+
+@pytest.mark.parametrize("code", SILENT.values(), ids=SILENT)
+def test_what_is_rare_or_reads_nothing_is_silent(code: str) -> None:
+    assert findings(code, "SYNC09") == []
+
+
+def test_the_message_names_the_read() -> None:
+    code = PER_PARAMETER["a sum of norms"]
+    [finding] = findings(code, "SYNC09")
+    assert finding.line == line_of(code, "p.grad.norm(2)")
+    assert "`p.grad.norm(2).item()` makes the host wait for the device once per parameter" in finding.message
