@@ -78,8 +78,11 @@ class CpuNumpyInTrainStep(Rule):
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.readback import deferrable_readbacks
 
+        told: set[object] = set()
         for read in deferrable_readbacks(model):
-            if not read.is_number:
+            statement = model.small_statement(read.node) or read.node
+            if not read.is_number and statement not in told:
+                told.add(statement)
                 message = (
                     f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, for a number. "
                     "Compute that number on the device and read it once at the end, or at log intervals."

@@ -90,10 +90,10 @@ class ItemInTrainStep(Rule):
     triggers = (".item", "float(", "int(", ".cpu", ".numpy", ".tolist")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.readback import deferrable_readbacks
+        from torchlint.semantics.repeated_reads import numbers
 
-        for read in deferrable_readbacks(model):
-            if read.is_number and not read.is_count:
+        for read in numbers(model).single:
+            if not read.is_count:
                 yield Report(read.node, _message(model, read), facts=read)
 
 

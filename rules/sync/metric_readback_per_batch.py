@@ -76,9 +76,9 @@ class MetricReadbackPerBatch(Rule):
     triggers = (".item", "int(", ".tolist", ".cpu", ".numpy")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.readback import deferrable_readbacks
+        from torchlint.semantics.repeated_reads import numbers
 
-        for read in deferrable_readbacks(model):
+        for read in numbers(model).single:
             if read.is_count:
                 message = (
                     f"`{model.code(read.node)}` makes the host wait for the device {read.rhythm}. "

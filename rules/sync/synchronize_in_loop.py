@@ -21,9 +21,9 @@ class SynchronizeInLoop(Rule):
 
     ## Why is this bad
 
-    The host queues kernels ahead of the device, and so hides its own work behind them. `synchronize()` drains the queue:
-    the device then idles until the host has queued the next step. Operations on one stream run in order without it, and
-    `.item()` or `.cpu()` wait by themselves for the values that they read.
+    The host queues kernels ahead of the device, and so hides its own work behind them. `synchronize()` drains the
+    queue: the device then idles until the host has queued the next step. Operations on one stream run in order without
+    it, and `.item()` or `.cpu()` wait by themselves for the values that they read.
 
     ## Example
 
@@ -60,8 +60,8 @@ class SynchronizeInLoop(Rule):
 
     ## Fix safety
 
-    Safe where no clock is read in the file: the same kernels run in the same order on the same stream, and every read of
-    a value waits for it. Unsafe where the file measures time, for a part of the work then ends in another interval.
+    Safe where no clock is read in the file: the same kernels run in the same order on the same stream, and every read
+    of a value waits for it. Unsafe where the file measures time, for a part of the work then ends in another interval.
 
     ## Measured effect
 
@@ -90,6 +90,6 @@ class SynchronizeInLoop(Rule):
             )
             chain = (
                 *((Fact(chore.loop.node, f"this loop runs {chore.rhythm.partition(' ')[2]}"),) if chore.loop else ()),
-                Fact(chore.call.node, "waits for the device; no clock, event, stream or copy in the loop depends on it"),
+                Fact(chore.call.node, "waits for the device; no clock, event, stream or copy here depends on it"),
             )
             yield Report(chore.site.node, message, facts=chore, chain=chain)
