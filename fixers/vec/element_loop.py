@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchlint.semantics.vectorize.edits import fix_for
-from torchlint.semantics.vectorize.plan import Plan
 
 if TYPE_CHECKING:
     from torchlint.finding import Fix
@@ -14,5 +13,4 @@ if TYPE_CHECKING:
 
 
 def fix(report: Report, model: Model) -> Fix | None:
-    plan = report.facts
-    return fix_for(plan, model) if isinstance(plan, Plan) else None
+    return fix_for(report.facts, model)

@@ -63,11 +63,9 @@ class MatmulInLoop(Rule):
 
     code = "LIN01"
     name = "matmul-in-loop"
-    triggers = ("range", "enumerate", "zip", "stack", "cat", "concat")
+    triggers = ("for ",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.vectorize.plan import plans
+        from torchlint.semantics.rowwise.work import reports
 
-        for plan in plans(model):
-            if "matmul" in plan.operations:
-                yield Report(plan.root, plan.message(), plan.confidence, plan)
+        yield from reports(model, self.code)

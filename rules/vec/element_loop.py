@@ -10,14 +10,15 @@ if TYPE_CHECKING:
 
 
 class ElementLoop(Rule):
-    """A Python loop works on a tensor row by row.
+    """A Python loop works on a tensor element by element.
 
     ## What it does
 
-    Reports loops, and comprehensions that are stacked, in which every iteration does independent work on one row or
-    element of a tensor that torch does on the whole tensor in one call: `out[i] = f(x[i])`, a list that is stacked
-    afterwards, a sum over the rows. A loop that branches, that reads what an earlier iteration computed, that draws
-    random numbers, or that calls anything but known tensor operations is not reported.
+    Reports loops in which every iteration does independent work on one row or element of a tensor that torch does on
+    the whole tensor in one call: `out[i] = f(x[i])` with arithmetic and functions of torch, a list that is stacked
+    afterwards, a sum over the rows, rows that are picked one by one, elements that are read to count them. A loop that
+    reads what an earlier iteration computed, that draws random numbers, whose rows differ in shape, or that calls what
+    may do anything is not reported, and neither is one that runs fewer than eight times.
 
     ## Why is this bad
 
@@ -68,11 +69,9 @@ class ElementLoop(Rule):
 
     code = "VEC01"
     name = "element-loop"
-    triggers = ("range", "enumerate", "zip", "stack", "cat", "concat")
+    triggers = ("for ",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.vectorize.plan import plans
+        from torchlint.semantics.rowwise.work import reports
 
-        for plan in plans(model):
-            if not plan.operations & {"matmul", "linalg"}:
-                yield Report(plan.root, plan.message(), plan.confidence, plan)
+        yield from reports(model, self.code)

@@ -8,15 +8,17 @@ from tests.support import findings, fixed
 from torchlint.finding import Applicability, Confidence
 
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\nfrom tqdm import tqdm\n\n\n"
+ROW_RULES = ("VEC01", "VEC02", "VEC06", "VEC08", "LIN01", "LIN02", "LIN03")
 
 
 def found(code: str) -> list[int]:
-    """Lines of the findings, counted behind HEAD."""
-    return [finding.line - HEAD.count("\n") for finding in findings(HEAD + code, "VEC01")]
+    """Lines of the findings of any rule about rows, counted behind HEAD."""
+    return [finding.line - HEAD.count("\n") for finding in findings(HEAD + code, *ROW_RULES)]
 
 
 def rewritten(code: str) -> str:
-    return fixed(HEAD + code, "VEC01").removeprefix(HEAD)
+    """By the rule for loops, and the one for comprehensions."""
+    return fixed(HEAD + code, "VEC01", "VEC06").removeprefix(HEAD)
 
 
 REWRITES = {
@@ -336,7 +338,7 @@ DOUBTFUL = {
 @pytest.mark.parametrize("name", DOUBTFUL)
 def test_what_is_missing_is_said(name: str) -> None:
     code, reason = DOUBTFUL[name]
-    (finding,) = findings(HEAD + code, "VEC01")
+    (finding,) = findings(HEAD + code, "VEC01", "VEC06")
     assert finding.fix is None
     assert finding.confidence is Confidence.LIKELY
     assert reason in finding.message
@@ -404,12 +406,6 @@ def f(x: torch.Tensor):
             break
     return out
 """,
-    "positional encoding": """\
-pe = torch.zeros(64, 16)
-for pos in range(64):
-    for i in range(16):
-        pe[pos, i] = math.sin(pos / 10000 ** (i / 16))
-""",
     "a dictionary": "def f(d):\n    out = torch.zeros(9)\n    for i, k in enumerate(d):\n        out[i] = d[k].sum()\n",
 }
 
@@ -420,6 +416,6 @@ def test_a_look_alike_is_not_reported(name: str) -> None:
 
 
 def test_tests_may_compute_what_they_expect_row_by_row() -> None:
-    code = HEAD + REWRITES["an iterated tensor"][0]
+    code = HEAD + REWRITES["an index fill"][0]
     assert findings(code, "VEC01", path="tests/test_scale.py") == []
     assert len(findings(code, "VEC01", path="scale.py")) == 1

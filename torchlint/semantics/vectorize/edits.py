@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _CLOSED = (cst.AssignTarget, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Expr, cst.Element)
 
 
-def fix_for(plan: Plan, model: Model) -> Fix | None:
-    """The fix that puts the batched form in the place of the loop; None where something is in doubt."""
-    if plan.doubts:
+def fix_for(plan: Plan | None, model: Model) -> Fix | None:
+    """The fix that puts the batched form in the place of the loop; None without a plan, or with one in doubt."""
+    if plan is None or plan.doubts:
         return None
     rewriter = Rewriter(model)
     if isinstance(plan.root, cst.Call):

@@ -55,52 +55,24 @@ class Plan:
     def confidence(self) -> Confidence:
         return Confidence.LIKELY if self.doubts else Confidence.CERTAIN
 
-    def message(self) -> str:
-        """What the loop does, and what stands in the way of a rewrite."""
-        what = "multiplies the rows" if "matmul" in self.operations else "works on the rows"
-        where = "This loop" if isinstance(self.root, cst.For) else "This comprehension"
-        text = f"{where} {what} of `{self.tensor}` one by one. Do it on the whole tensor, in one call."
-        return f"{text} Not rewritten: {self.doubts[0]}." if self.doubts else text
 
-
-def plans(model: Model) -> Iterator[Plan]:
-    """Of each loop over rows, the plan of the outermost loop that has one, in source order."""
-    if _is_test(model.source.path):
-        return
-    taken: set[cst.CSTNode] = set()
-    for root in _candidates(model):
-        if any(ancestor in taken for ancestor in model.ancestors(root)):
-            continue
-        plan = plan_for(model, root)
-        if plan is not None:
-            taken.add(root)
-            yield plan
-
-
-def _is_test(path: Path) -> bool:
+def is_test(path: Path) -> bool:
     """Tests compute what they expect in the plainest way, and on purpose."""
     return path.name.startswith("test_") or not {"test", "tests"}.isdisjoint(path.parts[:-1])
 
 
-def plan_for(model: Model, root: cst.For | cst.Call) -> Plan | None:
-    """The plan for one loop; None where the loop is not known to be independent work on the rows of a tensor."""
+def attempt(model: Model, root: cst.For | cst.Call) -> tuple[Plan | None, str]:
+    """The plan for one loop; or None, and what stands in its way, where the loop is not known to be independent work on
+    the rows of a tensor."""
+    if isinstance(root, cst.Call) and model.qualified(root.func) not in _COLLECTORS:
+        return None, ""
     try:
-        return _Planner(model, root).plan()
-    except RefusedError:
-        return None
+        return _Planner(model, root).plan(), ""
+    except RefusedError as refusal:
+        return None, str(refusal)
 
 
-def _candidates(model: Model) -> Iterator[cst.For | cst.Call]:
-    for loop in model.loops:
-        if isinstance(loop.node, cst.For) and _is_plain(loop.node):
-            yield loop.node
-        elif isinstance(loop.node, cst.CompFor):
-            call = _collector(model, loop.node)
-            if call is not None:
-                yield call
-
-
-def _is_plain(loop: cst.For) -> bool:
+def is_plain(loop: cst.For) -> bool:
     """Whether the body is nothing but simple statements and loops of them, and not nested beyond reason."""
     level: list[cst.CSTNode] = [loop]
     for _ in range(_DEPTH):
@@ -110,18 +82,6 @@ def _is_plain(loop: cst.For) -> bool:
         if not level:
             return loop.orelse is None and loop.asynchronous is None
     return False
-
-
-def _collector(model: Model, clause: cst.CompFor) -> cst.Call | None:
-    """The call of stack or cat that a comprehension is the first argument of."""
-    comprehension = model.parent(clause)
-    if not isinstance(comprehension, (cst.ListComp, cst.GeneratorExp)):
-        return None
-    argument = model.parent(comprehension)
-    call = model.parent(argument) if isinstance(argument, cst.Arg) else None
-    if isinstance(call, cst.Call) and call.args and call.args[0] is argument:
-        return call if model.qualified(call.func) in _COLLECTORS else None
-    return None
 
 
 class _Planner:

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class SolveInvInLoop(Rule):
+    """A Python loop solves linear systems or inverts matrices one by one.
+
+    ## What it does
+
+    Reports loops and comprehensions over a stack of matrices that call `solve`, `inv`, `pinv`, `lstsq` and the like on
+    each, where neither the matrix nor the right-hand side depends on an earlier iteration. The rest of the loop may do
+    what it likes: the call can be one call before it. Iterative methods, in which a solution feeds the next system, are
+    not reported.
+
+    ## Why is this bad
+
+    The functions of torch.linalg take a batch of systems. One by one each call pays for its launch, its workspace and,
+    on a GPU, for a synchronization that checks whether a matrix was singular.
+
+    ## Example
+
+    ```python
+    import torch
+
+
+    def zero_forcing(channels: torch.Tensor) -> torch.Tensor:
+        count, size, size = channels.shape
+        weights = torch.zeros(count, size, size)
+        for k in range(count):
+            weights[k] = torch.linalg.inv(channels[k])
+        return weights
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    def zero_forcing(channels: torch.Tensor) -> torch.Tensor:
+        count, size, size = channels.shape
+        weights = torch.zeros(count, size, size)
+        weights[:] = torch.linalg.inv(channels)
+        return weights
+    ```
+
+    ## Fix safety
+
+    Unsafe: a batched solver may round differently, and one singular matrix fails the whole batch. No fix where it is
+    not known whether a right-hand side is a vector or a matrix: of a batch of them torch takes it for matrices.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * https://docs.pytorch.org/docs/stable/generated/torch.linalg.solve.html
+    * https://docs.pytorch.org/docs/stable/linalg.html
+    """
+
+    code = "LIN03"
+    name = "solve-inv-in-loop"
+    triggers = ("for ",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.rowwise.work import reports
+
+        yield from reports(model, self.code)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class BatchDimLoop(Rule):
+    """A loop over the batch gives a network, a loss or a function one sample at a time.
+
+    ## What it does
+
+    Reports loops over the rows of a tensor whose iterations are independent and do more than arithmetic: a layer, a
+    loss, a function of the project that only computes, several steps with branches on the values of the row. A layer,
+    a network or an operation such as `F.interpolate` that gets a batch of one row (`x[i].unsqueeze(0)`) is reported
+    even where the rest of the loop has to stay. Recurrent loops, rows with shapes of their own, modules that keep a
+    state or treat a batch as one (batch norm, dropout), random numbers, and calls that cannot be followed are not.
+
+    ## Why is this bad
+
+    A layer takes about as long for one sample as for a whole batch, so the loop costs the number of samples times as
+    much. On a GPU most of it stays idle.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+
+
+    criterion = nn.CrossEntropyLoss()
+
+
+    def total_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        loss = 0
+        for i in range(len(targets)):
+            loss += criterion(logits[i], targets[i])
+        return loss
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+
+
+    criterion = nn.CrossEntropyLoss()
+
+
+    def total_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return criterion(logits.flatten(0, 1), targets.flatten()) * len(targets)
+    ```
+
+    ## Fix safety
+
+    No automatic fix: which dimension the layer takes for the batch, and how a loss averages, has to be decided.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * https://docs.pytorch.org/docs/stable/generated/torch.vmap.html
+    * https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
+    """
+
+    code = "VEC02"
+    name = "batch-dim-loop"
+    triggers = ("for ",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.rowwise.work import reports
+
+        yield from reports(model, self.code)

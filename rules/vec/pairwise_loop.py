@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class PairwiseLoop(Rule):
+    """Two nested loops compare every row of one tensor with every row of another.
+
+    ## What it does
+
+    Reports nested loops whose innermost work combines a row that only the outer loop chooses with a row that only the
+    inner loop chooses: distances, similarities, differences of all pairs.
+
+    ## Why is this bad
+
+    The loop body runs n times m, and each run launches its kernels for two rows alone. Two tensors that broadcast
+    against each other do all pairs in one launch for each operation; for distances there is `torch.cdist`.
+
+    ## Example
+
+    ```python
+    import torch
+
+
+    def distances(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+        count, features = queries.shape
+        size, features = keys.shape
+        found = torch.zeros(count, size)
+        for i in range(count):
+            for j in range(size):
+                found[i, j] = (queries[i] - keys[j]).abs().sum()
+        return found
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    def distances(queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+        count, features = queries.shape
+        size, features = keys.shape
+        found = torch.zeros(count, size)
+        found[:] = (queries[:, None] - keys).abs().sum(-1)
+        return found
+    ```
+
+    ## Fix safety
+
+    Unsafe: the differences of all pairs are in memory at once, and sums may differ in the last bits. `torch.cdist`
+    needs less memory, but computes the Euclidean distance by a matrix product, which rounds differently.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * https://docs.pytorch.org/docs/stable/generated/torch.cdist.html
+    * https://docs.pytorch.org/docs/stable/notes/broadcasting.html
+    """
+
+    code = "VEC08"
+    name = "pairwise-loop"
+    triggers = ("for ",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.rowwise.work import reports
+
+        yield from reports(model, self.code)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class StackOfComprehension(Rule):
+    """A comprehension works on the rows of a tensor, and the results are stacked.
+
+    ## What it does
+
+    Reports `torch.stack`, `torch.cat`, `torch.tensor` or `sum` of a comprehension over the rows of a tensor, where
+    every element is computed from its row alone and all have the same shape. Rows that are only passed on, elements
+    that differ in shape, lists of batches or of results of several modules, and samples that come from anything but a
+    tensor (`torch.stack([sample["x"] for sample in batch])`) are not reported.
+
+    ## Why is this bad
+
+    Every row costs a kernel launch for each operation, and stacking copies all results once more.
+
+    ## Example
+
+    ```python
+    import torch
+
+
+    def unit_rows(embeddings: torch.Tensor) -> torch.Tensor:
+        count, features = embeddings.shape
+        return torch.stack([row / row.norm() for row in embeddings])
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    def unit_rows(embeddings: torch.Tensor) -> torch.Tensor:
+        count, features = embeddings.shape
+        return embeddings / embeddings.norm(dim=-1)[:, None]
+    ```
+
+    ## Fix safety
+
+    Unsafe: sums and transcendental functions may differ in the last bits, all rows are in memory at once, and an empty
+    tensor gives an empty result where `torch.stack` raises. No fix where a rank or a dtype is not known.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * https://docs.pytorch.org/docs/stable/notes/broadcasting.html
+    * https://docs.pytorch.org/docs/stable/generated/torch.vmap.html
+    """
+
+    code = "VEC06"
+    name = "stack-of-comprehension"
+    triggers = ("for ",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.rowwise.work import reports
+
+        yield from reports(model, self.code)

@@ -1,0 +1,120 @@
+"""Whether an expression is a tensor for certain. An array of numpy, or a list of tensors, has rows too."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.rowwise.names import spelled
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vectorize.reaching import Reaching
+from torchlint.semantics.vectorize.tensors import Tensors
+from torchlint.semantics.vocabulary import SEQUENCE_FUNCTIONS, TENSOR_METHODS, returns_tensor
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Function, Write
+    from torchlint.semantics.model import Model
+
+_TENSOR_ONLY = frozenset("size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros".split())
+_PARTS = frozenset("data T mT H mH values indices".split())
+_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
+_DEPTH = 6
+
+
+class Certainty:
+    """One for a file: what is found out about a name is kept."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._tensors = Tensors(model, Reaching(model))
+        self._known: dict[tuple[cst.CSTNode, cst.CSTNode], bool] = {}
+        self._used: dict[Binding, bool] = {}
+
+    def is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
+        """Of an expression as it is evaluated at the statement `place`."""
+        if (node, place) not in self._known:
+            self._known[node, place] = self._is_tensor(node, place)
+        return self._known[node, place]
+
+    def _is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
+        value = self._model.value(node)
+        if value.kind not in (Kind.TENSOR, Kind.UNKNOWN, Kind.BATCH) or value.optional:
+            return False
+        if self._tensors.of(node, place).tensor or self._makes(node, _DEPTH):
+            return True
+        binding = self._model.binding(node)
+        return binding is not None and self._is_used_as_tensor(binding, value.kind is Kind.TENSOR)
+
+    # what it was assigned
+
+    def _makes(self, node: cst.BaseExpression | None, depth: int) -> bool:
+        """Whether an expression can be nothing but one tensor."""
+        if node is None or depth == 0:
+            return False
+        match node:
+            case cst.Call():
+                return self._is_made_by(node, depth)
+            case cst.Name():
+                return self._holds(node, depth)
+            case cst.Attribute(value=inner, attr=name):
+                if name.value in _PARTS and self._model.value(node).kind is Kind.TENSOR:
+                    return True
+                return self._holds(node, depth) or (name.value in _PARTS and self._makes(inner, depth - 1))
+            case cst.Subscript(value=cst.Call() as call):
+                return self._model.value(node).kind is Kind.TENSOR and self._is_made_by(call, depth, one=False)
+            case cst.Subscript(value=inner) | cst.UnaryOperation(expression=inner):
+                return self._makes(inner, depth - 1)
+            case cst.BinaryOperation(left=left, right=right):
+                return self._makes(left, depth - 1) or self._makes(right, depth - 1)
+        return False
+
+    def _is_made_by(self, node: cst.Call, depth: int, *, one: bool = True) -> bool:
+        """`one`: by itself, and not as one of several results."""
+        call = self._model.call(node)
+        if call.value.kind is not Kind.TENSOR and one:
+            return False
+        if call.target is not None:
+            return self._returns(call.target, depth)
+        name = call.callee or ""
+        if name.startswith("torch.Tensor.") or (call.callee is None and call.method in TENSOR_METHODS):
+            return True
+        return returns_tensor(name) and name not in SEQUENCE_FUNCTIONS
+
+    def _returns(self, function: Function, depth: int) -> bool:
+        return bool(function.returns) and all(self._makes(given.value, depth - 1) for given in function.returns)
+
+    def _holds(self, node: cst.BaseExpression, depth: int) -> bool:
+        binding = self._model.binding(node)
+        if binding is None or not binding.writes:
+            return False
+        return all(self._writes_tensor(write, depth) for write in binding.writes if write.kind != "augmented")
+
+    def _writes_tensor(self, write: Write, depth: int) -> bool:
+        if write.kind == "parameter":
+            parameter = self._model.parent(write.target)
+            annotation = parameter.annotation if isinstance(parameter, cst.Param) else None
+            return annotation is not None and _ANNOTATION.fullmatch(spelled(annotation.annotation)) is not None
+        return write.kind == "assign" and not write.unpacked and self._makes(write.value, depth - 1)
+
+    # how it is used
+
+    def _is_used_as_tensor(self, binding: Binding, believed: bool) -> bool:
+        """`believed`: the model takes it for a tensor, which it also does with what a module returns."""
+        if binding not in self._used:
+            self._used[binding] = any(self._proves(read, believed) for read in binding.reads)
+        return self._used[binding]
+
+    def _proves(self, read: cst.CSTNode, believed: bool) -> bool:
+        parent = self._model.parent(read)
+        if isinstance(parent, cst.Attribute):
+            call = self._model.parent(parent)
+            return parent.attr.value in _TENSOR_ONLY and isinstance(call, cst.Call) and call.func is parent
+        if not isinstance(parent, cst.Subscript) or parent.value is not read or len(parent.slice) < 2:
+            return False
+        above = self._model.parent(parent)
+        call = self._model.parent(above) if isinstance(above, cst.Arg) else None
+        if isinstance(call, cst.Call) and (self._model.qualified(call.func) or "").startswith("torch."):
+            return not (self._model.qualified(call.func) or "").endswith(("from_numpy", "tensor", "Tensor"))
+        return believed

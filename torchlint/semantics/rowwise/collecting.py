@@ -1,0 +1,78 @@
+"""Lists that become one tensor: what a loop appends, or a comprehension makes, and torch.stack puts together."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding
+    from torchlint.semantics.model import Model
+
+_COLLECTORS = re.compile(
+    r"torch\.(stack|cat|concat|concatenate|hstack|vstack|dstack|tensor|as_tensor|(\w+)?Tensor)|builtins\.sum"
+    r"|numpy\.(array|asarray|stack|concatenate|vstack|hstack|mean|sum)"
+)
+
+
+def collector(model: Model, node: cst.BaseExpression) -> cst.Call | None:
+    """The call that a list is the first argument of, and that makes one tensor of it."""
+    argument = model.parent(node)
+    call = model.parent(argument) if isinstance(argument, cst.Arg) else None
+    if not isinstance(call, cst.Call) or not call.args or call.args[0] is not argument or argument.star:
+        return None
+    return call if _COLLECTORS.fullmatch(model.qualified(call.func) or "") else None
+
+
+def is_collected(model: Model, root: cst.CSTNode, receiver: cst.BaseExpression | None = None) -> bool:
+    """Whether a list that `root` makes or grows has no other use than to become a tensor."""
+    target = receiver
+    if target is None:
+        statement = model.small_statement(root)
+        if not isinstance(statement, cst.Assign) or statement.value is not root or len(statement.targets) != 1:
+            return False
+        target = statement.targets[0].target
+    binding = model.binding(target) if isinstance(target, cst.Name) else None
+    if binding is None or binding.shared:
+        return False
+    around = (root, *model.ancestors(root))
+    block = next((node for node in around if isinstance(node, (cst.FunctionDef, cst.Module))), None)
+    return block is not None and _collects(model, binding, root)
+
+
+def _collects(model: Model, binding: Binding, root: cst.CSTNode) -> bool:
+    uses = [read for read in binding.reads if root not in model.ancestors(read) and not _is_measured(model, read)]
+    after = [read for read in uses if collector(model, read) is not None]
+    others = [read for read in uses if read not in after and not _follows_stack(model, binding, read)]
+    return bool(after) and not others
+
+
+def _is_measured(model: Model, read: cst.CSTNode) -> bool:
+    argument = model.parent(read)
+    call = model.parent(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and model.qualified(call.func) == "builtins.len"
+
+
+def _follows_stack(model: Model, binding: Binding, read: cst.CSTNode) -> bool:
+    """Whether the name holds the tensor by then: `rows = torch.stack(rows)` came first."""
+    place = model.statement(read)
+    stacked = [
+        model.statement(write.target)
+        for write in binding.writes
+        if isinstance(write.value, cst.Call) and _COLLECTORS.fullmatch(model.qualified(write.value.func) or "")
+    ]
+    return any(statement in stacked for statement in _before(model, place))
+
+
+def _before(model: Model, statement: cst.CSTNode) -> list[cst.CSTNode]:
+    """Statements of the blocks around a statement that come before it."""
+    found: list[cst.CSTNode] = []
+    child = statement
+    for parent in model.ancestors(statement):
+        body = getattr(parent, "body", None)
+        if isinstance(body, (list, tuple)) and child in body:
+            found += body[: list(body).index(child)]
+        child = parent
+    return found

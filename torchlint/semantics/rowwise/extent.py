@@ -1,0 +1,55 @@
+"""How often a loop runs, where that is written down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.vocabulary import ITERATION_WRAPPERS
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.model import Model
+
+_FEW = 8
+
+
+def runs_few_times(model: Model, loop: Loop) -> bool:
+    """Whether it is known to run less often than is worth a word."""
+    count = _count(model, loop.iterable) if loop.iterable is not None else None
+    return count is not None and count < _FEW
+
+
+def _count(model: Model, node: cst.BaseExpression) -> int | None:
+    if isinstance(node, (cst.Tuple, cst.List)):
+        return len(node.elements)
+    if not isinstance(node, cst.Call) or not node.args:
+        return None
+    name = model.qualified(node.func) or ""
+    first = node.args[0].value
+    if name == "builtins.zip":
+        counts = [count for argument in node.args if (count := _count(model, argument.value)) is not None]
+        return min(counts, default=None)
+    if name == "builtins.enumerate" or ITERATION_WRAPPERS.fullmatch(name):
+        return _count(model, first)
+    if name != "builtins.range":
+        return None
+    bounds = [_number(model, argument.value) for argument in node.args]
+    if any(bound is None for bound in bounds):
+        return None
+    return len(range(*[bound for bound in bounds if bound is not None]))
+
+
+def _number(model: Model, node: cst.BaseExpression) -> int | None:
+    if isinstance(node, cst.Integer):
+        return int(node.value, 0)
+    constant = model.value(node).constant
+    if isinstance(constant, int) and not isinstance(constant, bool):
+        return constant
+    binding = model.binding(node)
+    if binding is None or len(binding.writes) != 1 or binding.writes[0].kind != "parameter":
+        return None
+    parameter = model.parent(binding.writes[0].target)
+    default = parameter.default if isinstance(parameter, cst.Param) else None
+    return int(default.value, 0) if isinstance(default, cst.Integer) else None

@@ -1,0 +1,153 @@
+"""The names of a loop: which it assigns, counts with, adds up in, and fills."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from torchlint.semantics.tree import walk
+
+_EMPTY = cst.Module([])
+_METADATA = frozenset("shape size dtype device ndim dim new_zeros new_ones new_tensor type_as".split())
+_COLLECTING = ("append", "extend")
+
+
+def root_of(node: cst.BaseExpression) -> cst.BaseExpression:
+    """x of `x[i][j, :]`."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    return node
+
+
+def spelled(node: cst.CSTNode) -> str:
+    """The text of a piece of code."""
+    return node.value if isinstance(node, cst.Name) else _EMPTY.code_for_node(node).strip()
+
+
+def index_text(node: cst.Subscript) -> str:
+    """`[i][j, :]` of `x[i][j, :]`."""
+    return spelled(node).removeprefix(spelled(root_of(node)))
+
+
+def prefixes(node: cst.Subscript) -> Iterator[cst.Subscript]:
+    """`x[i][j]` and `x[i]`."""
+    current: cst.BaseExpression = node
+    while isinstance(current, cst.Subscript):
+        yield current
+        current = current.value
+
+
+def bound_names(target: cst.CSTNode) -> Iterator[str]:
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from bound_names(element.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """`fills`: the indices at which tensors and lists from outside are written, by their names. `read_whole`: what is
+    read in any other way than for its shape, to add to it, or at one of these indices."""
+
+    written: frozenset[str]
+    counters: frozenset[str]
+    totals: frozenset[str]
+    read_whole: frozenset[str]
+    fills: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, loop: cst.For) -> Names:
+        return _Collector(loop).names()
+
+
+class _Collector:
+    def __init__(self, loop: cst.For) -> None:
+        self._loop = loop
+        self._nodes = list(walk(loop.body))
+        self._assigned: Counter[str] = Counter(bound_names(loop.target))
+        self._added: Counter[str] = Counter()
+        self._counted: Counter[str] = Counter()
+        self._fills: dict[str, set[str]] = {}
+        self._excused: set[cst.CSTNode] = set()  # reads that are part of collecting
+        self._reads: Counter[str] = Counter()
+
+    def names(self) -> Names:
+        for node in self._nodes:
+            self._write(node)
+        for node in self._nodes:
+            self._read(node)
+        unread = {name for name in self._added if self._added[name] == self._assigned[name] and not self._reads[name]}
+        counters = {name for name in self._counted if self._counted[name] == self._assigned[name]}
+        return Names(
+            frozenset(self._assigned),
+            frozenset(counters),
+            frozenset(unread - counters),
+            frozenset(name for name, count in self._reads.items() if count),
+            {name: frozenset(texts) for name, texts in self._fills.items()},
+        )
+
+    def _write(self, node: cst.CSTNode) -> None:
+        if isinstance(node, cst.Assign):
+            for target in node.targets:
+                self._target(target.target)
+            if len(node.targets) == 1:
+                self._note_addition(node.targets[0].target, node.value, node)
+        elif isinstance(node, cst.AnnAssign):
+            self._target(node.target)
+        elif isinstance(node, cst.AugAssign):
+            self._target(node.target)
+            if isinstance(node.target, cst.Name) and isinstance(node.operator, (cst.AddAssign, cst.SubtractAssign)):
+                self._note_added(node.target.value, node.value, node)
+                self._excused.add(node.target)
+        elif isinstance(node, (cst.For, cst.NamedExpr)):
+            self._assigned.update(bound_names(node.target))
+        elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            if node.func.attr.value in _COLLECTING:
+                self._excuse(node.func.value)
+        elif isinstance(node, cst.Attribute) and node.attr.value in _METADATA:
+            self._excuse(node.value)
+
+    def _excuse(self, node: cst.CSTNode) -> None:
+        self._excused.update(part for part in walk(node) if isinstance(part, (cst.Name, cst.Attribute)))
+
+    def _target(self, target: cst.BaseExpression) -> None:
+        self._assigned.update(bound_names(target))
+        for part in walk(target) if isinstance(target, (cst.Tuple, cst.List)) else (target,):
+            if isinstance(part, cst.Subscript):
+                root = root_of(part)
+                self._fills.setdefault(spelled(root), set()).add(index_text(part))
+                self._excuse(root)
+            elif isinstance(part, cst.Name):
+                self._excused.add(part)
+
+    def _note_addition(self, target: cst.BaseExpression, value: cst.BaseExpression, statement: cst.CSTNode) -> None:
+        """`total = total + e`."""
+        match target, value:
+            case cst.Name(name), cst.BinaryOperation(cst.Name(left), cst.Add() | cst.Subtract(), right) if left == name:
+                self._note_added(name, right, statement)
+                self._excused.add(value.left)
+
+    def _note_added(self, name: str, value: cst.BaseExpression, statement: cst.CSTNode) -> None:
+        self._added[name] += 1
+        block = self._loop.body.body
+        if isinstance(value, cst.Integer) and any(
+            isinstance(line, cst.SimpleStatementLine) and statement in line.body for line in block
+        ):
+            self._counted[name] += 1
+
+    def _read(self, node: cst.CSTNode) -> None:
+        if node in self._excused:
+            return
+        if isinstance(node, cst.Name):
+            self._reads[node.value] += 1
+        elif isinstance(node, cst.Attribute):
+            self._reads[spelled(node)] += 1
+        elif isinstance(node, cst.Subscript):
+            root = root_of(node)
+            name = spelled(root)
+            if any(index_text(part) in self._fills.get(name, ()) for part in prefixes(node)):
+                self._excuse(root)

@@ -1,0 +1,194 @@
+"""What a call may do, as far as the independence of iterations goes."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import TENSOR_METHODS
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Function
+
+
+class Nature(Enum):
+    PURE = "pure"
+    SHAPED = "shaped"  # pure; an argument behind the first says what shape the result has
+    RAGGED = "ragged"  # pure; the shape of the result depends on values
+    HOST = "host"  # pure, and its result is no tensor
+    RANDOM = "random"
+    REPORTS = "reports"
+    FORWARD = "forward"  # a module of the program's own, or one that treats a batch as one
+    OPAQUE = "opaque"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_RANDOM = _words(
+    """
+    rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson dropout dropout1d
+    dropout2d dropout3d alpha_dropout feature_dropout gumbel_softmax rrelu sample rsample normal_ uniform_ bernoulli_
+    random_ exponential_ geometric_ cauchy_ log_normal_
+    """
+)
+_RAGGED = _words("nonzero unique unique_consecutive masked_select argwhere nms batched_nms")
+_SHAPED = _words(
+    """
+    narrow repeat repeat_interleave roll expand view reshape select diagonal diag split chunk unfold tile resize_
+    interpolate pad one_hot topk histc bincount
+    """
+)
+# What these make has the shape that their arguments say.
+_FACTORIES = _words("arange linspace logspace zeros ones full empty eye tril_indices triu_indices")
+_TORCH_OPAQUE = re.compile(
+    r"torch\.(cuda|distributed|autograd|utils|jit|hub|multiprocessing|optim|backends|onnx|profiler|fx|compile|save|load"
+    r"|manual_seed|seed|set_\w+|nn\.(init|parallel|utils|parameter)\b|nn\.functional\.(batch_norm|ctc_loss)|no_grad"
+    r"|enable_grad|inference_mode|autocast|library|ops|futures|package|overrides)\b"
+)
+_DISTRIBUTIONS = re.compile(r"torch\.distributions\b")
+_ROWWISE_MODULES = re.compile(
+    r"torch\.nn\.(\w*Loss|Linear|Bilinear|Conv\w+|Embedding|Flatten|Identity|LayerNorm|RMSNorm|\w*Pool\w+|Upsample\w*"
+    r"|PixelShuffle|\w*Pad\dd|ReLU6?|LeakyReLU|PReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Sigmoid|LogSigmoid|Tanh|Tanhshrink"
+    r"|Softmax|LogSoftmax|Softmin|Softplus|Softsign|Softshrink|Hard\w+|CosineSimilarity|PairwiseDistance|Fold|Unfold)"
+)
+_BUILTINS = _words(
+    """
+    len int float bool complex abs min max sum round range enumerate zip reversed list tuple sorted isinstance divmod
+    pow map filter str any all set dict type hasattr getattr iter slice
+    """
+)
+_REPORTING = re.compile(r"(builtins\.print|logging\..*|warnings\..*|wandb\..*|time\..*|matplotlib\..*|sys\..*)")
+_PURE_PACKAGES = re.compile(r"(math|cmath|itertools|operator|functools|copy)\.\w+")
+_EINOPS = re.compile(r"einops\.\w+")
+_NUMPY_POINTWISE = re.compile(
+    r"numpy\.(sin|cos|tan|arcsin|arccos|arctan2?|sinh|cosh|tanh|exp|log|log2|log10|sqrt|abs|absolute|power|square|conj"
+    r"|deg2rad|rad2deg|real|imag|angle|float\d+|int\d+|maximum|minimum)"
+)
+_METADATA = _words(
+    "size dim numel ndimension element_size is_floating_point is_complex nelement stride is_contiguous get_device"
+)
+_EFFECTS = _words("backward register_hook retain_grad share_memory_ apply_ map_ record_stream")
+_DEPTH = 4
+
+
+def is_metadata(method: str | None) -> bool:
+    return method in _METADATA
+
+
+def nature(call: Call, depth: int = 0) -> Nature:
+    """Of a call whose function is no method of a row."""
+    name, method = call.callee, call.method
+    target = call.target or call.foreign
+    if target is not None:
+        return Nature.PURE if depth < _DEPTH and is_pure(target, depth + 1) else _by_name(method, Nature.OPAQUE)
+    if name is not None and name.startswith("torch.Tensor."):
+        return of_method(name.rpartition(".")[2])
+    if name is not None and name.startswith("torch."):
+        return _of_torch(call, name)
+    if (name is not None and "." in name) or call.targets_class is not None:
+        return _of_package(name or "")
+    if call.is_forward or call.receiver_value.kind is Kind.MODULE:
+        return Nature.FORWARD
+    return of_method(method) if method is not None and call.receiver_value.is_tensor else Nature.OPAQUE
+
+
+def _of_torch(call: Call, name: str) -> Nature:
+    last = name.rpartition(".")[2]
+    if last in _RANDOM or _DISTRIBUTIONS.match(name):
+        return Nature.RANDOM
+    if _TORCH_OPAQUE.match(name):
+        return Nature.OPAQUE
+    if last[:1].isupper() and name.startswith("torch.nn."):
+        if call.value.kind is Kind.MODULE:
+            return Nature.HOST
+        return Nature.PURE if _ROWWISE_MODULES.fullmatch(name) else Nature.FORWARD
+    if last == "where" and len(call.node.args) == 1:
+        return Nature.RAGGED
+    return of_method(last)
+
+
+def of_method(method: str) -> Nature:
+    """Of a function of torch or a method of a tensor, by its name alone."""
+    if method in _EFFECTS:
+        return Nature.OPAQUE
+    if method in _RANDOM:
+        return Nature.RANDOM
+    if method in _RAGGED:
+        return Nature.RAGGED
+    return Nature.SHAPED if method in _SHAPED | _FACTORIES else Nature.PURE
+
+
+def is_factory(name: str) -> bool:
+    return name.rpartition(".")[2] in _FACTORIES
+
+
+def _of_package(name: str) -> Nature:
+    if name.startswith(("numpy.random.", "random.", "secrets.")):
+        return Nature.RANDOM
+    if _REPORTING.fullmatch(name):
+        return Nature.REPORTS
+    if name.startswith("builtins."):
+        return Nature.HOST if name.removeprefix("builtins.") in _BUILTINS else Nature.OPAQUE
+    if _PURE_PACKAGES.fullmatch(name) or _EINOPS.fullmatch(name) or _NUMPY_POINTWISE.fullmatch(name):
+        return Nature.PURE
+    return Nature.RAGGED if name.startswith("numpy.") else Nature.OPAQUE
+
+
+def _by_name(method: str | None, otherwise: Nature) -> Nature:
+    """`env.step`, `dist.sample`: what a name says of a function that cannot be followed."""
+    return Nature.RANDOM if method in _RANDOM else otherwise
+
+
+# -- functions of the program ----------------------------------------------------------------------------------------
+
+_STOPPING = (cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del, cst.Try, cst.While, cst.With, cst.ClassDef)
+
+
+def is_pure(function: Function, depth: int = 0) -> bool:
+    """Whether a call of the function does nothing but compute its result, the same one for the same arguments."""
+    if not isinstance(function.node, (cst.FunctionDef, cst.Lambda)) or function.is_generator:
+        return False
+    if any(isinstance(node, _STOPPING) or _writes_outside(node, function) for node in walk(function.node.body)):
+        return False
+    return all(_is_harmless(call, function, depth) for call in function.calls)
+
+
+def _writes_outside(node: cst.CSTNode, function: Function) -> bool:
+    """Whether a node changes an attribute, or an element of something that the function did not make."""
+    if not isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)):
+        return False
+    target: cst.BaseExpression = node.target
+    if isinstance(target, cst.Attribute):
+        return True
+    while isinstance(target, cst.Subscript):
+        target = target.value
+        if isinstance(target, cst.Attribute) or (isinstance(target, cst.Name) and not _is_local(target, function)):
+            return True
+    return False
+
+
+def _is_local(name: cst.Name, function: Function) -> bool:
+    return name.value in function.scope.bindings and name.value not in function.params
+
+
+def _is_harmless(call: Call, function: Function, depth: int) -> bool:
+    if call.method in ("append", "extend", "insert") and call.callee is None:
+        return isinstance(call.receiver, cst.Name) and _is_local(call.receiver, function)
+    if (
+        (call.method or "").endswith("_")
+        and isinstance(call.receiver, cst.Name)
+        and call.receiver.value in function.params
+    ):
+        return False
+    if call.method in TENSOR_METHODS and call.target is None and (call.callee or "").startswith("torch.Tensor."):
+        return of_method(call.method) not in (Nature.OPAQUE, Nature.RANDOM)
+    if call.callee is None and call.method is not None and call.target is None and call.foreign is None:
+        return call.method in TENSOR_METHODS and of_method(call.method) not in (Nature.OPAQUE, Nature.RANDOM)
+    return nature(call, depth) in (Nature.PURE, Nature.SHAPED, Nature.RAGGED, Nature.HOST)

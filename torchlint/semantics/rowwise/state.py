@@ -1,0 +1,116 @@
+"""What a value in the body of a loop depends on, and what the body does beside computing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+import libcst as cst
+
+
+class Depends(IntEnum):
+    """Each covers the ones before it: two values together depend on the greater of the two."""
+
+    NOTHING = 0  # the same in every iteration
+    INDEX = 1  # on the number of the iteration
+    ROW = 2  # on a row of a tensor, and its shape is the same in every iteration
+    FOREIGN = 3  # on something else that differs: an element of a list, a file
+    RAGGED = 4  # on a row, and its shape may differ
+    OPAQUE = 5  # on code that may do anything
+    CARRIED = 6  # on an earlier iteration
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """`alone`: a batch that was made of one row. `axes`: the loops whose row or index it depends on."""
+
+    depends: Depends = Depends.NOTHING
+    alone: bool = False
+    axes: frozenset[cst.CSTNode] = frozenset()
+
+    def at_least(self, depends: Depends) -> Seen:
+        return Seen(max(self.depends, depends), self.alone, self.axes)
+
+    @property
+    def varies(self) -> bool:
+        return self.depends is not Depends.NOTHING
+
+    @property
+    def is_row(self) -> bool:
+        return self.depends is Depends.ROW
+
+
+NOTHING = Seen()
+
+
+def are_pairs(seen: list[Seen]) -> bool:
+    """Whether operands are rows of two loops, each of its own."""
+    rows = [one.axes for one in seen if one.is_row]
+    return any(len(one) == len(other) == 1 and one != other for one in rows for other in rows)
+
+
+def together(*seen: Seen) -> Seen:
+    return Seen(
+        max((one.depends for one in seen), default=Depends.NOTHING),
+        any(one.alone for one in seen),
+        frozenset().union(*(one.axes for one in seen)),
+    )
+
+
+class Fault(Enum):
+    """Why the iterations cannot be one call."""
+
+    CARRIED = "an iteration needs what an earlier one computed"
+    RANDOM = "every iteration draws random numbers of its own"
+    STOPS = "the loop may end early"
+    STATE = "an iteration changes more than what the loop collects"
+    OPAQUE = "what an iteration calls may do anything"
+    REPORTS = "the loop prints or draws"
+    RAGGED = "the rows have shapes of their own"
+    CHUNKS = "the loop takes steps"
+
+
+class Sink(Enum):
+    """Where the result of an iteration goes."""
+
+    FILL = "fill"  # an element of a tensor
+    APPEND = "append"
+    TOTAL = "total"
+    COUNT = "count"  # an element of a list or dict
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation on rows. `inputs` are what its operands depend on; `guarded`: not every iteration runs it;
+    `pairs`: it takes rows of two loops."""
+
+    node: cst.BaseExpression
+    name: str  # qualified name of the function, `.name` of a method, or an operator
+    inputs: Seen
+    guarded: bool
+    pairs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A result that outlives its iteration."""
+
+    sink: Sink
+    name: str
+    node: cst.BaseExpression
+    seen: Seen
+    place: Seen = NOTHING  # of FILL and COUNT: what the index depends on
+
+
+@dataclass(slots=True)
+class Trace:
+    """What the body of a loop does, in the order of the text."""
+
+    subjects: dict[str, cst.BaseExpression] = field(default_factory=dict)  # tensors whose rows are taken
+    steps: list[Step] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    faults: dict[Fault, str] = field(default_factory=dict)
+    branches: bool = False  # on the values of a row
+
+    def fault(self, kind: Fault, text: str = "") -> None:
+        self.faults.setdefault(kind, text)

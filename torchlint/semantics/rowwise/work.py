@@ -1,0 +1,192 @@
+"""The loops of a file that do row by row what one call does, each with the one rule that it belongs to.
+
+A loop that the vectoriser has a plan for comes with its plan. Any other is reported where its iterations are known to
+be independent, or where a costly operation in it depends on nothing but the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Confidence
+from torchlint.rule import Fact, Report
+from torchlint.semantics.entities import Role
+from torchlint.semantics.rowwise import costly, wording
+from torchlint.semantics.rowwise.certainty import Certainty
+from torchlint.semantics.rowwise.collecting import collector, is_collected
+from torchlint.semantics.rowwise.extent import runs_few_times
+from torchlint.semantics.rowwise.state import Depends, Fault, Kept, Sink, Step, Trace
+from torchlint.semantics.rowwise.trace import trace_of, trace_of_comprehension
+from torchlint.semantics.tree import walk
+from torchlint.semantics.vectorize.plan import Plan, attempt, is_plain, is_test
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.model import Model
+
+Root = cst.For | cst.Call | cst.ListComp | cst.GeneratorExp
+
+_OTHER_ROLES = (Role.EPOCHS, Role.STEPS, Role.MODULES)
+_HARMLESS = frozenset((Fault.OPAQUE, Fault.RAGGED))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One loop: the code of the rule it belongs to, and the plan of its rewrite if there is one."""
+
+    root: Root
+    code: str
+    message: str
+    confidence: Confidence
+    plan: Plan | None
+    chain: tuple[Fact, ...]
+
+
+def reports(model: Model, code: str) -> Iterator[Report]:
+    """What the rule `code` has to say."""
+    for work in model.once(_all_work):
+        if work.code == code:
+            yield Report(work.root, work.message, work.confidence, work.plan, work.chain)
+
+
+def _all_work(model: Model) -> tuple[Work, ...]:
+    """Of nested loops the outermost one that is such work, in source order."""
+    return () if is_test(model.source.path) else tuple(_Finder(model).found())
+
+
+class _Finder:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._certainty = Certainty(model)
+        self._attempts: dict[Root, tuple[Plan | None, str]] = {}
+
+    def found(self) -> Iterator[Work]:
+        taken: set[cst.CSTNode] = set()
+        for loop in self._model.loops:
+            root = self._root(loop)
+            if root is None or any(ancestor in taken for ancestor in self._model.ancestors(root)):
+                continue
+            work = self._work(loop, root)
+            if work is not None:
+                taken.add(root)
+                yield work
+
+    def _root(self, loop: Loop) -> Root | None:
+        """The for statement, or of a comprehension the call that collects it."""
+        if loop.role in _OTHER_ROLES or isinstance(loop.node, cst.While):
+            return None
+        if isinstance(loop.node, cst.For):
+            return loop.node if loop.node.orelse is None and loop.node.asynchronous is None else None
+        comprehension = self._model.parent(loop.node)
+        if not isinstance(comprehension, (cst.ListComp, cst.GeneratorExp)):
+            return None
+        return collector(self._model, comprehension) or comprehension
+
+    def _work(self, loop: Loop, root: Root) -> Work | None:
+        plan, reason = self._attempt(root)
+        if plan is None and runs_few_times(self._model, loop):
+            return None
+        trace = self._trace(root)
+        if plan is not None:
+            code = self._code(root, trace, plan)
+            message = wording.of_plan(code, plan)
+            return Work(root, code, message, plan.confidence, plan, self._chain(root, trace, None))
+        if trace is None or any(self._has_plan(node) for node in walk(root) if node is not root):
+            return None
+        step = costly.hoistable(root, trace) if set(trace.faults) <= _HARMLESS else None
+        if step is not None:
+            code = costly.code_of(step)
+        elif self._is_independent(root, trace):
+            code = self._code(root, trace, None)
+        else:
+            return None
+        message = wording.of_loop(self._model, code, root, trace, step, reason)
+        return Work(root, code, message, Confidence.LIKELY, None, self._chain(root, trace, step))
+
+    def _attempt(self, root: Root) -> tuple[Plan | None, str]:
+        if not isinstance(root, (cst.For, cst.Call)) or (isinstance(root, cst.For) and not is_plain(root)):
+            return None, "the body of the loop does more than compute"
+        if root not in self._attempts:
+            self._attempts[root] = attempt(self._model, root)
+        return self._attempts[root]
+
+    def _has_plan(self, node: cst.CSTNode) -> bool:
+        """Whether an inner loop can be rewritten by itself, which then comes first."""
+        if not isinstance(node, cst.For):
+            return False
+        plan, _ = self._attempt(node)
+        return plan is not None and not plan.doubts
+
+    def _trace(self, root: Root) -> Trace | None:
+        if isinstance(root, cst.For):
+            return trace_of(self._model, self._certainty, root)
+        node = root.args[0].value if isinstance(root, cst.Call) else root
+        if isinstance(node, (cst.ListComp, cst.GeneratorExp)):
+            return trace_of_comprehension(self._model, self._certainty, node)
+        return None
+
+    # verdicts
+
+    def _is_independent(self, root: Root, trace: Trace) -> bool:
+        if trace.faults or not trace.kept or not _does_work(trace):
+            return False
+        if any(kept.seen.depends > Depends.ROW or kept.place.depends > Depends.ROW for kept in trace.kept):
+            return False
+        appended = [kept for kept in trace.kept if kept.sink is Sink.APPEND]
+        if not isinstance(root, cst.For):
+            return isinstance(root, cst.Call) or is_collected(self._model, root)
+        return all(is_collected(self._model, root, kept.node) for kept in appended)
+
+    def _code(self, root: Root, trace: Trace | None, plan: Plan | None) -> str:
+        """The rule that a loop belongs to, by the costliest thing it does."""
+        steps = trace.steps if trace is not None else []
+        linear = costly.linear(steps)
+        if linear is not None:
+            return linear
+        if plan is not None and "matmul" in plan.operations:
+            return "LIN01"
+        if isinstance(root, cst.For) and any(step.pairs for step in steps):
+            return "VEC08"
+        if not isinstance(root, cst.For):
+            return "VEC06"
+        if plan is not None and not plan.doubts:
+            return "VEC01"
+        return "VEC02" if any(costly.is_sample_work(step) for step in steps) else "VEC01"
+
+    def _chain(self, root: Root, trace: Trace | None, step: Step | None) -> tuple[Fact, ...]:
+        if trace is None or not trace.subjects:
+            return ()
+        name, _ = next(iter(trace.subjects.items()))
+        facts = [Fact(root, f"each iteration takes one row of `{name}`")]
+        first = step or next((one for one in trace.steps if one.inputs.is_row), None)
+        if first is not None:
+            facts.append(Fact(first.node, "which is all that this depends on, beside what no iteration changes"))
+        kept = next((one for one in trace.kept if one.name), None)
+        if kept is not None and step is None:
+            facts.append(Fact(kept.node, f"`{kept.name}` keeps the result, and no iteration reads that of another"))
+        return tuple(facts)
+
+
+def _does_work(trace: Trace) -> bool:
+    """Whether the loop computes with rows, gathers them, or fills elements, and not just walks over them."""
+    if any(step.inputs.is_row for step in trace.steps):
+        return True
+    return any(_is_fill(kept) for kept in trace.kept)
+
+
+def _is_fill(kept: Kept) -> bool:
+    """Rows that are copied, elements at places that a tensor names, and elements of a table."""
+    if kept.sink is Sink.COUNT:
+        return kept.place.is_row and kept.seen.is_row
+    if kept.sink is Sink.APPEND:
+        return kept.seen.is_row and not _passes_on(kept.node)
+    return kept.sink is Sink.FILL and (kept.seen.is_row or kept.place.is_row or len(kept.place.axes) > 1)
+
+
+def _passes_on(node: cst.BaseExpression) -> bool:
+    """`[row for row in x]`"""
+    return isinstance(node, (cst.ListComp, cst.GeneratorExp)) and isinstance(node.elt, cst.Name)
