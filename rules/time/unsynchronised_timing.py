@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Fact, Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class UnsynchronisedTiming(Rule):
+    """A clock is read while the device is still at work, so the time that is reported leaves that work out.
+
+    ## What it does
+
+    Finds differences of two clock readings that are printed, returned or kept, where the work that was queued on the
+    device in between is not waited for before the second reading. Anything that waits counts: `synchronize()`,
+    `.item()`, `.cpu()`, printing a tensor, indexing with a mask, code out of sight that is given a tensor. A loop that
+    waits in each iteration, or that takes its batches from a loader, is never far ahead of the device; times of such
+    loops, of whole epochs and of data loading are no findings.
+
+    ## Why is this bad
+
+    Operations on an accelerator return as soon as they are queued. The clock then measures how fast the host can queue
+    them, not how long they take, and the rest is charged to whatever waits next. Reported: a factor of 45 to 64 between
+    the two for single operations.
+
+    ## Example
+
+    ```python
+    import time
+
+    import torch
+    from torchvision.models import resnet18
+
+    model = resnet18().cuda().eval()
+    images = torch.randn(64, 3, 224, 224, device="cuda")
+    with torch.inference_mode():
+        start = time.perf_counter()
+        logits = model(images)
+        seconds = time.perf_counter() - start
+    print(f"{seconds:.3f} s, {logits.shape}")
+    ```
+
+    ## Use instead
+
+    ```python
+    import time
+
+    import torch
+    from torchvision.models import resnet18
+
+    model = resnet18().cuda().eval()
+    images = torch.randn(64, 3, 224, 224, device="cuda")
+    with torch.inference_mode():
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        logits = model(images)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - start
+    print(f"{seconds:.3f} s, {logits.shape}")
+    ```
+
+    ## Fix safety
+
+    Unsafe: the numbers that the program computes stay the same, but it waits for the device at two more places, and the
+    times that it reports change. There is no fix inside a training loop, where waiting in every step would
+    cost more than the time is worth, and none where a reading stands in one statement with the work that it times. For
+    operations that take microseconds, `torch.utils.benchmark.Timer` or a pair of
+    `torch.cuda.Event(enable_timing=True)` is the better remedy.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution>
+    * <https://docs.pytorch.org/tutorials/recipes/recipes/benchmark.html>
+    """
+
+    code = "TIME01"
+    name = "unsynchronised-timing"
+    triggers = ("time", "timer")
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.stopwatch import unsynchronised_intervals
+
+        for interval in unsynchronised_intervals(model):
+            work, since = model.code(interval.work.node), model.place(interval.start)
+            message = (
+                f"The time since {since} is read while the device may still compute `{work}`: it tells how long the "
+                "host took to queue the work. Call `torch.cuda.synchronize()` before both readings."
+            )
+            chain = (
+                Fact(interval.start, "the clock is read"),
+                Fact(interval.work.node, "queues work on the device; nothing waits for it"),
+                Fact(interval.end, "the clock is read again"),
+            )
+            yield Report(interval.end, message, interval.confidence, interval, chain)

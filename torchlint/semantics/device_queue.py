@@ -1,0 +1,409 @@
+"""What is queued on the device and not waited for yet, as the host runs through statements one after the other.
+
+A wait on any way through the code counts as a wait, and so does code out of sight that is given a tensor or a model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.effects import last_name
+from torchlint.semantics.entities import Call, Function, Loop, Role
+from torchlint.semantics.transfer import element_of
+from torchlint.semantics.tree import children
+from torchlint.semantics.values import Kind, Place, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_DEVICE_WORDS = re.compile(r"(?i)cuda|gpu|\bmps\b|\bxpu\b")
+_SYNC_NAME = re.compile(r"(?i)(^|_)sync(hroni[sz]e)?($|_)|^synchroni[sz]e|^barrier$|^wait_for_everyone$")
+_NO_SYNC_NAME = re.compile(r"(?i)^no_sync$|batch_?norm|async")
+_WAITING_METHODS = words.READBACK_METHODS | frozenset(
+    ["nonzero", "masked_select", "unique", "unique_consecutive", "equal", "allclose", "is_nonzero", "tobytes", "save"]
+)
+_WAITING_PASSES = (
+    "generate",
+    "predict",
+    "sample",
+)  # of libraries: they look at each result, or hand it over as an array
+_QUEUING_METHODS = (words.TENSOR_METHODS | {"rsample"}) - _WAITING_METHODS
+_LINALG_WITHOUT_WAIT = re.compile(r"torch\.linalg\.(\w*norm|cross|vecdot|multi_dot|matmul|diagonal|qr|\w+_ex)$")
+_WAITING_FUNCTIONS = frozenset(
+    """
+    torch.save torch.equal torch.allclose torch.nonzero torch.unique torch.masked_select torch.is_nonzero torch.bincount
+    torch.inverse torch.cholesky torch.svd torch.symeig torch.eig torch.solve torch.lstsq torch.pinverse torch.det
+    torch.logdet torch.slogdet torch.matrix_rank torch.tensor torch.as_tensor torch.distributed.barrier
+    """.split()
+)
+_TEXT_FUNCTIONS = frozenset(f"builtins.{name}" for name in ("print", "str", "repr", "format", "float", "int", "bool"))
+# They look at a tensor or give another view of it: nothing is queued.
+_IDLE_METHODS = frozenset(
+    """
+    view view_as reshape reshape_as squeeze unsqueeze permute transpose t expand expand_as flatten unflatten detach
+    requires_grad_ size dim numel nelement element_size stride is_contiguous data_ptr chunk split unbind narrow select
+    movedim register_hook retain_grad pin_memory share_memory_ squeeze_ unsqueeze_ get_device diagonal unfold
+    """.split()
+)
+_HEAVY = re.compile(
+    r"(mat|bm|m)mul$|\bmm$|bmm$|\bmv$|einsum$|conv\w*$|attention$|fft|linalg|\blinear$|interpolate$|tensordot$|kron$|rsample$"
+)
+_QUIET_KINDS = (Kind.NUMBER, Kind.STRING, Kind.NONE, Kind.DEVICE, Kind.DTYPE, Kind.ARRAY, Kind.FUNCTION, Kind.CLASS)
+_KNOWN_OBJECTS = (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.LIST, Kind.DICT, Kind.SET, Kind.STRING, Kind.ARRAY, Kind.NUMBER)
+_BLOCKS = (cst.IndentedBlock, cst.Module, cst.SimpleStatementLine, cst.SimpleStatementSuite)
+_DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom, cst.Global, cst.Nonlocal)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something that the device computes after the host has gone on."""
+
+    node: cst.CSTNode
+    is_heavy: bool  # a pass through a model, or a product of matrices
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    queued: Work | None = None  # the weightiest work that was not waited for
+    waits: int = 0
+
+    def with_work(self, work: Work) -> State:
+        if self.queued is not None and self.queued.is_heavy and not work.is_heavy:
+            return self
+        return replace(self, queued=work)
+
+    def waited(self) -> State:
+        return State(None, self.waits + 1)
+
+
+class _ArrivedError(Exception):
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+
+class DeviceQueue:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._summaries: dict[Function, State] = {}
+        self._stop: cst.CSTNode | None = None
+        self._trusts = False  # what a network calls out of sight are its layers
+        moved = any(call.value.place is Place.ACCELERATOR for call in model.calls)
+        self.has_device = model.uses_accelerator and (moved or _DEVICE_WORDS.search(model.source.text) is not None)
+
+    def between(self, start: cst.CSTNode, end: cst.CSTNode) -> State | None:
+        """What is queued when a node is reached, from another node on; None where no straight way leads there."""
+        path, way = self._way_up(start), self._way_up(end)
+        above_end = {node: index for index, node in enumerate(way)}
+        state = State()
+        for child, block in pairwise(path):
+            if not isinstance(block, _BLOCKS):
+                continue
+            body: list[cst.CSTNode] = [*block.body]
+            after = body[body.index(child) + 1 :]
+            if block not in above_end:
+                state = self.run(after, state)
+                continue
+            last = way[above_end[block] - 1]
+            if last not in after:
+                return None
+            return self._until(last, end, self.run(after[: after.index(last)], state))
+        return None
+
+    def waits_outside(self, loop: Loop, start: cst.CSTNode, end: cst.CSTNode) -> bool:
+        """Whether an iteration waits before it reaches `start`, or after `end`."""
+        body: list[cst.CSTNode] = [*loop.body]
+        first, last = (next(node for node in body if node in self._way_up(place)) for place in (start, end))
+        state = self.run(body[: body.index(first)], State())
+        child = end
+        for above in self._way_up(end)[1:]:
+            if isinstance(above, _BLOCKS):
+                siblings: list[cst.CSTNode] = [*above.body]
+                state = self.run(siblings[siblings.index(child) + 1 :], state)
+            if child is last:
+                break
+            child = above
+        return state.waits > 0
+
+    def _way_up(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        return [node, *self._model.ancestors(node)]
+
+    def of_function(self, function: Function) -> State:
+        """What a call of a function leaves behind; of a function that calls itself, nothing."""
+        if function not in self._summaries:
+            self._summaries[function] = State(None, 1)
+            stop, self._stop = self._stop, None
+            trusts, self._trusts = self._trusts, function.cls is not None and function.cls.is_module
+            body = function.node.body
+            self._summaries[function] = self.run([body] if isinstance(body, cst.CSTNode) else body, State())
+            self._stop, self._trusts = stop, trusts
+        return self._summaries[function]
+
+    def _until(self, statement: cst.CSTNode, end: cst.CSTNode, state: State) -> State | None:
+        self._stop = end
+        try:
+            self.run([statement], state)
+        except _ArrivedError as arrived:
+            return arrived.state
+        finally:
+            self._stop = None
+        return None
+
+    # -- statements
+
+    def run(self, nodes: Iterable[cst.CSTNode], state: State) -> State:
+        for node in nodes:
+            state = self._statement(node, state)
+        return state
+
+    def _statement(self, node: cst.CSTNode, state: State) -> State:
+        match node:
+            case cst.IndentedBlock() | cst.SimpleStatementLine() | cst.SimpleStatementSuite():
+                return self.run(node.body, state)
+            case cst.Else() | cst.Finally():
+                return self._statement(node.body, state)
+            case cst.If():
+                state = self._decided(node.test, self._expression(node.test, state))
+                return self._joined([node.body, *([node.orelse] if node.orelse is not None else [])], state)
+            case cst.For() | cst.While():
+                return self._loop(node, state)
+            case cst.With():
+                state = self._expressions((item.item for item in node.items), state)
+                state = self._statement(node.body, state)
+                return state.waited() if any(_is_profiler(self._model, item.item) for item in node.items) else state
+            case cst.Try():
+                state = self._statement(node.body, state)
+                rest = [part for part in (node.orelse, node.finalbody) if part is not None]
+                return self.run(rest, state)
+            case cst.Assign():
+                state = self._expression(node.value, state)
+                return self._expressions((target.target for target in node.targets), state)
+            case cst.AugAssign():
+                state = self._expression(node.target, self._expression(node.value, state))
+                return self._computed(node, self._model.value(node.target), state)
+            case _ if isinstance(node, _DEFINITIONS):
+                return state
+            case _:
+                return self._expressions(children(node), state)
+
+    def _joined(self, branches: list[cst.CSTNode], state: State) -> State:
+        """After branches of which one runs, or none: what each leaves behind, unless one waits for everything."""
+        ends = [self._statement(branch, state) for branch in branches]
+        waits = max(end.waits for end in ends)
+        if any(end.waits > state.waits and end.queued is None for end in ends):
+            return State(None, waits)
+        works = [end.queued for end in ends if end.queued is not None]
+        return State(max(works, key=lambda work: work.is_heavy) if works else None, waits)
+
+    def _loop(self, node: cst.For | cst.While, state: State) -> State:
+        """A loop that waits is never far ahead of the device; so is one over batches, which waits to copy them."""
+        model = self._model
+        if isinstance(node, cst.For):
+            state = self._expression(node.iter, state)
+        inside = node.body if self._stop is None or node not in [*model.ancestors(self._stop)] else None
+        if inside is None:
+            self._statement(node.body, state)  # arrives
+            return state
+        end = self._statement(inside, State())
+        loop = model.loop_of(node)
+        if isinstance(node, cst.While):
+            end = self._decided(node.test, self._expression(node.test, end))
+        if end.waits or (end.queued is not None and (loop is None or not _counts(loop))):
+            return State(None, state.waits + 1)
+        return state.with_work(end.queued) if end.queued is not None else state
+
+    def _decided(self, test: cst.BaseExpression, state: State) -> State:
+        """`if tensor > 0:` needs the value."""
+        return state.waited() if self._is_queued_value(self._model.value(test)) else state
+
+    # -- expressions
+
+    def _expressions(self, nodes: Iterable[cst.CSTNode], state: State) -> State:
+        for node in nodes:
+            state = self._expression(node, state)
+        return state
+
+    def _expression(self, root: cst.CSTNode, state: State) -> State:
+        for node in _evaluated(root):
+            if node is self._stop:
+                raise _ArrivedError(state)
+            match node:
+                case cst.Call():
+                    state = self._called(self._model.call(node), state)
+                case cst.BinaryOperation(left=left, operator=cst.Modulo()) if self._model.value(left).is_(Kind.STRING):
+                    state = state.waited() if any(map(self._is_shown, _parts(node.right))) else state
+                case cst.BinaryOperation() | cst.UnaryOperation() | cst.Comparison():
+                    state = self._computed(node, self._model.value(node), state)
+                case cst.FormattedStringExpression() if self._is_shown(node.expression):
+                    state = state.waited()
+                case cst.Subscript() if self._is_masked(node):
+                    state = state.waited()
+                case cst.IfExp():
+                    state = self._decided(node.test, state)
+                case cst.Yield() | cst.Await():
+                    state = state.waited()
+        return state
+
+    def _computed(self, node: cst.CSTNode, value: Value, state: State) -> State:
+        if value.kind is not Kind.TENSOR or value.place is not Place.ACCELERATOR:
+            return state
+        heavy = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.MatrixMultiply)
+        return state.with_work(Work(node, heavy))
+
+    def _is_masked(self, node: cst.Subscript) -> bool:
+        """`x[mask]` has as many elements as the mask has true ones."""
+        for element in node.slice:
+            if isinstance(element.slice, cst.Index):
+                index = self._model.value(element.slice.value)
+                if index.kind is Kind.TENSOR and index.dtype == "bool":
+                    return True
+        return False
+
+    def _is_shown(self, node: cst.BaseExpression) -> bool:
+        """Whether a text that holds a value needs what the device computes for it."""
+        value = self._model.value(node)
+        return self._is_queued_value(value) or value.kind is Kind.UNKNOWN
+
+    @staticmethod
+    def _is_queued_value(value: Value) -> bool:
+        return value.kind is Kind.TENSOR and value.place is not Place.HOST and not value.optional
+
+    # -- calls
+
+    def _called(self, call: Call, state: State) -> State:
+        if self._waits(call):
+            return state.waited()
+        if call.is_forward or call.is_backward:
+            return self._ran(call, state)
+        if call.is_optimizer_step:
+            stepped = state.waited() if call.receiver_value.kind is Kind.SCALER else state
+            return stepped.with_work(Work(call.node, is_heavy=False))
+        if call.target is not None:
+            return state if call.target.is_generator else self._after(self.of_function(call.target), state)
+        if call.targets_class is not None or _is_idle(call):
+            return state
+        if self._is_torch(call):
+            heavy = _HEAVY.search(call.callee or "") is not None
+            on_device = any(value.place is Place.ACCELERATOR for value in self._tensors(call))
+            return state.with_work(Work(call.node, heavy)) if on_device else state
+        return state.waited() if not self._trusts and self._may_wait(call) else state
+
+    def _ran(self, call: Call, state: State) -> State:
+        """A pass through a model, forward or back: what its code in this file waits for, and the pass itself."""
+        if call.target is not None and self.of_function(call.target).waits:
+            return self._after(self.of_function(call.target), state)
+        if all(value.place is Place.HOST for value in self._places(call)):
+            return state
+        return state.with_work(Work(call.node, is_heavy=True))
+
+    def _places(self, call: Call) -> list[Value]:
+        """What says where a pass runs."""
+        tensors = [value for arg in call.arguments if (value := self._model.value(arg.value)).is_tensor]
+        origin = self._model.value(call.node.func) if call.is_forward else call.receiver_value
+        return tensors if tensors and call.is_forward and origin.place is not Place.ACCELERATOR else [origin]
+
+    @staticmethod
+    def _after(summary: State, state: State) -> State:
+        if summary.waits:
+            return State(summary.queued, state.waits + summary.waits)
+        return state.with_work(summary.queued) if summary.queued is not None else state
+
+    def _waits(self, call: Call) -> bool:
+        callee = call.callee or ""
+        if is_wait(call):
+            return True
+        if call.target is None and call.is_forward and call.method in _WAITING_PASSES:
+            return True
+        if call.method in _WAITING_METHODS and call.receiver is not None:
+            return call.receiver_value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
+        formats = call.method == "format" and call.receiver_value.kind is Kind.STRING
+        if formats or callee in _TEXT_FUNCTIONS or callee.startswith(("numpy.", "pickle.", "matplotlib.")):
+            return any(self._is_shown(arg.value) for arg in call.arguments)
+        if callee in _WAITING_FUNCTIONS:
+            return True
+        if callee.startswith("torch.linalg."):
+            return _LINALG_WITHOUT_WAIT.match(callee) is None
+        return call.method in ("to", "cuda") and self._copies(call)
+
+    @staticmethod
+    def _copies(call: Call) -> bool:
+        """Between host and device, and not in the background: the host waits for its end."""
+        source, target = call.receiver_value, call.value
+        if source.kind is Kind.MODULE or any(
+            arg.keyword is not None and arg.keyword.value == "non_blocking" for arg in call.arguments
+        ):
+            return False
+        return source.place is not target.place and target.place is not Place.UNKNOWN
+
+    @staticmethod
+    def _is_torch(call: Call) -> bool:
+        callee = call.callee or ""
+        return callee.startswith("torch.Tensor.") or words.returns_tensor(callee)
+
+    def _tensors(self, call: Call) -> Iterator[Value]:
+        yield call.value
+        yield call.receiver_value
+        for arg in call.arguments:
+            yield self._model.value(arg.value)
+
+    def _may_wait(self, call: Call) -> bool:
+        """Code out of sight that has something to wait for."""
+        callee = call.callee or ""
+        package = callee.partition(".")[0] if call.receiver_value.kind is not Kind.MODULE else ""
+        if package in ("torch", "torchvision", *words.HARMLESS_PACKAGES):
+            return callee.startswith(("wandb.", "logging.")) and any(v.is_tensor for v in self._tensors(call))
+        if call.receiver_value.kind in _KNOWN_OBJECTS or call.method in _QUEUING_METHODS:
+            return False
+        given = [self._model.value(arg.value) for arg in call.arguments]
+        if not given:
+            return call.receiver is not None and call.receiver_value.is_(Kind.UNKNOWN, Kind.INSTANCE)
+        return any(value.kind not in _QUIET_KINDS for value in given)
+
+
+def is_wait(call: Call) -> bool:
+    """A call whose purpose is to wait for the device, by its name: `torch.cuda.synchronize()`, `time_sync()`."""
+    name = last_name(call.node.func)
+    return _SYNC_NAME.search(name) is not None and _NO_SYNC_NAME.search(name) is None
+
+
+def _is_idle(call: Call) -> bool:
+    return call.method in _IDLE_METHODS or call.is_zero_grad
+
+
+def _parts(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The elements of a tuple that is written out, or else the expression."""
+    return [element.value for element in node.elements] if isinstance(node, cst.Tuple) else [node]
+
+
+def _is_profiler(model: Model, item: cst.BaseExpression) -> bool:
+    name = last_name(item.func) if isinstance(item, cst.Call) else last_name(item)
+    return re.search(r"(?i)profil|timer|sync|record", name) is not None
+
+
+def _counts(loop: Loop) -> bool:
+    """A loop over numbers, modules, lists or rows: not over batches that something out of sight brings."""
+    if loop.role in (Role.MODULES, Role.ELEMENTS) or loop.iterates.is_(Kind.LIST, Kind.TUPLE):
+        return True
+    element = element_of(loop.iterates)
+    if loop.iterates.ref == "builtins.range" or element.is_(Kind.NUMBER, Kind.MODULE, Kind.TENSOR):
+        return True
+    parts = element.items or ()
+    return bool(parts) and all(part.is_(Kind.NUMBER, Kind.MODULE, Kind.TENSOR, Kind.STRING) for part in parts)
+
+
+def _evaluated(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes of an expression in the order in which they are evaluated, operands first."""
+    stack: list[tuple[cst.CSTNode, bool]] = [(root, False)]
+    while stack:
+        node, done = stack.pop()
+        if done or isinstance(node, cst.Lambda):
+            yield node
+            continue
+        stack.append((node, True))
+        stack.extend((child, False) for child in reversed(children(node)))
