@@ -98,7 +98,7 @@ class GraphParts:
             call.receiver if call.method is not None and call.receiver_value.kind is Kind.MODULE else call.node.func
         )
         ref = self._model.value(module).ref if module is not None else None
-        cls = next((cls for cls in self._model.classes if cls.qualname == ref), None)
+        cls = next((cls for cls in self._model.classes if cls.ref == ref), None)
         if cls is not None and not _keeps_tensors(self._model, cls):
             return False
         binding = self._model.binding(module) if module is not None else None

@@ -54,7 +54,7 @@ def _has_call_of_its_own(model: Model, call: Call) -> bool:
     ref = call.receiver_value.ref
     if ref is None or ref.startswith(("torch.nn.", "torchvision.models.")):
         return False
-    cls = next((cls for cls in model.classes if cls.qualname == ref), None)
+    cls = next((cls for cls in model.classes if cls.ref == ref), None)
     return cls is None or not calls_like_a_module(cls)
 
 

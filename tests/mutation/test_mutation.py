@@ -1,0 +1,45 @@
+"""Clean programs of many shapes are silent under every rule; a defect put into them is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutation.mutations import KINDS, Kind, mutants
+from tests.mutation.programs import Program, programs
+from tests.mutation.recall import measure
+from torchlint.config import Settings
+from torchlint.rule import all_rules
+
+PROGRAMS = programs()
+RECALL = 0.95
+BELOW = {
+    *("zero_grad", "set_epoch", "no_grad", "eval", "synchronize", "retain_graph", "empty_cache"),
+    *("count_in_step", "blocking_copy"),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_a_clean_program_is_silent(program: Program) -> None:
+    found = program.findings(Settings())
+    assert [f"{file}:{finding.line} {finding.code} {finding.message}"
+            for file, findings in found.items() for finding in findings] == []  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_defects_are_found(kind: Kind) -> None:
+    if kind.name in BELOW:
+        pytest.xfail("not all of them yet")
+    [recall] = measure(PROGRAMS, (kind,))
+    missed = "\n".join(map(str, recall.missed))
+    assert len(recall.found) >= RECALL * recall.total, f"{len(recall.found)} of {recall.total} found, not:\n{missed}"
+
+
+def test_there_are_programs_of_many_shapes() -> None:
+    assert len(PROGRAMS) >= 20
+    assert all(program.files for program in PROGRAMS)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_each_kind_has_mutants_and_rules(kind: Kind) -> None:
+    assert kind.codes & all_rules().keys() or kind.name in BELOW
+    assert sum(1 for program in PROGRAMS for _ in mutants(program, (kind,))) >= 3
