@@ -38,15 +38,16 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     `doubt`: why the fix is unsafe, if it is.
     """
     term = _term(model, read, suffix)
-    places = [*total.reads, *([total.division] if total.division is not None else [])]
+    division = total.settled if isinstance(total.settled, cst.AugAssign) else None
+    places = [*total.reads, *([division] if division is not None else [])]
     if term is None or not all(is_free(model, cast, place) for place in places):
         return None
     edits = [term]
     for name in total.reads:
         if not is_wrapped(model, name, f"builtins.{cast}", "builtins.float"):
             edits += Rewriter(model).wrap(name, f"{cast}(", ")")
-    if total.division is not None:
-        edits.append(_divided(model, total.division, cast))
+    if division is not None:
+        edits.append(_divided(model, division, cast))
     doubt = doubt or (_TIMED if total.is_timed else "")
     why = doubt or "The sum is exact on the device too, and is read once."
     return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)

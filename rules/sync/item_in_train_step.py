@@ -104,6 +104,8 @@ def _message(model: Model, read: Readback) -> str:
         advice = "Add up the detached tensor, in double precision, and read the sum once at the end."
     elif Use.LOGGED in read.use:
         advice = "Log it every so many steps."
+    elif Use.SELDOM in read.use:
+        advice = "It is logged at intervals only: keep the detached tensor and read it there."
     else:
         advice = "Keep the detached tensor and read it once at the end, or at log intervals."
     return f"`{model.code(read.node)}` makes the host wait for the device {read.rhythm}. {advice}"

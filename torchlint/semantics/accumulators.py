@@ -24,11 +24,14 @@ _EXACT_FORMATS = ("f", "F", "e", "E", "%")
 class HostSum:
     """`name = 0`, in a loop `name += term`, and reads behind the loop. `term` is one readback, or a multiple of it.
 
-    `division` is `name /= count` behind the loop, of which there is at most one. Reads behind it see what it made.
+    `name = name + term` is the same.
+
+    `settled` is `name /= count` or `name = name / count` behind the loop. Reads behind it see the number that it made.
     """
 
-    update: cst.AugAssign
-    division: cst.AugAssign | None
+    update: cst.Assign | cst.AugAssign
+    term: cst.CSTNode
+    settled: cst.Assign | cst.AugAssign | None
     reads: tuple[cst.BaseExpression, ...]
     starts_float: bool  # it starts from 0.0 and not from 0
     is_integer: bool  # integers all the way, on either side
@@ -37,23 +40,28 @@ class HostSum:
 
 def host_sum(model: Model, read: Readback) -> HostSum | None:
     """The sum that a readback goes into, if nothing but its reads behind the loop can tell where it is kept."""
-    update, loop = _update(model, read), read.loop
-    binding = model.binding(update.target) if update is not None and isinstance(update.target, cst.Name) else None
-    if update is None or loop is None or binding is None or binding.shared or binding.is_parameter:
+    term, loop = _term(model, read), read.loop
+    update = _update(model, term) if term is not None else None
+    binding = model.binding(_target(update)) if update is not None else None
+    if term is None or update is None or loop is None or binding is None or binding.shared or binding.is_parameter:
         return None
-    writes = [write for write in binding.writes if write.target is not update.target]
-    division = _division(model, writes, loop)
-    writes = [write for write in writes if not _is_number_behind(model, write, division)]
+    writes = [write for write in binding.writes if write.target is not _target(update)]
+    settled = _settled(model, writes, loop)
+    writes = [write for write in writes if not _is_number_behind(model, write, settled)]
     starts = [model.value(write.value) for write in writes if write.value is not None and _is_start(model, write)]
     is_integer = read.is_count and all(start.dtype == "int" for start in starts)
-    if not starts or not all(_keeps_exact(model, write, division, loop, is_integer) for write in writes):
+    if not starts or not all(_keeps_exact(model, write, settled, loop, is_integer) for write in writes):
         return None
-    reads = tuple(node for node in binding.reads if not _is_divided(model, node, division))
+    reads = tuple(
+        node
+        for node in binding.reads
+        if not _is_settled(model, node, settled) and model.small_statement(node) is not update
+    )
     if not all(_is_plain_read(model, node, loop) for node in reads) or _has_other_purpose(model, update, loop):
         return None
     starts_float = all(start.dtype == "float" for start in starts)
     is_timed = any(call.callee in _CLOCKS for call in loop.calls)
-    return HostSum(update, division, reads, starts_float, is_integer, is_timed)
+    return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed)
 
 
 def survives_empty_loop(model: Model, total: HostSum) -> bool:
@@ -70,25 +78,54 @@ def is_wrapped(model: Model, read: cst.CSTNode, *casts: str) -> bool:
 # -- the loop --------------------------------------------------------------------------------------------------------
 
 
-def _update(model: Model, read: Readback) -> cst.AugAssign | None:
-    """The `+=` that adds the readback, or its product with Python numbers."""
+def _term(model: Model, read: Readback) -> cst.CSTNode | None:
+    """The readback, or its product with Python numbers, or its quotient by one that is not zero."""
     node: cst.CSTNode = read.node
     parent = model.parent(node)
-    while isinstance(parent, cst.BinaryOperation) and isinstance(parent.operator, cst.Multiply):
-        other = model.value(parent.right if parent.left is node else parent.left)
-        if other.kind is not Kind.NUMBER or other.optional or other.dtype == "complex":
-            return None
+    while isinstance(parent, cst.BinaryOperation):
+        other = parent.right if parent.left is node else parent.left
+        value = model.value(other)
+        if value.kind is not Kind.NUMBER or value.optional or value.dtype == "complex":
+            break
+        is_quotient = isinstance(parent.operator, cst.Divide) and other is parent.right
+        if not isinstance(parent.operator, cst.Multiply) and not (is_quotient and _is_some(model, other)):
+            break
         node, parent = parent, model.parent(parent)
-    if isinstance(parent, cst.AugAssign) and isinstance(parent.operator, cst.AddAssign) and parent.value is node:
-        return parent
+    return node if not isinstance(parent, cst.BinaryOperation) or isinstance(parent.operator, cst.Add) else None
+
+
+def _is_some(model: Model, number: cst.BaseExpression) -> bool:
+    """A number other than zero: a constant, or the length of what the loop has something of."""
+    if isinstance(number, cst.Call):
+        return model.call(number).callee == "builtins.len"
+    return isinstance(number, cst.BaseNumber) and bool(model.value(number).constant)
+
+
+def _update(model: Model, term: cst.CSTNode) -> cst.Assign | cst.AugAssign | None:
+    """The statement `name += term` or `name = name + term`."""
+    parent = model.parent(term)
+    if isinstance(parent, cst.AugAssign):
+        is_sum = isinstance(parent.operator, cst.AddAssign) and isinstance(parent.target, cst.Name)
+        return parent if is_sum else None
+    statement = model.parent(parent) if isinstance(parent, cst.BinaryOperation) else None
+    match parent, statement:
+        case (
+            cst.BinaryOperation(left=cst.Name() as name, operator=cst.Add()),
+            cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]),
+        ) if name.value == target.value and parent.right is term:
+            return statement
     return None
+
+
+def _target(update: cst.Assign | cst.AugAssign) -> cst.BaseExpression:
+    return update.target if isinstance(update, cst.AugAssign) else update.targets[0].target
 
 
 def _is_inside(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
     return any(above is loop.node for above in model.ancestors(node))
 
 
-def _has_other_purpose(model: Model, update: cst.AugAssign, loop: Loop) -> bool:
+def _has_other_purpose(model: Model, update: cst.CSTNode, loop: Loop) -> bool:
     """Whether the readback is more than its number: an exception is caught, or an asynchronous copy waits for it."""
     for above in model.ancestors(update):
         if above is loop.node:
@@ -119,23 +156,35 @@ def _is_start(model: Model, write: Write) -> bool:
     return value.kind is Kind.NUMBER and not value.optional and value.dtype in ("int", "float")
 
 
-def _division(model: Model, writes: list[Write], loop: Loop) -> cst.AugAssign | None:
-    """`name /= count` in a block around the loop, behind it."""
+def _settled(model: Model, writes: list[Write], loop: Loop) -> cst.Assign | cst.AugAssign | None:
+    """`name /= count` or `name = name / count` in a block around the loop, behind it."""
     for write in writes:
-        statement = model.parent(write.target)
-        if isinstance(statement, cst.AugAssign) and isinstance(statement.operator, cst.DivideAssign):
+        statement = model.small_statement(write.target)
+        if isinstance(statement, cst.AugAssign):
+            makes_number = isinstance(statement.operator, cst.DivideAssign)
+        else:
+            makes_number = (
+                not write.unpacked and _is_number(model, write) and not isinstance(write.value, cst.BaseNumber)
+            )
+        if makes_number and isinstance(statement, (cst.Assign, cst.AugAssign)):
             block = model.parent(model.statement(statement))
             if any(above is block for above in model.ancestors(loop.node)) and is_before(model, loop.node, statement):
                 return statement
     return None
 
 
-def _keeps_exact(model: Model, write: Write, division: cst.AugAssign | None, loop: Loop, is_integer: bool) -> bool:
+def _is_number(model: Model, write: Write) -> bool:
+    return write.kind == "assign" and write.value is not None and model.value(write.value).kind is Kind.NUMBER
+
+
+def _keeps_exact(
+    model: Model, write: Write, settled: cst.Assign | cst.AugAssign | None, loop: Loop, is_integer: bool
+) -> bool:
     """Whether the write, the sum of another loop perhaps, comes out the same on the device as on the host."""
     statement = model.parent(write.target)
     if _is_inside(model, write.statement, loop):
         return False
-    if _is_start(model, write) or statement is division:
+    if _is_start(model, write) or statement is settled:
         return True
     if not isinstance(statement, cst.AugAssign) or not isinstance(statement.operator, cst.AddAssign):
         return False
@@ -158,18 +207,19 @@ def _is_double(node: cst.BaseExpression) -> bool:
 # -- the reads -------------------------------------------------------------------------------------------------------
 
 
-def _is_divided(model: Model, read: cst.CSTNode, division: cst.AugAssign | None) -> bool:
-    """Whether the read stands behind the division, in its block, and sees the number that it made."""
-    if division is None:
+def _is_settled(model: Model, read: cst.CSTNode, settled: cst.Assign | cst.AugAssign | None) -> bool:
+    """Whether the read stands behind the settling statement, in its block, and sees the number that it made."""
+    above = list(model.ancestors(read))
+    if settled is None or settled in above:
         return False
-    block = model.parent(model.statement(division))
-    return any(above is block for above in model.ancestors(read)) and is_before(model, division.value, read)
+    block = model.parent(model.statement(settled))
+    return block in above and is_before(model, settled, read)
 
 
-def _is_number_behind(model: Model, write: Write, division: cst.AugAssign | None) -> bool:
-    if write.kind != "assign" or write.value is None or model.value(write.value).kind is not Kind.NUMBER:
-        return False
-    return _is_divided(model, write.target, division)
+def _is_number_behind(model: Model, write: Write, settled: cst.Assign | cst.AugAssign | None) -> bool:
+    if isinstance(settled, cst.Assign) and model.small_statement(write.target) is settled:
+        return True
+    return _is_number(model, write) and _is_settled(model, write.target, settled)
 
 
 def _is_plain_read(model: Model, read: cst.CSTNode, loop: Loop) -> bool:

@@ -24,6 +24,7 @@ class Use(Flag):
     ACCUMULATED = auto()  # `total += value`
     COLLECTED = auto()  # a number goes into a list, a dict or a meter
     LOGGED = auto()  # printed, formatted, shown in a progress bar, sent to a logger
+    SELDOM = auto()  # logged too, but at intervals only
     LATER = auto()  # held by a name that is read after the loop
     HANDED = auto()  # a number is handed to code that is not known
     GATHERED = auto()  # an array, not a number, goes into a list or a dict
@@ -31,7 +32,7 @@ class Use(Flag):
     NEEDED = auto()  # the loop cannot go on without it: a test, an index, an environment, a file, the next operation
 
 
-DEFERRABLE = Use.ACCUMULATED | Use.COLLECTED | Use.LOGGED | Use.LATER | Use.HANDED
+DEFERRABLE = Use.ACCUMULATED | Use.COLLECTED | Use.LOGGED | Use.SELDOM | Use.LATER | Use.HANDED
 KEPT = Use.NEEDED | Use.GATHERED
 
 
@@ -204,7 +205,7 @@ class HostFlow:
                     self._use |= Use.LATER if number else Use.GATHERED
             elif self._sees(read, statement, binding):
                 if self._model.is_log_gated(read):
-                    self._use |= Use.LOGGED
+                    self._use |= Use.SELDOM
                 else:
                     self._on(read, number)
 
@@ -274,7 +275,7 @@ class HostFlow:
     def _number_argument(self, call: Call, site: cst.Call) -> None:
         package, last = _names(call)
         method = call.method or ""
-        if last in _CHECKS or (package == "builtins" and last in _NEEDING_BUILTINS):
+        if _checks(call) or (package == "builtins" and last in _NEEDING_BUILTINS):
             self._use |= Use.NEEDED
         elif is_log(call):
             self._use |= Use.LOGGED
@@ -297,7 +298,7 @@ class HostFlow:
 
     def _array_argument(self, call: Call, site: cst.Call) -> None:
         package, last = _names(call)
-        if last in _CHECKS:
+        if _checks(call):
             self._use |= Use.NEEDED
         elif package in _REDUCING_PACKAGES and last in _REDUCTIONS:
             self._on(site, last != "max" or package == "builtins" or len(site.args) == 1)
@@ -353,6 +354,12 @@ def _names(call: Call) -> tuple[str, str]:
     """Package and last name of the callee; of a method, the method."""
     name = call.callee or ""
     return name.partition(".")[0], name.rpartition(".")[2] or call.method or ""
+
+
+def _checks(call: Call) -> bool:
+    """`math.isnan(...)`, and the assertions of test cases."""
+    last = _names(call)[1]
+    return last in _CHECKS or last.startswith("assert")
 
 
 def _adds_to(value: cst.BaseExpression, target: cst.BaseExpression) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.semantics.entities import Loop, Role
+from torchlint.semantics.host_use import KEPT, HostFlow
 from torchlint.semantics.readback import reads
 from torchlint.semantics.residence import Residence
 from torchlint.semantics.shown import shown_in
@@ -34,7 +35,8 @@ def parameter_reads(model: Model) -> Iterator[ParameterRead]:
         if loop is None or not _is_of(model, tensor, loop) or model.value(tensor).place is Place.HOST:
             continue
         step = step_around(model, node)
-        if step is not None and residence.has_accelerator:
+        is_needed = how != "log" and HostFlow(model, loop).of(node, True) & KEPT
+        if step is not None and residence.has_accelerator and not is_needed:
             yield ParameterRead(node, tensor, how, loop, step)
 
 

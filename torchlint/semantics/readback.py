@@ -13,6 +13,7 @@ from torchlint.semantics.entities import Call, Loop
 from torchlint.semantics.host_use import DEFERRABLE, KEPT, HostFlow, Use
 from torchlint.semantics.residence import Residence
 from torchlint.semantics.steps import Step, step_of
+from torchlint.semantics.tallies import is_tally
 from torchlint.semantics.values import Value
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Readback:
     is_number: bool  # a single number is read, not a whole tensor
     step: Step
     use: Use
+    is_tally: bool = False  # a sum of truths, of whatever type the rest of the file is
 
     @property
     def loop(self) -> Loop | None:
@@ -47,7 +49,7 @@ class Readback:
     @property
     def is_count(self) -> bool:
         """An integer that the loop adds up."""
-        counts = self.how != "float" and self.value.dtype in ("int", "bool")
+        counts = self.how != "float" and (self.is_tally or self.value.dtype in ("int", "bool"))
         return self.is_number and counts and Use.ACCUMULATED in self.use
 
 
@@ -65,7 +67,7 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
             continue
         is_number = how not in _COPIES or model.value(tensor).rank == 0 or _becomes_number(model, node)
         use = HostFlow(model, step.loop).of(node, is_number)
-        read = Readback(node, tensor, model.value(tensor), how, is_number, step, use)
+        read = Readback(node, tensor, model.value(tensor), how, is_number, step, use, is_tally(model, tensor))
         wanted = DEFERRABLE if computed else Use.ACCUMULATED
         if use & wanted and not use & KEPT and not _is_answer(model, read):
             yield read

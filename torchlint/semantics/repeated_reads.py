@@ -53,10 +53,11 @@ def numbers(model: Model) -> Numbers:
         read_before.append(read)
         groups.setdefault(model.small_statement(read.node) or read.node, []).append(read)
     for group in groups.values():
-        if len(group) > 1 and not any(Use.ACCUMULATED in read.use for read in group):
+        summed = [read for read in group if Use.ACCUMULATED in read.use]
+        if len(group) > 1 and not summed:
             found.several.append(Several(group))
         else:
-            found.single.extend(group)
+            found.single.append((summed or group)[0])
     return found
 
 

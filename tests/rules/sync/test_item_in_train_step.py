@@ -254,6 +254,14 @@ REWRITES = {
         "total, squares = 0.0, 0.0",
         "return total, squares",
     ),
+    "a sum that is written out": ("total = total + loss.item() * len(y)", "total = 0.0", "return total"),
+    "a share": ("total += loss.item() / len(loader)", "total = 0.0", "return total"),
+    "a constant share": ("total += 3 * loss.item() / 7", "total = 0.0", "return total"),
+    "a quotient under the same name": (
+        "total += loss.item()",
+        "total = 0",
+        "total = total / (len(loader) + 1)\nif total > 1:\n    total = -total\nreturn total",
+    ),
     "under a condition": ("if step > 0:\n    total += loss.item()", "total = 0.0", "return total"),
 }
 
@@ -315,7 +323,10 @@ UNFIXED = {
     ),
     "a parameter": training("total += loss.item()", "", "return total").replace("optimizer)", "optimizer, total)"),
     "it starts from a tensor": training("total += loss.item()", "total = torch.zeros(())", "return total"),
-    "divided in the loop": training("total += loss.item() / len(loader)", "total = 0.0", "return total"),
+    "divided by what may be zero": training("total += loss.item() / step", "total = 0.0", "return total"),
+    "divided into": training("total += 1 / loss.item()", "total = 0.0", "return total"),
+    "subtracted": training("total = total - loss.item()", "total = 0.0", "return total"),
+    "added the other way round": training("total = loss.item() + total", "total = 0.0", "return total"),
     "multiplied by a tensor": training("total += loss.item() * x.sum()", "total = 0.0", "return total"),
     "a self-documenting f-string": training("total += loss.item()", "total = 0.0", "print(f'{total=}')"),
     "an exception is caught": training(

@@ -67,6 +67,18 @@ REWRITES = {
     "a percentage": (COUNT, "correct = 0", "return 100. * correct / 7, f'{correct}/{7}'"),
     "a cast": (COUNT, "correct = 0", "return float(correct), int(correct)"),
     "a division behind the loop": (COUNT, "correct = 0", "correct /= 7\nreturn correct"),
+    "a quotient under the same name": (COUNT, "correct = 0", "correct = correct / 7\nprint(correct)\nreturn correct"),
+    "a count that is written out": (
+        "correct = correct + (out.argmax(1) == y).sum().item()",
+        "correct = 0",
+        "return correct",
+    ),
+    "both of two": ("correct += ((out.argmax(1) == 1) & (y == 1)).sum().item()", "correct = 0", "return correct"),
+    "of what is not known": (
+        "p = list([out.argmax(1)])[0]\ncorrect += (p != y).sum().item()",
+        "correct = 0",
+        "return correct",
+    ),
     "int of a tensor": ("correct += int(out.argmax(1).eq(y).sum())", "correct = 0", "return correct // 2"),
     "torch.sum": ("correct += torch.sum(out.argmax(1) == y).item()", "correct = 0", "return correct"),
     "beside another sum": (COUNT + "\nseen += len(y)", "correct = seen = 0", "return correct / max(seen, 1)"),

@@ -63,6 +63,11 @@ def test_reads_that_are_rare_or_cost_nothing_are_silent(code: str) -> None:
     assert findings(code, "SYNC02") == []
 
 
+def test_a_sum_of_a_product_is_one_finding_and_a_matter_of_the_sum() -> None:
+    code = training("total += float(loss) * float(out.std())", "total = 0.0", "return total")
+    assert [finding.code for finding in findings(code, *ALL)] == ["SYNC01"]
+
+
 def test_the_message_counts_the_reads() -> None:
     code = SEVERAL["in a text"]
     [finding] = findings(code, "SYNC02")

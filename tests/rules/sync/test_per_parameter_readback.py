@@ -38,6 +38,12 @@ SILENT = {
     "shapes": training("for name, p in model.named_parameters():\n    print(name, p.shape)"),
     "before the training": training("pass", "for p in model.parameters():\n    print(p.norm().item())"),
     "after the training": training("pass", after="for p in model.parameters():\n    print(p.norm().item())"),
+    "a test case that asserts it": training(
+        "for p in model.parameters():\n    self.assertGreater(p.grad.norm().item(), 0)"
+    ),
+    "a decision about the parameter": training(
+        "for p in model.parameters():\n    if p.grad.norm().item() > 1:\n        p.grad.zero_()"
+    ),
     "something else in the loop": training(
         "for p in model.parameters():\n    seen += len(p)\nprint(loss.item())", "seen = 0"
     ),
