@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -65,6 +65,7 @@ class Model:
         RoleFinder(self._scopes.functions, self._scopes.loops, self._effects)
         self._flow = Flow(self._scopes, self._names.qualified)
         self._computed: dict[object, object] = {}
+        self._withs: dict[cst.CSTNode, cst.With | None] = {}
 
     @classmethod
     def build(cls, source: Source, module: cst.Module, imports: Imports | None = None) -> Model:
@@ -241,8 +242,17 @@ class Model:
 
     def calls_to(self, *names: str) -> list[Call]:
         """Calls whose qualified callee is one of `names`, or whose method is one of those with a leading dot."""
-        found = {call for name in names for call in self._calls_by_name.get(name, ())}
-        return [call for call in self._scopes.calls if call in found]
+        if len(names) == 1:
+            return self._calls_by_name.get(names[0], [])
+        return self.in_order(call for name in names for call in self._calls_by_name.get(name, ()))
+
+    def in_order(self, calls: Iterable[Call]) -> list[Call]:
+        """Each of the calls once, in the order of `calls`."""
+        return sorted(set(calls), key=self._positions.__getitem__)
+
+    @cached_property
+    def _positions(self) -> dict[Call, int]:
+        return {call: index for index, call in enumerate(self._scopes.calls)}
 
     @cached_property
     def _calls_by_name(self) -> dict[str, list[Call]]:
@@ -260,21 +270,35 @@ class Model:
 
     def grad_enabled(self, node: cst.CSTNode) -> bool | None:
         """Whether autograd records at the node. False: a with, a decorator, a switch or every caller turned it off."""
-        child = node
-        for parent in self.ancestors(node):
-            if isinstance(parent, cst.With) and child is parent.body:
-                for item in reversed(parent.items):
-                    switched, enabled = with_item_grad(item.item, self._names, self._evaluator.values)
-                    if switched:
-                        return enabled
-            if isinstance(parent, (cst.FunctionDef, cst.Lambda)):
-                break
-            child = parent
+        block = self._with_around(node)
+        while block is not None:
+            for item in reversed(block.items):
+                switched, enabled = with_item_grad(item.item, self._names, self._evaluator.values)
+                if switched:
+                    return enabled
+            block = self._with_around(block)
         function = self.function(node)
         switches = [call for call in function.calls if call.callee == "torch.set_grad_enabled"]
         if any(isinstance(self.parent(call.node), cst.Expr) for call in switches):
             return None
         return self._evaluator.base_grad(function)
+
+    def _with_around(self, node: cst.CSTNode) -> cst.With | None:
+        """The innermost with statement of the same function whose body holds the node."""
+        path: list[cst.CSTNode] = []
+        found: cst.With | None = None
+        current: cst.CSTNode | None = node
+        while current is not None and current not in self._withs:
+            path.append(current)
+            parent = self._scopes.parents.get(current)
+            if isinstance(parent, cst.With) and current is parent.body:
+                found = parent
+                break
+            current = None if isinstance(parent, (cst.FunctionDef, cst.Lambda)) else parent
+        else:
+            found = self._withs[current] if current is not None else None
+        self._withs.update(dict.fromkeys(path, found))
+        return found
 
     def guards(self, node: cst.CSTNode, inside: Loop | None = None) -> list[Guard]:
         """Conditions between the node and the loop `inside` (or its function), innermost first."""

@@ -67,7 +67,7 @@ def unreset_cycles(model: Model) -> Iterator[Cycle]:
     steps = [call for call in model.calls if call.is_optimizer_step]
     if not steps or model.frameworks & _RESETTING_FRAMEWORKS:
         return
-    known = list(resets(model))
+    known = _Resets.of(model)
     seen: set[tuple[str, Loop | None]] = set()
     for step in steps:
         cycle = _cycle(step, known, model)
@@ -76,7 +76,26 @@ def unreset_cycles(model: Model) -> Iterator[Cycle]:
             yield cycle
 
 
-def _cycle(step: Call, known: list[Reset], model: Model) -> Cycle | None:
+@dataclass(frozen=True, slots=True)
+class _Resets:
+    """The resets of the file by the function and by the loops that they run in."""
+
+    by_place: dict[Function | Loop, list[Reset]]
+
+    @classmethod
+    def of(cls, model: Model) -> _Resets:
+        by_place: dict[Function | Loop, list[Reset]] = {}
+        for reset in resets(model):
+            for place in (model.function(reset.node), *model.loops_around(reset.node)):
+                by_place.setdefault(place, []).append(reset)
+        return cls(by_place)
+
+    def inside(self, region: _Region) -> list[Reset]:
+        places = [*region.functions, *([region.loop] if region.loop is not None else [])]
+        return list(dict.fromkeys(reset for place in places for reset in self.by_place.get(place, ())))
+
+
+def _cycle(step: Call, known: _Resets, model: Model) -> Cycle | None:
     optimizer = optimizer_of(step)
     if optimizer is None or _is_engine(step, optimizer, model):
         return None
@@ -89,7 +108,7 @@ def _cycle(step: Call, known: list[Reset], model: Model) -> Cycle | None:
     else:
         regions = [_region(loop.calls, [], loop) for loop in _repeating(step, [optimizer], model)]
     reached = {_reached(region, step, optimizer, known, model) for region in regions}
-    backward = _backward(step, [call for call in model.calls if call in regions[0].calls]) if regions else None
+    backward = _backward(step, model.in_order(regions[0].calls)) if regions else None
     if len(reached) != 1 or (found := reached.pop()) is None or backward is None:
         return None
     confidence = Confidence.CERTAIN if origins and found is Reached.NOWHERE else Confidence.LIKELY
@@ -97,14 +116,14 @@ def _cycle(step: Call, known: list[Reset], model: Model) -> Cycle | None:
 
 
 def _reached(
-    region: _Region, step: Call, optimizer: cst.BaseExpression, known: list[Reset], model: Model
+    region: _Region, step: Call, optimizer: cst.BaseExpression, known: _Resets, model: Model
 ) -> Reached | None:
     """What resets there are for a step that a region repeats; None where they suffice, or are not all in sight."""
     if _made_inside(optimizer, region, model) or any(may_reset(call, model) for call in region.calls):
         return None
-    inside = [reset for reset in known if region.holds(reset.node, model)]
+    inside = known.inside(region)
     if not inside:
-        return Reached.OUTSIDE if known else Reached.NOWHERE
+        return Reached.OUTSIDE if known.by_place else Reached.NOWHERE
     modules = modules_of_optimizer(optimizer, model)
     if all(reset.spares(modules) for reset in inside):
         return Reached.OTHERS
@@ -128,12 +147,15 @@ def optimizer_of(step: Call) -> cst.BaseExpression | None:
 
 def _is_engine(step: Call, optimizer: cst.BaseExpression, model: Model) -> bool:
     """An object that also runs backward, or that steps by the id of a context, keeps gradients in its own way."""
-    code = model.code(optimizer)
-    if any(call.method == "backward" and call.receiver is not None and model.code(call.receiver) == code
-           for call in model.calls):  # fmt: skip
+    if model.code(optimizer) in model.once(_run_backward):
         return True
     by_context = step.receiver_value.kind is not Kind.SCALER and step.arguments and not step.passes
     return bool(by_context)
+
+
+def _run_backward(model: Model) -> frozenset[str]:
+    """The expressions on which `backward` is called."""
+    return frozenset(model.code(call.receiver) for call in model.calls_to(".backward") if call.receiver is not None)
 
 
 def _is_torch_optimizer(origin: cst.CSTNode, model: Model) -> bool:
