@@ -44,6 +44,7 @@ _NOUNS = {
     Kind.ITERATOR: "an iterator",
     Kind.INSTANCE: "an object",
     Kind.FUNCTION: "a function",
+    Kind.PARTIAL: "a call that functools.partial prepares",
     Kind.CLASS: "a class",
     Kind.NAMESPACE: "a module of Python",
 }

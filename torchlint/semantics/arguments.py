@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import libcst as cst
 
@@ -31,6 +31,19 @@ def string_value(node: cst.CSTNode | None) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def _with_partial(call: Call) -> Sequence[cst.Arg]:
+    """The arguments of a call, among those that functools.partial has filled in: positions before, keywords behind."""
+    partial = next(iter(call.partial), None)
+    if not isinstance(partial, cst.Call) or len(call.partial) > 1:
+        return call.node.args
+    filled = partial.args[1:]
+    return [
+        *(arg for arg in filled if arg.keyword is None and arg.star != "**"),
+        *call.node.args,
+        *(arg for arg in filled if arg.keyword is not None or arg.star == "**"),
+    ]
+
+
 class ArgumentFinder:
     """Answers `Call.argument`."""
 
@@ -42,8 +55,8 @@ class ArgumentFinder:
     def __call__(self, call: Call, name: str, position: int | None) -> Argument:
         index = 0
         starred = False
-        hidden = False
-        for arg in call.node.args:
+        hidden = len(call.partial) > 1
+        for arg in _with_partial(call):
             if arg.star == "*":
                 starred = True
             elif arg.star == "**":

@@ -13,7 +13,9 @@ from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call, Class, Function
 from torchlint.semantics.expressions import Expressions
 from torchlint.semantics.hints import LOSS_NAMES
-from torchlint.semantics.names import canonical
+from torchlint.semantics.names import Names, canonical
+from torchlint.semantics.scopes import Scopes, is_placeholder, record_fields
+from torchlint.semantics.signatures import Signature
 from torchlint.semantics.transfer import Arguments, element_of
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
 
@@ -44,11 +46,18 @@ _NEUTRAL = re.compile(r"(math|time|os|json|random|logging|re|sys)\.")
 class Calls(Expressions):
     """Adds calls to the evaluation of expressions."""
 
+    def __init__(self, scopes: Scopes, names: Names, imports: Imports | None = None) -> None:
+        super().__init__(scopes, names, imports)
+        self._signatures: dict[Function, Signature] = {}
+
     def _call(self, node: cst.Call) -> Value:
         call = self.scopes.call_of[node]
         if self.rehearsing:
             call = copy(call)
         call.grad_enabled = self.grad
+        call.callee = call.target = call.foreign = None
+        call.partial = frozenset()
+        call.alternatives = []
         call.passes = []
         if isinstance(node.func, cst.Attribute):
             value = self._attribute_call(call, node.func)
@@ -61,18 +70,20 @@ class Calls(Expressions):
     def _given(self, call: Call) -> Arguments:
         positional: list[Value] = []
         keywords: dict[str, Value] = {}
-        is_open = False
+        is_open = is_uncounted = False
         for arg in call.node.args:
             value = self.eval(arg.value)
-            if value.kind is Kind.FUNCTION and (function := self.local_function(value)) is not None:
-                call.passes.append(function)
+            call.passes += self.local_functions(value)
             if arg.star == "**" and value.fields is not None:
                 keywords.update(value.fields)
+            elif arg.star == "*" and value.items is not None and not is_uncounted:
+                positional.extend(value.items)
             elif arg.star:
                 is_open = True
+                is_uncounted |= arg.star == "*"
             elif arg.keyword is not None:
                 keywords[arg.keyword.value] = value
-            else:
+            elif not is_uncounted:
                 positional.append(value)
         return Arguments(positional, keywords, is_open)
 
@@ -117,27 +128,40 @@ class Calls(Expressions):
     def _method_of_class(self, call: Call, receiver: Value, cls: Class, method: str, given: Arguments) -> Value:
         attribute = cls.attribute(method)
         target = cls.method(method)
-        if attribute is not None and (attribute.writes or target is None):
-            value = self.read(attribute)
-            if attribute.writes or value.kind is not Kind.UNKNOWN:
-                return self._apply(call, value, given)
-        if target is None:
-            foreign = next((base for base in self.foreign_bases(cls) if base.method(method) is not None), None)
-            if foreign is not None:
-                return self._method_of_foreign_class(call, receiver, foreign, method, given)
-            return self._method(call, receiver, method, given)
-        static = "builtins.staticmethod" in target.decorators
-        value = self._enter(call, target, given, bound=not static and receiver.kind is not Kind.CLASS)
+        if target is None or target.is_property or (attribute is not None and attribute.writes):
+            return self._attribute_of_class(call, receiver, cls, method, given)
+        targets = self._implementations(receiver, cls, target)
+        value = self._enter_one_of(call, targets, given, bound=_is_bound(target, receiver))
         if method == "forward" and receiver.kind is Kind.MODULE:
             return self._forwarded(call, receiver, value, given)
         return value
+
+    def _attribute_of_class(self, call: Call, receiver: Value, cls: Class, name: str, given: Arguments) -> Value:
+        """Call what an attribute holds that is no method of this file."""
+        foreign = next((base for base in self.foreign_bases(cls) if base.method(name) is not None), None)
+        if foreign is not None and cls.method(name) is None:
+            return self._method_of_foreign_class(call, receiver, foreign, name, given)
+        attribute = cls.attribute(name)
+        value = self.class_attribute(cls, name, of_object=receiver.kind is not Kind.CLASS) or UNKNOWN
+        if value.kind is not Kind.UNKNOWN or (attribute is not None and attribute.writes):
+            return self._apply(call, value, given)
+        return self._method(call, receiver, name, given)
+
+    @staticmethod
+    def _implementations(receiver: Value, cls: Class, target: Function) -> list[Function]:
+        """The methods that may run: an object that was not made in sight may be of any class that derives."""
+        if receiver.origins or not cls.subclasses:
+            return [target]
+        found = [target, *(sub.methods[target.name] for sub in cls.descendants() if target.name in sub.methods)]
+        return [function for function in found if not is_placeholder(function)] or [target]
 
     def _method_of_foreign_class(self, call: Call, receiver: Value, cls: Class, method: str, given: Arguments) -> Value:
         target = cls.method(method)
         if target is None:
             return self._method(call, receiver, method, given)
-        static = "builtins.staticmethod" in target.decorators
-        bound = not static and receiver.kind is not Kind.CLASS
+        if target.is_property and self.imports is not None:
+            return self._apply(call, self.imports.attribute(cls, method) or UNKNOWN, given)
+        bound = _is_bound(target, receiver)
         if method == "forward" and receiver.kind is Kind.MODULE:
             return self._forwarded(call, receiver, self._visit(call, target, given, bound=bound), given)
         call.callee = target.ref
@@ -154,13 +178,14 @@ class Calls(Expressions):
         """Call the value `function`."""
         if function.kind is Kind.FUNCTION and (foreign := self.foreign_function(function)) is not None:
             call.callee = foreign.ref
-            return self._visit(call, foreign, given, bound=False)
+            return self._visit(call, foreign, given, bound=function.bound)
         if function.kind is Kind.CLASS and (foreign_class := self.foreign_class(function)) is not None:
             return self._construct_foreign(call, foreign_class, given)
         match function.kind:
-            case Kind.FUNCTION if (target := self.local_function(function)) is not None:
-                call.callee = target.qualname
-                return self._enter(call, target, given, bound=target.cls is not None and bool(call.method))
+            case Kind.FUNCTION if targets := self.local_functions(function):
+                return self._enter_one_of(call, targets, given, bound=function.bound)
+            case Kind.PARTIAL if function.element is not None:
+                return self._apply_partial(call, function, function.element, given)
             case Kind.CLASS if (cls := self.local_class(function)) is not None and function.origins:
                 return self._construct(call, cls, given)
             case Kind.FUNCTION | Kind.CLASS | Kind.NAMESPACE if function.ref is not None:
@@ -184,9 +209,20 @@ class Calls(Expressions):
         init = cls.method("__init__")
         if init is not None:
             self._enter(call, init, given, bound=True)
-        else:
-            call.target = None
+        elif cls.is_record:
+            self._fill(cls, given)
         return Value(cls.kind, ref=cls.ref, origins=frozenset([call.node]))
+
+    def _fill(self, cls: Class, given: Arguments) -> None:
+        """The fields of a dataclass and its like, which are given by position or by name."""
+        fields = list(
+            dict.fromkeys(name for ancestor in reversed([*cls.lineage()]) for name in record_fields(ancestor))
+        )
+        filled = {**dict(zip(fields, given.positional)), **given.keywords}
+        for name in fields:
+            variable = cls.variable(name)
+            if variable is not None and (name in filled or given.open):
+                self.noted.note_binding(variable, filled.get(name, UNKNOWN))
 
     def _construct_foreign(self, call: Call, cls: Class, given: Arguments) -> Value:
         call.callee = cls.ref
@@ -195,29 +231,49 @@ class Calls(Expressions):
             self._visit(call, init, given, bound=True)
         return Value(cls.kind, ref=cls.ref, origins=frozenset([call.node]))
 
+    def _apply_partial(self, call: Call, partial: Value, function: Value, given: Arguments) -> Value:
+        call.partial = partial.origins
+        is_known = partial.items is not None and partial.fields is not None
+        merged = Arguments(
+            [*(partial.items or ()), *given.positional] if is_known else [],
+            {**dict(partial.fields or ()), **given.keywords},
+            given.open or not is_known,
+        )
+        return self._apply(call, function, merged)
+
+    def _enter_one_of(self, call: Call, targets: list[Function], given: Arguments, *, bound: bool) -> Value:
+        """A call to one of several functions of this file, be it not known to which."""
+        if len(targets) == 1:
+            return self._enter(call, targets[0], given, bound=bound)
+        call.alternatives = targets
+        call.passes += (target for target in targets if target not in call.passes)
+        return transfer.join_all([self._hand_to(call, target, given, bound=bound) for target in targets])
+
     def _enter(self, call: Call, target: Function, given: Arguments, *, bound: bool) -> Value:
-        """A call to a function of this file: hand the arguments over, take its summary."""
         call.target = target
         if call.callee is None:
             call.callee = target.qualname
+        return self._hand_to(call, target, given, bound=bound)
+
+    def _hand_to(self, call: Call, target: Function, given: Arguments, *, bound: bool) -> Value:
+        """A call to a function of this file: hand the arguments over, take its summary."""
         if not self.rehearsing and call not in target.callers:
             target.callers.append(call)
         self.noted.call_grads.setdefault(target, set()).add(self.grad)
         self._hand_over(target, given, bound=bound)
-        returned = self.known.returns.get(target) or self.noted.returns.get(target, UNKNOWN)
+        returned = self.known.returns.get(target) or self.noted.returns.get(target)
+        if returned is None:
+            self.pending.add(call.node)
+            return UNKNOWN
+        self.pending.discard(call.node)
         return transfer.detached(returned) if self.grad is False else returned
 
     def _hand_over(self, target: Function, given: Arguments, *, bound: bool) -> None:
-        params = target.params[1:] if bound and target.params else target.params
-        if given.open:
-            for name in params:
-                self.noted.note_parameter(target, name, UNKNOWN)
-            return
-        for name, value in zip(params, given.positional):
+        signature = self._signatures.get(target)
+        if signature is None:
+            signature = self._signatures[target] = Signature.of(target)
+        for name, value in signature.filled(given, self.defaults, bound=bound):
             self.noted.note_parameter(target, name, value)
-        for name, value in given.keywords.items():
-            if name in params:
-                self.noted.note_parameter(target, name, value)
 
     # -- modules -----------------------------------------------------------------------------------------------------
 
@@ -225,7 +281,10 @@ class Calls(Expressions):
         cls = self.local_class(module)
         call.callee = module.ref
         target = cls.method("forward") if cls is not None else None
-        returned = self._enter(call, target, given, bound=True) if target is not None else UNKNOWN
+        returned = UNKNOWN
+        if cls is not None and target is not None:
+            targets = self._implementations(module, cls, target)
+            returned = self._enter_one_of(call, targets, given, bound=True)
         foreign = self.foreign_class(module) if cls is None else None
         if foreign is not None and (target := foreign.method("forward")) is not None:
             returned = self._visit(call, target, given, bound=True)
@@ -441,8 +500,8 @@ class Calls(Expressions):
             return self._builtin(call, name[9:], first, given)
         if name in words.WRAPPERS and first is not None:
             return first.but(origins=first.origins | {call.node}) if first.kind is Kind.MODULE else Value(Kind.MODULE)
-        if name == "functools.partial" and first is not None and first.kind is Kind.CLASS and not first.origins:
-            return first
+        if name == "functools.partial" and first is not None:
+            return self._partial(call, first, given)
         kind = words.class_kind(name) or self._kind_in_project(name)
         if kind is not None:
             return self._constructed(call, name, kind, first, given)
@@ -459,6 +518,16 @@ class Calls(Expressions):
                 return first  # `loader = tqdm(loader)` is iterated, and measured, like the loader itself
             return Value(Kind.ITERATOR, element=element_of(first), origins=first.origins)
         return self._library_call(call, name, first, given)
+
+    @staticmethod
+    def _partial(call: Call, function: Value, given: Arguments) -> Value:
+        return Value(
+            Kind.PARTIAL,
+            element=function,
+            items=tuple(given.positional[1:]) if not given.open else None,
+            fields=tuple(given.keywords.items()),
+            origins=frozenset([call.node]),
+        )
 
     def _kind_in_project(self, name: str) -> Kind | None:
         if self.imports is None or not name.rpartition(".")[2][:1].isupper():
@@ -493,6 +562,10 @@ class Calls(Expressions):
             return transfer.distribution(name, given, self.grad).but(origins=frozenset([call.node]))
         if name in ("copy.deepcopy", "copy.copy") and first is not None:
             return first
+        if name in ("dataclasses.field", "attr.ib", "attrs.field"):
+            factory = given.get("default_factory")
+            made = self._made_by_class(call, factory) if factory is not None else None
+            return made or given.get("default") or UNKNOWN
         if name.startswith(("collections.", "typing.")) and name.endswith(("defaultdict", "OrderedDict", "Counter")):
             inner = {"builtins.list": Value(Kind.LIST), "builtins.float": NUMBER, "builtins.int": NUMBER}
             element = inner.get(first.ref or "") if first is not None else None
@@ -517,7 +590,12 @@ class Calls(Expressions):
         return UNKNOWN
 
     def _made_by_class(self, call: Call, value: Value) -> Value | None:
-        """An object of a class of the project that something makes by itself, with no arguments."""
+        """An object of a class that something makes by itself, with no arguments."""
+        name = value.ref or ""
+        if name in ("builtins.list", "builtins.dict"):
+            return Value(Kind.LIST, items=()) if name == "builtins.list" else Value(Kind.DICT, fields=())
+        if (kind := words.class_kind(name)) is not None:
+            return Value(kind, ref=name, origins=frozenset([call.node]))
         cls = self.local_class(value) or self.foreign_class(value)
         return Value(cls.kind, ref=value.ref, origins=frozenset([call.node])) if cls is not None else None
 
@@ -574,14 +652,18 @@ class Calls(Expressions):
             second = given.positional[1] if len(given.positional) > 1 else UNKNOWN
             if name == "filter":
                 return Value(Kind.ITERATOR, element=element_of(second), origins=second.origins)
-            function = self.local_function(first) if first is not None else None
-            if function is not None and function.params:
-                self.noted.note_parameter(function, function.params[0], element_of(second))
-            element = self.known.returns.get(function, UNKNOWN) if function is not None else UNKNOWN
+            functions = self.local_functions(first) if first is not None and first.kind is Kind.FUNCTION else []
+            for function in functions:
+                self._hand_over(function, Arguments([element_of(second)]), bound=first is not None and first.bound)
+            element = transfer.join_all([self.known.returns.get(function, UNKNOWN) for function in functions])
             return Value(Kind.ITERATOR, element=element)
         if first is None:
             return UNKNOWN
         return Value(Kind.ITERATOR, element=element_of(first), origins=first.origins)
+
+
+def _is_bound(target: Function, receiver: Value) -> bool:
+    return not target.is_static and (target.takes_class or receiver.kind is not Kind.CLASS)
 
 
 def _named_parameter() -> Value:

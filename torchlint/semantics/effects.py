@@ -86,7 +86,9 @@ def _reads_back(call: Call, method: str, callee: str) -> bool:
 
 def is_opaque(call: Call) -> bool:
     """A call to code out of sight that is given a model, an optimizer, a loss or a loader, and so may do anything."""
-    if call.target is not None or call.targets_class is not None or call.foreign is not None or call.is_forward:
+    if call.target is not None or call.alternatives or call.targets_class is not None or call.foreign is not None:
+        return False
+    if call.is_forward:
         return False
     callee = call.callee or ""
     package = callee.partition(".")[0]

@@ -40,6 +40,12 @@ class Scope:
     outer: dict[str, str] = field(default_factory=dict)  # names declared global or nonlocal
 
 
+_PROPERTIES = frozenset(
+    {"builtins.property", "functools.cached_property", "abc.abstractproperty", "cached_property.cached_property"}
+)
+_CLASS_METHODS = frozenset({"__new__", "__init_subclass__", "__class_getitem__"})
+
+
 @dataclass(eq=False, slots=True)
 class Function:
     """A def, a lambda, or the module body (`functions[0]`)."""
@@ -73,6 +79,19 @@ class Function:
     def is_module(self) -> bool:
         return isinstance(self.node, cst.Module)
 
+    @property
+    def is_property(self) -> bool:
+        return any(name in _PROPERTIES for name in self.decorators)
+
+    @property
+    def is_static(self) -> bool:
+        return "builtins.staticmethod" in self.decorators
+
+    @property
+    def takes_class(self) -> bool:
+        """Whether the first parameter of the method is the class."""
+        return "builtins.classmethod" in self.decorators or self.name in _CLASS_METHODS
+
     def parameter(self, name: str) -> Value:
         """Join of what the calls in this file pass, or what the use of the parameter implies."""
         return self.parameters.get(name, UNKNOWN)
@@ -89,9 +108,12 @@ class Class:
     methods: dict[str, Function] = field(default_factory=dict)
     attributes: dict[str, Binding] = field(default_factory=dict)
     local_bases: list[Class] = field(default_factory=list)
+    subclasses: list[Class] = field(default_factory=list)  # of this file, that name the class as a base
+    is_record: bool = False  # its annotated fields are the parameters of its constructor: a dataclass, a NamedTuple
     kind: Kind = Kind.INSTANCE  # what an object of the class is
     is_module: bool = False
     is_lightning: bool = False
+    scope: Scope = field(init=False)
 
     @property
     def ref(self) -> str:
@@ -109,11 +131,26 @@ class Class:
                 yield cls
                 queue.extend(cls.local_bases)
 
+    def descendants(self) -> Iterator[Class]:
+        """The classes of this file that derive from it."""
+        seen: set[Class] = {self}
+        queue = list(self.subclasses)
+        while queue:
+            cls = queue.pop(0)
+            if cls not in seen:
+                seen.add(cls)
+                yield cls
+                queue.extend(cls.subclasses)
+
     def method(self, name: str) -> Function | None:
         return next((cls.methods[name] for cls in self.lineage() if name in cls.methods), None)
 
     def attribute(self, name: str) -> Binding | None:
         return next((cls.attributes[name] for cls in self.lineage() if name in cls.attributes), None)
+
+    def variable(self, name: str) -> Binding | None:
+        """What the body of the class, or of a base of this file, binds the name to."""
+        return next((cls.scope.bindings[name] for cls in self.lineage() if name in cls.scope.bindings), None)
 
 
 @dataclass(eq=False, slots=True)
@@ -217,7 +254,9 @@ class Call:
     is_backward: bool = False
     is_optimizer_step: bool = False
     is_zero_grad: bool = False
-    passes: list[Function] = field(default_factory=list)  # functions of this file handed over as arguments
+    alternatives: list[Function] = field(default_factory=list)  # functions of this file of which one is called
+    partial: frozenset[cst.CSTNode] = frozenset()  # the functools.partial that is called
+    passes: list[Function] = field(default_factory=list)  # those, and functions of this file that are arguments
     resolve: Callable[[Call, str, int | None], Argument] | None = field(default=None, repr=False)
 
     @property

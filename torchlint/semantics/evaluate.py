@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.semantics import transfer
 from torchlint.semantics import vocabulary as words
+from torchlint.semantics.arguments import string_value
 from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Function
 from torchlint.semantics.expressions import Env, Tables
@@ -18,7 +19,7 @@ from torchlint.semantics.names import Names
 from torchlint.semantics.regions import with_item_grad
 from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.transfer import Arguments
-from torchlint.semantics.values import NONE, STRING, UNKNOWN, Kind, Value, join
+from torchlint.semantics.values import NONE, STRING, UNKNOWN, Kind, Place, Value, join
 
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
@@ -60,6 +61,7 @@ _PLAIN_DECORATORS = (
     "dataclasses.",
     "numba.",
 )
+_ACCELERATORS = ("cuda", "gpu", "mps", "xpu")
 _AUGMENTED = {
     "AddAssign": "Add",
     "SubtractAssign": "Subtract",
@@ -91,6 +93,7 @@ class Evaluator(Calls):
     def __init__(self, scopes: Scopes, names: Names, imports: Imports | None = None) -> None:
         super().__init__(scopes, names, imports)
         self._rehearsed: dict[object, Value] = {}
+        self._classes_by_name = {cls.qualname: cls for cls in reversed(scopes.classes)}
         self._runners: dict[type[Any], Callable[[Any], bool | None]] = {
             cst.SimpleStatementLine: lambda node: self._block(node.body),
             cst.Expr: self._expression,
@@ -196,9 +199,10 @@ class Evaluator(Calls):
             self.env[binding] = value
             self.values[param.name] = value
             self.noted.note_binding(binding, value)
+        handed = self.known.parameters.get(function, {})
         for star, kind in ((params.star_arg, Kind.TUPLE), (params.star_kwarg, Kind.DICT)):
             if isinstance(star, cst.Param):
-                self.env[self.scopes.bindings[star.name]] = Value(kind)
+                self.env[self.scopes.bindings[star.name]] = handed.get(star.name.value, Value(kind))
 
     def _parameter(self, function: Function, name: str) -> Value:
         if isinstance(function.node, cst.Module):
@@ -207,23 +211,29 @@ class Evaluator(Calls):
         listed = [*params.posonly_params, *params.params, *params.kwonly_params]
         param = next((p for p in listed if p.name.value == name), None)
         if param is None:
-            return UNKNOWN
-        if (
-            function.cls is not None
-            and function.params[0] == name
-            and "builtins.staticmethod" not in function.decorators
-        ):
+            return self.known.parameters.get(function, {}).get(name, UNKNOWN)
+        if function.cls is not None and function.params[0] == name and not function.is_static:
             return self._self_value(function)
         value = self.known.parameters.get(function, {}).get(name)
         annotated = self._annotation(param.annotation)
         if value is None or value.kind is Kind.UNKNOWN:
-            value = annotated if annotated is not None else (value or UNKNOWN)
+            value = annotated if annotated is not None else (value or self._accelerator_by_default(param))
         if param.default is not None and isinstance(param.default, cst.Name) and param.default.value == "None":
             value = value.but(optional=True)
         return refined(self.scopes.bindings[param.name], value)
 
+    def _accelerator_by_default(self, param: cst.Param) -> Value:
+        """`device="cuda"`, of a function whose callers are out of sight: what lives there may be on a GPU."""
+        default = self.defaults.get(param.default, UNKNOWN) if param.default is not None else UNKNOWN
+        if default.kind is Kind.DEVICE:
+            return Value(Kind.DEVICE, place=default.place) if default.place is Place.ACCELERATOR else UNKNOWN
+        is_name = isinstance(default.constant, str) and default.constant.startswith(_ACCELERATORS)
+        return Value(Kind.DEVICE, place=Place.ACCELERATOR) if is_name else UNKNOWN
+
     def _self_value(self, function: Function) -> Value:
         assert function.cls is not None
+        if function.takes_class:
+            return Value(Kind.CLASS, ref=function.cls.ref, origins=frozenset([function.cls.node]))
         return Value(function.cls.kind, ref=function.cls.ref)
 
     def _annotation(self, annotation: cst.Annotation | None) -> Value | None:
@@ -235,14 +245,23 @@ class Evaluator(Calls):
             if name is not None and name.startswith("jaxtyping.") and len(node.slice) == 2:
                 return self._jaxtyping(node)
             if name == "typing.Optional" and isinstance(node.slice[0].slice, cst.Index):
-                inner = self.names.qualified(node.slice[0].slice.value)
-                found = _ANNOTATIONS.get(inner or "")
-                return found.but(optional=True) if found is not None else None
+                return self._optional(self._annotated_as(node.slice[0].slice.value))
             return _ANNOTATIONS.get(name or "")
         if isinstance(node, cst.BinaryOperation):
-            found = _ANNOTATIONS.get(self.names.qualified(node.left) or "")
-            return found.but(optional=True) if found is not None else None
-        return _ANNOTATIONS.get(self.names.qualified(node) or "")
+            return self._optional(self._annotated_as(node.left))
+        return self._annotated_as(node)
+
+    @staticmethod
+    def _optional(value: Value | None) -> Value | None:
+        return value.but(optional=True) if value is not None else None
+
+    def _annotated_as(self, node: cst.BaseExpression) -> Value | None:
+        """What a name, or a string, says that a value is: one of torch's nouns, or a class of the file."""
+        name = string_value(node) or self.names.qualified(node) or ""
+        if name in _ANNOTATIONS:
+            return _ANNOTATIONS[name]
+        cls = self._classes_by_name.get(name)
+        return Value(cls.kind, ref=cls.ref) if cls is not None else None
 
     @staticmethod
     def _jaxtyping(node: cst.Subscript) -> Value:
@@ -283,7 +302,7 @@ class Evaluator(Calls):
 
     def _return(self, node: cst.Return) -> bool:
         value = self.eval(node.value) if node.value is not None else NONE
-        if not self.function.is_generator:
+        if not self.function.is_generator and node.value not in self.pending:
             self.noted.note_return(self.function, value)
         return False
 
@@ -298,6 +317,9 @@ class Evaluator(Calls):
     def _annotated_assignment(self, node: cst.AnnAssign) -> None:
         annotated = self._annotation(node.annotation)
         if node.value is None:
+            binding = self.scopes.bindings.get(node.target)
+            if binding is not None and annotated is not None:
+                self.annotated[binding] = annotated
             return
         value = self.eval(node.value)
         if value.kind is Kind.UNKNOWN and annotated is not None:
@@ -439,9 +461,7 @@ class Evaluator(Calls):
         for decorator in node.decorators:
             self.eval(decorator.decorator)
         if isinstance(node, cst.FunctionDef):
-            for param in node.params.children:
-                if isinstance(param, cst.Param) and param.default is not None:
-                    self.eval(param.default)
+            self.eval_defaults(node.params)
         binding = self.scopes.bindings.get(node)
         value = self.defined(node)
         if binding is not None and value is not None:

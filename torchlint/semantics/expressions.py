@@ -70,6 +70,9 @@ class Expressions(ABC):
         self.looks_elsewhere = True  # not inside a network: what its layers compute changes no finding there
         self.classes: dict[str, Class] = {cls.ref: cls for cls in reversed(scopes.classes)}
         self.functions: dict[str, Function] = {f.ref: f for f in reversed(scopes.functions)}
+        self.pending: set[cst.CSTNode] = set()  # calls of functions of which nothing is known yet
+        self.annotated: dict[Binding, Value] = {}  # variables that are declared and not assigned
+        self.defaults: dict[cst.BaseExpression, Value] = {}  # of parameters
         self._imports: dict[Binding, Value | None] = {}
         self._evaluators: dict[type[Any], Callable[[Any], Value]] = {
             cst.Name: self._name,
@@ -157,12 +160,12 @@ class Expressions(ABC):
         return self._imports[binding]
 
     def _definition(self, binding: Binding) -> Value:
-        """A def or class that is read before, or outside of, the code that defines it."""
+        """A def or class that is read before, or outside of, the code that defines it; else what is declared."""
         for write in binding.writes:
             value = self.defined(write.target)
             if value is not None:
                 return value
-        return UNKNOWN
+        return self.annotated.get(binding, UNKNOWN)
 
     def defined(self, node: cst.CSTNode) -> Value | None:
         if isinstance(node, cst.FunctionDef):
@@ -208,29 +211,32 @@ class Expressions(ABC):
                 if found is not None:
                     yield found
 
-    def local_function(self, value: Value) -> Function | None:
-        """The function of this file that the value is."""
-        for node in value.origins:
-            function = self.scopes.function_of.get(node)
-            if function is not None:
-                return function
-        return None
+    def local_functions(self, value: Value) -> list[Function]:
+        """The functions of this file that the value may be, in the order of the file."""
+        if value.kind is Kind.PARTIAL and value.element is not None:
+            return self.local_functions(value.element)
+        if value.kind is not Kind.FUNCTION:
+            return []
+        of = self.scopes.function_of
+        found = [of[node] for node in value.origins if node in of]
+        return found if len(found) < 2 else sorted(found, key=self.scopes.functions.index)
 
     # -- attributes and subscripts -----------------------------------------------------------------------------------
 
     def _attribute(self, node: cst.Attribute) -> Value:
         owner = self.eval(node.value)
         binding = self.scopes.bindings.get(node)
-        if binding is not None:
-            value = self.read(binding)
-            if value.kind is not Kind.UNKNOWN or binding.writes:
-                return value
-        return self.attribute(owner, node.attr.value)
+        if binding is not None and (binding.writes or binding in self.env):
+            return self.read(binding)
+        value = self.attribute(owner, node.attr.value)
+        if binding is None:
+            return value
+        return self.read(binding) if value.kind is Kind.UNKNOWN else refined(binding, value)
 
     def attribute(self, owner: Value, name: str) -> Value:
         cls = self.local_class(owner) if owner.kind is not Kind.FUNCTION else None
         if cls is not None:
-            found = self.class_attribute(cls, name)
+            found = self.class_attribute(cls, name, of_object=owner.kind is not Kind.CLASS)
             if found is not None:
                 return found
         foreign = self.foreign_class(owner)
@@ -259,18 +265,32 @@ class Expressions(ABC):
             case _:
                 return UNKNOWN
 
-    def class_attribute(self, cls: Class, name: str) -> Value | None:
-        """Of an object of a class of this file; None where it has no such attribute."""
-        binding = cls.attribute(name)
-        if binding is not None:
-            return self.read(binding)
+    def class_attribute(self, cls: Class, name: str, *, of_object: bool = True) -> Value | None:
+        """Of an object of a class of this file, or of the class; None where it has no such attribute."""
         function = cls.method(name)
-        if function is None:
-            found = (self.imports.attribute(base, name) for base in self.foreign_bases(cls) if self.imports)
-            return next((value for value in found if value is not None), None)
-        if "builtins.property" in function.decorators:
-            return self.known.returns.get(function, UNKNOWN)
-        return self.defined(function.node)
+        if function is not None and function.is_property:
+            return self.property_value(function) if of_object else UNKNOWN
+        binding = cls.attribute(name)
+        if binding is not None and binding.writes:
+            return self.read(binding)
+        variable = cls.variable(name)
+        value = self.read(variable) if variable is not None else UNKNOWN
+        if value.kind is not Kind.UNKNOWN:
+            if value.kind is Kind.NUMBER:
+                return value.but(constant=None)  # the objects may have been given others
+            is_method = value.kind is Kind.FUNCTION and (function is None or not function.is_static)
+            return value.but(bound=of_object or (function is not None and function.takes_class)) if is_method else value
+        found = (self.imports.attribute(base, name) for base in self.foreign_bases(cls) if self.imports)
+        inherited = next((value for value in found if value is not None), None)
+        if inherited is None and binding is not None:
+            return self.read(binding)
+        return value if inherited is None and variable is not None else inherited
+
+    def property_value(self, function: Function) -> Value:
+        """What reading a property of this file gives."""
+        self.noted.call_grads.setdefault(function, set()).add(self.grad)
+        value = self.known.returns.get(function) or self.noted.returns.get(function, UNKNOWN)
+        return transfer.detached(value) if self.grad is False else value
 
     @staticmethod
     def _tensor_attribute(owner: Value, name: str) -> Value:
@@ -446,9 +466,7 @@ class Expressions(ABC):
 
     def _walrus(self, node: cst.NamedExpr) -> Value:
         value = self.eval(node.value)
-        binding = self.scopes.bindings.get(node.target)
-        if binding is not None:
-            self.write(binding, value)
+        self.assign(node.target, value)
         return value
 
     def _yield(self, node: cst.Yield) -> Value:
@@ -460,8 +478,14 @@ class Expressions(ABC):
         return UNKNOWN
 
     def _lambda(self, node: cst.Lambda) -> Value:
+        self.eval_defaults(node.params)
         function = self.scopes.function_of[node]
         return Value(Kind.FUNCTION, ref=function.ref, origins=frozenset([node]))
+
+    def eval_defaults(self, params: cst.Parameters) -> None:
+        for param in (*params.posonly_params, *params.params, *params.kwonly_params):
+            if param.default is not None:
+                self.defaults[param.default] = self.eval(param.default)
 
     def _comprehension(self, node: cst.ListComp | cst.SetComp | cst.GeneratorExp | cst.DictComp) -> Value:
         clause: cst.CompFor | None = node.for_in

@@ -83,6 +83,8 @@ class Model:
     def _describe_classes(self) -> None:
         for cls in self._scopes.classes:
             cls.bases = [self._names.qualified(base.value) for base in cls.node.bases]
+            makers = {*cls.bases, *(self._decorator(item.decorator) for item in cls.node.decorators)}
+            cls.is_record = bool(makers & words.RECORDS)
         for cls in self._scopes.classes:
             cls.kind = class_kind(cls, self._imports)
             cls.is_module = cls.kind is Kind.MODULE

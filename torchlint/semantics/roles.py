@@ -83,11 +83,16 @@ class RoleFinder:
 
 
 def _reached(call: Call) -> tuple[Function | None, ...]:
-    return (call.target, call.foreign, *call.passes)
+    """What a call runs for sure; what it hands to a function in sight, that function calls or does not."""
+    if call.target is not None or call.foreign is not None:
+        return (call.target, call.foreign)
+    return tuple(call.alternatives or call.passes)
 
 
 def _runs_pass(call: Call) -> bool:
-    return any(function is not None and function.is_pass for function in (call.target, call.foreign))
+    return any(
+        function is not None and function.is_pass for function in (call.target, call.foreign, *call.alternatives)
+    )
 
 
 def _is_counter(iterates: Value) -> bool:

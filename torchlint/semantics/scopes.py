@@ -288,7 +288,8 @@ class _Collector:
         self.found.class_of[node] = cls
         for part in [*node.decorators, *node.bases, *node.keywords]:
             self._push(part, node, context)
-        inside = Context(context.function, Scope("class", context.scope, context.function, cls), context.loop, node)
+        cls.scope = Scope("class", context.scope, context.function, cls)
+        inside = Context(context.function, cls.scope, context.loop, node)
         self._push(node.body, node, inside)
 
     # -- loops
@@ -471,6 +472,8 @@ class _Collector:
                 binding = self._lookup(base.value.value, context.scope) if isinstance(base.value, cst.Name) else None
                 if binding is not None:
                     cls.local_bases.extend(by_node[write.target] for write in binding.writes if write.target in by_node)
+            for base_class in cls.local_bases:
+                base_class.subclasses.append(cls)
 
     def _resolve_reads(self) -> None:
         for node, context in self.reads:
@@ -522,3 +525,30 @@ class _Collector:
             called = self.found.bindings.get(func)
             if called is not None:
                 called.called = True
+
+
+def is_placeholder(function: Function) -> bool:
+    """Whether a method does nothing but say that a class that derives has it."""
+    if "abc.abstractmethod" in function.decorators:
+        return True
+    if not isinstance(function.node, cst.FunctionDef):
+        return False
+    return all(_does_nothing(statement) for line in function.node.body.body for statement in _small(line))
+
+
+def _small(line: cst.CSTNode) -> list[cst.CSTNode]:
+    return [*line.body] if isinstance(line, cst.SimpleStatementLine) else [line]
+
+
+def _does_nothing(statement: cst.CSTNode) -> bool:
+    match statement:
+        case cst.Pass() | cst.Raise() | cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString() | cst.Ellipsis()):
+            return True
+    return False
+
+
+def record_fields(cls: Class) -> list[str]:
+    """Names that are annotated in the body of a class."""
+    small = (statement for line in cls.node.body.body for statement in _small(line))
+    targets = (statement.target for statement in small if isinstance(statement, cst.AnnAssign))
+    return [target.value for target in targets if isinstance(target, cst.Name)]

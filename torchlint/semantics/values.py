@@ -37,6 +37,7 @@ class Kind(Enum):
     SET = "set"
     ITERATOR = "iterator"  # enumerate, zip, range, iter, a generator, tqdm(...): `element` is what it yields
     FUNCTION = "function"  # `ref` is its qualified name
+    PARTIAL = "partial"  # functools.partial: `element` is what it calls, `items` and `fields` are what it fills in
     CLASS = "class"  # likewise
     NAMESPACE = "namespace"  # an imported module, likewise
     INSTANCE = "instance"  # an object of class `ref`, of the file or imported, that is none of the above
@@ -70,6 +71,7 @@ class Value:
     fields: tuple[tuple[str, Value], ...] | None = None  # of a dict whose keys are known strings, in order
     # The calls (or other expressions) that created the object; whole trees, too long to print.
     origins: frozenset[cst.CSTNode] = field(default=frozenset(), repr=False)
+    bound: bool = False  # of a function: its first parameter is filled in, as of a method of an object
     optional: bool = False  # may also be None, or a plain Python number (an accumulator that started as 0.0)
 
     def is_(self, *kinds: Kind) -> bool:
@@ -113,6 +115,11 @@ def _join_nested(a: Value | None, b: Value | None, depth: int) -> Value | None:
     return join(a, b, depth + 1)
 
 
+def _calls_differ(a: Value, b: Value) -> bool:
+    """Of two functions: whether no list of functions of the file says what a call of one or the other does."""
+    return a.kind is Kind.FUNCTION and (a.bound is not b.bound or bool(a.origins) is not bool(b.origins))
+
+
 def join(a: Value, b: Value, depth: int = 0) -> Value:
     """The least value that covers both. Beyond a nesting of four containers everything is unknown."""
     if a == b:
@@ -129,7 +136,7 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
         return tensor.but(optional=True)
     if pair == {Kind.BATCH, Kind.TENSOR}:
         kind = Kind.TENSOR
-    elif a.kind is not b.kind:
+    elif a.kind is not b.kind or _calls_differ(a, b):
         return Value(place=_join_place(a.place, b.place), origins=a.origins | b.origins)
     else:
         kind = a.kind
@@ -155,5 +162,6 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
         items=items,
         fields=fields,
         origins=a.origins | b.origins,
+        bound=a.bound,
         optional=a.optional or b.optional,
     )

@@ -200,6 +200,8 @@ WRAPPERS = _words(
     torch.distributed.fsdp.FullyShardedDataParallel torch.nn.SyncBatchNorm.convert_sync_batchnorm
     """
 )
+# Decorators and bases of classes whose annotated fields are the parameters of the constructor.
+RECORDS = _words("dataclasses.dataclass typing.NamedTuple attr.s attr.define attrs.define pydantic.BaseModel")
 CLIPPERS = _words(
     """
     torch.nn.utils.clip_grad_norm_ torch.nn.utils.clip_grad_value_ torch.nn.utils.clip_grad_norm
