@@ -95,7 +95,12 @@ class DeviceQueue:
         self._stop: cst.CSTNode | None = None
         self._trusts = False  # what a network calls out of sight are its layers
         moved = any(call.value.place is Place.ACCELERATOR for call in model.calls)
-        self.has_device = model.uses_accelerator and (moved or _DEVICE_WORDS.search(model.source.text) is not None)
+        text = model.source.text
+        self.runs_ahead = (
+            model.uses_accelerator
+            and (moved or _DEVICE_WORDS.search(text) is not None)
+            and "CUDA_LAUNCH_BLOCKING" not in text
+        )
 
     def between(self, start: cst.CSTNode, end: cst.CSTNode) -> State | None:
         """What is queued when a node is reached, from another node on; None where no straight way leads there."""
@@ -206,11 +211,9 @@ class DeviceQueue:
         model = self._model
         if isinstance(node, cst.For):
             state = self._expression(node.iter, state)
-        inside = node.body if self._stop is None or node not in [*model.ancestors(self._stop)] else None
-        if inside is None:
-            self._statement(node.body, state)  # arrives
-            return state
-        end = self._statement(inside, State())
+        if self._stop is not None and node in model.ancestors(self._stop):
+            return self._statement(node.body, state)
+        end = self._statement(node.body, State())
         loop = model.loop_of(node)
         if isinstance(node, cst.While):
             end = self._decided(node.test, self._expression(node.test, end))
@@ -362,7 +365,7 @@ class DeviceQueue:
             return False
         given = [self._model.value(arg.value) for arg in call.arguments]
         if not given:
-            return call.receiver is not None and call.receiver_value.is_(Kind.UNKNOWN, Kind.INSTANCE)
+            return call.receiver is None or call.receiver_value.is_(Kind.UNKNOWN, Kind.INSTANCE)
         return any(value.kind not in _QUIET_KINDS for value in given)
 
 

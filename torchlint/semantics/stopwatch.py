@@ -44,7 +44,7 @@ def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
         if start is None or end is None or start is end or end in seen or not _is_reported(model, node):
             continue
         queue = queue or DeviceQueue(model)
-        if not queue.has_device:
+        if not queue.runs_ahead:
             return
         interval = _interval(model, queue, start, end, node)
         if interval is not None:

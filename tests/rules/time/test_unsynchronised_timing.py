@@ -370,6 +370,20 @@ out = net(x)
 dist.barrier()
 print(time.time() - start)
 """,
+    "launches that wait": """\
+import os
+os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
+start = time.time()
+out = net(x)
+print(time.time() - start)
+""",
+    "a function of another file": """\
+from engine import finish
+start = time.time()
+out = net(x)
+finish()
+print(time.time() - start)
+""",
     "readings in two functions": """\
 class Timer:
     def start(self):
