@@ -47,14 +47,15 @@ class PerElementSync(Rule):
         answers = []
         for x in loader:
             best = model(x.to(device)).argmax(1)
-            answers.extend(best.tolist())
+            answers.extend(best.flatten().tolist())
         return answers
     ```
 
     ## Fix safety
 
-    Safe where the tensor is known to have as many dimensions as the loops go into: the same Python numbers come out.
-    Otherwise unsafe, for of a tensor of shape (n, 1) `tolist` makes lists of one number each.
+    Safe: the same Python numbers come out, in the same order. `flatten` is there because the elements of a tensor of
+    shape (n, 1) are single numbers too. Unsafe where the loop changes a tensor in place, which may be the one that it
+    reads. There is no fix where the loop uses the elements as tensors besides, for these may carry gradients.
 
     ## Measured effect
 

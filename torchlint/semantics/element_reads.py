@@ -73,10 +73,9 @@ def _sources(model: Model, element: cst.BaseExpression) -> Iterator[tuple[Loop, 
     if not indices or model.binding(base) is None or not model.value(base).is_(Kind.TENSOR, Kind.BATCH):
         return
     bindings = [model.binding(index) for index in indices if isinstance(index, cst.Name)]
-    for loop in model.loops_around(element):
-        if _counter(model, loop) in bindings and all(model.value(index).kind is Kind.NUMBER for index in indices):
-            yield loop, base, False
-            return
+    counting = [loop for loop in model.loops_around(element) if _counter(model, loop) in bindings]
+    if counting and all(model.value(index).kind is Kind.NUMBER for index in indices):
+        yield counting[-1], base, False
 
 
 def _iterated(model: Model, loop: Loop, binding: Binding) -> cst.BaseExpression | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.sync.programs import evaluation, line_of, training
-from tests.support import findings
+from tests.rules.sync.programs import TORCH_ONLY, evaluation, line_of, result_of, training
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
 
 ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC06", "SYNC07", "SYNC09")
 
@@ -66,3 +67,74 @@ def test_the_message_names_the_tensor() -> None:
     assert finding.line == line_of(code, "best[i].item()")
     assert "once per element of `best`" in finding.message
     assert "`best.tolist()`" in finding.message
+
+
+# -- the fix ---------------------------------------------------------------------------------------------------------
+
+REWRITES = {
+    "a comprehension": "best = out.argmax(1)\nkept.extend([b.item() for b in best])",
+    "a comprehension with a test": "kept.extend([b.item() for b in out.argmax(1) if b.item() > 0])",
+    "an expression in a comprehension": "kept.extend([b.item() for b in out.max(1)[0] - 1])",
+    "a set": "kept.append({int(b) for b in out.argmax(1)})",
+    "a loop": "for b in out.argmax(1):\n    kept.append(b.item())",
+    "real numbers": "for v in out.max(1)[0]:\n    kept.append((v.item(), float(v), int(v)))",
+    "truths": "for v in out.argmax(1) == y:\n    kept.append(v.item())",
+    "a column": "for v in torch.sigmoid(out.sum(1, keepdim=True)):\n    kept.append(v.item())",
+    "with its number": "for i, b in enumerate(out.argmax(1)):\n    kept.append((i, b.item()))",
+    "beside another": "for p, size in zip(out.argmax(1), [3, 4]):\n    kept.append(p.item() * size)",
+    "by index": "best = out.argmax(1)\nfor i in range(len(y)):\n    kept.append(best[i].item())",
+    "by index from behind": "best = out.max(1)[0]\nfor i in range(3):\n    kept.append(best[-1] + best[i].item())",
+    "by index in a column": "best = out.max(1, keepdim=True)[0]\nfor i in range(3):\n    kept.append(best[i].item())",
+    "beside the tensor": "best = out.argmax(1)\nfor i in range(3):\n    kept.append((best[i].item(), best.sum()))",
+}
+
+
+@pytest.mark.parametrize("body", REWRITES.values(), ids=REWRITES)
+@pytest.mark.parametrize("loop", [training, evaluation], ids=["training", "evaluation"])
+def test_the_list_holds_the_same_numbers(loop, body: str) -> None:  # type: ignore[no-untyped-def]
+    code = loop(body, "kept = []", "return kept", head=TORCH_ONLY)
+    new = fixed(code, "SYNC07", unsafe=False)
+    assert ".tolist()" in new
+    assert ".item()" not in new
+    function = "train" if loop is training else "evaluate"
+    assert repr(result_of(code, function, 3)) == repr(result_of(new, function, 3))
+    assert findings(new, "SYNC07") == []
+
+
+def test_a_name_that_is_taken_is_left_alone() -> None:
+    code = evaluation(
+        "best = out.argmax(1)\nbest_list = 7\nfor i in range(3):\n    kept.append(best[i].item() + best_list)",
+        "kept = []",
+        "return kept",
+        head=TORCH_ONLY,
+    )
+    new = fixed(code, "SYNC07", unsafe=False)
+    assert "best_list_2 = best.flatten().tolist()" in new
+    assert result_of(code, "evaluate", 2) == result_of(new, "evaluate", 2)
+
+
+UNFIXED = {
+    "the element is a tensor too": evaluation(
+        "for b in out.max(1)[0]:\n    kept.append(b.item())\n    rest.append(b)", "kept, rest = [], []"
+    ),
+    "the last element is used behind": evaluation(
+        "for b in out.max(1)[0]:\n    kept.append(b.item())\nrest.append(b)", "kept, rest = [], []"
+    ),
+    "a table of unknown depth": evaluation(
+        "for i in range(3):\n    for j in range(3):\n        kept.append(out[i, j].item())", "kept = []"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED)
+def test_no_fix_where_a_list_of_numbers_would_not_do(code: str) -> None:
+    [finding] = findings(code, "SYNC07")
+    assert finding.fix is None
+
+
+@pytest.mark.parametrize("write", ["out.mul_(2)", "out[0] = 1"])
+def test_the_fix_is_unsafe_where_the_loop_changes_a_tensor(write: str) -> None:
+    code = evaluation(f"for b in out.max(1)[0]:\n    kept.append(b.item())\n    {write}", "kept = []")
+    [finding] = findings(code, "SYNC07")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE

@@ -1,0 +1,151 @@
+"""Brings all elements of a tensor to the host at once, as a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+
+from ._names import new_name
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.element_reads import ElementReads
+    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.model import Model
+
+_SAFE = "The list holds the same numbers."
+_DOUBT = "The loop calls code that may write to the tensor, which the list would not show."
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    reads: ElementReads = report.facts
+    if model.value(reads.tensor).kind is not Kind.TENSOR:
+        return None
+    edits = _over_list(model, reads) if reads.is_iterated else _from_list(model, reads)
+    if edits is None:
+        return None
+    if _writes_nothing(model, reads.loop):
+        return Fix(tuple(edits), Applicability.SAFE, _SAFE)
+    return Fix(tuple(edits), Applicability.UNSAFE, _DOUBT)
+
+
+def _over_list(model: Model, reads: ElementReads) -> list[Edit] | None:
+    """`for v in t.flatten().tolist()`: each element is a single number, for it is read as one."""
+    elements = {_element(node) for node in reads.nodes}
+    binding = next(iter({model.binding(element) for element in elements}), None)
+    if binding is None or any(not _is_covered(model, reads.loop, read, elements) for read in binding.reads):
+        return None
+    whole = _whole(model, reads)
+    if whole is not None:
+        text = model.code(reads.tensor)
+        is_atom = isinstance(reads.tensor, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
+        text = text if is_atom else f"({text})"
+        return [Rewriter(model).replace(whole, text + _suffix(model, reads.tensor))]
+    edits = Rewriter(model).method_call(reads.tensor, _suffix(model, reads.tensor))
+    return edits + [Rewriter(model).replace(node, model.code(_element(node))) for node in _items(reads)]
+
+
+def _from_list(model: Model, reads: ElementReads) -> list[Edit] | None:
+    """`numbers = t.tolist()` before the loop, and `numbers[i]` in it."""
+    tensor, loop = reads.tensor, reads.loop.node
+    depths = {_depth(_element(node)) for node in reads.nodes}
+    if not isinstance(tensor, cst.Name) or not isinstance(loop, (cst.For, cst.While)) or len(depths) != 1:
+        return None
+    depth = depths.pop()
+    if depth > 1 and model.value(tensor).rank != depth:
+        return None
+    name = new_name(model, f"{tensor.value}_list", loop)
+    edits = [Rewriter(model).insert_before(loop, f"{name} = {tensor.value}{_suffix(model, tensor, depth)}")]
+    for node in reads.nodes:
+        element = _element(node)
+        text = name + "".join(f"[{index}]" for index in _indices(model, element))
+        edits.append(Rewriter(model).replace(node if node in _items(reads) else element, text))
+    return edits
+
+
+def _items(reads: ElementReads) -> list[cst.Call]:
+    """The reads by `.item()`, which a number has not; `int(number)` and `float(number)` can stay."""
+    return [node for node in reads.nodes if isinstance(node.func, cst.Attribute)]
+
+
+def _element(node: cst.Call) -> cst.BaseExpression:
+    return node.func.value if isinstance(node.func, cst.Attribute) else node.args[0].value
+
+
+def _suffix(model: Model, tensor: cst.BaseExpression, depth: int = 1) -> str:
+    return ".tolist()" if depth > 1 or model.value(tensor).rank == 1 else ".flatten().tolist()"
+
+
+def _depth(element: cst.BaseExpression) -> int:
+    depth = 0
+    while isinstance(element, cst.Subscript):
+        depth += len(element.slice)
+        element = element.value
+    return depth
+
+
+def _indices(model: Model, element: cst.BaseExpression) -> list[str]:
+    texts: list[str] = []
+    while isinstance(element, cst.Subscript):
+        texts[:0] = [model.code(part.slice) for part in element.slice]
+        element = element.value
+    return texts
+
+
+def _is_covered(model: Model, loop: Loop, read: cst.CSTNode, elements: set[cst.BaseExpression]) -> bool:
+    """Whether the read of the loop variable is one of the readbacks, or sees no element at all."""
+    if read in elements:
+        return True
+    binding = model.binding(read)
+    if binding is None or loop in model.loops_around(read) or loop.target is None:
+        return False
+    targets = [write.target for write in binding.writes if write.statement is loop.node]
+    return not any(reaches(model, binding, target, read) for target in targets)
+
+
+def _whole(model: Model, reads: ElementReads) -> cst.ListComp | None:
+    """`[v.item() for v in t]`, which is the list itself."""
+    node = reads.loop.node
+    comprehension = model.parent(node)
+    if not isinstance(node, cst.CompFor) or not isinstance(comprehension, cst.ListComp) or node.ifs:
+        return None
+    is_plain = node.inner_for_in is None and node.iter is reads.tensor and comprehension.elt in _items(reads)
+    return comprehension if is_plain else None
+
+
+def _writes_nothing(model: Model, loop: Loop) -> bool:
+    """Whether the loop changes no tensor in place, as far as its own code shows."""
+    for call in loop.calls:
+        name = call.method or (call.callee or "").rpartition(".")[2]
+        if call.is_optimizer_step or (name.endswith("_") and not name.endswith("__")):
+            return False
+    return not any(
+        _may_be_tensor(model, target.value)
+        for statement in loop.body
+        for target in _stores(model, statement)
+        if isinstance(target, cst.Subscript)
+    )
+
+
+def _stores(model: Model, statement: cst.CSTNode) -> list[cst.BaseExpression]:
+    found: list[cst.BaseExpression] = []
+    for node in walk(statement):
+        if isinstance(node, cst.Assign):
+            found += [target.target for target in node.targets]
+        elif isinstance(node, cst.AugAssign):
+            found.append(node.target)
+    return found
+
+
+def _may_be_tensor(model: Model, node: cst.BaseExpression) -> bool:
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    value = model.value(node)
+    return value.is_(Kind.TENSOR, Kind.BATCH) or (value.kind is Kind.UNKNOWN and not value.is_container)
