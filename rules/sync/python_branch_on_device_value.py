@@ -61,8 +61,9 @@ class PythonBranchOnDeviceValue(Rule):
 
     ## Fix safety
 
-    Safe: a flag is asked first, and a store under a mask does the same without the question. There is no fix for
-    assertions and for reports: check every so many steps, or check the data set once before the training.
+    Safe where a flag can be asked first. A store under a mask does the same without the question; that is safe outside
+    of a graph, and unsafe in one, for a store marks the tensor as changed even where the mask is empty. There is no fix
+    for assertions and for reports: check every so many steps, or check the data set once before the training.
 
     ## Measured effect
 

@@ -12,6 +12,7 @@ from torchlint.semantics.entities import Role
 from torchlint.semantics.host_use import is_log
 from torchlint.semantics.residence import Residence
 from torchlint.semantics.steps import Step, step_of
+from torchlint.semantics.tallies import is_truth
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -104,8 +105,14 @@ def _fills_mask(model: Model, test: cst.BaseExpression, statement: cst.CSTNode) 
             value=value,
         ):
             mask = _mask(model, test)
-            return mask is not None and mask.deep_equals(index) and model.value(value).kind is Kind.NUMBER
+            if mask is None or not is_truth(model, mask) or model.value(value).kind is not Kind.NUMBER:
+                return False
+            return _bare(mask).deep_equals(_bare(index))
     return False
+
+
+def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    return node.with_changes(lpar=(), rpar=())
 
 
 def _mask(model: Model, test: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -21,18 +21,19 @@ def is_tally(model: Model, node: cst.BaseExpression) -> bool:
         return False
     call = model.call(node)
     if call.method == "sum" and call.receiver is not None and not node.args:
-        return _is_truth(model, call.receiver)
-    return call.callee == "torch.sum" and len(node.args) == 1 and _is_truth(model, node.args[0].value)
+        return is_truth(model, call.receiver)
+    return call.callee == "torch.sum" and len(node.args) == 1 and is_truth(model, node.args[0].value)
 
 
-def _is_truth(model: Model, node: cst.BaseExpression) -> bool:
+def is_truth(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether the expression, of tensors, is one of truths."""
     match node:
         case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator)]):
             return isinstance(operator, _ORDERS)
         case cst.BinaryOperation(left=left, operator=operator, right=right) if isinstance(operator, _JOINS):
-            return _is_truth(model, left) and _is_truth(model, right)
+            return is_truth(model, left) and is_truth(model, right)
         case cst.UnaryOperation(operator=cst.BitInvert(), expression=inner):
-            return _is_truth(model, inner)
+            return is_truth(model, inner)
         case cst.Call():
             method = model.call(node).method
             return method is not None and method in BOOLEAN_METHODS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.sync.programs import evaluation, line_of, training
-from tests.support import findings
+from tests.rules.sync.programs import TORCH_ONLY, evaluation, line_of, result_of, training
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
 
 ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC05", "SYNC06", "SYNC07", "SYNC09")
 
@@ -49,6 +50,7 @@ SILENT = {
         "mask = out > 3\nif mask.any():\n    out[mask] = 0\n    count += 1", "count = 0"
     ),
     "a store of more than a number": evaluation("mask = out > 3\nif mask.any():\n    out[mask] = model(out[mask])"),
+    "indices that are no mask": evaluation("rows = out.argmax(1)\nif rows.any():\n    out[rows] = 0"),
     "another mask": evaluation("mask = out > 3\nif mask.any():\n    out[out > 5] = 0"),
     "outside of a loop": """
         import torch
@@ -77,3 +79,58 @@ def test_the_message_says_what_to_do() -> None:
     assert finding.line == line_of(code, "and debug")
     assert finding.message.startswith("To know the truth of `loss > 3`, the host waits")
     assert "Ask the flag first" in finding.message
+
+
+# -- the fix ---------------------------------------------------------------------------------------------------------
+
+REWRITES = {
+    "a flag": ("if loss.item() > 0 and {flag}:\n    seen += 1", "if {flag} and loss.item() > 0:"),
+    "a test in parentheses": ("if (loss > 0 and {flag}):\n    seen += 1", "if ({flag} and loss > 0):"),
+    "one of two": ("if (loss > 9 or out.max() > 0) and {flag}:\n    seen += 1", "if {flag} and (loss > 9 or"),
+    "with another way": (
+        "if torch.isnan(loss) and {flag}:\n    seen += 1\nelse:\n    seen += 2",
+        "if {flag} and torch.isnan",
+    ),
+    "a mask": ("mask = out > 0.1\nif mask.any():\n    out[mask] = 7\nseen += out.sum()", "\n        out[mask] = 7"),
+    "a mask on one line": (
+        "mask = out > 9\nif torch.any(mask): out[mask] = 7\nseen += out.sum()",
+        "\n        out[mask] = 7",
+    ),
+    "a mask that is written out": (
+        "if (out > 0.1).sum() > 0:\n    out[out > 0.1] = 7\nseen += out.sum()",
+        "\n        out[out > 0.1] = 7",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), REWRITES.values(), ids=REWRITES)
+@pytest.mark.parametrize("flag", ["True", "False"])
+def test_the_same_is_decided_without_the_question(body: str, expected: str, flag: str) -> None:
+    code = evaluation(body.format(flag="chatty"), f"seen, chatty = 0, {flag}", "return seen", head=TORCH_ONLY)
+    new = fixed(code, "SYNC05")
+    assert expected.format(flag="chatty") in new
+    assert repr(result_of(code, "evaluate", 4)) == repr(result_of(new, "evaluate", 4))
+    assert findings(new, "SYNC05") == []
+
+
+def test_a_store_without_its_question_is_safe_outside_of_a_graph_only() -> None:
+    body = "mask = out > 0.1\nif mask.any():\n    out[mask] = 7\nkept.append(out)"
+    for code, expected in ((evaluation(body), Applicability.SAFE), (training(body), Applicability.UNSAFE)):
+        [finding] = findings(code, "SYNC05")
+        assert finding.fix is not None
+        assert finding.fix.applicability is expected
+
+
+UNFIXED = {
+    "an assertion": training("assert not torch.isnan(loss)"),
+    "a report": training("if torch.isnan(loss):\n    print('the loss is NaN')"),
+    "the test runs a model": evaluation("if model(x).mean() > 0 and chatty:\n    raise ValueError(step)"),
+    "the test changes its tensor": evaluation("if out.mul_(2).max() > 0 and chatty:\n    raise ValueError(step)"),
+    "the test binds a name": evaluation("if (top := out.max()) > 0 and chatty:\n    raise ValueError(top)"),
+    "a comment would be lost": evaluation("mask = out > 0\nif mask.any():  # clip\n    out[mask] = 0"),
+}
+
+
+@pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED)
+def test_no_fix_where_the_question_may_be_meant(code: str) -> None:
+    assert all(finding.fix is None for finding in findings(code, "SYNC05"))

@@ -1,0 +1,73 @@
+"""Asks a flag before the device, and leaves out a question whose answer changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.branching import Purpose
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Grad, Kind
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.branching import Decision
+    from torchlint.semantics.model import Model
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    decision: Decision = report.facts
+    statement = decision.statement
+    if not isinstance(statement, cst.If):
+        return None
+    if decision.purpose is Purpose.FLAG and isinstance(statement.test, cst.BooleanOperation):
+        return _flag_first(model, statement.test)
+    return _without_test(model, statement) if decision.purpose is Purpose.MASK else None
+
+
+def _flag_first(model: Model, test: cst.BooleanOperation) -> Fix | None:
+    start, end = model.span(test)
+    if "#" in model.source.text[start:end] or not all(_only_computes(model, node) for node in walk(test)):
+        return None
+    left, right = _operand(model, test.left), _operand(model, test.right)
+    swapped = Rewriter(model).replace(test, ("({})" if test.lpar else "{}").format(f"{right} and {left}"))
+    return Fix((swapped,), Applicability.SAFE, "Both have to hold, and neither changes anything.")
+
+
+def _operand(model: Model, node: cst.BaseExpression) -> str:
+    needs_parentheses = isinstance(node, (cst.IfExp, cst.Lambda, cst.NamedExpr)) or (
+        isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.Or)
+    )
+    text = model.code(node)
+    return f"({text})" if needs_parentheses and not text.startswith("(") else text
+
+
+def _only_computes(model: Model, node: cst.CSTNode) -> bool:
+    """No assignment, and no call but of torch's functions and of methods of tensors that change nothing."""
+    if isinstance(node, (cst.NamedExpr, cst.Await, cst.Yield)):
+        return False
+    if not isinstance(node, cst.Call):
+        return True
+    call = model.call(node)
+    name = call.method or (call.callee or "").rpartition(".")[2]
+    is_known = (call.callee or "").startswith(("torch.", "math.", "builtins.")) or call.receiver_value.is_(
+        Kind.TENSOR, Kind.BATCH
+    )
+    return is_known and not call.is_forward and not name.endswith("_")
+
+
+def _without_test(model: Model, statement: cst.If) -> Fix | None:
+    start, end = model.span(statement)
+    line = statement.body.body[0]
+    store = line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
+    if "#" in model.source.text[start:end] or not isinstance(store, cst.Assign):
+        return None
+    target = store.targets[0].target
+    edit = Edit(start, end, model.code(store))
+    if isinstance(target, cst.Subscript) and model.value(target.value).grad is Grad.DETACHED:
+        return Fix((edit,), Applicability.SAFE, "A store under a mask that is empty everywhere does nothing.")
+    doubt = "A store under an empty mask does nothing, but marks a tensor of the graph as changed."
+    return Fix((edit,), Applicability.UNSAFE, doubt)
