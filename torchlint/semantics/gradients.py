@@ -38,7 +38,21 @@ _INNOCENT = re.compile(
 _HARMLESS_PARENTS = (cst.Comparison, cst.ComparisonTarget)
 _DEPTH = 4
 
-Modules = frozenset[cst.CSTNode]  # modules, by the calls that made them
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A module, by the call that made it, and by the call of the function of this file in which that happened, where
+    it is known: two networks of one `build_mlp` are not the same."""
+
+    origin: cst.CSTNode
+    builder: cst.Call | None = None
+
+    def may_be(self, other: Made) -> bool:
+        is_known = self.builder is not None and other.builder is not None
+        return self.origin is other.origin and (self.builder is other.builder or not is_known)
+
+
+Modules = frozenset[Made]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +64,9 @@ class Reset:
 
     def spares(self, modules: Modules | None) -> bool:
         """Whether it certainly leaves the gradients of these modules alone."""
-        return bool(modules) and bool(self.modules) and not modules & self.modules  # type: ignore[operator]
+        if not modules or not self.modules:
+            return False
+        return not any(mine.may_be(other) for mine in self.modules for other in modules)
 
     def is_periodic(self, loop: Loop, model: Model) -> bool:
         """Whether it runs in every n-th iteration of a loop only."""
@@ -142,7 +158,7 @@ def _is_own(receiver: cst.BaseExpression, function: Function) -> bool:
 
 def modules_of_optimizer(optimizer: cst.BaseExpression, model: Model) -> Modules | None:
     """The modules whose parameters an optimizer was given; None where that is not in sight."""
-    found: set[cst.CSTNode] = set()
+    found: set[Made] = set()
     for origin in model.value(optimizer).origins:
         if not isinstance(origin, cst.Call):
             return None
@@ -162,7 +178,7 @@ def _modules_reset(receiver: cst.BaseExpression, model: Model) -> Modules | None
 
 def _modules_in(parameters: cst.BaseExpression, model: Model) -> Modules | None:
     """The modules in `a.parameters()`, `list(a.parameters()) + list(b.parameters())` and the like."""
-    found: set[cst.CSTNode] = set()
+    found: set[Made] = set()
     work: list[cst.CSTNode] = [parameters]
     while work:
         node = work.pop()
@@ -183,20 +199,43 @@ def _modules_in(parameters: cst.BaseExpression, model: Model) -> Modules | None:
 
 def _modules_at(expression: cst.BaseExpression, model: Model, depth: int = 0) -> Modules | None:
     """The modules that an expression may be, those around it (`a` of `a.b`) and those they were made from."""
-    found: set[cst.CSTNode] = set()
-    node: cst.CSTNode = expression
+    found: set[Made] = set()
+    node: cst.BaseExpression = expression
     while True:
         value = model.value(node)
         if value.kind is Kind.MODULE:
-            found |= value.origins
+            found |= {Made(origin, _builder(node, origin, model)) for origin in value.origins}
         if not isinstance(node, cst.Attribute):
             break
         node = node.value
     if model.value(expression).kind is not Kind.MODULE or not found:
         return None
     if depth < _DEPTH:
-        for origin in [*found]:
-            for arg in origin.args if isinstance(origin, cst.Call) else ():
+        for made in [*found]:
+            for arg in made.origin.args if isinstance(made.origin, cst.Call) else ():
                 if model.value(arg.value).kind is Kind.MODULE:
-                    found |= _modules_at(arg.value, model, depth + 1) or set()
+                    found |= {_part(part, made, model) for part in _modules_at(arg.value, model, depth + 1) or ()}
     return frozenset(found)
+
+
+def _part(part: Made, whole: Made, model: Model) -> Made:
+    """A part that the same function made was made by the same call of it."""
+    is_same = model.function(part.origin) is model.function(whole.origin)
+    return Made(part.origin, whole.builder) if part.builder is None and is_same else part
+
+
+def _builder(module: cst.BaseExpression, origin: cst.CSTNode, model: Model) -> cst.Call | None:
+    """The call of a function of this file that made the module that a variable or attribute holds."""
+    binding = model.binding(module)
+    written = [write.value for write in binding.writes if not write.unpacked] if binding is not None else []
+    sources = [value for value in written if value is not None and origin in model.value(value).origins]
+    if binding is None or len(written) != len(binding.writes) or len(sources) != 1:
+        return None
+    made: cst.BaseExpression | None = sources[0]
+    while isinstance(made, cst.Call):
+        call = model.call(made)
+        if call.target is not None:
+            is_fresh = call.target is model.function(origin) and not call.target.decorators
+            return made if is_fresh else None
+        made = call.receiver if call.receiver_value.kind is Kind.MODULE else None
+    return None

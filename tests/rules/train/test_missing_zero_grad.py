@@ -138,6 +138,25 @@ CASES = [
     ),
     pytest.param(
         """
+        def build(width):
+            return nn.Linear(width, 1)
+
+        model = build(3)
+        critic = build(3).train()
+        opt_g = torch.optim.SGD(model.parameters(), lr=0.0)
+        opt_c = torch.optim.SGD(critic.parameters(), lr=0.0)
+        for x, y in loader:
+            opt_c.zero_grad()
+            criterion(critic(x), y).backward()
+            opt_c.step()
+            criterion(model(x), y).backward()  # found
+            opt_g.step()
+        """,
+        ["    opt_g.zero_grad()"],
+        id="two networks of one function",
+    ),
+    pytest.param(
+        """
         for x, y in loader:
             criterion(model(x), y).backward()  # found
             if torch.isnan(model.weight.grad).any():
@@ -547,6 +566,38 @@ SILENT = [
             solver.step(closure)
         """,
         id="closure that resets",
+    ),
+    pytest.param(
+        """
+        def build(width):
+            return nn.Sequential(nn.Linear(width, 1))
+
+        net = build(3)
+        alias = net
+        solver = torch.optim.SGD(alias.parameters(), lr=0.1)
+        for x, y in loader:
+            net.zero_grad()
+            criterion(alias(x), y).backward()
+            solver.step()
+        """,
+        id="one network of a function under two names",
+    ),
+    pytest.param(
+        """
+        shared = nn.Linear(3, 1)
+
+        def get():
+            return shared
+
+        actor = get()
+        critic = get()
+        solver = torch.optim.SGD(critic.parameters(), lr=0.1)
+        for x, y in loader:
+            actor.zero_grad()
+            criterion(actor(x), y).backward()
+            solver.step()
+        """,
+        id="a function that returns the same network each time",
     ),
     pytest.param(
         """
