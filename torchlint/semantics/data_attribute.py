@@ -82,6 +82,8 @@ def data_reads(model: Model) -> Iterator[DataRead]:
         value = model.value(node.value)
         if not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) or _is_packed(model, node.value):
             continue
+        if _is_self(model, node.value):
+            continue
         chain = _Chain(model, node)
         if chain.writes or _serves_a_write(model, node, chain):
             continue
@@ -191,6 +193,12 @@ def _is_filled(model: Model, target: cst.CSTNode, chain: _Chain) -> bool:
         isinstance(item := model.parent(read), cst.Subscript) and item.value is read and _is_stored(model, item)
         for read in binding.reads
     )
+
+
+def _is_self(model: Model, owner: cst.BaseExpression) -> bool:
+    """Whether a class speaks of its own object: in one of tensors, `detach()` makes another object of the class."""
+    function = model.function(owner)
+    return function.cls is not None and isinstance(owner, cst.Name) and function.params[:1] == [owner.value]
 
 
 def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:
