@@ -34,12 +34,11 @@ def fix(report: Report, model: Model) -> Fix | None:
 
 def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str) -> list[Edit]:
     region = found.region
-    if _leaves_in_between(region, found.extent):
+    if found.extent is Extent.PART or _leaves_in_between(region, found.extent):
         return []
     if found.extent is Extent.FUNCTION:
         return [rewriter.decorate(region, f"@{name}()")] if isinstance(region, cst.FunctionDef) else []
-    argument = model.code(found.phase) if found.phase is not None else ""
-    header = f"with {name}({argument}):"
+    header = f"with {name}({found.phase or ''}):"
     return [edit for node in _statements(model, found) for edit in rewriter.indent_under([node], header) or []]
 
 

@@ -104,8 +104,8 @@ def _message(model: Model, found: Evaluation) -> str:
         bare = model.code(found.bare)
         return (
             message
-            + f"the bare `{bare}` in {model.place(found.bare)} has no effect, use it as a decorator or in a with"
+            + f"the bare `{bare}` in {model.place(found.bare)} has no effect, use it as a decorator or in a `with`."
         )
     if found.phase is not None:
-        return message + f"in evaluation; switch autograd with `torch.set_grad_enabled({model.code(found.phase)})`"
-    return message + "switch autograd off with `torch.no_grad()`"
+        return message + f"in evaluation; switch autograd with `torch.set_grad_enabled({found.phase})`."
+    return message + "switch autograd off with `torch.no_grad()`."

@@ -24,10 +24,11 @@ def text(node: cst.CSTNode) -> str:
 
 def parameter_of(call: Call, arg: cst.Arg) -> Binding | None:
     """The parameter of a function of this file that an argument of a call fills, where that is plain."""
-    return _filled(call, call.target, arg) if call.target is not None else None
+    return parameter_of_function(call, call.target, arg) if call.target is not None else None
 
 
-def _filled(call: Call, function: Function, arg: cst.Arg) -> Binding | None:
+def parameter_of_function(call: Call, function: Function, arg: cst.Arg) -> Binding | None:
+    """The parameter that an argument fills where a call enters the given function, of this file or of another."""
     if arg.star:
         return None
     params = list(function.params)
@@ -53,7 +54,7 @@ def given_to(model: Model, call: Call, parameter: Binding) -> Iterator[cst.BaseE
     """What a call gives to a parameter of the function that it reaches, in this file or in another."""
     function = parameter.scope_function
     for arg in call.node.args if function in (call.target, call.foreign) else ():
-        if _filled(call, function, arg) is parameter:
+        if parameter_of_function(call, function, arg) is parameter:
             yield arg.value
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import parameter_of, reaches, text
+from torchlint.semantics.dataflow import parameter_of, parameter_of_function, reaches, text
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
@@ -127,9 +127,14 @@ class _Trail:
     back there, not to all of its callers.
     """
 
-    def __init__(self, model: Model, attributes: dict[str, list[cst.Attribute]]) -> None:
+    def __init__(
+        self, model: Model, attributes: dict[str, list[cst.Attribute]], entered: Function | None = None
+    ) -> None:
         self.model = model
         self.attributes = attributes
+        self.entered = entered  # the function of this file through which a search of another file came in
+        self.is_returned = False
+        self.kept_as: set[str] = set()  # attributes that hold the value
         self.work: list[tuple[cst.CSTNode, _Site | None]] = []
         self.seen: set[object] = set()
         self.fate = Fate.NONE
@@ -175,10 +180,11 @@ class _Trail:
     def _elsewhere(self, binding: Binding) -> None:
         """An attribute is read through other objects than self, too."""
         if binding.cls is not None:
+            self.kept_as.add(binding.name)
             elsewhere = self.attributes.get(binding.name, ())
             for node in elsewhere:
                 self.on(node)
-            if not elsewhere and not any(map(self._looks_inside, binding.reads)):
+            if self.entered is None and not elsewhere and not any(map(self._looks_inside, binding.reads)):
                 self.fate |= Fate.ESCAPES  # filled and emptied here, so what is in it is read in another file
 
     def _looks_inside(self, read: cst.CSTNode) -> bool:
@@ -324,6 +330,8 @@ class _Trail:
             self.on(site)
         elif (parameter := parameter_of(call, arg)) is not None:
             self._pass(call, parameter)
+        elif (abroad := self.model.elsewhere(call)) is not None and call.targets_class is None:
+            self._cross(call, arg, *abroad)
         elif name.partition(".")[0] in _READERS or name.startswith("torch.nn.utils.clip_grad"):
             self._final()
         elif name.startswith("torch.") or call.targets_class is not None:
@@ -341,6 +349,23 @@ class _Trail:
         else:
             self.enter(parameter)
         self.site = site
+
+    def _cross(self, call: Call, arg: cst.Arg, model: Model, function: Function) -> None:
+        """Into a function of another file, and back with what it returns or keeps in its object."""
+        parameter = parameter_of_function(call, function, arg)
+        if parameter is None or function.name == "__init__":
+            self.fate |= Fate.ESCAPES
+            return
+        trail = _Trail(model, model.once(_named_attributes), function)
+        trail.enter(parameter)
+        self.fate |= trail.run()
+        if trail.is_returned:
+            self.on(call.node)
+        for name in sorted(trail.kept_as):
+            reads = self.attributes.get(name, ())
+            self.fate |= Fate.NONE if reads else Fate.ESCAPES
+            for node in reads:
+                self.on(node)
 
     def _method_argument(self, call: Call, site: cst.Call) -> None:
         method, receiver = call.method, call.receiver
@@ -374,6 +399,9 @@ class _Trail:
     # -- leaving a function
 
     def _returned(self, function: Function) -> None:
+        if self.site is None and function is self.entered:
+            self.is_returned = True
+            return
         if self.site is not None and self.site.call.target is function:
             call, self.site, _ = self.site
             self.on(call.node)
@@ -401,6 +429,9 @@ class _Trail:
         return bool(reads)
 
     def _yielded(self, function: Function) -> None:
+        if self.site is None and function is self.entered:
+            self.is_returned = True
+            return
         if not function.callers:
             self.fate |= Fate.ESCAPES
         self._to_callers(function)

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import text, upstream
+from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
+from torchlint.semantics.feeding import repeats
 from torchlint.semantics.lifetime import root
+from torchlint.semantics.phases import separates_phases
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
@@ -25,12 +28,14 @@ if TYPE_CHECKING:
 class Extent(Enum):
     FUNCTION = "function"  # all the function does is evaluate
     BLOCK = "block"  # one statement of a function that also trains, or of a script
-    PHASE = "phase"  # a loop that trains in one phase and evaluates in the other
+    PHASE = "phase"  # code that trains in one phase and evaluates in the other
+    PART = "part"  # a forward pass in a statement that has gradients to record
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """`region` is the def or statement that should run without gradients; `phase` the condition under which it trains.
+    """`region` is the def or statement that should run without gradients, `phase` the code of the condition under which
+    it trains.
 
     `others` are the further forward passes in the region. `bare` is a `torch.no_grad()` that is called and dropped,
     which does nothing.
@@ -41,7 +46,7 @@ class Evaluation:
     region: cst.CSTNode
     certain: bool
     others: tuple[Call, ...] = ()
-    phase: cst.BaseExpression | None = None
+    phase: str | None = None
     bare: cst.CSTNode | None = None
 
     @property
@@ -64,6 +69,9 @@ _GRADIENT_WORDS = re.compile(
     r"|autograd\.(grad|functional|backward)|\bgrad\(|\.grad\b|[Gg]rad_?[Cc]am|\bforces?\b|jacobian|hessian|jvp|vjp"
     r"|\b(perturb|\w*attack|fgsm|pgd\w*)\("
 )
+_FREEZING = re.compile(r"requires_grad(_\(False\)|\s*=\s*False)")
+_FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
+_HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
 _METRICS = re.compile(r"(?i)loss|crit|metric|acc|score|eval|error|measure|transform|preprocess|collate|decod|post")
@@ -120,17 +128,24 @@ class _Finder:
         return made is not None and bool(made.methods & _MODULE_METHODS)
 
     def _is_frozen(self, call: Call) -> bool:
-        """Whether the parameters of the called module are switched off somewhere in the file."""
+        """Whether all parameters of the called module are switched off somewhere in the file."""
         module = root(self._model, call.node.func)
-        if module is None:
-            return False
-        for read in module.reads:
-            statement = self._model.statement(read)
-            if isinstance(statement, cst.For) and "parameters" not in text(statement.iter):
-                continue
-            if re.search(r"requires_grad(_\(False\)|\s*=\s*False)", text(statement)):
-                return True
-        return False
+        called = text(call.node.func)
+        return module is not None and any(self._freezes(read, called) for read in module.reads)
+
+    def _freezes(self, read: cst.CSTNode, called: str) -> bool:
+        """`module.requires_grad_(False)`, a loop over its parameters, or a helper that is named for that."""
+        model, node = self._model, read
+        while isinstance(parent := model.parent(node), cst.Attribute) and called.startswith(text(parent)):
+            node = parent
+        if isinstance(parent, cst.Attribute) and parent.attr.value == "requires_grad_":
+            return True
+        if isinstance(parent, cst.Attribute) and parent.attr.value in ("parameters", "named_parameters"):
+            loop = model.statement(read)
+            always = loop.body.body if isinstance(loop, cst.For) else ()
+            return any(isinstance(line, cst.SimpleStatementLine) and _FREEZING.search(text(line)) for line in always)
+        call = model.parent(parent) if isinstance(parent, cst.Arg) else None
+        return isinstance(call, cst.Call) and _FREEZERS.search(last_name(call.func)) is not None
 
     # -- what is left alone
 
@@ -254,10 +269,10 @@ class _Finder:
             else:
                 phase = self._phase(call)
                 if phase is not None:
-                    yield Evaluation(call, Extent.PHASE, phase[0].node, False, phase=phase[1])
+                    yield Evaluation(call, Extent.PHASE, phase[0], False, phase=phase[1])
                     return
-                if self._is_teacher(call):
-                    yield Evaluation(call, Extent.BLOCK, self._model.statement(call.node), False)
+                if self._is_teacher(call) or self._is_only_looked_at(call):
+                    yield self._single(call)
         for region, calls in found.items():
             if self._is_evaluating_block(region, calls):
                 fate = self._tracer.of_expression(*(call.node for call in calls))
@@ -309,27 +324,37 @@ class _Finder:
                 return call.node
         return None
 
-    # -- two phases in one loop
+    # -- two phases in one piece of code
 
-    def _phase(self, forward: Call) -> tuple[Loop, cst.BaseExpression] | None:
-        """The loop and the condition of `if phase == "train": loss.backward()`, where the forward is not under it."""
-        for loop in forward.loops():
-            backward = self._model.effects(loop).backward
+    def _phase(self, forward: Call) -> tuple[cst.CSTNode, str] | None:
+        """The loop or statement, and the condition of `if phase == "train": loss.backward()`, where the forward pass is
+        not under it.
+        """
+        if self._is_switched_by_callers(forward.function):
+            return None
+        for loop in (*forward.loops(), None):
+            backward = self._model.effects(loop if loop is not None else forward.function).backward
             if not backward:
                 continue
-            tests = {self._training_guard(call, loop) for call in backward}
-            test = tests.pop() if len(tests) == 1 else None
-            if test is None or self._is_changed_in(test.node, loop):
+            guards = {self._training_guard(call, loop, forward) for call in backward}
+            guard = guards.pop() if len(guards) == 1 else None
+            if guard is None or (loop is not None and self._is_changed_in(guard.node, loop)):
                 return None
-            guarded = any(guard.node is test.node for guard in self._model.guards(forward.node, inside=loop))
-            return None if guarded or test.test is None else (loop, test.test)
+            if any(other.node is guard.node for other in self._model.guards(forward.node, inside=loop)):
+                return None
+            return loop.node if loop is not None else self._model.statement(forward.node), _condition(guard)
         return None
 
-    def _training_guard(self, backward: Call, loop: Loop) -> Guard | None:
-        if backward.function is not loop.function:
+    def _is_switched_by_callers(self, function: Function) -> bool:
+        grads = [self._model.grad_enabled(call.node) for call in function.callers]
+        grads += [call.grad_enabled for call in function.foreign_callers]
+        return any(grad is not True for grad in grads)
+
+    def _training_guard(self, backward: Call, loop: Loop | None, forward: Call) -> Guard | None:
+        if backward.function is not forward.function:
             return None
         for guard in self._model.guards(backward.node, inside=loop):
-            if guard.branch == "body" and guard.test is not None and _is_phase_test(guard.test):
+            if separates_phases(guard, self._model):
                 return guard
         return None
 
@@ -342,6 +367,37 @@ class _Finder:
             if binding is not None
             for write in binding.writes
         )
+
+    # -- a single forward pass in the midst of training
+
+    def _single(self, call: Call) -> Evaluation:
+        """The statement of a forward pass, if nothing else in it has a graph to record."""
+        statement = self._model.statement(call.node)
+        small = self._model.small_statement(call.node)
+        value = small.value if isinstance(small, (cst.Assign, cst.Expr, cst.AnnAssign, cst.AugAssign)) else None
+        fate = self._tracer.of_expression(value) if value is not None else Fate.ESCAPES
+        alone = fate in (Fate.CONSUMED, Fate.NONE) or _is_built_on(value, call.node)
+        extent = Extent.BLOCK if alone else Extent.PART
+        return Evaluation(call, extent, statement, fate is Fate.CONSUMED and self._eval_before(call))
+
+    def _is_only_looked_at(self, call: Call) -> bool:
+        """Whether the result is compared, printed or detached, each time, and nothing else comes of the call."""
+        if self._tracer.of_expression(call.node) != Fate.CONSUMED or _HOOKS.search(self._model.source.text):
+            return False
+        if self._eval_before(call):
+            return repeats(call)
+        cls = call.function.cls
+        return repeats(call) and (cls is None or not cls.is_module) and self._keeps_nothing(call)
+
+    def _keeps_nothing(self, call: Call) -> bool:
+        """Whether the called module is in sight, and writes nothing to its attributes once it is made."""
+        if (self._model.value(call.node.func).ref or "").startswith(("torch.nn.", "torchvision.models.")):
+            return True
+        function = call.target or call.foreign
+        if function is None or function.cls is None or function.name != "forward":
+            return False
+        bindings = (binding for cls in function.cls.lineage() for binding in cls.attributes.values())
+        return all(write.function.name == "__init__" for binding in bindings for write in binding.writes)
 
     # -- a teacher in the training step
 
@@ -403,10 +459,29 @@ def _is_false(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value == "False"
 
 
-def _is_phase_test(test: cst.BaseExpression) -> bool:
-    match test:
-        case cst.Comparison(
-            comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString(value=word))]
-        ):
-            return "train" in word.lower()
-    return False
+def _is_built_on(value: cst.CSTNode | None, inner: cst.Call) -> bool:
+    """`net(x)[0].softmax(1)` is built on `net(x)` and on nothing else but constants."""
+    while value is not inner:
+        match value:
+            case cst.Call(func=cst.Attribute(value=receiver), args=args) if not any(map(_is_computed, args)):
+                value = receiver
+            case cst.Subscript(value=receiver) | cst.Attribute(value=receiver):
+                value = receiver
+            case _:
+                return False
+    return True
+
+
+def _is_computed(arg: cst.Arg) -> bool:
+    return not isinstance(arg.value, (cst.BaseNumber, cst.BaseString, cst.UnaryOperation))
+
+
+def _condition(guard: Guard) -> str:
+    """The condition of a guard, as code that is true where the guarded code runs."""
+    test = guard.test
+    assert test is not None
+    if guard.branch == "body":
+        return text(test)
+    if isinstance(test, cst.UnaryOperation):
+        return text(test.expression)
+    return f"not {text(test)}" if isinstance(test, (cst.Name, cst.Attribute)) else f"not ({text(test)})"

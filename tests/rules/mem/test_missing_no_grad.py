@@ -275,6 +275,152 @@ def generate(net, tokens, steps):  # here
         tokens = torch.cat([tokens, logits[:, -1:].argmax(-1)], dim=1)
     return tokens.tolist()
 """,
+    "an adversarial evaluation": """\
+def test(net, epsilon):
+    net.eval()
+    correct = 0
+    for x, y in val_loader:
+        x.requires_grad = True
+        loss = F.cross_entropy(net(x), y)
+        net.zero_grad()
+        loss.backward()
+        adversary = x + epsilon * x.grad.sign()
+        correct += (net(adversary).argmax(1) == y).sum().item()  # here
+    return correct
+
+print(test(model, 0.1))
+""",
+    "a prediction beside gradients of the input": """def force(net, x):
+    energy = net(x).sum()
+    return -torch.autograd.grad(energy, x)[0]
+
+def evaluate(net, batches):
+    net.eval()
+    errors = []
+    for x, y in batches:
+        out = net(x)  # here
+        errors.append((force(net, x) - out).abs().mean().item())
+    return errors
+""",
+    "a prediction after test-time training": """\
+def evaluate(net, batches):
+    for x, y in batches:
+        adapt = F.mse_loss(net(x), net(x + 0.1))
+        opt.zero_grad()
+        adapt.backward()
+        opt.step()
+        print((net(x).argmax(1) == y).sum().item())  # here
+
+evaluate(model, val_loader)
+""",
+    "a forward pass in evaluation mode in a function that trains": """\
+def train(epoch, fast):
+    model.train()
+    opt.zero_grad()
+    out = model(x)
+    loss = crit(out, y)
+    loss.backward()
+    opt.step()
+    if not fast:
+        model.eval()
+        out = model(x)  # here
+    print(epoch, crit(out, y).item())
+
+x, y = loader[0]
+for epoch in range(3):
+    train(epoch, False)
+""",
+    "a flag that callers set": """\
+def run_epoch(epoch, cross_valid=False):
+    total = 0.0
+    for x, y in val_loader if cross_valid else loader:
+        out = model(x)  # here
+        loss = crit(out, y)
+        if not cross_valid:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        total += loss.item()
+    return total
+
+for epoch in range(2):
+    print(run_epoch(epoch))
+    print(run_epoch(epoch, cross_valid=True))
+""",
+    "a flag that is handed on": """\
+def run_batch(x, y, train):
+    loss = crit(model(x), y)  # here
+    if train:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return loss.item()
+
+def run_epoch(batches, train=True):
+    for x, y in batches:
+        print(run_batch(x, y, train))
+
+run_epoch(loader)
+run_epoch(val_loader, False)
+""",
+    "no optimizer, no training": """\
+def run_epoch(batches, optimizer=None):
+    is_train = optimizer is not None
+    for x, y in batches:
+        out = model(x)  # here
+        loss = crit(out, y)
+        if is_train:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        print(loss.item())
+
+run_epoch(loader, opt)
+run_epoch(val_loader)
+""",
+    "the mode of the model": """\
+def run_epoch(batches):
+    for x, y in batches:
+        loss = crit(model(x), y)  # here
+        if model.training:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        print(loss.item())
+
+model.train()
+run_epoch(loader)
+model.eval()
+run_epoch(val_loader)
+""",
+    "samples that are looked at while training": """\
+G, D = nn.Linear(3, 4), nn.Linear(4, 1)
+fixed = torch.randn(2, 3)
+for step in range(4):
+    opt.zero_grad()
+    D(G(torch.randn(2, 3))).mean().backward()
+    opt.step()
+    if step % 2 == 0:
+        print(G(fixed).detach().numpy())  # here
+""",
+    "a target network that training does not reach": """\
+target = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+for x, y in loader:
+    best = target(x).max(1)[0].detach()  # here
+    loss = F.mse_loss(model(x).max(1)[0], best)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a network with a part that is frozen": """\
+net = nn.Sequential(nn.Sequential(nn.Linear(4, 4)), nn.Linear(4, 3))
+for name, parameter in net.named_parameters():
+    if name.startswith("0"):
+        parameter.requires_grad = False
+net.eval()
+for x, y in val_loader:
+    print((net(x).argmax(1) == y).sum().item())  # here
+""",
 }
 
 LOOK_ALIKES = {
@@ -300,21 +446,6 @@ def generate_cam(net, image):
     return net[0].weight.grad.abs().mean().item()
 
 print(generate_cam(model, torch.randn(1, 4)))
-""",
-    "an adversarial evaluation": """\
-def test(net, epsilon):
-    net.eval()
-    correct = 0
-    for x, y in val_loader:
-        x.requires_grad = True
-        loss = F.cross_entropy(net(x), y)
-        net.zero_grad()
-        loss.backward()
-        adversary = x + epsilon * x.grad.sign()
-        correct += (net(adversary).argmax(1) == y).sum().item()
-    return correct
-
-print(test(model, 0.1))
 """,
     "the callers are without gradients": """\
 def evaluate(net):
@@ -552,29 +683,6 @@ def main(net, optimizer):
     out = net(torch.randn(2, 4))
     print(out.argmax(1))
 """,
-    "gradients of the input in a function that is called": """def force(net, x):
-    energy = net(x).sum()
-    return -torch.autograd.grad(energy, x)[0]
-
-def evaluate(net, batches):
-    net.eval()
-    errors = []
-    for x, y in batches:
-        out = net(x)
-        errors.append((force(net, x) - out).abs().mean().item())
-    return errors
-""",
-    "test-time training": """\
-def evaluate(net, batches):
-    for x, y in batches:
-        adapt = F.mse_loss(net(x), net(x + 0.1))
-        opt.zero_grad()
-        adapt.backward()
-        opt.step()
-        print((net(x).argmax(1) == y).sum().item())
-
-evaluate(model, val_loader)
-""",
     "one function for both modes": """\
 def run_epoch(net, batches, train):
     net.train(train)
@@ -602,6 +710,81 @@ def evaluate(batches):
         force = -torch.autograd.grad(energy.sum(), x, create_graph=True)[0]
         print((force - y).abs().mean().item())
 """,
+    "a flag that is always set": """\
+def run_epoch(batches, train=True):
+    for x, y in batches:
+        loss = crit(model(x), y)
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+run_epoch(loader)
+""",
+    "a flag whose callers switch gradients": """\
+def step(x, y):
+    out = model(x)
+    loss = crit(out, y)
+    if model.training:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    print(loss.item())
+
+def train():
+    model.train()
+    with torch.enable_grad():
+        for x, y in loader:
+            step(x, y)
+
+def validate():
+    model.eval()
+    with torch.no_grad():
+        for x, y in val_loader:
+            step(x, y)
+
+train()
+validate()
+""",
+    "a network that keeps what it computes": """\
+class Style(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        self.loss = self.layer(x).square().mean()
+        return self.layer(x)
+
+style = Style()
+for x, y in loader:
+    opt.zero_grad()
+    print(style(x).argmax(1))
+    style.loss.backward()
+    opt.step()
+""",
+    "a network that a hook listens to": """\
+model.register_forward_hook(lambda module, args, out: seen.append(out))
+seen = []
+for x, y in loader:
+    opt.zero_grad()
+    print(model(x).argmax(1))
+    seen.pop().mean().backward()
+    opt.step()
+""",
+    "a network that a helper freezes": """\
+def set_requires_grad(net, state):
+    for parameter in net.parameters():
+        parameter.requires_grad_(state)
+
+D = nn.Linear(4, 3)
+set_requires_grad(D, False)
+for x, y in loader:
+    print(D(x).mean().item())
+    opt.zero_grad()
+    crit(model(x), y).backward()
+    opt.step()
+""",
 }
 
 LOOK_ALIKES["a callback that may take gradients"] = """def each_batch(net, loader, callback):
@@ -611,6 +794,14 @@ LOOK_ALIKES["a callback that may take gradients"] = """def each_batch(net, loade
 """
 
 NOT_REWRITTEN = {
+    "a statement that has gradients to record": """\
+target = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+for x, y in loader:
+    loss = F.mse_loss(model(x).max(1)[0], target(x).max(1)[0].detach())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "other code runs at every yield": """def pseudo_labels(net, loader):
     net.eval()
     for x, y in loader:
