@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.rowwise.evidence import Evidence, evidence
 from torchlint.semantics.rowwise.names import spelled
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize.reaching import Reaching
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Function, Write
     from torchlint.semantics.model import Model
 
-_TENSOR_ONLY = frozenset("size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros".split())
 _PARTS = frozenset("data T mT H mH values indices".split())
 _ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
 _DEPTH = 6
@@ -30,7 +30,7 @@ class Certainty:
         self._model = model
         self._tensors = Tensors(model, Reaching(model))
         self._known: dict[tuple[cst.CSTNode, cst.CSTNode], bool] = {}
-        self._used: dict[Binding, bool] = {}
+        self._used: dict[Binding, Evidence] = {}
 
     def is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
         """Of an expression as it is evaluated at the statement `place`."""
@@ -103,18 +103,6 @@ class Certainty:
     def _is_used_as_tensor(self, binding: Binding, believed: bool) -> bool:
         """`believed`: the model takes it for a tensor, which it also does with what a module returns."""
         if binding not in self._used:
-            self._used[binding] = any(self._proves(read, believed) for read in binding.reads)
-        return self._used[binding]
-
-    def _proves(self, read: cst.CSTNode, believed: bool) -> bool:
-        parent = self._model.parent(read)
-        if isinstance(parent, cst.Attribute):
-            call = self._model.parent(parent)
-            return parent.attr.value in _TENSOR_ONLY and isinstance(call, cst.Call) and call.func is parent
-        if not isinstance(parent, cst.Subscript) or parent.value is not read or len(parent.slice) < 2:
-            return False
-        above = self._model.parent(parent)
-        call = self._model.parent(above) if isinstance(above, cst.Arg) else None
-        if isinstance(call, cst.Call) and (self._model.qualified(call.func) or "").startswith("torch."):
-            return not (self._model.qualified(call.func) or "").endswith(("from_numpy", "tensor", "Tensor"))
-        return believed
+            self._used[binding] = evidence(self._model, binding)
+        needed = Evidence.ARRAY if believed else Evidence.TENSOR
+        return needed in self._used[binding]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import libcst as cst
 from torchlint.semantics.rowwise.state import Step, Trace
 
 if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
     from torchlint.semantics.rowwise.work import Root
 
 
@@ -28,6 +30,10 @@ _SOLVERS = _words(
     solve solve_ex solve_triangular triangular_solve cholesky_solve cholesky_inverse lstsq inv inv_ex inverse pinv
     pinverse
     """
+)
+_WAVES = re.compile(r"torch\.(exp|sin|cos|polar)")
+_ELEMENTWISE = re.compile(
+    r"arithmetic|(torch|numpy|math|cmath)\.(exp|sin|cos|tan|sqrt|polar|complex|deg2rad|radians|pow|mul|conj|abs|arctan2?)"
 )
 _LOSSES = ("_loss", "cross_entropy", "cross_entropy_with_logits")
 _PRODUCTS = _words("matmul mm mv bmm dot vdot inner outer ger einsum tensordot kron addmm addmv baddbmm linear")
@@ -48,23 +54,34 @@ def _kind(step: Step) -> str | None:
 
 def linear(steps: Iterable[Step]) -> str | None:
     """The rule for the costliest linear algebra on rows."""
-    kinds = {_kind(step) for step in steps if step.inputs.is_row}
+    kinds = {_kind(step) for step in steps if step.inputs.is_row or step.inputs.maybe}
     return next((code for code in ("LIN02", "LIN03", "LIN01") if code in kinds), None)
+
+
+def decomposes(steps: Iterable[Step]) -> bool:
+    """Whether matrices of which nothing else is known are decomposed or solved for: they are tensors then."""
+    return any(_kind(step) in ("LIN02", "LIN03") and step.inputs.maybe and not step.guarded for step in steps)
 
 
 def is_sample_work(step: Step) -> bool:
     """A layer, a loss, or a function of the program: no single operation of torch on a row."""
-    if step.name == "forward" or not step.name.startswith((".", "@", "arithmetic", "torch.")):
+    if step.name == "forward" or not step.name.startswith((".", "@", "arithmetic", "torch.", "numpy.", "math.")):
         return True
     last = step.name.rpartition(".")[2]
     return step.name.startswith("torch.nn.") and (last[:1].isupper() or last.endswith(_LOSSES))
+
+
+def is_formula(steps: list[Step]) -> bool:
+    """Waves and phases of numbers, whatever holds the numbers: a steering vector for each angle."""
+    names = [step.name for step in steps]
+    return any(_WAVES.fullmatch(name) for name in names) and all(_ELEMENTWISE.fullmatch(name) for name in names)
 
 
 def code_of(step: Step) -> str:
     return _kind(step) or "VEC02"
 
 
-def hoistable(root: Root, trace: Trace) -> Step | None:
+def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
     """A costly operation that every iteration does on its row alone: it can be one call before the loop, even where the
     rest of the loop has to stay."""
     if not trace.subjects and not any(step.inputs.alone for step in trace.steps):
@@ -74,7 +91,15 @@ def hoistable(root: Root, trace: Trace) -> Step | None:
         found = next((step for step in free if _kind(step) == code), None)
         if found is not None:
             return found
-    return next((step for step in free if step.inputs.alone and _takes_batch(step)), None)
+    alone = next((step for step in free if step.inputs.alone and _takes_batch(step)), None)
+    return alone or next((step for step in trace.steps if _is_lone_inference(model, root, step)), None)
+
+
+def _is_lone_inference(model: Model, root: Root, step: Step) -> bool:
+    """A network that is given one sample at a time, whatever holds the samples."""
+    if step.name != "forward" or step.guarded or not (step.inputs.maybe and step.inputs.alone):
+        return False
+    return _is_of(root, step) and model.grad_enabled(step.node) is False
 
 
 def _is_of(root: Root, step: Step) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.rowwise import headers
 from torchlint.semantics.rowwise.names import Names, index_text, prefixes, root_of, spelled
-from torchlint.semantics.rowwise.nature import Nature, is_factory, is_metadata, nature, of_method
+from torchlint.semantics.rowwise.nature import Nature, is_comparing, is_factory, is_metadata, nature, of_method
 from torchlint.semantics.rowwise.state import (
     NOTHING,
     Depends,
@@ -19,6 +20,7 @@ from torchlint.semantics.rowwise.state import (
     Step,
     Trace,
     are_pairs,
+    matched,
     together,
 )
 from torchlint.semantics.tree import children
@@ -153,6 +155,8 @@ class Expressions:
     def _slice(self, part: cst.BaseSlice) -> Seen:
         if isinstance(part, cst.Index):
             seen = self.of(part.value)
+            if seen.maybe and _is_number(part.value):
+                seen = replace(seen, depends=Depends.ROW, maybe=False)
             return seen.at_least(Depends.RAGGED) if seen.is_row and self._is_mask(part.value) else seen
         assert isinstance(part, cst.Slice)
         ends = [end for end in (part.lower, part.upper, part.step) if end is not None]
@@ -197,10 +201,18 @@ class Expressions:
         if not place.varies:
             return base
         if not self.is_tensor(root) and not (len(node.slice) > 1 and self.believed_tensor(root)):
-            return place.at_least(Depends.FOREIGN)
+            return self._unproven(root, place)
         self._note_subject(root, place)
         row = place.at_least(Depends.ROW)
         return _alone(row) if _adds_batch(node) else row
+
+    def _unproven(self, root: cst.BaseExpression, place: Seen) -> Seen:
+        """A part of something that is not known to be a tensor."""
+        if place.depends <= Depends.ROW and headers.is_cut_into_rows(self, root):
+            self._note_subject(root, place)
+            return place.at_least(Depends.ROW)
+        maybe = place.depends <= Depends.ROW and self.model.value(root).kind is Kind.UNKNOWN
+        return replace(place.at_least(Depends.FOREIGN), maybe=maybe)
 
     def _note_subject(self, root: cst.BaseExpression, place: Seen) -> None:
         if place.depends <= Depends.ROW and not self._silent:
@@ -210,7 +222,7 @@ class Expressions:
 
     def _binary(self, node: cst.BinaryOperation) -> Seen:
         sides = [self.of(node.left), self.of(node.right)]
-        seen = together(*sides)
+        seen = matched(*sides)
         if seen.depends >= Depends.ROW:
             self._step(node, "@" if isinstance(node.operator, cst.MatrixMultiply) else "arithmetic", sides)
         return seen
@@ -253,14 +265,19 @@ class Expressions:
             return together(self._shape_of(receiver), *(self.of(argument.value) for argument in node.args))
         if call.callee == "builtins.len" and len(node.args) == 1:
             return self._shape_of(node.args[0].value)
-        if isinstance(function, cst.Call):
-            self.of(function)
+        if receiver is None and self.of(function).varies:
+            return self._opaque(node, Seen(Depends.OPAQUE))
         given = [self.of(argument.value) for argument in node.args]
         if receiver is not None and call.target is None and call.foreign is None:
             held = self.of(receiver)
-            if held.varies or self.believed_tensor(receiver):
+            if held.varies or self.believed_tensor(receiver) or (not statement and self._is_pure_method(call)):
                 return self._method(node, call, held, given, statement=statement)
         return self._function(node, call, given)
+
+    def _is_pure_method(self, call: Call) -> bool:
+        """Of something unknown: a method that tensors have, and that changes nothing."""
+        method = call.method or ""
+        return call.receiver_value.kind is Kind.UNKNOWN and method in TENSOR_METHODS and not method.endswith("_")
 
     def _is_imported(self, call: Call) -> bool:
         return call.receiver_value.kind in (Kind.NAMESPACE, Kind.FUNCTION, Kind.CLASS)
@@ -273,7 +290,8 @@ class Expressions:
         kind = of_method(method)
         if kind in (Nature.OPAQUE, Nature.RANDOM):
             return self._refused(node, kind, together(held, *given))
-        seen = self._shaped(node, method, [held, *given]) if kind is Nature.SHAPED else together(held, *given)
+        inputs = [held, *given]
+        seen = self._shaped(node, method, inputs) if kind is Nature.SHAPED else _inputs(f".{method}", inputs)
         if kind is Nature.RAGGED and seen.varies:
             seen = seen.at_least(Depends.RAGGED)
         if method.endswith("_") and not method.endswith("__"):
@@ -295,8 +313,8 @@ class Expressions:
 
     def _function(self, node: cst.Call, call: Call, given: list[Seen]) -> Seen:
         kind = nature(call)
-        seen = together(*given)
         name = call.callee or call.method or ""
+        seen = _inputs(name, given)
         if kind in (Nature.OPAQUE, Nature.RANDOM, Nature.REPORTS, Nature.FORWARD):
             if kind is Nature.FORWARD:
                 self._step(node, "forward", [seen])
@@ -335,7 +353,7 @@ class Expressions:
 
     def _step(self, node: cst.BaseExpression, name: str, operands: list[Seen]) -> None:
         if not self._silent:
-            step = Step(node, name, together(*operands), self.guarded, are_pairs(operands))
+            step = Step(node, name, _inputs(name, operands), self.guarded, are_pairs(operands))
             self.trace.steps.append(step)
 
 
@@ -356,8 +374,21 @@ def _asks_membership(node: cst.BaseExpression) -> bool:
     return any(isinstance(comparison.operator, (cst.In, cst.NotIn)) for comparison in comparisons)
 
 
+def _is_number(node: cst.BaseExpression) -> bool:
+    """`lengths[i] - 1`: no mask and no list of places."""
+    match node:
+        case cst.BinaryOperation(left=cst.Subscript(), right=cst.Integer()):
+            return True
+    return False
+
+
+def _inputs(name: str, operands: list[Seen]) -> Seen:
+    fits = name in ("@", "arithmetic") or is_comparing(name)
+    return matched(*operands) if fits else together(*operands)
+
+
 def _alone(seen: Seen) -> Seen:
-    return Seen(seen.depends, True, seen.axes) if seen.varies else seen
+    return replace(seen, alone=True) if seen.varies else seen
 
 
 def _makes_batch(node: cst.Call, method: str, first: int) -> bool:
@@ -383,6 +414,6 @@ def _adds_batch(node: cst.Subscript) -> bool:
 
 
 def _is_literal(node: cst.Call) -> bool:
-    """Whether all sizes are written out, as in `x.view(-1, 28 * 28)`."""
+    """Whether all sizes of a batch are written out, as in `x.view(-1, 28 * 28)`."""
     allowed = (cst.Integer, cst.UnaryOperation, cst.BinaryOperation)
-    return bool(node.args) and all(isinstance(argument.value, allowed) for argument in node.args)
+    return len(node.args) > 1 and all(isinstance(argument.value, allowed) for argument in node.args)

@@ -21,12 +21,12 @@ _NUMBERS = re.compile(
 _UNBOUND = ("torch.unbind", "torch.Tensor.unbind")
 _SPLIT = ("torch.split", "torch.Tensor.split")
 
-Header = cst.For | cst.CompFor
+Header = cst.For | cst.CompFor | cst.Call
 
 
 def enter(reader: Expressions, loop: Header, target: cst.BaseExpression, iterable: cst.BaseExpression) -> None:
     """Notes what the targets of a loop depend on."""
-    iterable = _unwrapped(reader, iterable)
+    iterable = unwrapped(reader, iterable)
     call = iterable if isinstance(iterable, cst.Call) else None
     name = (reader.model.qualified(call.func) or "") if call is not None else ""
     arguments = [argument.value for argument in call.args if argument.keyword is None] if call is not None else []
@@ -42,7 +42,7 @@ def enter(reader: Expressions, loop: Header, target: cst.BaseExpression, iterabl
         _bind(reader, target, _element(reader, loop, iterable))
 
 
-def _unwrapped(reader: Expressions, node: cst.BaseExpression) -> cst.BaseExpression:
+def unwrapped(reader: Expressions, node: cst.BaseExpression) -> cst.BaseExpression:
     """Without progress bars, `list` and `reversed`."""
     while isinstance(node, cst.Call) and node.args and node.args[0].keyword is None and not node.args[0].star:
         name = reader.model.qualified(node.func) or ""
@@ -85,7 +85,7 @@ def _element(reader: Expressions, loop: Header, iterable: cst.BaseExpression) ->
         return together(reader.of(iterable), _index(loop))
     rows = _rows(reader, iterable)
     if rows is None:
-        return Seen(Depends.FOREIGN, axes=axes)
+        return Seen(Depends.FOREIGN, axes=axes, maybe=value.kind in (Kind.UNKNOWN, Kind.ARRAY))
     seen = reader.of(rows)
     if not seen.varies:
         reader.trace.subjects.setdefault(reader.name_of(rows), rows)
@@ -105,6 +105,18 @@ def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpressi
     if reader.is_tensor(iterable) or (reader.of(iterable).is_row and reader.believed_tensor(iterable)):
         return iterable
     return None
+
+
+def is_cut_into_rows(reader: Expressions, node: cst.BaseExpression) -> bool:
+    """Whether a name holds the rows of a tensor: `x.unbind(1)`, `x.split(1, 1)`."""
+    source = reader.assigned_call(node) if isinstance(node, cst.Name) else None
+    if source is None:
+        return False
+    call = reader.model.call(source)
+    sizes = source.args[1:] if call.callee == "torch.split" else source.args
+    if call.callee == "torch.split" or call.method == "split":
+        return bool(sizes) and _integer(sizes[0].value) == 1
+    return call.callee in _UNBOUND or (call.callee is None and call.method == "unbind")
 
 
 def _bind(reader: Expressions, target: cst.BaseExpression, seen: Seen) -> None:

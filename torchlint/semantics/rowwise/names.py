@@ -60,6 +60,11 @@ class Names:
     fills: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
+    def none(cls) -> Names:
+        """Of a piece of code that assigns nothing."""
+        return cls(frozenset(), frozenset(), frozenset(), frozenset())
+
+    @classmethod
     def of(cls, loop: cst.For) -> Names:
         return _Collector(loop).names()
 

@@ -45,6 +45,12 @@ _SHAPED = _words(
     interpolate pad one_hot topk histc bincount
     """
 )
+_COMPARING = _words(
+    """
+    cosine_similarity CosineSimilarity pairwise_distance PairwiseDistance dist matmul mm bmm dot mv mul add sub div
+    maximum minimum eq ne lt gt le ge
+    """
+)
 # What these make has the shape that their arguments say.
 _FACTORIES = _words("arange linspace logspace zeros ones full empty eye tril_indices triu_indices")
 _TORCH_OPAQUE = re.compile(
@@ -127,6 +133,13 @@ def of_method(method: str) -> Nature:
 
 def is_factory(name: str) -> bool:
     return name.rpartition(".")[2] in _FACTORIES
+
+
+def is_comparing(name: str) -> bool:
+    """A function or module that takes two tensors of the same shape, or of shapes that fit."""
+    last = name.rpartition(".")[2]
+    fits = last in _COMPARING or last.endswith(("_loss", "Loss", "cross_entropy"))
+    return fits and name.startswith(("torch.", "."))
 
 
 def _of_package(name: str) -> Nature:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 
 import libcst as cst
@@ -22,14 +22,16 @@ class Depends(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """`alone`: a batch that was made of one row. `axes`: the loops whose row or index it depends on."""
+    """`alone`: a batch that was made of one row. `axes`: the loops whose row or index it depends on. `maybe`: it is
+    foreign because nothing says that what it is taken from is a tensor, and nothing says that it is none."""
 
     depends: Depends = Depends.NOTHING
     alone: bool = False
     axes: frozenset[cst.CSTNode] = frozenset()
+    maybe: bool = False
 
     def at_least(self, depends: Depends) -> Seen:
-        return Seen(max(self.depends, depends), self.alone, self.axes)
+        return replace(self, depends=max(self.depends, depends))
 
     @property
     def varies(self) -> bool:
@@ -50,11 +52,21 @@ def are_pairs(seen: list[Seen]) -> bool:
 
 
 def together(*seen: Seen) -> Seen:
+    depends = max((one.depends for one in seen), default=Depends.NOTHING)
     return Seen(
-        max((one.depends for one in seen), default=Depends.NOTHING),
+        depends,
         any(one.alone for one in seen),
         frozenset().union(*(one.axes for one in seen)),
+        depends is Depends.FOREIGN and all(one.maybe for one in seen if one.depends is depends),
     )
+
+
+def matched(*seen: Seen) -> Seen:
+    """Of operands that have the same shape: beside a row, what may be one is one."""
+    found = together(*seen)
+    if found.maybe and any(one.is_row for one in seen):
+        return replace(found, depends=Depends.ROW, maybe=False)
+    return found
 
 
 class Fault(Enum):

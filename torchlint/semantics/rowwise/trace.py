@@ -33,8 +33,7 @@ def trace_of(model: Model, certainty: Certainty, loop: cst.For) -> Trace:
 
 
 def trace_of_comprehension(model: Model, certainty: Certainty, node: cst.ListComp | cst.GeneratorExp) -> Trace:
-    names = Names(frozenset(), frozenset(), frozenset(), frozenset())
-    expressions = Expressions(model, certainty, model.statement(node), names, Trace())
+    expressions = Expressions(model, certainty, model.statement(node), Names.none(), Trace())
     expressions.trace.kept.append(Kept(Sink.APPEND, "", node, expressions.comprehension(node)))
     return expressions.trace
 

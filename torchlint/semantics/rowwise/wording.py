@@ -37,6 +37,13 @@ def of_plan(code: str, plan: Plan) -> str:
     return f"{text} Not rewritten: {plan.doubts[0]}." if plan.doubts else text
 
 
+def of_sorting(name: str) -> str:
+    return (
+        f"`sorted` compares the elements of `{name}` one by one, and every answer is read back. Use `torch.sort` or "
+        "`torch.argsort`."
+    )
+
+
 def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None, reason: str) -> str:
     """Of a loop without a plan: `step` is what can leave it, `reason` what stands in the way of a rewrite."""
     of = f"`{next(iter(trace.subjects))}`" if trace.subjects else _filled(trace)

@@ -19,6 +19,7 @@ from torchlint.semantics.rowwise import costly, wording
 from torchlint.semantics.rowwise.certainty import Certainty
 from torchlint.semantics.rowwise.collecting import collector, is_collected
 from torchlint.semantics.rowwise.extent import runs_few_times
+from torchlint.semantics.rowwise.sorting import sorted_tensor
 from torchlint.semantics.rowwise.state import Depends, Fault, Kept, Sink, Step, Trace
 from torchlint.semantics.rowwise.trace import trace_of, trace_of_comprehension
 from torchlint.semantics.tree import walk
@@ -74,6 +75,10 @@ class _Finder:
             if work is not None:
                 taken.add(root)
                 yield work
+        for call in self._model.calls_to("builtins.sorted"):
+            name = sorted_tensor(self._model, self._certainty, call.node)
+            if name is not None and taken.isdisjoint(self._model.ancestors(call.node)):
+                yield Work(call.node, "VEC01", wording.of_sorting(name), Confidence.LIKELY, None, ())
 
     def _root(self, loop: Loop) -> Root | None:
         """The for statement, or of a comprehension the call that collects it."""
@@ -97,7 +102,7 @@ class _Finder:
             return Work(root, code, message, plan.confidence, plan, self._chain(root, trace, None))
         if trace is None or any(self._has_plan(node) for node in walk(root) if node is not root):
             return None
-        step = costly.hoistable(root, trace) if set(trace.faults) <= _HARMLESS else None
+        step = costly.hoistable(self._model, root, trace) if set(trace.faults) <= _HARMLESS else None
         if step is not None:
             code = costly.code_of(step)
         elif self._is_independent(root, trace):
@@ -134,7 +139,7 @@ class _Finder:
     def _is_independent(self, root: Root, trace: Trace) -> bool:
         if trace.faults or not trace.kept or not _does_work(trace):
             return False
-        if any(kept.seen.depends > Depends.ROW or kept.place.depends > Depends.ROW for kept in trace.kept):
+        if any(not _is_of_row(kept, trace) for kept in trace.kept):
             return False
         appended = [kept for kept in trace.kept if kept.sink is Sink.APPEND]
         if not isinstance(root, cst.For):
@@ -171,9 +176,20 @@ class _Finder:
         return tuple(facts)
 
 
+def _is_of_row(kept: Kept, trace: Trace) -> bool:
+    if kept.place.depends > Depends.ROW:
+        return False
+    if kept.seen.depends <= Depends.ROW:
+        return True
+    known = costly.is_formula(trace.steps) or costly.decomposes(trace.steps)
+    return known and kept.seen.maybe and kept.sink in (Sink.FILL, Sink.APPEND)
+
+
 def _does_work(trace: Trace) -> bool:
     """Whether the loop computes with rows, gathers them, or fills elements, and not just walks over them."""
-    if any(step.inputs.is_row for step in trace.steps):
+    if any(step.inputs.is_row for step in trace.steps) or costly.is_formula(trace.steps):
+        return True
+    if costly.decomposes(trace.steps):
         return True
     return any(_is_fill(kept) for kept in trace.kept)
 

@@ -1,0 +1,34 @@
+"""Python's `sorted` on the elements of a tensor: every comparison is a kernel, and its answer is read back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.rowwise import headers
+from torchlint.semantics.rowwise.expressions import Expressions
+from torchlint.semantics.rowwise.names import Names
+from torchlint.semantics.rowwise.state import Trace
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.rowwise.certainty import Certainty
+
+
+def sorted_tensor(model: Model, certainty: Certainty, call: cst.Call) -> str | None:
+    """The tensor whose elements a call of `sorted` compares."""
+    if not call.args or call.args[0].keyword is not None or call.args[0].star:
+        return None
+    first = call.args[0].value
+    expressions = Expressions(model, certainty, model.statement(call), Names.none(), Trace())
+    first = headers.unwrapped(expressions, first)
+    if expressions.is_tensor(first):
+        return expressions.name_of(first)
+    key = next((arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "key"), None)
+    if not isinstance(key, cst.Lambda) or len(key.params.params) != 1:
+        return None
+    headers.enter(expressions, call, key.params.params[0].name, first)
+    if not expressions.of(key.body).is_row:
+        return None
+    return next(iter(expressions.trace.subjects), None)
