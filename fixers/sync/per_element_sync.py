@@ -12,7 +12,7 @@ from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
-from ._names import new_name
+from ._expressions import new_name
 
 if TYPE_CHECKING:
     from torchlint.rule import Report

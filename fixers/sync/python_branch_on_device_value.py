@@ -9,8 +9,9 @@ import libcst as cst
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.semantics.branching import Purpose
-from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Grad, Kind
+from torchlint.semantics.values import Grad
+
+from ._expressions import only_computes
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -30,7 +31,7 @@ def fix(report: Report, model: Model) -> Fix | None:
 
 def _flag_first(model: Model, test: cst.BooleanOperation) -> Fix | None:
     start, end = model.span(test)
-    if "#" in model.source.text[start:end] or not all(_only_computes(model, node) for node in walk(test)):
+    if "#" in model.source.text[start:end] or not only_computes(model, test):
         return None
     left, right = _operand(model, test.left), _operand(model, test.right)
     swapped = Rewriter(model).replace(test, ("({})" if test.lpar else "{}").format(f"{right} and {left}"))
@@ -43,20 +44,6 @@ def _operand(model: Model, node: cst.BaseExpression) -> str:
     )
     text = model.code(node)
     return f"({text})" if needs_parentheses and not text.startswith("(") else text
-
-
-def _only_computes(model: Model, node: cst.CSTNode) -> bool:
-    """No assignment, and no call but of torch's functions and of methods of tensors that change nothing."""
-    if isinstance(node, (cst.NamedExpr, cst.Await, cst.Yield)):
-        return False
-    if not isinstance(node, cst.Call):
-        return True
-    call = model.call(node)
-    name = call.method or (call.callee or "").rpartition(".")[2]
-    is_known = (call.callee or "").startswith(("torch.", "math.", "builtins.")) or call.receiver_value.is_(
-        Kind.TENSOR, Kind.BATCH
-    )
-    return is_known and not call.is_forward and not name.endswith("_")
 
 
 def _without_test(model: Model, statement: cst.If) -> Fix | None:

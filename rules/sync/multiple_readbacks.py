@@ -71,8 +71,10 @@ class MultipleReadbacks(Rule):
 
     ## Fix safety
 
-    Safe for a number that is read again: it gets a name. Stacking is unsafe: tensors of different types become one
-    type, and those of different devices cannot be stacked. To read the numbers only every so many steps saves more.
+    Safe for a number that is read again and that nothing can write to: it gets a name. Stacking is unsafe: the tensors
+    have to be on one device, and where they differ in type they become one. To read the numbers only every so many
+    steps saves more. There is no fix for tensors that are not known to be single real numbers, and for reads that the
+    statement makes on some ways only.
 
     ## Measured effect
 

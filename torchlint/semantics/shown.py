@@ -46,7 +46,13 @@ def shown_in(model: Model, call: Call) -> list[cst.BaseExpression]:
     """The tensors that a call to print or log something reads, wherever they are and however often it runs."""
     if not is_log(call) or _hands_on(model, call):
         return []
-    return [leaf for leaf in _leaves(model, call) if model.value(leaf).kind is Kind.TENSOR]
+    tensors = [leaf for leaf in _leaves(model, call) if model.value(leaf).kind is Kind.TENSOR]
+    return [tensor for tensor in tensors if not _fails(model, tensor)]
+
+
+def _fails(model: Model, tensor: cst.BaseExpression) -> bool:
+    """`loss.data[0]`, which torch refuses: a single number has no elements."""
+    return isinstance(tensor, cst.Subscript) and model.value(tensor.value).rank == 0
 
 
 def _hands_on(model: Model, call: Call) -> bool:

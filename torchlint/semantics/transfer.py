@@ -250,7 +250,9 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
         values = tensor.but(rank=_reduced_rank(receiver, method, given))
         return Value(Kind.TUPLE, items=(values, values.but(grad=Grad.DETACHED, dtype="int")))
     if method in words.REDUCTIONS:
-        return tensor.but(rank=_reduced_rank(receiver, method, given))
+        is_real = method in _REAL_REDUCTIONS and receiver.dtype != "complex"
+        rank = _reduced_rank(receiver, method, given)
+        return tensor.but(rank=rank, dtype="float" if is_real else receiver.dtype)
     origins = receiver.origins if method in _VIEWS else frozenset()
     return tensor.but(rank=_method_rank(receiver, method, given), origins=origins)
 
@@ -324,6 +326,8 @@ def _reduced_rank(receiver: Value, method: str, given: Arguments) -> int | None:
     return None
 
 
+# They refuse integers.
+_REAL_REDUCTIONS = frozenset(["mean", "std", "var", "norm", "logsumexp", "nanmean"])
 # Methods whose result is the same data, seen in another shape.
 _VIEWS = frozenset(
     "view reshape flatten unflatten squeeze unsqueeze permute transpose t expand narrow select movedim".split()
@@ -376,7 +380,8 @@ def torch_function(name: str, given: Arguments, enabled: bool | None) -> Value:
     tensor = Value(Kind.TENSOR, mixed_grad(arguments, enabled), mixed_place([_flat(value) for value in arguments]))
     first = given.positional[0] if given.positional else given.get("input")
     if words.LOSS_FUNCTIONS.fullmatch(name):
-        return tensor.but(dtype="float")
+        is_mean = not given.open and not {"reduction", "reduce", "size_average"} & given.keywords.keys()
+        return tensor.but(dtype="float", rank=0 if is_mean and len(given.positional) <= 2 else None)
     if name in words.SEQUENCE_FUNCTIONS:
         return Value(Kind.TUPLE, element=tensor.but(rank=first.rank if first and short != "unbind" else None))
     if name in words.PAIR_FUNCTIONS or (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.sync.programs import evaluation, line_of, training
-from tests.support import findings
+from tests.rules.sync.programs import TORCH_ONLY, evaluation, line_of, result_of, training
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
 
 ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC06", "SYNC07", "SYNC09")
 
@@ -73,3 +74,74 @@ def test_the_message_counts_the_reads() -> None:
     [finding] = findings(code, "SYNC02")
     assert finding.line == line_of(code, "out.std()")
     assert "reads 3 numbers" in finding.message
+
+
+# -- the fix ---------------------------------------------------------------------------------------------------------
+
+TOGETHER = {
+    "two": "kept.append((loss.item(), out.mean().item()))",
+    "by float": "kept.append([float(loss), float(out.mean()), float(out.std())])",
+    "in a text": "kept.append(f'{loss.item()} {out.mean().item():.3f}')",
+    "in keywords": "kept.append(dict(loss=loss.item(), mean=out.mean().item()))",
+    "an expression": "kept.append((loss.item(), (loss * 2).item()))",
+}
+
+
+@pytest.mark.parametrize("body", TOGETHER.values(), ids=TOGETHER)
+@pytest.mark.parametrize("loop", [training, evaluation], ids=["training", "evaluation"])
+def test_the_stacked_numbers_are_the_same(loop, body: str) -> None:  # type: ignore[no-untyped-def]
+    code = loop(body, "kept = []", "return kept", head=TORCH_ONLY)
+    [finding] = findings(code, "SYNC02")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+    new = fixed(code, "SYNC02")
+    assert new.count(".tolist()") == 1
+    assert ".item()" not in new
+    function = "train" if loop is training else "evaluate"
+    assert repr(result_of(code, function, 3)) == repr(result_of(new, function, 3))
+    assert findings(new, "SYNC01", "SYNC02") == []
+
+
+NAMED = {
+    "a new name": "kept.append(loss.item())\nmore.append(loss.item())",
+    "the name that it has": "value = loss.item()\nkept.append(value)\nmore.append(loss.item() * 2)",
+    "on one way": "kept.append(loss.item())\nif step > 0:\n    more.append(loss.item())",
+    "three times": "kept.append(loss.item())\nmore.append(loss.item())\nkept.append(-loss.item())",
+    "by float": "kept.append(float(loss))\nmore.append(float(loss))",
+}
+
+
+@pytest.mark.parametrize("body", NAMED.values(), ids=NAMED)
+def test_a_number_that_has_a_name_is_read_once(body: str) -> None:
+    code = training(body, "kept, more = [], []", "return kept, more", head=TORCH_ONLY)
+    new = fixed(code, "SYNC02", unsafe=False)
+    assert new.count("loss.item()") + new.count("float(loss)") == 1
+    assert repr(result_of(code, "train", 3)) == repr(result_of(new, "train", 3))
+
+
+def test_a_name_that_is_taken_is_left_alone() -> None:
+    body = "loss_value = 3\nkept.append(loss.item())\nkept.append(loss.item() + loss_value)"
+    code = training(body, "kept = []", "return kept", head=TORCH_ONLY)
+    new = fixed(code, "SYNC02", unsafe=False)
+    assert "loss_value_2 = loss.item()" in new
+    assert result_of(code, "train", 3) == result_of(new, "train", 3)
+
+
+UNFIXED = {
+    "numbers that may be arrays": training("history.append((out[0].item(), out[1].item()))", "history = []"),
+    "reads on some ways only": training("print(loss.item() if step else 0, out.mean().item() if step else 0)"),
+    "integers and reals": training("history.append((loss.item(), out.argmax(1).eq(y).sum().item()))", "history = []"),
+    "what runs the model": training("print(model(x).mean().item(), loss.item())"),
+}
+
+
+@pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED)
+def test_no_fix_where_the_numbers_could_differ(code: str) -> None:
+    assert all(finding.fix is None for finding in findings(code, "SYNC02"))
+
+
+def test_a_name_for_what_may_be_written_elsewhere_is_unsafe() -> None:
+    code = training("all = out.sum()\nall = all.detach()\nprint(all.item())\nprint(all.item(), 2)")
+    [finding] = findings(code, "SYNC02")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE

@@ -31,6 +31,7 @@ SILENT = {
     "at log intervals": training("if step % 100 == 0:\n    print(step, loss)"),
     "in the first steps": training("if step == 0:\n    print(loss)"),
     "what is no content": training("print(loss.shape, loss.device, out.size(0), len(out))"),
+    "what torch refuses": training("print('{:.4f}'.format(loss.data[0]))"),
     "numbers of Python": training("print(step, time.time())"),
     "on the host": training("print(out.detach().cpu())"),
     "lazily": training("log.debug('%s', loss)", "log = make_log()"),

@@ -1,0 +1,122 @@
+"""Reads several numbers at once, or one number once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.repeated_reads import Again, Several
+from torchlint.semantics.values import Grad
+from torchlint.semantics.vocabulary import REDUCTIONS
+
+from ._expressions import new_name, only_computes
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.readback import Readback
+
+_STACKED = "The tensors have to be on one device, and come out in one type, as the same numbers if all are real."
+_NAMED = "Nothing writes to the tensor in between."
+_BRANCHING = (cst.BaseComp, cst.CompFor, cst.Lambda, cst.IfExp, cst.BooleanOperation)
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    facts = report.facts
+    return _stacked(model, facts) if isinstance(facts, Several) else _named(model, facts)
+
+
+def _stacked(model: Model, several: Several) -> Fix | None:
+    """`a, b = torch.stack([x.detach(), y.detach()]).tolist()` before the statement."""
+    reads = several.reads
+    if not all(_can_move(model, read) and _is_real_number(model, read) for read in reads):
+        return None
+    first = reads[0].node
+    rewriter = Rewriter(model)
+    stack = rewriter.name_for("torch.stack", first)
+    if stack is None:
+        return None
+    function, edits = stack
+    names: list[str] = []
+    for read in reads:
+        names.append(new_name(model, _wish(read), first, tuple(names)))
+    tensors = ", ".join(_detached(model, read) for read in reads)
+    edits = [*edits, rewriter.insert_before(first, f"{', '.join(names)} = {function}([{tensors}]).tolist()")]
+    edits += [rewriter.replace(read.node, name) for read, name in zip(reads, names)]
+    return Fix(tuple(edits), Applicability.UNSAFE, _STACKED)
+
+
+def _named(model: Model, again: Again) -> Fix | None:
+    """The name that the first read is given, or one that it gets now, in the place of the second."""
+    first, read = again.first, again.read
+    if not isinstance(first.tensor, cst.Name) or not _can_move(model, first):
+        return None
+    statement = model.parent(first.node)
+    rewriter = Rewriter(model)
+    edits: list[Edit] = []
+    match statement:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]) if _is_written_once(model, target):
+            name = target.value
+        case _:
+            name = new_name(model, _wish(first), first.node)
+            edits += [
+                rewriter.insert_before(first.node, f"{name} = {model.code(first.node)}"),
+                rewriter.replace(first.node, name),
+            ]
+    edits.append(rewriter.replace(read.node, name))
+    return Fix(tuple(edits), Applicability.SAFE if _is_fresh(model, first) else Applicability.UNSAFE, _NAMED)
+
+
+def _can_move(model: Model, read: Readback) -> bool:
+    """Whether the read can be made right before its statement, which makes it on every way."""
+    statement = model.small_statement(read.node)
+    if statement is None or not only_computes(model, read.tensor):
+        return False
+    for above in model.ancestors(read.node):
+        if isinstance(above, _BRANCHING):
+            return False
+        if above is statement:
+            return isinstance(model.parent(above), cst.SimpleStatementLine)
+    return False
+
+
+def _is_real_number(model: Model, read: Readback) -> bool:
+    value = read.value
+    return value.rank == 0 and not value.optional and (value.dtype == "float" or value.grad is Grad.CARRIES)
+
+
+def _is_written_once(model: Model, target: cst.Name) -> bool:
+    binding = model.binding(target)
+    return binding is not None and len(binding.writes) == 1 and not binding.shared
+
+
+def _is_fresh(model: Model, read: Readback) -> bool:
+    """Whether the tensor is a result of its own, to which nothing else in the step can write."""
+    binding = model.binding(read.tensor)
+    writes = [write.value for write in binding.writes] if binding is not None else []
+    return _is_real_number(model, read) and all(
+        isinstance(value, cst.BinaryOperation)
+        or (isinstance(value, cst.Call) and (model.call(value).method or "sum") in REDUCTIONS)
+        for value in writes
+    )
+
+
+def _detached(model: Model, read: Readback) -> str:
+    text = model.code(read.tensor)
+    if read.value.grad is Grad.DETACHED:
+        return text
+    is_atom = isinstance(read.tensor, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or text.startswith("(")
+    return f"{text if is_atom else f'({text})'}.detach()"
+
+
+def _wish(read: Readback) -> str:
+    """`loss_value` for `loss`, `out_mean` for `out.mean()`."""
+    match read.tensor:
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+            return f"{name}_value"
+        case cst.Call(func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value=method))):
+            return f"{name}_{method}"
+    return "number"
