@@ -162,7 +162,9 @@ def _serves_a_write(model: Model, node: cst.Attribute, chain: _Chain) -> bool:
         targets = [statement.target]
     else:
         return False
-    return any(_is_data_target(target) or _is_filled(model, target, chain) for target in targets)
+    return any(
+        _is_data_target(target) or _is_filled(model, target, chain) or _is_put_back(model, target) for target in targets
+    )
 
 
 def _fills_arguments(model: Model, call: cst.Call) -> bool:
@@ -199,6 +201,13 @@ def _is_self(model: Model, owner: cst.BaseExpression) -> bool:
     """Whether a class speaks of its own object: in one of tensors, `detach()` makes another object of the class."""
     function = model.function(owner)
     return function.cls is not None and isinstance(owner, cst.Name) and function.params[:1] == [owner.value]
+
+
+def _is_put_back(model: Model, target: cst.CSTNode) -> bool:
+    """A variable that becomes the `.data` of a tensor: `new = p.data - step; p.data = new`."""
+    binding = model.binding(target)
+    above = [model.parent(read) for read in binding.reads] if binding is not None else []
+    return any(isinstance(node, cst.Assign) and any(_is_data_target(t.target) for t in node.targets) for node in above)
 
 
 def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:

@@ -50,6 +50,7 @@ LOOK_ALIKES = {
     "an initialisation": "net.weight.data.normal_(0, 0.1)\n",
     "an update in place": "net.weight.data -= 0.1 * x[:1]\n",
     "an update by assignment": "net.weight.data = 0.9 * net.weight.data\n",
+    "an update in two statements": "new = 0.9 * net.weight.data\nnet.weight.data = new\n",
     "an initialiser": "nn.init.zeros_(net.bias.data)\n",
     "the data of a packed sequence": """\
 packed = nn.utils.rnn.pack_sequence([torch.ones(2, 4)])
