@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Confidence
+from torchlint.rule import Fact, Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class GrowByCat(Rule):
+    """A loop makes a tensor longer with torch.cat in every iteration.
+
+    ## What it does
+
+    Reports `out = torch.cat([out, part])` in a loop that does nothing else with `out`: neither reads it nor makes it
+    anew. Sequences that the next iteration needs (generated tokens, states), features that layers add to, windows of
+    fixed length, and loops of a few iterations are not reported.
+
+    ## Why is this bad
+
+    Every iteration copies all that is there already, so the time grows with the square of the number of iterations. On
+    a GPU each copy is a larger block than the one before, which fragments the memory.
+
+    ## Example
+
+    ```python
+    import torch
+
+
+    def embed(batches: list[torch.Tensor], weight: torch.Tensor) -> torch.Tensor:
+        found = torch.empty(0, weight.shape[1])
+        for batch in batches:
+            found = torch.cat([found, batch @ weight])
+        return found
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+
+
+    def embed(batches: list[torch.Tensor], weight: torch.Tensor) -> torch.Tensor:
+        found_parts = [torch.empty(0, weight.shape[1])]
+        for batch in batches:
+            found_parts.append(batch @ weight)
+        found = torch.cat(found_parts)
+        return found
+    ```
+
+    ## Fix safety
+
+    Safe where every part is a new tensor: the numbers, the dtype and the gradients are the same, and what the tensor
+    was before the loop stays the first part. Unsafe where a part may be memory that a later iteration writes to. No fix
+    where the loop asks for the length of the tensor, or where the tensor is not made right before the loop.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * https://docs.pytorch.org/docs/stable/generated/torch.cat.html
+    * https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management
+    """
+
+    code = "MEM10"
+    name = "grow-by-cat"
+    triggers = ("cat", "stack")
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.cat_growth import growths
+
+        for growth in growths(model):
+            yield Report(
+                growth.call,
+                f"Every iteration copies all of `{growth.name}` to add to it: the time grows with the square of the "
+                "number of iterations. Collect the parts in a list, and put them together once after the loop.",
+                Confidence.LIKELY if growth.watched else Confidence.CERTAIN,
+                growth,
+                (
+                    Fact(growth.loops[0].node, f"no iteration of this loop makes `{growth.name}` anew"),
+                    Fact(growth.call, f"here it is copied, and nothing else in the loop works with `{growth.name}`"),
+                ),
+            )

@@ -1,0 +1,261 @@
+"""MEM10: tensors that a loop makes longer, what becomes of them, and the sequences that have to grow."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.support import findings, fixed
+from torchlint.finding import Applicability, Confidence
+
+HEAD = "import torch\nfrom torch import nn\n\n\n"
+
+GROWING = {
+    "from nothing": """\
+def f(xs):
+    out = torch.empty(0, 3)
+    for x in xs:
+        out = torch.cat([out, x * 2])
+    return out
+""",
+    "along another dimension": """\
+def f(xs):
+    out = torch.zeros(4, 0)
+    for x in xs:
+        y = x.sum(1, keepdim=True)
+        out = torch.cat((out, y), dim=-1)
+    return out + 1
+""",
+    "several parts at once": """\
+def f(xs):
+    out = torch.zeros(0)
+    for x in xs:
+        out = torch.cat([out, x[0].exp(), x[1].exp()], 0)
+    return out
+""",
+    "across two loops": """\
+def f(xs):
+    out = torch.ones(1, 3)
+    for x in xs:
+        for row in x:
+            out = torch.cat([out, row[None]])
+    return out
+""",
+    "of another type than the first": """\
+def f(xs):
+    out = torch.tensor([])
+    for x in xs:
+        out = torch.concat([out, x.argmax(0)])
+    return out
+""",
+    "with a comment": """\
+def f(xs):
+    out = torch.zeros(0, 3)  # nothing yet
+    for x in xs:
+        # one more
+        out = torch.cat([out, x])  # longer
+        # and on
+    return out
+""",
+    "in an early stop": """\
+def f(xs):
+    out = torch.zeros(0, 3)
+    for x in xs:
+        if x.sum() > 4:
+            break
+        out = torch.cat([out, torch.exp(x)])
+    return out
+""",
+}
+
+
+def called(code: str, count: int) -> torch.Tensor:
+    space: dict[str, object] = {}
+    exec(code, space)
+    torch.manual_seed(3)
+    result = space["f"]([torch.randn(4, 3) for _ in range(count)])  # type: ignore[operator]
+    assert isinstance(result, torch.Tensor)
+    return result
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_parts_are_collected_and_put_together_once(name: str) -> None:
+    before = HEAD + GROWING[name]
+    after = fixed(before, "MEM10")
+    assert "out_parts" in after
+    assert findings(after, "MEM10") == []
+    for count in (0, 1, 5):
+        old, new = called(before, count), called(after, count)
+        assert old.dtype == new.dtype
+        assert torch.equal(old, new)
+
+
+def test_the_list_is_laid_out_like_the_loop() -> None:
+    code = fixed(HEAD + GROWING["with a comment"], "MEM10").removeprefix(HEAD)
+    assert code == (
+        "def f(xs):\n    out_parts = [torch.zeros(0, 3)]  # nothing yet\n    for x in xs:\n        # one more\n"
+        "        out_parts.append(x)  # longer\n        # and on\n    out = torch.cat(out_parts)\n    return out\n"
+    )
+
+
+def test_a_new_part_is_safe_and_a_borrowed_one_is_not() -> None:
+    (new,) = findings(HEAD + GROWING["from nothing"], "MEM10")
+    (borrowed,) = findings(HEAD + GROWING["with a comment"], "MEM10")
+    assert new.fix is not None
+    assert new.fix.applicability is Applicability.SAFE
+    assert borrowed.fix is not None
+    assert borrowed.fix.applicability is Applicability.UNSAFE
+    assert "in place" in borrowed.fix.why
+
+
+# Reported, and left as it is.
+KEPT = {
+    "the first part is told apart": """\
+def f(xs):
+    for i, x in enumerate(xs):
+        if i == 0:
+            out = x * 2
+        else:
+            out = torch.cat([out, x * 2])
+    return out
+""",
+    "there is none yet": """\
+def f(xs):
+    out = None
+    for x in xs:
+        out = x if out is None else torch.cat([out, x])
+    return out
+""",
+    "in front": """\
+def f(xs):
+    out = torch.zeros(0, 3)
+    for x in xs:
+        out = torch.cat([x, out])
+    return out
+""",
+    "a dimension that differs": """\
+def f(xs, dim):
+    out = torch.zeros(0, 3)
+    for x in xs:
+        out = torch.cat([out, x], dim)
+    return out
+""",
+    "read before the loop": """\
+def f(xs):
+    out = torch.zeros(0, 3)
+    print(out)
+    for x in xs:
+        out = torch.cat([out, x])
+    return out
+""",
+    "an error that is caught": """\
+def f(xs):
+    try:
+        out = torch.zeros(0, 3)
+        for x in xs:
+            out = torch.cat([out, x])
+    except RuntimeError:
+        pass
+    return out
+""",
+    "anew in every epoch": """\
+def f(xs, epochs):
+    for _ in range(epochs):
+        out = torch.zeros(0, 3)
+        for x in xs:
+            out = torch.cat([out, x])
+            print(len(out))
+        print(out.mean())
+""",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_cannot_be_rewritten_is_reported(name: str) -> None:
+    (finding,) = findings(HEAD + KEPT[name], "MEM10")
+    assert finding.fix is None
+    assert "`out`" in finding.message
+
+
+def test_a_loop_that_watches_the_length_is_less_certain() -> None:
+    assert findings(HEAD + KEPT["anew in every epoch"], "MEM10")[0].confidence is Confidence.LIKELY
+    assert findings(HEAD + KEPT["in front"], "MEM10")[0].confidence is Confidence.CERTAIN
+
+
+LOOK_ALIKES = {
+    "generated tokens": """\
+def generate(model, ids, count):
+    for _ in range(count):
+        new = model(ids).argmax(-1)
+        ids = torch.cat([ids, new], dim=1)
+    return ids
+""",
+    "a skip connection": """\
+def decode(x, skips, blocks):
+    for skip in skips:
+        x = upsample(x)
+        x = torch.cat([x, skip], dim=1)
+    return x
+""",
+    "a window": """\
+def f(xs):
+    window = torch.zeros(8)
+    for x in xs:
+        window = torch.cat([window[1:], x])
+    return window
+""",
+    "one anew in every iteration": """\
+def f(xs):
+    rows = []
+    for x in xs:
+        row = x.mean(0)
+        row = torch.cat([row, x[0]])
+        rows.append(row)
+    return rows
+""",
+    "features of layers": """\
+class Net(nn.Module):
+    def forward(self, x):
+        out = x
+        for i in range(self.depth):
+            out = torch.cat([out, self.layers[i](x)], 1)
+        return out
+""",
+    "three parts": """\
+def f(x):
+    out = x
+    for k in range(3):
+        out = torch.cat([out, x.roll(k)])
+    return out
+""",
+    "no loop": "def f(a, b):\n    a = torch.cat([a, b])\n    return a\n",
+    "until it is long enough": """\
+def f(source, count):
+    out = source.sample()
+    while len(out) < count:
+        out = torch.cat([out, source.sample()])
+    return out
+""",
+    "what another function reads": """\
+def f(xs):
+    seen = torch.zeros(0)
+    def known():
+        return seen.unique()
+    for x in xs:
+        seen = torch.cat([seen, x[~torch.isin(x, known())]])
+    return seen
+""",
+    "arrays": """\
+import numpy as np
+def f(xs):
+    out = np.zeros(0)
+    for x in xs:
+        out = np.concatenate([out, x])
+    return out
+""",
+}
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_is_not_reported(name: str) -> None:
+    assert findings(HEAD + LOOK_ALIKES[name], "MEM10") == []
