@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 _PRINTER = cst.Module([])
+_BODIES = (cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite)
 
 
 def text(node: cst.CSTNode) -> str:
@@ -67,15 +68,17 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
     if binding.cls is not None or model.function(written_at) is not function:
         return True
     above = {written_at, *model.ancestors(written_at)}
+    way = {model.parent(node): node for node in above}
+    order = model.once(_Order)
     here: cst.CSTNode = read
     for outer in model.ancestors(read):
-        if isinstance(outer, (cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-            body = list(outer.body)
-            for sibling in reversed(body[: body.index(here)] if here in body else []):
-                if sibling in above:
-                    return True
-                if _always_writes(model, sibling, binding):
-                    return False
+        if isinstance(outer, _BODIES):
+            places = order.places(outer)
+            end = places.get(here, 0)
+            last = max((at for at in order.writes(binding).get(outer, ()) if at < end), default=-1)
+            begin = places[way[outer]] if outer in way else end
+            if max(begin if begin < end else -1, last) >= 0:
+                return last <= begin < end
         elif outer in above and _comes_round(outer, here):
             return True
         elif isinstance(outer, cst.For) and here is outer.body and _binds(model, outer.target, binding):
@@ -84,6 +87,38 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
             return False
         here = outer
     return True
+
+
+class _Order:
+    """Where statements stand in their bodies, and which of them always write a variable."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._places: dict[cst.CSTNode, dict[cst.CSTNode, int]] = {}
+        self._writes: dict[Binding, dict[cst.CSTNode, list[int]]] = {}
+
+    def places(self, body: cst.CSTNode) -> dict[cst.CSTNode, int]:
+        """The index of every statement of a body."""
+        if body not in self._places:
+            self._places[body] = {node: place for place, node in enumerate(body.body)}  # type: ignore[attr-defined]
+        return self._places[body]
+
+    def writes(self, binding: Binding) -> dict[cst.CSTNode, list[int]]:
+        """By body, the places of the statements that write the variable whenever they run."""
+        if binding not in self._writes:
+            found: dict[cst.CSTNode, list[int]] = {}
+            for small in {self._model.small_statement(write.target): None for write in binding.writes}:
+                if small is not None and _assigns(self._model, small, binding):
+                    self._note(small, found)
+            self._writes[binding] = found
+        return self._writes[binding]
+
+    def _note(self, node: cst.CSTNode, found: dict[cst.CSTNode, list[int]]) -> None:
+        body = self._model.parent(node)
+        if isinstance(body, _BODIES):
+            found.setdefault(body, []).append(self.places(body)[node])
+            if isinstance(body, cst.SimpleStatementLine):
+                self._note(body, found)
 
 
 def hold_the_same(model: Model, a: cst.CSTNode, b: cst.CSTNode) -> bool:
@@ -102,9 +137,7 @@ def _comes_round(outer: cst.CSTNode, here: cst.CSTNode) -> bool:
     return isinstance(outer, (cst.While, cst.Try, cst.TryStar, cst.BaseComp, cst.CompFor))
 
 
-def _always_writes(model: Model, statement: cst.CSTNode, binding: Binding) -> bool:
-    if isinstance(statement, cst.SimpleStatementLine):
-        return any(_always_writes(model, small, binding) for small in statement.body)
+def _assigns(model: Model, statement: cst.BaseSmallStatement, binding: Binding) -> bool:
     if isinstance(statement, cst.Assign):
         return any(_binds(model, target.target, binding) for target in statement.targets)
     return (

@@ -208,7 +208,7 @@ class Binding:
 
     @property
     def is_parameter(self) -> bool:
-        return any(write.kind == "parameter" for write in self.writes)
+        return bool(self.writes) and self.writes[0].kind == "parameter"
 
     @property
     def is_global(self) -> bool:
