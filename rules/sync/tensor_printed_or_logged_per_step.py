@@ -64,7 +64,8 @@ class TensorPrintedOrLoggedPerStep(Rule):
 
     ## Fix safety
 
-    Unsafe: 99 of 100 lines are not shown any more. Where no loop counter is in sight there is no fix.
+    Unsafe: 99 of 100 lines are not shown any more. There is no fix where the loop has no counter, and where the text is
+    made by another statement.
 
     ## Measured effect
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.sync.programs import evaluation, line_of, training
-from tests.support import findings
+from tests.rules.sync.programs import TORCH_ONLY, evaluation, line_of, result_of, training
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
 
 ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC05", "SYNC06", "SYNC07", "SYNC09")
 
@@ -70,3 +71,45 @@ def test_the_message_names_what_is_shown() -> None:
     [finding] = findings(code, "SYNC04")
     assert finding.line == line_of(code, "{loss:.4f}")
     assert finding.message.startswith("To show `loss`, the host waits for the device in every training step.")
+
+
+# -- the fix ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loop", ["enumerate(loader)", "range(len(loader))"])
+def test_the_fix_shows_every_hundredth_step_and_changes_nothing_else(
+    loop: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = training(
+        "print(f'{loss:.4f}',\n      out.shape)  # progress\nkept.append(step)", "kept = []", "return kept", TORCH_ONLY
+    )
+    if loop.startswith("range"):
+        code = code.replace(
+            "for step, (x, y) in enumerate(loader):", f"for step in {loop}:\n        x, y = loader[step]"
+        )
+    [finding] = findings(code, "SYNC04")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+    new = fixed(code, "SYNC04")
+    assert findings(new, "SYNC04") == []
+    assert result_of(code, "train", 3) == [0, 1, 2]
+    lines = capsys.readouterr().out.splitlines()
+    assert result_of(new, "train", 3) == [0, 1, 2]
+    assert capsys.readouterr().out.splitlines() == lines[:1]
+
+
+UNFIXED = {
+    "no counter": training("print(loss)").replace("for step, (x, y) in enumerate(loader)", "for x, y in loader"),
+    "another value of the counter": training("step = 7\nprint(step, loss)"),
+    "a text of another statement": training("line = f'{loss:.4f}'\nprint(step, line)"),
+    "the result is used": training("line = print(loss)"),
+    "beside another statement": training("print(loss); seen = 1"),
+    "steps of their own": training("print(loss)").replace(
+        "step, (x, y) in enumerate(loader)", "step in range(0, len(loader), 32)"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED)
+def test_no_fix_where_nothing_counts_the_steps(code: str) -> None:
+    assert all(finding.fix is None for finding in findings(code, "SYNC04"))

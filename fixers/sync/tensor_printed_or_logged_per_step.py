@@ -1,0 +1,57 @@
+"""Shows the tensor every hundred steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Fix
+from torchlint.rewrite import Rewriter
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.shown import Shown
+
+_INTERVAL = 100
+_WHY = f"It is shown in one of {_INTERVAL} steps only."
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    shown: Shown = report.facts
+    loop = shown.step.loop
+    line = model.parent(model.parent(shown.call.node) or shown.call.node)
+    counter = _counter(model, loop) if loop is not None else None
+    is_alone = isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and isinstance(line.body[0], cst.Expr)
+    if counter is None or not is_alone or not isinstance(line, cst.SimpleStatementLine):
+        return None
+    if not all(shown.call.node in model.ancestors(tensor) for tensor in shown.tensors):
+        return None
+    edits = Rewriter(model).indent_under([line], f"if {counter} % {_INTERVAL} == 0:")
+    return Fix(tuple(edits), Applicability.UNSAFE, _WHY) if edits is not None else None
+
+
+def _counter(model: Model, loop: Loop) -> str | None:
+    """The variable that counts the iterations of a loop over `enumerate(...)` or `range(...)`."""
+    match loop.target, loop.iterable:
+        case cst.Tuple(elements=[cst.Element(value=cst.Name() as name), _]), _ if _enumerates(model, loop.iterable):
+            pass
+        case cst.Name() as name, cst.Call(args=[_] | [_, _]) as call if model.call(call).callee == "builtins.range":
+            pass
+        case _:
+            return None
+    binding = model.binding(name)
+    inside = (write for write in binding.writes if write.loop is not None and loop in write.loop.around())
+    return name.value if all(write.statement is loop.node for write in inside) else None
+
+
+def _enumerates(model: Model, iterable: cst.BaseExpression | None) -> bool:
+    """`enumerate(batches)`, perhaps inside a progress bar."""
+    while isinstance(iterable, cst.Call):
+        callee = model.call(iterable).callee or ""
+        if callee == "builtins.enumerate":
+            return True
+        iterable = iterable.args[0].value if callee.startswith("tqdm") and iterable.args else None
+    return False
