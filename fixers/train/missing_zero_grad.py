@@ -37,15 +37,15 @@ def _is_plain(optimizer: cst.BaseExpression) -> bool:
 def _edit(cycle: Cycle, model: Model) -> Edit | None:
     rewriter = Rewriter(model)
     reset = model.code(cycle.optimizer) + ".zero_grad()"
-    if cycle.loop is None:
-        closure = cycle.closure.node if cycle.closure is not None else None
+    if cycle.loop is None and cycle.closure is not None:
+        closure = cycle.closure.node
         return rewriter.prepend_to_body(closure, reset) if isinstance(closure, cst.FunctionDef) else None
     anchor = _anchor(cycle, model)
     if anchor is None:
         return None
     if _skips_iterations(cycle, anchor, model):
         return rewriter.insert_after(anchor, reset)
-    body = cycle.loop.node
+    body = cycle.loop.node if cycle.loop is not None else None
     if _is_only_step(cycle, anchor, model) and isinstance(body, (cst.For, cst.While)):
         return rewriter.prepend_to_body(body, reset)
     place = _before_backward(cycle, anchor, model)

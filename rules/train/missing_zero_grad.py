@@ -86,7 +86,7 @@ class MissingZeroGrad(Rule):
 
 def _message(cycle: Cycle, model: Model) -> str:
     step, optimizer = model.code(cycle.step.node.func), model.code(cycle.optimizer)
-    if cycle.loop is None:
+    if cycle.loop is None and cycle.closure is not None:
         return (
             f"LBFGS evaluates this closure several times in one `{step}`, and each backward pass adds to the gradients "
             f"of those before it. Call `{optimizer}.zero_grad()` first in the closure."

@@ -27,6 +27,7 @@ _GRADIENT = re.compile(r"\.\s*grad\b")
 _HARMLESS_NAMES = re.compile(
     r"(?i)^assert|^(save|eval|valid|test|log|print|count|clip|scale_loss|accuracy|metric)|checkpoint|learning_rate"
     r"|(^|_)lr(_|$)|warm_?up|sched|(^|_)ema(_|$)|grad_norm|loss$|criterion|regulari[sz]"
+    r"|^(un)?toggle_optimizer$|^optimizers$"
 )
 # Methods of an unknown object that may be the beginning of a step.
 _SUSPICIOUS = re.compile(
@@ -129,8 +130,8 @@ def may_reset(call: Call, model: Model) -> bool:
 
 def _is_harmless(call: Call) -> bool:
     callee = call.callee or ""
-    package = callee.partition(".")[0]
-    if package in ("torch", "torchvision", *words.HARMLESS_PACKAGES):
+    packages = {name.partition(".")[0] for name in (callee, call.receiver_value.ref or "")}
+    if not packages.isdisjoint(("torch", "torchvision", "accelerate", *words.HARMLESS_PACKAGES)):
         return True
     return _HARMLESS_NAMES.search(last_name(call.node.func)) is not None
 

@@ -36,7 +36,8 @@ class Reached(Enum):
 class Cycle:
     """An optimizer step that is repeated by `loop` while gradients are not reset between two steps.
 
-    `loop` is None where the repetition is the optimizer's own: a closure that LBFGS evaluates many times a step.
+    `loop` is None where the repetition is the optimizer's own, a closure that LBFGS evaluates many times a step, and
+    where it is that of a framework, which calls the function of the step for every batch.
     """
 
     step: Call
@@ -86,12 +87,13 @@ class _Resets:
     def of(cls, model: Model) -> _Resets:
         by_place: dict[Function | Loop, list[Reset]] = {}
         for reset in resets(model):
-            for place in (model.function(reset.node), *model.loops_around(reset.node)):
+            places: list[Function | Loop] = [model.function(reset.node), *model.loops_around(reset.node)]
+            for place in places:
                 by_place.setdefault(place, []).append(reset)
         return cls(by_place)
 
     def inside(self, region: _Region) -> list[Reset]:
-        places = [*region.functions, *([region.loop] if region.loop is not None else [])]
+        places: list[Function | Loop] = [*region.functions, *([region.loop] if region.loop is not None else [])]
         return list(dict.fromkeys(reset for place in places for reset in self.by_place.get(place, ())))
 
 
@@ -107,6 +109,8 @@ def _cycle(step: Call, known: _Resets, model: Model) -> Cycle | None:
         regions = [_region(closure.calls, [closure], None)]
     else:
         regions = [_region(loop.calls, [], loop) for loop in _repeating(step, [optimizer], model)]
+        if not regions and _is_called_per_batch(step.function):
+            regions = [_region(step.function.calls, [step.function], None)]
     reached = {_reached(region, step, optimizer, known, model) for region in regions}
     backward = _backward(step, model.in_order(regions[0].calls)) if regions else None
     if len(reached) != 1 or (found := reached.pop()) is None or backward is None:
@@ -125,7 +129,7 @@ def _reached(
     if not inside:
         return Reached.OUTSIDE if known.by_place else Reached.NOWHERE
     modules = modules_of_optimizer(optimizer, model)
-    if all(reset.spares(modules) for reset in inside):
+    if all(reset.spares(modules) or _is_of_sibling(reset, optimizer, model) for reset in inside):
         return Reached.OTHERS
     loop = region.loop
     always = loop is not None and step.function is loop.function and not model.guards(step.node, loop)
@@ -158,6 +162,19 @@ def _run_backward(model: Model) -> frozenset[str]:
     return frozenset(model.code(call.receiver) for call in model.calls_to(".backward") if call.receiver is not None)
 
 
+def _is_of_sibling(reset: Reset, optimizer: cst.BaseExpression, model: Model) -> bool:
+    """Whether a reset is that of the other optimizer in `opt_g, opt_d = self.optimizers()`."""
+    match reset.node:
+        case cst.Call(func=cst.Attribute(value=other)):
+            mine, theirs = model.binding(optimizer), model.binding(other)
+        case _:
+            return False
+    if mine is None or theirs is None or mine is theirs or len(mine.writes) != 1 or len(theirs.writes) != 1:
+        return False
+    (first,), (second,) = mine.writes, theirs.writes
+    return first.unpacked and second.unpacked and first.statement is second.statement
+
+
 def _is_torch_optimizer(origin: cst.CSTNode, model: Model) -> bool:
     return isinstance(origin, cst.Call) and (model.call(origin).callee or "").startswith("torch.optim.")
 
@@ -172,11 +189,22 @@ def _evaluates_often(optimizer: cst.BaseExpression, model: Model) -> bool:
 def _made_inside(optimizer: cst.BaseExpression, region: _Region, model: Model) -> bool:
     """Whether each iteration has an optimizer of its own."""
     binding = model.binding(optimizer)
-    written = [write.statement for write in binding.writes if write.kind != "for"] if binding is not None else []
+    writes = binding.writes if binding is not None else []
+    written = [write.statement for write in writes if write.kind != "for" and not _is_handed_out(write.value, model)]
     return any(region.holds(node, model) for node in [*written, *model.value(optimizer).origins])
 
 
+def _is_handed_out(value: cst.BaseExpression | None, model: Model) -> bool:
+    """`self.optimizers()`: Lightning's own, which `configure_optimizers` has made."""
+    return isinstance(value, cst.Call) and model.call(value).method == "optimizers"
+
+
 # -- what is repeated
+
+
+def _is_called_per_batch(function: Function) -> bool:
+    """Whether a framework calls a method for each batch, one that runs its own backward passes."""
+    return function.cls is not None and function.cls.is_lightning and function.name == "training_step"
 
 
 def _repeating(call: Call, carriers: list[cst.BaseExpression], model: Model, depth: int = 0) -> list[Loop]:

@@ -622,3 +622,61 @@ def test_an_optimizer_from_elsewhere_is_only_likely_one() -> None:
     (unknown,) = findings(HEADER + "def fit(optim):\n" + body.format("optim"), "TRAIN01")
     assert known.confidence is Confidence.CERTAIN
     assert unknown.confidence is Confidence.LIKELY
+
+
+MANUAL = """
+import lightning as L
+import torch
+from torch import nn
+
+class Gan(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.generator, self.critic = nn.Linear(4, 4), nn.Linear(4, 1)
+
+    def training_step(self, batch, batch_idx):
+        opt_g, opt_c = self.optimizers()
+        self.toggle_optimizer(opt_c)
+        loss = self.critic(self.generator(batch).detach()).mean()
+        {}
+        self.manual_backward(loss)
+        opt_c.step()
+        self.untoggle_optimizer(opt_c)
+        opt_g.zero_grad()
+        self.manual_backward(-self.critic(self.generator(batch)).mean())
+        opt_g.step()
+        self.log("loss", loss)
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.generator.parameters()), torch.optim.Adam(self.critic.parameters())
+"""
+
+
+def test_lightning_calls_a_step_with_its_own_backward_for_every_batch() -> None:
+    assert not findings(MANUAL.format("opt_c.zero_grad()"), "TRAIN01")
+    (finding,) = findings(MANUAL.format("pass"), "TRAIN01")
+    assert "`opt_c.zero_grad()`" in finding.message
+    assert "        opt_c.zero_grad()\n        self.manual_backward(loss)" in fixed(MANUAL.format("pass"), "TRAIN01")
+
+
+ACCELERATED = """
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+accelerator = Accelerator(gradient_accumulation_steps=4)
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model, optimizer, loader = accelerator.prepare(model, optimizer, [torch.ones(2, 4)] * 9)
+for x in loader:
+    with accelerator.accumulate(model):
+        accelerator.backward(model(x).mean())
+        optimizer.step()
+        {}
+"""
+
+
+def test_accelerate_leaves_the_reset_to_the_loop() -> None:
+    assert not findings(ACCELERATED.format("optimizer.zero_grad()"), "TRAIN01")
+    assert len(findings(ACCELERATED.format("pass"), "TRAIN01")) == 1
