@@ -69,7 +69,8 @@ class PerParameterReadback(Rule):
     ## Fix safety
 
     Unsafe: the sum is kept on the device in double precision, which some devices lack (MPS), and parameters on several
-    devices cannot be summed that way. `torch.nn.utils.get_total_norm` and `clip_grad_norm_` do it in one call.
+    devices cannot be summed that way. What is stored or logged for each parameter gets no fix.
+    `torch.nn.utils.get_total_norm` and `clip_grad_norm_` do it all in one call.
 
     ## Measured effect
 

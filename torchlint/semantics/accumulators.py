@@ -38,9 +38,12 @@ class HostSum:
     is_timed: bool  # the loop reads a clock, which stops waiting for the device once the sum stays there
 
 
-def host_sum(model: Model, read: Readback) -> HostSum | None:
-    """The sum that a readback goes into, if nothing but its reads behind the loop can tell where it is kept."""
-    term, loop = _term(model, read), read.loop
+def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSum | None:
+    """The sum that a readback goes into, if nothing but its reads behind the loop can tell where it is kept.
+
+    `of_powers`: the term may be a power of the readback, of which torch may round the last bit another way.
+    """
+    term, loop = _term(model, read, of_powers), read.loop
     update = _update(model, term) if term is not None else None
     binding = model.binding(_target(update)) if update is not None else None
     if term is None or update is None or loop is None or binding is None or binding.shared or binding.is_parameter:
@@ -78,7 +81,7 @@ def is_wrapped(model: Model, read: cst.CSTNode, *casts: str) -> bool:
 # -- the loop --------------------------------------------------------------------------------------------------------
 
 
-def _term(model: Model, read: Readback) -> cst.CSTNode | None:
+def _term(model: Model, read: Readback, of_powers: bool) -> cst.CSTNode | None:
     """The readback, or its product with Python numbers, or its quotient by one that is not zero."""
     node: cst.CSTNode = read.node
     parent = model.parent(node)
@@ -87,9 +90,15 @@ def _term(model: Model, read: Readback) -> cst.CSTNode | None:
         value = model.value(other)
         if value.kind is not Kind.NUMBER or value.optional or value.dtype == "complex":
             break
-        is_quotient = isinstance(parent.operator, cst.Divide) and other is parent.right
-        if not isinstance(parent.operator, cst.Multiply) and not (is_quotient and _is_some(model, other)):
-            break
+        match parent.operator:
+            case cst.Multiply():
+                pass
+            case cst.Divide() if other is parent.right and _is_some(model, other):
+                pass
+            case cst.Power() if other is parent.right and of_powers:
+                pass
+            case _:
+                break
         node, parent = parent, model.parent(parent)
     return node if not isinstance(parent, cst.BinaryOperation) or isinstance(parent.operator, cst.Add) else None
 
@@ -237,6 +246,8 @@ def _hides_type(model: Model, read: cst.CSTNode) -> bool:
             return left is read
         case cst.BinaryOperation(operator=cst.Multiply()):
             return any(model.value(side).dtype == "float" for side in (parent.left, parent.right))
+        case cst.BinaryOperation(operator=cst.Power(), left=left, right=right):
+            return left is read and model.value(right).dtype == "float"
         case cst.FormattedStringExpression(format_spec=[cst.FormattedStringText(value=spec)]):
             return spec.endswith(_EXACT_FORMATS)
         case cst.Arg():

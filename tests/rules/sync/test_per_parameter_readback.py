@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.sync.programs import line_of, training
-from tests.support import findings
+from tests.rules.sync.programs import TORCH_ONLY, line_of, result_of, training
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
 
 ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC05", "SYNC06", "SYNC07", "SYNC09")
 
@@ -65,3 +66,50 @@ def test_the_message_names_the_read() -> None:
     [finding] = findings(code, "SYNC09")
     assert finding.line == line_of(code, "p.grad.norm(2)")
     assert "`p.grad.norm(2).item()` makes the host wait for the device once per parameter" in finding.message
+
+
+# -- the fix ---------------------------------------------------------------------------------------------------------
+
+REWRITES = {
+    "a sum of squares": (
+        "total = 0.0\nfor p in model.parameters():\n    total += p.grad.norm(2).item() ** 2\nnorms.append(total)"
+    ),
+    "the norm of all": (
+        "total = 0\nfor p in model.parameters():\n    norm = p.grad.data.norm(2)\n    total += norm.item() ** 2\n"
+        "total = total ** (1. / 2)\nnorms.append(total)"
+    ),
+    "a sum of means": (
+        "total = 0.0\nfor p in model.parameters():\n    total += float(p.grad.mean())\nnorms.append(total * 2)"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", REWRITES.values(), ids=REWRITES)
+def test_the_sum_on_the_device_is_the_same_number(body: str) -> None:
+    code = training(body, "norms = []", "return norms", head=TORCH_ONLY)
+    [finding] = findings(code, "SYNC09")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+    new = fixed(code, "SYNC09")
+    assert ".detach().double()" in new
+    assert findings(new, "SYNC09") == []
+    before, after = result_of(code, "train", 3), result_of(new, "train", 3)
+    assert all(isinstance(number, float) for number in after)
+    assert before == pytest.approx(after, rel=1e-14)
+
+
+UNFIXED = {
+    "a list": training("norms = [p.grad.norm().item() for p in model.parameters()]\nprint(norms)"),
+    "a largest": training("for p in model.parameters():\n    top = max(top, p.grad.abs().max().item())", "top = 0.0"),
+    "the sum is read on the way": training(
+        "for p in model.parameters():\n    total += p.grad.norm().item()\n    print(total)", "total = 0.0"
+    ),
+    "without double precision": training(
+        "for p in model.parameters():\n    total += p.grad.norm().item()", "total = 0.0"
+    ).replace('"cpu")', '"mps")'),
+}
+
+
+@pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED)
+def test_no_fix_where_more_than_the_sum_is_read(code: str) -> None:
+    assert all(finding.fix is None for finding in findings(code, "SYNC09"))

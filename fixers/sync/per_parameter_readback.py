@@ -1,0 +1,35 @@
+"""Adds up the numbers of the parameters on the device and reads the sum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Applicability, Fix
+from torchlint.semantics.accumulators import host_sum, survives_empty_loop
+from torchlint.semantics.host_use import Use
+from torchlint.semantics.readback import Readback
+from torchlint.semantics.steps import Step
+from torchlint.semantics.values import Kind
+
+from ._sums import kept_in_double
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.parameter_reads import ParameterRead
+
+_WHY = "The parameters have to be on one device, which has double precision; a power may differ in its last bit."
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    found: ParameterRead = report.facts
+    value = model.value(found.tensor)
+    if value.kind is not Kind.TENSOR or value.rank != 0 or value.dtype != "float":
+        return None
+    step = Step(found.loop, found.loop.role)
+    read = Readback(found.node, found.tensor, value, found.how, True, step, Use.ACCUMULATED)
+    total = host_sum(model, read, of_powers=True)
+    if total is None or not survives_empty_loop(model, total):
+        return None
+    kept = kept_in_double(model, read, total, ".detach().double()")
+    return Fix(kept.edits, Applicability.UNSAFE, _WHY) if kept is not None else None
