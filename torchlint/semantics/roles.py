@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from torchlint.semantics.effects import EffectTable
 from torchlint.semantics.entities import Call, Function, Loop, Role
 from torchlint.semantics.transfer import element_of
@@ -17,14 +19,9 @@ class RoleFinder:
         self._find_passes(functions, loops)
 
     def _find_steps(self, functions: list[Function]) -> None:
-        grown = True
-        while grown:
-            grown = False
-            for function in functions:
-                if not function.is_step and any(
-                    call.loop is None and self._runs_backward(call) for call in function.calls
-                ):
-                    function.is_step = grown = True
+        outside = {function: [call for call in function.calls if call.loop is None] for function in functions}
+        for function in _spread(outside, lambda call: call.is_backward, _reached, lambda function: function.is_step):
+            function.is_step = True
 
     def _runs_backward(self, call: Call) -> bool:
         if call.is_backward:
@@ -66,20 +63,38 @@ class RoleFinder:
         working = (Role.STEPS, Role.EVALUATION, Role.EPOCHS)
         for loop in loops:
             loop.function.is_pass |= loop.role in working
-        grown = True
-        while grown:
-            grown = False
-            for function in functions:
-                if not function.is_pass and any(_runs_pass(call) for call in function.calls):
-                    function.is_pass = grown = True
+        calls = {function: function.calls for function in functions}
+        for function in _spread(calls, lambda call: False, _entered, lambda function: function.is_pass):
+            function.is_pass = True
+        around = {outer for loop in loops if loop.role in working for outer in list(loop.around())[1:]}
         for loop in loops:
-            if loop.role in (Role.PLAIN, Role.ELEMENTS) and self._holds_pass(loop, loops, working):
+            if loop.role in (Role.PLAIN, Role.ELEMENTS) and (loop in around or any(map(_runs_pass, loop.calls))):
                 loop.role = Role.EPOCHS
 
-    def _holds_pass(self, loop: Loop, loops: list[Loop], working: tuple[Role, ...]) -> bool:
-        if any(_runs_pass(call) for call in loop.calls):
-            return True
-        return any(other.role in working and loop in list(other.around())[1:] for other in loops)
+
+def _spread(
+    calls: Mapping[Function, list[Call]],
+    begins: Callable[[Call], bool],
+    reached: Callable[[Call], tuple[Function | None, ...]],
+    has: Callable[[Function], bool],
+) -> set[Function]:
+    """The functions that have a property, or get it from a call in which it begins or that reaches one of them."""
+    users: dict[Function, list[Function]] = {}
+    work: list[Function] = []
+    for function, made in calls.items():
+        entered = [target for call in made for target in reached(call) if target is not None]
+        for target in entered:
+            users.setdefault(target, []).append(function)
+        if has(function) or any(map(begins, made)):
+            work.append(function)
+        work += [target for target in entered if target not in calls and has(target)]
+    found: set[Function] = set()
+    while work:
+        function = work.pop()
+        if function not in found:
+            found.add(function)
+            work += users.get(function, ())
+    return found & calls.keys()
 
 
 def _reached(call: Call) -> tuple[Function | None, ...]:
@@ -89,10 +104,12 @@ def _reached(call: Call) -> tuple[Function | None, ...]:
     return tuple(call.alternatives or call.passes)
 
 
+def _entered(call: Call) -> tuple[Function | None, ...]:
+    return (call.target, call.foreign, *call.alternatives)
+
+
 def _runs_pass(call: Call) -> bool:
-    return any(
-        function is not None and function.is_pass for function in (call.target, call.foreign, *call.alternatives)
-    )
+    return any(function is not None and function.is_pass for function in _entered(call))
 
 
 def _is_counter(iterates: Value) -> bool:
