@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics import transfer
+from torchlint.semantics import frameworks, transfer
 from torchlint.semantics import vocabulary as words
+from torchlint.semantics.decorators import Decorators
 from torchlint.semantics.entities import Call, Class, Function
 from torchlint.semantics.expressions import Expressions
 from torchlint.semantics.hints import LOSS_NAMES
@@ -48,6 +49,7 @@ class Calls(Expressions):
 
     def __init__(self, scopes: Scopes, names: Names, imports: Imports | None = None) -> None:
         super().__init__(scopes, names, imports)
+        self.decorators = Decorators(scopes)
         self._signatures: dict[Function, Signature] = {}
 
     def _call(self, node: cst.Call) -> Value:
@@ -260,7 +262,10 @@ class Calls(Expressions):
         if not self.rehearsing and call not in target.callers:
             target.callers.append(call)
         self.noted.call_grads.setdefault(target, set()).add(self.grad)
-        self._hand_over(target, given, bound=bound)
+        wrapping = self.decorators.of(target)
+        self._hand_over(target, given if wrapping.keeps_arguments else Arguments(open=True), bound=bound)
+        if not wrapping.keeps_result:
+            return UNKNOWN
         returned = self.known.returns.get(target) or self.noted.returns.get(target)
         if returned is None:
             self.pending.add(call.node)
@@ -274,6 +279,43 @@ class Calls(Expressions):
             signature = self._signatures[target] = Signature.of(target)
         for name, value in signature.filled(given, self.defaults, bound=bound):
             self.noted.note_parameter(target, name, value)
+
+    # -- objects with protocols of their own -------------------------------------------------------------------------
+
+    def elements(self, value: Value) -> Value:
+        """What iterating over a value yields, by the class of the value where it says so."""
+        if value.kind not in (Kind.INSTANCE, Kind.LOADER) or value.ref is None:
+            return element_of(value)
+        iterator = self._protocol(value, "__iter__")
+        if iterator is None:
+            found = self._protocol(value, "__getitem__") if value.kind is Kind.INSTANCE else None
+        elif iterator.kind is Kind.INSTANCE:
+            found = self._protocol(iterator, "__next__")
+        else:
+            found = element_of(iterator)
+        return element_of(value) if found is None or found.kind is Kind.UNKNOWN else found
+
+    def entered(self, value: Value, node: cst.BaseExpression) -> Value:
+        """What `with node as name` gives the name."""
+        call = self.scopes.call_of.get(node) if isinstance(node, cst.Call) else None
+        function = (call.target or call.foreign) if call is not None else None
+        if function is not None and function.is_generator:
+            return element_of(value)
+        found = self._protocol(value, "__enter__") if value.kind is Kind.INSTANCE else None
+        return value if found is None or found.ref == value.ref else found
+
+    def _protocol(self, value: Value, method: str) -> Value | None:
+        """What a method that Python itself calls returns; None where the class of the value has none in sight."""
+        cls = self.local_class(value)
+        target = cls.method(method) if cls is not None else None
+        if target is not None:
+            self.noted.call_grads.setdefault(target, set()).add(self.grad)
+            return self.known.returns.get(target) or self.noted.returns.get(target, UNKNOWN)
+        foreign = self.foreign_class(value) if cls is None else None
+        target = foreign.method(method) if foreign is not None else None
+        if target is None or self.imports is None:
+            return None
+        return self.imports.returned(target, Arguments(), self.grad, bound=True)
 
     # -- modules -----------------------------------------------------------------------------------------------------
 
@@ -324,6 +366,8 @@ class Calls(Expressions):
                 return self._module_method(call, receiver, method, given)
             case Kind.OPTIMIZER:
                 call.callee = f"torch.optim.Optimizer.{method}"
+                if method == "step" and given.all():  # what the closure returns
+                    return transfer.join_all([self.known.returns.get(closure, UNKNOWN) for closure in call.passes])
                 return NONE if method in ("step", "zero_grad") else UNKNOWN
             case Kind.SCALER:
                 call.callee = f"torch.amp.GradScaler.{method}"
@@ -339,10 +383,12 @@ class Calls(Expressions):
             case Kind.INSTANCE if (receiver.ref or "").startswith("torch.distributions."):
                 call.callee = f"{receiver.ref}.{method}"
                 return transfer.distribution_method(receiver, method, self.grad)
+            case Kind.INSTANCE if (known := frameworks.method(receiver.ref or "", method, given)) is not None:
+                return known
             case Kind.INSTANCE if method in ("cuda", "to", "cpu"):
                 return self._unknown_method(call, receiver, method, given)
             case Kind.ITERATOR | Kind.LOADER:
-                return element_of(receiver) if method in ("next", "__next__") else receiver
+                return self.elements(receiver) if method in ("next", "__next__") else receiver
             case Kind.UNKNOWN:
                 return self._unknown_method(call, receiver, method, given)
             case _:
@@ -498,6 +544,8 @@ class Calls(Expressions):
         first = given.positional[0] if given.positional else None
         if name.startswith("builtins."):
             return self._builtin(call, name[9:], first, given)
+        if name in words.GRAD_SWITCHES or name == "contextlib.nullcontext":
+            return Value(Kind.INSTANCE, ref=name, origins=frozenset([call.node]))
         if name in words.WRAPPERS and first is not None:
             return first.but(origins=first.origins | {call.node}) if first.kind is Kind.MODULE else Value(Kind.MODULE)
         if name == "functools.partial" and first is not None:
@@ -516,7 +564,7 @@ class Calls(Expressions):
         if words.ITERATION_WRAPPERS.fullmatch(name) and first is not None:
             if first.kind is Kind.LOADER:
                 return first  # `loader = tqdm(loader)` is iterated, and measured, like the loader itself
-            return Value(Kind.ITERATOR, element=element_of(first), origins=first.origins)
+            return Value(Kind.ITERATOR, element=self.elements(first), origins=first.origins)
         return self._library_call(call, name, first, given)
 
     @staticmethod
@@ -556,6 +604,8 @@ class Calls(Expressions):
         return first.but(kind=Kind.TENSOR, grad=Grad.CARRIES if is_leaf else Grad.DETACHED)
 
     def _library_call(self, call: Call, name: str, first: Value | None, given: Arguments) -> Value:
+        if name.startswith("deepspeed."):
+            return frameworks.function(name, given) or UNKNOWN
         if name.startswith("numpy."):
             return Value(Kind.ARRAY, place=Place.HOST)
         if name.startswith("torch.distributions."):
@@ -573,7 +623,7 @@ class Calls(Expressions):
                 element = self._made_by_class(call, first)
             return Value(Kind.DICT, element=element, fields=() if element is None else None)
         if name.endswith("collections.deque"):
-            return Value(Kind.LIST, element=element_of(first) if first is not None else None)
+            return Value(Kind.LIST, element=self.elements(first) if first is not None else None)
         if name == "torch.cuda.is_available":
             return transfer.BOOLEAN
         if name in ("torch.cuda.device_count", "torch.distributed.get_rank", "torch.distributed.get_world_size"):
@@ -604,11 +654,11 @@ class Calls(Expressions):
             case "range":
                 return Value(Kind.ITERATOR, element=transfer.INTEGER, ref="builtins.range")
             case "enumerate":
-                inner = element_of(first) if first is not None else UNKNOWN
+                inner = self.elements(first) if first is not None else UNKNOWN
                 origins = first.origins if first is not None else frozenset()
                 return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(transfer.INTEGER, inner)), origins=origins)
             case "zip":
-                items = tuple(element_of(value) for value in given.positional)
+                items = tuple(self.elements(value) for value in given.positional)
                 origins = frozenset().union(*(value.origins for value in given.positional))
                 element = Value(Kind.TUPLE, items=items) if not given.open else UNKNOWN
                 return Value(Kind.ITERATOR, element=element, origins=origins)
@@ -623,21 +673,23 @@ class Calls(Expressions):
             case "print" | "setattr" | "delattr":
                 return NONE
             case "next":
-                return element_of(first) if first is not None else UNKNOWN
+                return (
+                    transfer.join_all([self.elements(first), *given.positional[1:]]) if first is not None else UNKNOWN
+                )
             case "iter" | "reversed" | "filter" | "map":
                 return self._iterated(name, first, given)
             case "list" | "tuple" | "set" | "sorted":
                 kind = {"tuple": Kind.TUPLE, "set": Kind.SET}.get(name, Kind.LIST)
                 if first is None:
                     return Value(kind, items=() if kind is Kind.LIST else None, origins=frozenset([call.node]))
-                return Value(kind, element=element_of(first), items=first.items)
+                return Value(kind, element=self.elements(first), items=first.items)
             case "dict":
                 return Value(Kind.DICT, fields=tuple(given.keywords.items()) if not given.positional else None)
             case "sum":
-                inner = element_of(first) if first is not None else UNKNOWN
+                inner = self.elements(first) if first is not None else UNKNOWN
                 return inner if inner.is_tensor or inner.kind is Kind.NUMBER else UNKNOWN
             case "max" | "min":
-                values = given.positional if len(given.positional) > 1 else [element_of(v) for v in given.positional]
+                values = given.positional if len(given.positional) > 1 else [self.elements(v) for v in given.positional]
                 return transfer.join_all(values)
             case "abs" | "round" | "pow" | "divmod":
                 return first if first is not None else UNKNOWN
@@ -651,15 +703,15 @@ class Calls(Expressions):
         if name in ("filter", "map"):
             second = given.positional[1] if len(given.positional) > 1 else UNKNOWN
             if name == "filter":
-                return Value(Kind.ITERATOR, element=element_of(second), origins=second.origins)
+                return Value(Kind.ITERATOR, element=self.elements(second), origins=second.origins)
             functions = self.local_functions(first) if first is not None and first.kind is Kind.FUNCTION else []
             for function in functions:
-                self._hand_over(function, Arguments([element_of(second)]), bound=first is not None and first.bound)
+                self._hand_over(function, Arguments([self.elements(second)]), bound=first is not None and first.bound)
             element = transfer.join_all([self.known.returns.get(function, UNKNOWN) for function in functions])
             return Value(Kind.ITERATOR, element=element)
         if first is None:
             return UNKNOWN
-        return Value(Kind.ITERATOR, element=element_of(first), origins=first.origins)
+        return Value(Kind.ITERATOR, element=self.elements(first), origins=first.origins)
 
 
 def _is_bound(target: Function, receiver: Value) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 import libcst as cst
 
+from torchlint.semantics import frameworks
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call, Effects, Function
 from torchlint.semantics.hints import looks_like_optimizer
@@ -29,8 +30,9 @@ def classify(call: Call) -> None:
     call.is_backward = (
         method in ("backward", "manual_backward") and receiver.kind not in (Kind.CLASS, Kind.NAMESPACE)
     ) or call.callee == "torch.autograd.backward"
-    call.is_optimizer_step = method == "step" and _steps(call, receiver)
-    call.is_zero_grad = "zero_grad" in method or (call.callee or "").endswith("zero_grad")
+    is_engine_step = method == "step" and receiver.ref == frameworks.ENGINE  # which leaves no gradients behind
+    call.is_optimizer_step = is_engine_step or (method == "step" and _steps(call, receiver))
+    call.is_zero_grad = is_engine_step or "zero_grad" in method or (call.callee or "").endswith("zero_grad")
 
 
 def _steps(call: Call, receiver: Value) -> bool:

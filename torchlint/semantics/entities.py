@@ -13,6 +13,7 @@ from torchlint.semantics.values import UNKNOWN, Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import ForeignCall
+    from torchlint.semantics.frameworks import Hook
 
 
 class Role(Enum):
@@ -63,10 +64,11 @@ class Function:
     returns: list[cst.Return] = field(default_factory=list)
     callers: list[Call] = field(default_factory=list)
     parameters: dict[str, Value] = field(default_factory=dict)
-    is_generator: bool = False
+    yields: list[cst.Yield] = field(default_factory=list)
     passed_around: bool = False  # the function object itself is stored, returned or handed to code that may call it
     foreign_callers: list[ForeignCall] = field(default_factory=list)  # in other files, where they were looked for
     is_step: bool = False  # one call is one training step: it runs backward outside of a loop
+    hook: Hook | None = None  # how a framework calls it
     is_pass: bool = False  # one call is a pass over data: it holds a steps or an evaluation loop
     scope: Scope = field(init=False)
 
@@ -78,6 +80,10 @@ class Function:
     @property
     def is_module(self) -> bool:
         return isinstance(self.node, cst.Module)
+
+    @property
+    def is_generator(self) -> bool:
+        return bool(self.yields)
 
     @property
     def is_property(self) -> bool:

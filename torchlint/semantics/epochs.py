@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.entities import Call, Loop, Role
+from torchlint.semantics.frameworks import SET_EPOCH
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Value
 
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 SAMPLER = "torch.utils.data.DistributedSampler"
 _LOADERS = frozenset({"torch.utils.data.DataLoader", "torch_geometric.loader.DataLoader"})
 _BATCH_SAMPLER = "torch.utils.data.BatchSampler"
-# They set the epoch themselves, or put samplers of their own in place.
-_SETTING_FRAMEWORKS = frozenset(
-    {"lightning", "fabric", "accelerate", "ignite", "deepspeed", "fastai", "mmengine", "composer", "catalyst"}
-)
 _HARMLESS = re.compile(
     r"(builtins\.(len|print|enumerate|zip|iter|next|isinstance|type|str|repr|bool|list|id|min|max|sum|range|hasattr)"
     r"|tqdm\b.*|math\..*|logging\..*|rich\..*)$"
@@ -43,7 +40,7 @@ class StaleSampler:
 
 def stale_samplers(model: Model) -> Iterator[StaleSampler]:
     """Samplers that nobody tells the epoch, as far as this file can know, in source order."""
-    if model.frameworks & _SETTING_FRAMEWORKS:
+    if model.frameworks & SET_EPOCH:
         return
     for sampler in model.calls_to(SAMPLER):
         if not _shuffles(sampler):

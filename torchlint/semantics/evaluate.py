@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from torchlint.semantics import transfer
-from torchlint.semantics import vocabulary as words
+from torchlint.semantics import frameworks, transfer
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Function
 from torchlint.semantics.expressions import Env, Tables
 from torchlint.semantics.hints import refined
 from torchlint.semantics.names import Names
-from torchlint.semantics.regions import with_item_grad
+from torchlint.semantics.regions import GradModes
 from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.transfer import Arguments
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import NONE, STRING, UNKNOWN, Kind, Place, Value, join
 
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
 
-_ROUNDS = 4
+_ROUNDS = 6
 _LOOP_PASSES = 2
 _ANNOTATIONS = {
     "torch.Tensor": Value(Kind.TENSOR),
@@ -43,24 +43,6 @@ _ANNOTATIONS = {
     "builtins.list": Value(Kind.LIST),
     "builtins.dict": Value(Kind.DICT),
 }
-_PLAIN_DECORATORS = (
-    "builtins.",
-    "functools.",
-    "abc.",
-    "contextlib.",
-    "typing.",
-    "pytest.",
-    "click.",
-    "hydra.",
-    "torch.jit.",
-    "torch.compile",
-    "torch.enable_grad",
-    "torch.autocast",
-    "torch.amp.",
-    "torch.cuda.amp.",
-    "dataclasses.",
-    "numba.",
-)
 _ACCELERATORS = ("cuda", "gpu", "mps", "xpu")
 _AUGMENTED = {
     "AddAssign": "Add",
@@ -69,11 +51,6 @@ _AUGMENTED = {
     "DivideAssign": "Divide",
     "MatrixMultiplyAssign": "MatrixMultiply",
 }
-
-
-def _keeps_grad_mode(decorator: str | None) -> bool:
-    """Whether a decorator is known not to switch autograd; one of the user's own may."""
-    return decorator is not None and decorator.startswith(_PLAIN_DECORATORS)
 
 
 def merge(first: Env, second: Env) -> Env:
@@ -92,6 +69,11 @@ class Evaluator(Calls):
 
     def __init__(self, scopes: Scopes, names: Names, imports: Imports | None = None) -> None:
         super().__init__(scopes, names, imports)
+        of_foreign = imports.grad_switch if imports is not None else None
+        self.grad_modes = GradModes(scopes, names, lambda node: self.values.get(node, UNKNOWN), of_foreign)
+        self.grads: dict[cst.CSTNode, bool | None] = {}  # whether autograd is on at a statement
+        self._ends: list[Env] = []  # of iterations that a break or continue cuts short
+        self._breaks = False
         self._rehearsed: dict[object, Value] = {}
         self._classes_by_name = {cls.qualname: cls for cls in reversed(scopes.classes)}
         self._runners: dict[type[Any], Callable[[Any], bool | None]] = {
@@ -103,7 +85,7 @@ class Evaluator(Calls):
             cst.Return: self._return,
             cst.Raise: self._raise,
             cst.Continue: self._jump,
-            cst.Break: self._jump,
+            cst.Break: self._break,
             cst.If: self._if,
             cst.For: self._for,
             cst.While: self._while,
@@ -120,6 +102,7 @@ class Evaluator(Calls):
     def run(self) -> None:
         for _ in range(_ROUNDS):
             self.noted = Tables()
+            self.grads = {}
             self._note_foreign_callers()
             for function in self.scopes.functions:
                 self._run_function(function)
@@ -181,10 +164,10 @@ class Evaluator(Calls):
 
     def base_grad(self, function: Function) -> bool | None:
         """Whether gradients are on when the function begins: off only if a decorator or every caller says so."""
-        if any(name in words.GRAD_DISABLING for name in function.decorators):
-            return False
-        if any(not _keeps_grad_mode(name) for name in function.decorators):
-            return None
+        if function.decorators:
+            state = self.grad_modes.of_decorators(function)
+            if state.switches:
+                return state.enabled
         grads = self.known.call_grads.get(function)
         if not grads or function.passed_around:
             return self._enclosing_grad
@@ -215,7 +198,7 @@ class Evaluator(Calls):
         if function.cls is not None and function.params[0] == name and not function.is_static:
             return self._self_value(function)
         value = self.known.parameters.get(function, {}).get(name)
-        annotated = self._annotation(param.annotation)
+        annotated = frameworks.parameter(function, name) or self._annotation(param.annotation)
         if value is None or value.kind is Kind.UNKNOWN:
             value = annotated if annotated is not None else (value or self._accelerator_by_default(param))
         if param.default is not None and isinstance(param.default, cst.Name) and param.default.value == "None":
@@ -260,6 +243,8 @@ class Evaluator(Calls):
         name = string_value(node) or self.names.qualified(node) or ""
         if name in _ANNOTATIONS:
             return _ANNOTATIONS[name]
+        if frameworks.is_owner(name):
+            return Value(Kind.INSTANCE, ref=name)
         cls = self._classes_by_name.get(name)
         return Value(cls.kind, ref=cls.ref) if cls is not None else None
 
@@ -287,6 +272,10 @@ class Evaluator(Calls):
 
     def _statement(self, node: cst.CSTNode) -> bool:
         """Run one statement; False when control does not go on behind it."""
+        if not self.rehearsing:
+            known = self.grads.setdefault(node, self.grad)
+            if known is not self.grad:
+                self.grads[node] = None
         runner = self._runners.get(type(node))
         return True if runner is None else runner(node) is not False
 
@@ -310,9 +299,13 @@ class Evaluator(Calls):
         self._eval_parts(node)
         return False
 
-    @staticmethod
-    def _jump(node: cst.CSTNode) -> bool:
+    def _jump(self, node: cst.CSTNode) -> bool:
+        self._ends.append(self.env)
         return False
+
+    def _break(self, node: cst.Break) -> bool:
+        self._breaks = True
+        return self._jump(node)
 
     def _annotated_assignment(self, node: cst.AnnAssign) -> None:
         annotated = self._annotation(node.annotation)
@@ -359,11 +352,11 @@ class Evaluator(Calls):
 
     def _if(self, node: cst.If) -> bool:
         self.eval(node.test)
-        before = self.env
+        before, grad = self.env, self.grad
         self.env = dict(before)
         falls = self._suite(node.body)
-        then = self.env
-        self.env = dict(before)
+        then, then_grad = self.env, self.grad
+        self.env, self.grad = dict(before), grad
         if node.orelse is None:
             otherwise = True
         elif isinstance(node.orelse, cst.If):
@@ -372,33 +365,42 @@ class Evaluator(Calls):
             otherwise = self._suite(node.orelse.body)
         if falls and otherwise:
             self.env = merge(then, self.env)
+            self.grad = self.grad if self.grad is then_grad else None
         elif falls:
-            self.env = then
+            self.env, self.grad = then, then_grad
         return falls or otherwise
 
     def _for(self, node: cst.For) -> None:
         iterates = self.eval(node.iter)
         if not self.rehearsing:
             self.scopes.loop_of[node].iterates = iterates
-        element = transfer.element_of(iterates)
+        element = self.elements(iterates)
         if node.asynchronous is not None:
             element = UNKNOWN
         self._loop_body(node, lambda: self.assign(node.target, element))
 
-    def _while(self, node: cst.While) -> None:
+    def _while(self, node: cst.While) -> bool:
+        outer, self._breaks = self._breaks, False
         self._loop_body(node, lambda: self.eval(node.test))
+        ends = self._breaks or not (isinstance(node.test, cst.Name) and node.test.value == "True")
+        self._breaks = outer
+        return ends
 
     def _loop_body(self, node: cst.For | cst.While, begin: Callable[[], object]) -> None:
+        breaks, ends = self._breaks, self._ends
         for _ in range(_LOOP_PASSES):
             before = self.env
-            self.env = dict(before)
+            self.env, self._ends = dict(before), []
             begin()
             self._suite(node.body)
-            after = merge(before, self.env)
+            after = self._joined([merge(before, self.env), *self._ends])
             stable = after == before
             self.env = after
             if stable:
                 break
+        self._ends = ends
+        if isinstance(node, cst.For):
+            self._breaks = breaks
         if node.orelse is not None:
             self._suite(node.orelse.body)
 
@@ -407,20 +409,25 @@ class Evaluator(Calls):
         for item in node.items:
             value = self.eval(item.item)
             if item.asname is not None:
-                self.assign(item.asname.name, value)
-            switched, enabled = with_item_grad(item.item, self.names, self.values)
-            if switched:
-                self.grad = enabled
+                self.assign(item.asname.name, self.entered(value, item.item))
+            state = self.grad_modes.of_context(item.item)
+            if state.switches:
+                self.grad = state.enabled
         falls = self._suite(node.body)
         self.grad = outer
         return falls
 
     def _grad_switch(self, node: cst.BaseExpression) -> None:
-        """`torch.set_grad_enabled(False)` as a statement rules what follows."""
-        if isinstance(node, cst.Call) and self.names.qualified(node.func) == "torch.set_grad_enabled":
-            _, self.grad = with_item_grad(node, self.names, self.values)
+        """`torch.set_grad_enabled(False)` as a statement rules what follows; so does a context that a stack enters."""
+        if not isinstance(node, cst.Call):
+            return
+        if self.names.qualified(node.func) == "torch.set_grad_enabled":
+            self.grad = self.grad_modes.of_call(node).enabled
             if self.function.is_module:
                 self._enclosing_grad = self.grad
+        elif self.scopes.call_of[node].method == "enter_context" and node.args:
+            state = self.grad_modes.of_context(node.args[0].value)
+            self.grad = state.enabled if state.switches else self.grad
 
     def _try(self, node: cst.Try | cst.TryStar) -> bool:
         before = dict(self.env)
@@ -433,6 +440,8 @@ class Evaluator(Calls):
             self.env = dict(raised)
             if handler.type is not None:
                 self.eval(handler.type)
+            if handler.name is not None:
+                self.assign(handler.name.name, UNKNOWN)
             if self._suite(handler.body):
                 ends.append(self.env)
         self.env = self._joined(ends) if ends else raised
@@ -447,15 +456,32 @@ class Evaluator(Calls):
             merged = merge(merged, other)
         return merged
 
-    def _match(self, node: cst.Match) -> None:
-        self.eval(node.subject)
+    def _match(self, node: cst.Match) -> bool:
+        subject = self.eval(node.subject)
         before = self.env
-        merged = before
+        ends: list[Env] = []
+        exhaustive = False
         for case in node.cases:
             self.env = dict(before)
-            self._suite(case.body)
-            merged = merge(merged, self.env)
-        self.env = merged
+            self._capture(case.pattern, subject)
+            if case.guard is not None:
+                self.eval(case.guard)
+            if self._suite(case.body):
+                ends.append(self.env)
+            exhaustive |= case.guard is None and isinstance(case.pattern, cst.MatchAs) and case.pattern.pattern is None
+        if not exhaustive:
+            ends.append(before)
+        self.env = self._joined(ends) if ends else before
+        return bool(ends)
+
+    def _capture(self, pattern: cst.MatchPattern, subject: Value) -> None:
+        """Names that a pattern binds: what they are is known of the whole subject, and of objects of a class."""
+        for part in walk(pattern):
+            if isinstance(part, (cst.MatchAs, cst.MatchStar)) and part.name is not None:
+                value = subject if part is pattern and isinstance(part, cst.MatchAs) else UNKNOWN
+                if isinstance(part, cst.MatchAs) and isinstance(part.pattern, cst.MatchClass):
+                    value = self._annotated_as(part.pattern.cls) or value
+                self.assign(part.name, value)
 
     def _definition_statement(self, node: cst.FunctionDef | cst.ClassDef) -> None:
         for decorator in node.decorators:

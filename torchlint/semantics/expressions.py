@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from torchlint.semantics import transfer
+from torchlint.semantics import frameworks, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.entities import Binding, Class, Function
@@ -244,14 +244,20 @@ class Expressions(ABC):
             found = self.imports.attribute(foreign, name)
             if found is not None:
                 return found
+        if owner.kind is Kind.INSTANCE and owner.ref is not None:
+            own = frameworks.attribute(owner.ref, name)
+            if own is not None:
+                return own
         match owner.kind:
             case Kind.NAMESPACE | Kind.FUNCTION | Kind.CLASS if owner.ref is not None and not owner.origins:
                 return self.named(canonical(f"{owner.ref}.{name}"))
             case Kind.TENSOR | Kind.BATCH:
                 return self._tensor_attribute(owner, name)
             case Kind.MODULE:
-                if name in ("training",):
+                if name == "training":
                     return transfer.BOOLEAN
+                if name == "device":
+                    return Value(Kind.DEVICE, place=owner.place)
                 return owner if name == "module" else Value(Kind.UNKNOWN, place=Place.UNKNOWN)
             case Kind.LOADER:
                 known = {"dataset": Kind.DATASET, "sampler": Kind.SAMPLER, "batch_sampler": Kind.SAMPLER}
@@ -471,7 +477,7 @@ class Expressions(ABC):
 
     def _yield(self, node: cst.Yield) -> Value:
         if isinstance(node.value, cst.From):
-            produced = transfer.element_of(self.eval(node.value.item))
+            produced = self.elements(self.eval(node.value.item))
         else:
             produced = self.eval(node.value) if node.value is not None else NONE
         self.noted.note_return(self.function, Value(Kind.ITERATOR, element=produced))
@@ -493,7 +499,7 @@ class Expressions(ABC):
             iterates = self.eval(clause.iter)
             if not self.rehearsing:
                 self.scopes.loop_of[clause].iterates = iterates
-            self.assign(clause.target, transfer.element_of(iterates))
+            self.assign(clause.target, self.elements(iterates))
             for condition in clause.ifs:
                 self.eval(condition.test)
             clause = clause.inner_for_in
@@ -509,6 +515,10 @@ class Expressions(ABC):
     def _call(self, node: cst.Call) -> Value:
         """Evaluate a call; what it does to variables is noted on the way."""
 
+    @abstractmethod
+    def elements(self, value: Value) -> Value:
+        """What iterating over the value yields."""
+
     def write(self, binding: Binding, value: Value) -> None:
         value = refined(binding, value)
         self.env[binding] = value
@@ -518,7 +528,7 @@ class Expressions(ABC):
         """Bind `value` to an assignment target of any shape."""
         self.values[target] = value
         if isinstance(target, (cst.Tuple, cst.List)):
-            parts = transfer.unpacked(value, len(target.elements))
+            parts = self._parts(value, target)
             for element, part in zip(target.elements, parts):
                 starred = isinstance(element, cst.StarredElement)
                 self.assign(element.value, Value(Kind.LIST, element=part) if starred else part)
@@ -531,6 +541,17 @@ class Expressions(ABC):
             if binding is not None:
                 self.write(binding, value)
                 self.values[target] = self.env[binding]
+
+    @staticmethod
+    def _parts(value: Value, target: cst.Tuple | cst.List) -> list[Value]:
+        """What each element of the target gets; of a starred one, what the elements of its list are."""
+        starred = [isinstance(element, cst.StarredElement) for element in target.elements]
+        items = value.items
+        if items is None or sum(starred) != 1 or len(items) < len(starred) - 1:
+            return transfer.unpacked(value, len(starred))
+        before, behind = starred.index(True), len(starred) - starred.index(True) - 1
+        end = len(items) - behind
+        return [*items[:before], transfer.join_all(items[before:end]), *items[end:]]
 
     def _store_item(self, target: cst.Subscript, value: Value) -> None:
         owner = self.eval(target.value)

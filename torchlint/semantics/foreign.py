@@ -21,6 +21,7 @@ from torchlint.semantics.values import UNKNOWN, Kind, Value
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.semantics.project import Project
+    from torchlint.semantics.regions import Switch
     from torchlint.source import Source
 
 _MOST_IMPORTERS = 6
@@ -165,6 +166,10 @@ class Imports:
     def model_of(self, function: Function) -> Model:
         """The model of the other file that a function is of."""
         return self._models[function.module]
+
+    def grad_switch(self, function: Function) -> Switch:
+        """What a function of another file does to autograd as a context manager."""
+        return self.model_of(function).grad_switch(function)
 
     def effects(self, function: Function) -> set[str]:
         """Which effects a function of another file has."""

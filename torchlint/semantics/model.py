@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
 
+from torchlint.semantics import frameworks
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import ArgumentFinder
 from torchlint.semantics.calls import class_kind
@@ -23,7 +24,7 @@ from torchlint.semantics.evaluate import Evaluator
 from torchlint.semantics.flow import Flow
 from torchlint.semantics.guards import guards
 from torchlint.semantics.names import Names
-from torchlint.semantics.regions import with_item_grad
+from torchlint.semantics.regions import Switch
 from torchlint.semantics.roles import RoleFinder
 from torchlint.semantics.scopes import Scopes, collect
 from torchlint.semantics.transfer import Arguments
@@ -63,9 +64,9 @@ class Model:
             classify(call)
         self._effects = EffectTable(self._scopes.functions, imports.effects if imports is not None else None)
         RoleFinder(self._scopes.functions, self._scopes.loops, self._effects)
+        frameworks.note_functions(self._scopes.calls)
         self._flow = Flow(self._scopes, self._names.qualified)
         self._computed: dict[object, object] = {}
-        self._withs: dict[cst.CSTNode, cst.With | None] = {}
 
     @classmethod
     def build(cls, source: Source, module: cst.Module, imports: Imports | None = None) -> Model:
@@ -89,6 +90,7 @@ class Model:
             cls.kind = class_kind(cls, self._imports)
             cls.is_module = cls.kind is Kind.MODULE
             cls.is_lightning = any("Lightning" in (b or "") for ancestor in cls.lineage() for b in ancestor.bases)
+        frameworks.note_methods(self._scopes.classes)
         for function in self._scopes.functions:
             if isinstance(function.node, cst.FunctionDef):
                 function.decorators = [self._decorator(item.decorator) for item in function.node.decorators]
@@ -137,12 +139,9 @@ class Model:
     @cached_property
     def frameworks(self) -> frozenset[str]:
         """Training frameworks that the file imports; transformers counts where its Trainer does."""
-        found = set()
-        for binding in self._scopes.functions[0].scope.bindings.values():
-            for write in binding.writes:
-                package = (write.imported or "").partition(".")[0]
-                if package in words.FRAMEWORKS:
-                    found.add(words.FRAMEWORKS[package])
+        variables = self._scopes.functions[0].scope.bindings.values()
+        imported = [write.imported for binding in variables for write in binding.writes if write.imported is not None]
+        found = frameworks.packages(imported, (call.callee for call in self._scopes.calls), words.FRAMEWORKS)
         if "Trainer" not in self.source.text:
             found.discard("transformers")
         return frozenset(found)
@@ -150,7 +149,7 @@ class Model:
     @cached_property
     def uses_accelerator(self) -> bool:
         """Whether the file can run on a GPU: it mentions one, or moves things to a device."""
-        return _ACCELERATOR.search(self.source.text) is not None or "accelerate" in self.frameworks
+        return _ACCELERATOR.search(self.source.text) is not None or bool(self.frameworks & frameworks.PLACE)
 
     def nodes_of(self, *types: type[cst.CSTNode]) -> list[cst.CSTNode]:
         """Every node of exactly these classes, in source order but for the parts of assignment targets."""
@@ -272,35 +271,19 @@ class Model:
 
     def grad_enabled(self, node: cst.CSTNode) -> bool | None:
         """Whether autograd records at the node. False: a with, a decorator, a switch or every caller turned it off."""
-        block = self._with_around(node)
-        while block is not None:
-            for item in reversed(block.items):
-                switched, enabled = with_item_grad(item.item, self._names, self._evaluator.values)
-                if switched:
-                    return enabled
-            block = self._with_around(block)
-        function = self.function(node)
-        switches = [call for call in function.calls if call.callee == "torch.set_grad_enabled"]
-        if any(isinstance(self.parent(call.node), cst.Expr) for call in switches):
-            return None
-        return self._evaluator.base_grad(function)
-
-    def _with_around(self, node: cst.CSTNode) -> cst.With | None:
-        """The innermost with statement of the same function whose body holds the node."""
-        path: list[cst.CSTNode] = []
-        found: cst.With | None = None
+        grads, parents = self._evaluator.grads, self._scopes.parents
         current: cst.CSTNode | None = node
-        while current is not None and current not in self._withs:
-            path.append(current)
-            parent = self._scopes.parents.get(current)
-            if isinstance(parent, cst.With) and current is parent.body:
-                found = parent
-                break
-            current = None if isinstance(parent, (cst.FunctionDef, cst.Lambda)) else parent
-        else:
-            found = self._withs[current] if current is not None else None
-        self._withs.update(dict.fromkeys(path, found))
-        return found
+        while current is not None and current not in grads:
+            parent = parents.get(current)
+            if isinstance(current, (cst.FunctionDef, cst.Lambda)) or isinstance(parent, (cst.FunctionDef, cst.Lambda)):
+                current = None
+            else:
+                current = parent
+        return grads[current] if current is not None else self._evaluator.base_grad(self.function(node))
+
+    def grad_switch(self, function: Function) -> Switch:
+        """What a function of this file does to autograd as a context manager."""
+        return self._evaluator.grad_modes.of_function(function)
 
     def guards(self, node: cst.CSTNode, inside: Loop | None = None) -> list[Guard]:
         """Conditions between the node and the loop `inside` (or its function), innermost first."""

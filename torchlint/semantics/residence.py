@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.entities import Function, Role
+from torchlint.semantics.frameworks import PLACE
 from torchlint.semantics.provenance import calls_behind, is_handed_in, runs_model
 from torchlint.semantics.steps import Step
 from torchlint.semantics.transfer import place_named
@@ -99,6 +100,8 @@ def is_forward_pass(model: Model, function: Function) -> bool:
 
 def _has_accelerator(model: Model) -> bool:
     """Whether the file can run on a GPU, and does not say of every device it names that it is the host."""
+    if model.frameworks & PLACE:
+        return True
     if not model.uses_accelerator or _ACCELERATORS.search(model.source.text):
         return model.uses_accelerator
     named = (call.argument("device", 0 if call.method == "to" else None) for call in model.calls)

@@ -13,14 +13,13 @@ from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.conditions import Conditions, conditions, exclude
 from torchlint.semantics.dataflow import text
+from torchlint.semantics.frameworks import SCALE_LOSS
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
-# Frameworks with scalers, or with functions that clip, of their own.
-_OWN_SCALERS = frozenset({"accelerate", "deepspeed", "fabric", "lightning", "fastai", "composer", "mmengine"})
 _CLIP_METHODS = frozenset({"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grad_value"})
 _CLIP_NAME = re.compile(r"(^|_)clip_(grad|gradient|gradients|grads)(_|$)")
 _CLAMPS = frozenset({"clamp_", "clip_", "clamp_max_", "clamp_min_"})
@@ -174,7 +173,7 @@ def _scaling(backward: Call, model: Model) -> Call | None:
     known = scale.receiver_value.kind
     if known is Kind.SCALER:
         return None if _is_off(scale, model) else scale
-    if known not in (Kind.UNKNOWN, Kind.INSTANCE) or model.frameworks & _OWN_SCALERS:
+    if known not in (Kind.UNKNOWN, Kind.INSTANCE) or model.frameworks & SCALE_LOSS:
         return None
     return scale if scale.receiver is not None and "scaler" in text(scale.receiver).lower() else None
 

@@ -448,7 +448,7 @@ class _Collector:
         self._push(node.value, node, context)
 
     def _yield(self, node: cst.Yield, context: Context) -> None:
-        context.function.is_generator = True
+        context.function.yields.append(node)
         self._push(node.value, node, context)
 
     # -- after the walk
@@ -520,7 +520,7 @@ class _Collector:
                 call.method = func.attr.value
                 call.receiver = func.value
                 binding = self.found.bindings.get(func.value)
-                if binding is not None:
+                if binding is not None and not _takes_loss(call):
                     binding.methods.add(func.attr.value)
             called = self.found.bindings.get(func)
             if called is not None:
@@ -552,3 +552,9 @@ def record_fields(cls: Class) -> list[str]:
     small = (statement for line in cls.node.body.body for statement in _small(line))
     targets = (statement.target for statement in small if isinstance(statement, cst.AnnAssign))
     return [target.value for target in targets if isinstance(target, cst.Name)]
+
+
+def _takes_loss(call: Call) -> bool:
+    """`accelerator.backward(loss)`, of which nothing follows for the accelerator."""
+    args = call.node.args
+    return call.method == "backward" and bool(args) and args[0].keyword is None and not args[0].star

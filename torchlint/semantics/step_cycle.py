@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.finding import Confidence
 from torchlint.semantics.entities import Call, Function, Loop, Role
+from torchlint.semantics.frameworks import RESET_GRADIENTS
 from torchlint.semantics.gradients import Reset, may_reset, modules_of_optimizer, resets
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -18,8 +19,6 @@ from torchlint.semantics.values import Kind
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
-# Engines that reset gradients inside their own `step`.
-_RESETTING_FRAMEWORKS = frozenset({"deepspeed", "fastai", "mmengine", "composer", "catalyst"})
 _DEPTH = 5
 
 
@@ -66,7 +65,7 @@ class _Region:
 def unreset_cycles(model: Model) -> Iterator[Cycle]:
     """Steps whose gradients nothing resets, one for each optimizer and loop, in source order."""
     steps = [call for call in model.calls if call.is_optimizer_step]
-    if not steps or model.frameworks & _RESETTING_FRAMEWORKS:
+    if not steps or model.frameworks & RESET_GRADIENTS:
         return
     known = _Resets.of(model)
     seen: set[tuple[str, Loop | None]] = set()

@@ -12,7 +12,6 @@ from torchlint.semantics.values import Kind
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
-_LIGHTNING_STEPS = frozenset(["training_step", "validation_step", "test_step"])
 _GATES = frozenset(["log", "handler"])
 _STEPPING = (Role.STEPS, Role.EVALUATION, Role.ELEMENTS, Role.PLAIN)
 _DEPTH = 3
@@ -40,8 +39,8 @@ def step_of(model: Model, node: cst.CSTNode) -> Step | None:
     if loop is not None:
         return Step(loop, loop.role) if loop.role in _STEPPING and not _drives_environment(model, loop) else None
     function = model.function(node)
-    if function.cls is not None and function.cls.is_lightning and function.name in _LIGHTNING_STEPS:
-        return Step(None, Role.STEPS, is_hook=True)
+    if function.hook is not None:
+        return Step(None, function.hook.role, is_hook=function.hook.on_device)
     role = called_per_step(model, function)
     return Step(None, role) if role is not None else None
 

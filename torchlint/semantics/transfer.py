@@ -85,7 +85,8 @@ def element_of(value: Value) -> Value:
     """What iterating over the value yields."""
     match value.kind:
         case Kind.LOADER:
-            return Value(Kind.BATCH, Grad.DETACHED, Place.HOST, origins=value.origins)
+            place = Place.ACCELERATOR if value.place is Place.ACCELERATOR else Place.HOST  # accelerate's loaders move
+            return Value(Kind.BATCH, Grad.DETACHED, place, origins=value.origins)
         case Kind.TENSOR:
             return value.but(rank=value.rank - 1 if value.rank else None, optional=False)
         case Kind.BATCH | Kind.ARRAY | Kind.STRING:

@@ -194,6 +194,7 @@ def is_module_factory(name: str) -> bool:
 # -- contexts and effects --------------------------------------------------------------------------------------------
 
 GRAD_DISABLING = _words("torch.no_grad torch.inference_mode")
+GRAD_SWITCHES = GRAD_DISABLING | _words("torch.enable_grad torch.set_grad_enabled")
 WRAPPERS = _words(
     """
     torch.nn.DataParallel torch.nn.parallel.DistributedDataParallel torch.compile

@@ -1,0 +1,139 @@
+"""What training frameworks do by themselves: which of their hooks they call for every batch, what they move, wrap and
+reset, and what their objects return.
+
+Sources: the reference pages of Lightning 2, Accelerate 1, transformers 4, Ignite 0.5 and DeepSpeed 0.16.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from torchlint.semantics.entities import Call, Class, Function, Role
+from torchlint.semantics.transfer import Arguments
+from torchlint.semantics.values import NONE, UNKNOWN, Grad, Kind, Place, Value
+
+# -- duties that a script hands over -----------------------------------------------------------------------------------
+
+# Their own `step` leaves no gradients behind.
+RESET_GRADIENTS = frozenset({"deepspeed", "fastai", "mmengine", "composer", "catalyst"})
+# They tell samplers the epoch, or put samplers of their own in place.
+SET_EPOCH = frozenset(
+    {"lightning", "fabric", "accelerate", "ignite", "deepspeed", "fastai", "mmengine", "composer", "catalyst"}
+)
+# They scale losses for half precision, and unscale gradients before they clip them, or clip in their own way.
+SCALE_LOSS = frozenset({"accelerate", "deepspeed", "fabric", "lightning", "fastai", "composer", "mmengine"})
+# They run on an accelerator where there is one, without code that says so.
+PLACE = frozenset({"accelerate", "fabric", "deepspeed"})
+
+# -- hooks -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A function that a framework calls once for every batch."""
+
+    role: Role
+    batch: int | None = None  # position, after self, of the parameter that gets the batch
+    on_device: bool = True  # the batch and the model
+
+
+_TRAINING, _EVALUATION = Hook(Role.STEPS, 0), Hook(Role.EVALUATION, 0)
+_LIGHTNING = {
+    "training_step": _TRAINING,
+    "validation_step": _EVALUATION,
+    "test_step": _EVALUATION,
+    "predict_step": _EVALUATION,
+}
+_TRANSFORMERS = {
+    "training_step": Hook(Role.STEPS),  # gets the batch as the loader yields it
+    "compute_loss": Hook(Role.STEPS, 1),
+    "prediction_step": Hook(Role.EVALUATION),
+}
+_TRAINER = re.compile(r"(transformers|trl|sentence_transformers|setfit)\.(\w+\.)*\w*Trainer")
+_ENGINES = ("ignite.engine.Engine", "ignite.engine.engine.Engine")
+
+
+def note_methods(classes: Iterable[Class]) -> None:
+    """Methods that a framework calls for every batch, by the bases of their classes."""
+    for cls in classes:
+        bases = [base or "" for ancestor in cls.lineage() for base in ancestor.bases]
+        hooks = _LIGHTNING if cls.is_lightning else _TRANSFORMERS if any(map(_TRAINER.fullmatch, bases)) else {}
+        for name, hook in hooks.items():
+            if name in cls.methods:
+                cls.methods[name].hook = hook
+
+
+def note_functions(calls: Iterable[Call]) -> None:
+    """Functions that are handed to an engine that calls them for every batch."""
+    for call in calls:
+        if call.callee in _ENGINES:
+            for function in call.passes:
+                function.hook = Hook(Role.STEPS if function.is_step else Role.EVALUATION, on_device=False)
+
+
+def parameter(function: Function, name: str) -> Value | None:
+    """What a framework passes as a parameter of a hook."""
+    hook = function.hook
+    if hook is None or hook.batch is None or function.params[hook.batch + 1 : hook.batch + 2] != [name]:
+        return None
+    return Value(Kind.BATCH, Grad.DETACHED, Place.ACCELERATOR if hook.on_device else Place.UNKNOWN)
+
+
+# -- objects -----------------------------------------------------------------------------------------------------------
+
+FABRIC = ("lightning.Fabric", "lightning.fabric.Fabric", "lightning.fabric.fabric.Fabric", "lightning_fabric.Fabric")
+_OWNERS = frozenset({"accelerate.Accelerator", "accelerate.accelerator.Accelerator", *FABRIC})
+ENGINE = "deepspeed.DeepSpeedEngine"
+_DEVICE = Value(Kind.DEVICE, place=Place.ACCELERATOR)
+_PREPARING = frozenset({"prepare", "setup", "setup_dataloaders", "setup_optimizers", "setup_module", "prepare_model",
+                        "prepare_data_loader", "prepare_optimizer", "prepare_scheduler"})  # fmt: skip
+_HANDING_BACK = frozenset({"gather", "gather_for_metrics", "reduce", "all_gather", "all_reduce", "to_device",
+                           "pad_across_processes", "broadcast"})  # fmt: skip
+
+
+def is_owner(name: str | None) -> bool:
+    """Whether objects of the class own model, optimizer and loaders of a script: an Accelerator, a Fabric."""
+    return name in _OWNERS
+
+
+def attribute(owner: str, name: str) -> Value | None:
+    return _DEVICE if owner in _OWNERS and name == "device" else None
+
+
+def method(owner: str, name: str, given: Arguments) -> Value | None:
+    """What a method of an object of a framework returns; None where nothing is known of it."""
+    if owner not in _OWNERS:
+        return None
+    if name in _PREPARING and not given.open:
+        prepared = [_placed(value) for value in given.positional]
+        return prepared[0] if len(prepared) == 1 else Value(Kind.TUPLE, items=tuple(prepared))
+    first = given.positional[0] if given.positional else UNKNOWN
+    if name == "unwrap_model":
+        return first
+    if name in _HANDING_BACK:
+        return _placed(first).but(grad=Grad.UNKNOWN) if first.is_tensor else UNKNOWN
+    return NONE if name in ("backward", "print", "log", "wait_for_everyone") else None
+
+
+def _placed(value: Value) -> Value:
+    is_placed = value.kind in (Kind.MODULE, Kind.LOADER, Kind.TENSOR, Kind.BATCH)
+    return value.but(place=Place.ACCELERATOR) if is_placed else value
+
+
+def function(name: str, given: Arguments) -> Value | None:
+    """What a function of a framework returns; None where nothing is known of it."""
+    if name != "deepspeed.initialize":
+        return None
+    loader = Value(Kind.LOADER) if given.get("training_data", 4) is not None else NONE
+    engine = Value(Kind.MODULE, place=Place.ACCELERATOR, ref=ENGINE)
+    return Value(Kind.TUPLE, items=(engine, Value(Kind.OPTIMIZER), loader, Value(Kind.SCHEDULER)))
+
+
+def packages(imported: Sequence[str], callees: Iterable[str | None], known: dict[str, str]) -> set[str]:
+    """The frameworks that imports and calls name; `known` has them by package."""
+    found = {known[package] for name in imported if (package := name.partition(".")[0]) in known}
+    if any(name in FABRIC for name in (*imported, *callees)):
+        found.add("fabric")
+    return found
