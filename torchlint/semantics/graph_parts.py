@@ -256,7 +256,8 @@ def _may_have_graph(model: Model, value: cst.BaseExpression, *, unknown: bool = 
     """Whether a value brings a graph. With `unknown`, what comes out of code out of sight may, unless it is data."""
     if carries(model.value(value)):
         return True
-    if is_graphless(model.value(value)):
+    made = value.elt if isinstance(value, (cst.ListComp, cst.SetComp, cst.GeneratorExp)) else value
+    if is_graphless(model.value(made)):
         return False
     for node in walk(value):
         if isinstance(node, cst.Call) and model.call(node).grad_enabled is not False:

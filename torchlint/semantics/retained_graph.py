@@ -135,6 +135,8 @@ def _is_stored(model: Model, function: Function, parts: GraphParts) -> bool:
 
 def _ends_with_callers(model: Model, function: Function) -> bool:
     """Whether no caller of the function can send what it returns backward once more."""
+    if _is_only_closure(model, function):
+        return True  # the optimizer reads the number
     if not function.callers or function.passed_around:
         return False
     for call in function.callers:
@@ -149,3 +151,11 @@ def _ends_with_callers(model: Model, function: Function) -> bool:
         if any(binding is None or model.reaches_backward(binding) is not False for binding in bindings):
             return False
     return True
+
+
+def _is_only_closure(model: Model, function: Function) -> bool:
+    """Whether a function is nothing but the closure of an optimizer's step."""
+    steps = [call for call in model.calls if call.is_optimizer_step and function in call.passes]
+    handed = {arg.value for call in steps for arg in call.arguments if isinstance(arg.value, cst.Name)}
+    bindings = {model.binding(name) for name in handed}
+    return bool(handed) and all(binding is not None and handed.issuperset(binding.reads) for binding in bindings)

@@ -45,6 +45,8 @@ def is_graphless(value: Value) -> bool:
         return True
     if value.is_(Kind.TUPLE, Kind.LIST) and value.items is not None:
         return all(map(is_graphless, value.items))
+    if value.is_(Kind.TUPLE) and value.element is not None:
+        return is_graphless(value.element)
     return value.is_tensor and value.grad is Grad.DETACHED
 
 

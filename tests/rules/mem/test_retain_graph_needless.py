@@ -45,3 +45,56 @@ def test_it_does_so_in_a_project_as_well(tmp_path: Path) -> None:
     (tmp_path / "tracker.py").write_text(STATEFUL)
     source = Source.read(tmp_path / "tracker.py")
     assert lint(source, Settings.selecting("MEM04"), strict=True, project=Project()) == []
+
+
+TRUNCATED = """
+import torch
+from torch import nn
+
+model = nn.LSTM(4, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def repackage(state):
+    return tuple(part{} for part in state)
+
+
+def train(batches, state):
+    for x in batches:
+        state = repackage(state)
+        optimizer.zero_grad()
+        output, state = model(x, state)
+        output.sum().backward(retain_graph=True)
+        optimizer.step()
+"""
+
+
+def test_a_state_that_is_detached_part_by_part_brings_no_graph() -> None:
+    assert len(findings(TRUNCATED.format(".detach()"), "MEM04")) == 1
+    assert findings(TRUNCATED.format(""), "MEM04") == []
+
+
+CLOSURE = """
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+solver = torch.optim.LBFGS(model.parameters())
+
+
+def fit(x):
+    def closure():
+        solver.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward(retain_graph=True)
+        return loss
+
+    for _ in range(20):
+        loss = solver.step({})
+        {}
+"""
+
+
+def test_an_optimizer_reads_only_the_number_that_its_closure_returns() -> None:
+    assert len(findings(CLOSURE.format("closure", "print(loss)"), "MEM04")) == 1
+    assert findings(CLOSURE.format("lambda: closure()", "closure().backward()"), "MEM04") == []
