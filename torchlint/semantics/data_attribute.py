@@ -82,7 +82,7 @@ def data_reads(model: Model) -> Iterator[DataRead]:
         value = model.value(node.value)
         if not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) or _is_packed(model, node.value):
             continue
-        if _is_self(model, node.value):
+        if _is_self(model, node.value) or _is_exchanged(model, node.value):
             continue
         chain = _Chain(model, node)
         if chain.writes or _serves_a_write(model, node, chain):
@@ -208,6 +208,20 @@ def _is_put_back(model: Model, target: cst.CSTNode) -> bool:
     binding = model.binding(target)
     above = [model.parent(read) for read in binding.reads] if binding is not None else []
     return any(isinstance(node, cst.Assign) and any(_is_data_target(t.target) for t in node.targets) for node in above)
+
+
+def _is_exchanged(model: Model, owner: cst.BaseExpression) -> bool:
+    """Whether the function gives the tensor another `.data`, as for a while: what is read is kept or put back."""
+    binding = model.binding(owner)
+    if binding is None or isinstance(owner, cst.Attribute):
+        return False
+    return any(
+        isinstance(above := model.parent(read), cst.Attribute)
+        and above.attr.value == "data"
+        and isinstance(model.parent(above), cst.AssignTarget)
+        and model.function(read) is model.function(owner)
+        for read in binding.reads
+    )
 
 
 def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:

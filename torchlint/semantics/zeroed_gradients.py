@@ -52,7 +52,9 @@ def zeroed_gradients(model: Model) -> Iterator[Zeroed]:
             yield Zeroed(call.node, text(call.node), call=call, argument=argument.arg)
     for loop in model.loops:
         fills = [node for node in gradients if _fills(model, node, loop)]
-        if fills and isinstance(loop.node, cst.For) and _is_over_parameters(loop, fills):
+        if not fills or not isinstance(loop.node, cst.For) or _is_stepped_on(model, loop):
+            continue
+        if _is_over_parameters(loop, fills):
             yield Zeroed(loop.node, text(fills[0]), loop=loop, fill=fills[0] if len(fills) == 1 else None)
 
 
@@ -110,6 +112,17 @@ def _is_over_parameters(loop: Loop, fills: list[cst.Attribute]) -> bool:
         {node.value for node in walk(loop.target) if isinstance(node, cst.Name)} if loop.target is not None else set()
     )
     return all(isinstance(node.value, cst.Name) and node.value.value in names for node in fills)
+
+
+def _is_stepped_on(model: Model, loop: Loop) -> bool:
+    """Whether the next to look at the gradients is an optimizer, which passes over those that are None."""
+    calls = loop.function.calls
+    behind = max((calls.index(call) for call in model.calls_in(loop.node)), default=-1) + 1
+    for call in calls[behind:]:
+        effects = model.effects(call)
+        if effects.backward or effects.optimizer_steps:
+            return not effects.backward
+    return False
 
 
 def _is_written_by_hand(model: Model, gradient: cst.Attribute) -> bool:

@@ -51,6 +51,16 @@ LOOK_ALIKES = {
     "an update in place": "net.weight.data -= 0.1 * x[:1]\n",
     "an update by assignment": "net.weight.data = 0.9 * net.weight.data\n",
     "an update in two statements": "new = 0.9 * net.weight.data\nnet.weight.data = new\n",
+    "weights that are exchanged": """\
+def swap(parameters, averages):
+    kept = []
+    for p, average in zip(parameters, averages):
+        kept.append(p.data)
+        p.data = average
+    return kept
+
+swap(net.parameters(), [torch.zeros(3, 4), torch.zeros(3)])
+""",
     "an initialiser": "nn.init.zeros_(net.bias.data)\n",
     "the data of a packed sequence": """\
 packed = nn.utils.rnn.pack_sequence([torch.ones(2, 4)])

@@ -1,0 +1,108 @@
+"""KERN02: gradients that are filled with zeros."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.support import findings, fixed
+
+SETUP = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+net = nn.Linear(4, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+batches = [(torch.randn(2, 4), torch.tensor([0, 2])) for _ in range(3)]
+"""
+
+
+def found(code: str) -> list[int]:
+    """Lines of the findings, counted behind SETUP."""
+    return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "KERN02")]
+
+
+def marked(code: str) -> list[int]:
+    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
+
+
+FILLED = {
+    "an argument": """\
+for x, y in batches:
+    opt.zero_grad(set_to_none=False)  # here
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+    "a loop before the backward pass": """\
+for x, y in batches:
+    for p in net.parameters():  # here
+        if p.grad is not None:
+            p.grad.zero_()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+    "a loop after the step": """\
+for x, y in batches:
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+    for p in net.parameters():  # here
+        p.grad.data.zero_()
+""",
+}
+
+
+@pytest.mark.parametrize("case", FILLED)
+def test_gradients_filled_with_zeros_are_found(case: str) -> None:
+    assert found(FILLED[case]) == marked(FILLED[case])
+
+
+LOOK_ALIKES = {
+    "no argument": """\
+for x, y in batches:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+    "gradients that are None": """\
+for p in net.parameters():
+    p.grad = None
+""",
+    "a step on gradients of zeros, to make the state of an optimizer": """\
+def make_state(optimizer):
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            p.grad = torch.zeros_like(p)
+    optimizer.step()
+    optimizer.zero_grad()
+
+make_state(torch.optim.Adam(net.parameters()))
+""",
+    "a gradient that is written by hand": """\
+for p in net.parameters():
+    p.grad = torch.zeros_like(p)
+for p in net.parameters():
+    p.grad += 0.1 * p
+""",
+}
+
+
+@pytest.mark.parametrize("case", LOOK_ALIKES)
+def test_look_alikes_are_silent(case: str) -> None:
+    assert found(LOOK_ALIKES[case]) == []
+
+
+def weights(code: str) -> torch.Tensor:
+    namespace: dict[str, object] = {"__name__": "program"}
+    exec(compile(code, "program", "exec"), namespace)
+    net = namespace["net"]
+    assert isinstance(net, torch.nn.Linear)
+    return net.weight
+
+
+@pytest.mark.parametrize("case", FILLED)
+def test_the_fixed_program_trains_the_same(case: str) -> None:
+    after = fixed(SETUP + FILLED[case], "KERN02")
+    assert findings(after, "KERN02") == []
+    torch.testing.assert_close(weights(SETUP + FILLED[case]), weights(after), rtol=0, atol=0)
