@@ -110,7 +110,8 @@ class Calls(Expressions):
             return self._method_of_foreign_class(call, receiver, foreign, method, given)
         binding = self.scopes.bindings.get(func)
         if binding is not None and binding.writes:
-            return self._apply(call, self.read(binding), given)
+            self.values[func] = self.read(binding)
+            return self._apply(call, self.values[func], given)
         if binding is not None and binding.cls is not None:
             target = binding.cls.method(method)
             if target is not None:
@@ -146,6 +147,7 @@ class Calls(Expressions):
         attribute = cls.attribute(name)
         value = self.class_attribute(cls, name, of_object=receiver.kind is not Kind.CLASS) or UNKNOWN
         if value.kind is not Kind.UNKNOWN or (attribute is not None and attribute.writes):
+            self.values[call.node.func] = value
             return self._apply(call, value, given)
         return self._method(call, receiver, name, given)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -177,6 +178,38 @@ class Imports:
             effects = self.model_of(function).effects(function)
             self._effects[function] = {name for name in effects.categories() if effects.has(name)}
         return self._effects[function]
+
+    def class_behind(self, dotted: str) -> tuple[Model, Class] | None:
+        """The class that a dotted name stands for, and the model of the other file in which it is defined."""
+        known = self.cls(Value(Kind.CLASS, ref=dotted))
+        if known is not None:
+            return self._models[known.module], known
+        place = self.project.resolve(self.file, dotted)
+        if place is None or place.definition is None or place.definition.kind != "class":
+            return None
+        model = self._load(place.file)
+        found = next((cls for cls in model.classes if cls.qualname == place.name), None) if model is not None else None
+        return (model, found) if model is not None and found is not None else None
+
+    def neighbours(self) -> Iterator[Source]:
+        """The files that this one imports something of, those that import this one, and those that import these."""
+        contents = self.project.outline(self.file)
+        imported = [item.imported for item in contents.names.values() if item.kind == "import"]
+        places = [self.project.resolve(self.file, dotted) for dotted in (*imported, *contents.stars)]
+        importers = self._importing(self.file)
+        files = {place.file for place in places if place is not None} | importers
+        for file in sorted(files.union(*map(self._importing, importers)) - {self.file}):
+            source = self.project.source(file)
+            if source is not None:
+                yield source
+
+    def _importing(self, file: str) -> set[str]:
+        """Files whose import lines name a file, or a function or class that is defined in it."""
+        defined = [
+            name for name, item in self.project.outline(file).names.items() if item.kind in ("function", "class")
+        ]
+        stem = self.project.module_name(file).rpartition(".")[2]
+        return set(self.project.files_importing(file, frozenset([stem, *defined])))
 
     # -- who calls functions of this file ----------------------------------------------------------------------------
 

@@ -168,6 +168,18 @@ class Model:
         """The model of the file of the project in which the function that a call reaches stands, if it is another."""
         return self._imports.home(call.foreign) if call.foreign is not None and self._imports is not None else None
 
+    def class_behind(self, dotted: str) -> tuple[Model, Class] | None:
+        """The class of this file, or of another of the project, that a dotted name stands for here, and its model."""
+        own = next((cls for cls in self.classes if dotted in (cls.ref, cls.qualname)), None)
+        if own is not None:
+            return self, own
+        return self._imports.class_behind(dotted) if self._imports is not None else None
+
+    def neighbours(self) -> Iterator[Source]:
+        """The files of the project that this one imports, and those from which something of it can be reached."""
+        if self._imports is not None:
+            yield from self._imports.neighbours()
+
     def once(self, compute: Callable[[Model], _Found]) -> _Found:
         """What a function says of this model. Rules that ask for the same facts share one computation."""
         if compute not in self._computed:

@@ -194,7 +194,7 @@ class _Finder:
         fate = self._tracer.of_expression(*(call.node for call in forwards))
         loops = [loop for call in forwards for loop in call.loops()]
         in_eval = any(self._eval_before(call) for call in forwards)
-        named = _NAMES.search(function.name) is not None
+        named = evaluates_by_name(function)
         if not named and self._is_better_in_parts(function, forwards):
             return None
         if Fate.ESCAPES in fate and self._calls_back(function):
@@ -227,7 +227,7 @@ class _Finder:
             return False
         if Fate.ESCAPES in fate:
             return in_eval and (named or bool(loops))
-        return in_eval or named or any(loop.role is Role.EVALUATION and _is_over_data(loop) for loop in loops)
+        return in_eval or named or any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops)
 
     def _may_train(self, where: Function | Loop) -> bool:
         """Whether a backward pass runs in a function or loop, or may run in code that it calls."""
@@ -294,7 +294,7 @@ class _Finder:
         fate = self._tracer.of_expression(*(call.node for call in calls))
         loops = [loop for call in calls for loop in call.loops() if loop.node in (region, *walk(region))]
         in_eval = self._eval_before(calls[0])
-        held_out = any(loop.iterable is not None and _HELD_OUT.search(text(loop.iterable)) for loop in loops)
+        held_out = any(map(is_held_out, loops))
         only_evaluates = in_eval and not self._may_train(calls[0].function)
         if Fate.ESCAPES in fate and (self._calls_back(calls[0].function) or (not held_out and not only_evaluates)):
             return False
@@ -439,7 +439,16 @@ class _Finder:
         return False
 
 
-def _is_over_data(loop: Loop) -> bool:
+def evaluates_by_name(function: Function) -> bool:
+    return _NAMES.search(function.name) is not None
+
+
+def is_held_out(loop: Loop) -> bool:
+    """Whether a loop is over validation or test data, by the name of what it iterates over."""
+    return loop.iterable is not None and _HELD_OUT.search(text(loop.iterable)) is not None
+
+
+def is_over_data(loop: Loop) -> bool:
     if loop.iterable is not None and _DATA.search(text(loop.iterable)):
         return True
     return loop.iterates.is_(Kind.LOADER, Kind.BATCH) or (

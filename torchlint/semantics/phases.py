@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -27,6 +27,21 @@ _DEPTH = 4
 def separates_phases(guard: Guard, model: Model) -> bool:
     """Whether what a condition guards runs in one phase, and the code around it in two."""
     return guard.test is not None and truths(guard.test, model) == _BOTH
+
+
+def calls_setting(test: cst.BaseExpression, state: bool, model: Model, depth: int = 0) -> Iterator[Call]:
+    """The calls of this file that give a condition, which is a parameter or the opposite of one, a state."""
+    while isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        test, state = test.expression, not state
+    parameter = model.binding(test)
+    if parameter is None or not parameter.is_parameter or depth > _DEPTH:
+        return
+    for call in parameter.scope_function.callers:
+        given = next(given_to(model, call, parameter), None)
+        if given is not None and _truth(model.value(given)) is state:
+            yield call
+        elif given is not None:
+            yield from calls_setting(given, state, model, depth + 1)
 
 
 def truths(test: cst.BaseExpression, model: Model, depth: int = 0) -> Truths:

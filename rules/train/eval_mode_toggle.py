@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Fact, Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.evaluation_mode import Toggle
+    from torchlint.semantics.model import Model
+
+
+class EvalModeToggle(Rule):
+    """A network with dropout or batch norm is evaluated in training mode, or trained in evaluation mode.
+
+    ## What it does
+
+    Finds loops over validation or test data, and calls that tell shared code to evaluate, where the network has a layer
+    that computes something else in training and nothing in the project calls `eval()`. Finds `eval()` in a loop that
+    trains the same network again where nothing in the project calls `train()`. Networks whose layers are not in sight
+    are left alone, and so is dropout that is to be random, as in Monte Carlo dropout.
+
+    ## Why is this bad
+
+    Dropout that is on makes every prediction random and worse. Batch norm in training mode normalises a sample with
+    the other samples of its batch, so that results depend on the batch size, and lets the test data into the running
+    statistics that are saved with the model. In the opposite case the network goes on to train without dropout and
+    with the statistics of the first epoch. Neither raises an error.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    test_loader = DataLoader(TensorDataset(torch.randn(400, 8), torch.randint(3, (400,))), batch_size=100)
+    model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 3))
+
+
+    def accuracy(model, loader):
+        correct = 0
+        with torch.no_grad():
+            for x, y in test_loader:
+                correct += (model(x).argmax(1) == y).sum().item()
+        return correct / 400
+
+
+    print(accuracy(model, test_loader))
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    test_loader = DataLoader(TensorDataset(torch.randn(400, 8), torch.randint(3, (400,))), batch_size=100)
+    model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 3))
+
+
+    def accuracy(model, loader):
+        correct = 0
+        with torch.no_grad():
+            model.eval()
+            for x, y in test_loader:
+                correct += (model(x).argmax(1) == y).sum().item()
+        return correct / 400
+
+
+    print(accuracy(model, test_loader))
+    ```
+
+    ## Fix safety
+
+    Unsafe: results change, which is the purpose. `eval()` goes before the loop or the call; where the file trains,
+    `train()` goes behind it. An `eval()` that nothing undoes is answered by `train()` at the beginning of each epoch.
+    Where the network has no name at that place, there is no fix.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.eval>
+    * <https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval>
+    """
+
+    code = "TRAIN04"
+    name = "eval-mode-toggle"
+    triggers = ("for ",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.evaluation_mode import missing_toggles
+
+        for toggle in missing_toggles(model):
+            yield Report(toggle.node, _message(toggle, model), facts=toggle, chain=_chain(toggle))
+
+
+def _message(toggle: Toggle, model: Model) -> str:
+    module = model.code(toggle.module)
+    if toggle.epochs is not None:
+        return (
+            f"Nothing calls `{module}.train()` after this: from the second iteration of the loop in "
+            f"{model.place(toggle.epochs.node)} on, training runs in evaluation mode. "
+            f"Call `{module}.train()` at the beginning of each epoch."
+        )
+    kind = toggle.layer.rpartition(".")[2]
+    return (
+        f"Nothing calls `{module}.eval()`: {_effect(kind)}, and the results of this evaluation are wrong. "
+        f"Call `{module}.eval()` before it and `{module}.train()` before training goes on."
+    )
+
+
+def _effect(layer: str) -> str:
+    if "Norm" in layer:
+        return f"`{layer}` learns from what it is tested on"
+    return f"`{layer}` goes on dropping values" if "ropout" in layer else f"`{layer}` works as in training"
+
+
+def _chain(toggle: Toggle) -> tuple[Fact, ...]:
+    layer = Fact(toggle.module, f"This network has a `{toggle.layer}`, which works in another way in training.")
+    return (layer,) if toggle.epochs is None else (layer, Fact(toggle.epochs.node, "This loop trains it each time."))

@@ -1,0 +1,331 @@
+"""TRAIN04: networks with dropout or batch norm are evaluated in training mode, or trained in evaluation mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.finding import Applicability
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+SETUP = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+train_loader = [(torch.randn(2, 4), torch.tensor([0, 2])) for _ in range(3)]
+test_loader = [(torch.randn(2, 4), torch.tensor([1, 2])) for _ in range(2)]
+
+def train_epoch():
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+
+"""
+
+NETWORKS = """\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+
+    def forward(self, x):
+        return x + self.body(x)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+class Functional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.layer(F.dropout(x, 0.5, training=self.training))
+
+"""
+LOOP = """\
+for x, y in test_loader:  # found
+    print((net(x).argmax(1) == y).sum().item())
+"""
+
+VARIANTS = {
+    "a loop over test data": LOOP,
+    "a function that evaluates": """\
+def evaluate(model, batches):
+    hits = 0
+    with torch.no_grad():
+        for x, y in batches:  # found
+            hits += (model(x).argmax(1) == y).sum().item()
+    return hits
+
+for epoch in range(2):
+    train_epoch()
+    print(evaluate(net, test_loader))
+""",
+    "batch norm in a block of a class": NETWORKS + "net = Net()\n" + LOOP,
+    "functional dropout that asks for the mode": NETWORKS + "net = Functional()\n" + LOOP,
+    "a recurrent network with dropout between its layers": "net = nn.LSTM(4, 3, 2, dropout=0.5)\n"
+    + LOOP.replace("net(x)", "net(x)[0]"),
+    "a network of torchvision": "import torchvision\n\nnet = torchvision.models.resnet18(num_classes=3)\n" + LOOP,
+    "a wrapped network": "net = nn.DataParallel(net)\n" + LOOP,
+    "one function for both phases": """\
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+
+    def batch(self, x, y, train):
+        with torch.set_grad_enabled(train):
+            loss = F.cross_entropy(self.model(x), y)
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        return loss.item()
+
+    def epoch(self, batches, train=True):
+        for x, y in batches:
+            print(self.batch(x, y, train))
+
+    def fit(self):
+        for _ in range(2):
+            self.epoch(train_loader)
+            self.epoch(test_loader, train=False)  # found
+
+Trainer(net).fit()
+""",
+    "evaluation mode that is never left": """\
+for epoch in range(3):
+    train_epoch()
+    net.eval()  # found
+    for x, y in test_loader:
+        print((net(x).argmax(1) == y).sum().item())
+""",
+    "evaluation mode that a function does not leave": """\
+def evaluate(batches):
+    net.eval()  # found
+    for x, y in batches:
+        print((net(x).argmax(1) == y).sum().item())
+
+for epoch in range(3):
+    train_epoch()
+    evaluate(test_loader)
+""",
+}
+
+LOOK_ALIKES = {
+    "nothing differs between the modes": "net = nn.Linear(4, 3)\n" + LOOP,
+    "dropout of nothing": "net = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.0))\n" + LOOP,
+    "dropout on a recurrent network of one layer": "net = nn.LSTM(4, 3, dropout=0.5)\n"
+    + LOOP.replace("net(x)", "net(x)[0]"),
+    "batch norm without statistics": "net = nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False))\n" + LOOP,
+    "a network out of sight": "net = torch.hub.load('somewhere', 'net')\n" + LOOP,
+    "evaluation mode": "net.eval()\n" + LOOP,
+    "training mode is switched off": "net.train(False)\n" + LOOP,
+    "the flag is set": "net.training = False\n" + LOOP,
+    "somebody switches the mode": "def evaluation(module):\n    return module.eval()\n\nevaluation(net)\n" + LOOP,
+    "training data": LOOP.replace("test_loader", "train_loader"),
+    "Monte Carlo dropout": """\
+def mc_dropout(batches):
+    with torch.no_grad():
+        for x, y in test_loader:
+            print(torch.stack([net(x) for _ in range(10)]).std(0).mean().item())
+
+mc_dropout(test_loader)
+""",
+    "training mode at each epoch": """\
+for epoch in range(3):
+    net.train()
+    train_epoch()
+    net.eval()
+    for x, y in test_loader:
+        print((net(x).argmax(1) == y).sum().item())
+""",
+    "evaluation behind the epochs": """\
+for epoch in range(3):
+    train_epoch()
+net.eval()
+for x, y in test_loader:
+    print((net(x).argmax(1) == y).sum().item())
+""",
+    "evaluation behind the last epoch": """\
+for epoch in range(3):
+    train_epoch()
+    if epoch == 2:
+        net.eval()
+        for x, y in test_loader:
+            print((net(x).argmax(1) == y).sum().item())
+""",
+    "another network in evaluation mode": """\
+teacher = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
+for epoch in range(3):
+    train_epoch()
+    teacher.eval()
+    for x, y in test_loader:
+        print((teacher(x).argmax(1) == y).sum().item())
+""",
+    "a loop that trains": """\
+for x, y in test_loader:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+}
+
+
+def marked(code: str) -> list[int]:
+    return [number for number, line in enumerate(code.splitlines(), 1) if "# found" in line]
+
+
+@pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
+def test_finds(code: str) -> None:
+    assert [finding.line for finding in findings(SETUP + code, "TRAIN04")] == marked(SETUP + code)
+
+
+@pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())
+def test_stays_silent(code: str) -> None:
+    assert findings(SETUP + code, "TRAIN04") == []
+
+
+@pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
+def test_fixed_code_has_no_finding(code: str) -> None:
+    after = fixed(SETUP + code, "TRAIN04")
+    assert after != SETUP + code
+    assert findings(after, "TRAIN04") == []
+
+
+RECORDED = """\
+modes = []
+net.register_forward_hook(lambda module, args, out: modes.append((module.training, args[0] is probe)))
+probe = test_loader[0][0]
+"""
+
+
+REPAIRED = [
+    "a loop over test data",
+    "a function that evaluates",
+    "one function for both phases",
+    "evaluation mode that is never left",
+    "evaluation mode that a function does not leave",
+]
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_the_fix_evaluates_in_evaluation_mode_and_trains_in_training_mode(name: str) -> None:
+    names: dict[str, object] = {}
+    exec(fixed(SETUP + RECORDED + VARIANTS[name], "TRAIN04"), names)
+    modes = names["modes"]
+    assert isinstance(modes, list)
+    assert {training for training, is_test in modes if is_test} == {False}
+    trained = [training for training, is_test in modes if not is_test][:3]
+    assert not trained or name == "a loop over test data" or set(trained) == {True}
+
+
+def test_the_fix_makes_results_repeatable() -> None:
+    code = SETUP + "result = []\nfor x, y in test_loader:\n    result.append(net(x))\n"
+    names: list[dict[str, torch.Tensor]] = [{}, {}]
+    for seed, scope in enumerate(names):
+        exec(fixed(code, "TRAIN04").replace("result = []", f"torch.manual_seed({seed})\nresult = []"), scope)
+    assert all(map(torch.equal, names[0]["result"], names[1]["result"]))
+
+
+def test_is_never_safe() -> None:
+    (finding,) = findings(SETUP + LOOP, "TRAIN04")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+
+
+def test_does_not_return_from_evaluation_past_the_switch() -> None:
+    code = (
+        SETUP
+        + """\
+def hits():
+    for x, y in test_loader:
+        return (net(x).argmax(1) == y).sum().item()
+
+print(hits())
+"""
+    )
+    assert fixed(code, "TRAIN04") == code
+
+
+PROJECT = {
+    "net.py": """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
+
+    def forward(self, x):
+        return self.body(x)
+""",
+    "train.py": """\
+import torch
+from net import Net
+from evaluation import accuracy
+
+def main(train_loader, test_loader):
+    net = Net()
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for epoch in range(3):
+        for x, y in train_loader:
+            opt.zero_grad()
+            torch.nn.functional.cross_entropy(net(x), y).backward()
+            opt.step()
+        print(accuracy(net, test_loader))
+""",
+    "evaluation.py": """\
+import torch
+
+def accuracy(model, test_loader):
+    hits = 0
+    with torch.no_grad():
+        for x, y in test_loader:
+            hits += (model(x).argmax(1) == y).sum().item()
+    return hits
+""",
+}
+
+
+def lines_of(folder: Path, files: dict[str, str], name: str) -> list[int]:
+    (folder / "pyproject.toml").touch()
+    for file, text in files.items():
+        (folder / file).write_text(text)
+    source = Source.read(folder / name)
+    return [finding.line for finding in lint(source, Settings.selecting("TRAIN04"), strict=True, project=Project())]
+
+
+def test_finds_it_across_files(tmp_path: Path) -> None:
+    assert lines_of(tmp_path, PROJECT, "evaluation.py") == [6]
+
+
+@pytest.mark.parametrize("line", ["net.eval()", "net.train(False)"])
+def test_another_file_may_switch_the_mode(tmp_path: Path, line: str) -> None:
+    caller = PROJECT["train.py"].replace("        print(", f"        {line}\n        print(")
+    assert lines_of(tmp_path, {**PROJECT, "train.py": caller}, "evaluation.py") == []
+
+
+def test_another_file_may_return_to_training(tmp_path: Path) -> None:
+    evaluation = PROJECT["evaluation.py"].replace("    hits = 0", "    model.eval()\n    hits = 0")
+    caller = PROJECT["train.py"].replace("        for x", "        net.train()\n        for x")
+    assert lines_of(tmp_path, {**PROJECT, "evaluation.py": evaluation, "train.py": caller}, "evaluation.py") == []
+    assert lines_of(tmp_path, {**PROJECT, "evaluation.py": evaluation, "train.py": caller}, "train.py") == []
