@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _PARTS = frozenset("data T mT H mH values indices".split())
-_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
+_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|(?!Union)\w+\[(\w+\.)*Tensor, .*\])[\"']?")
 _DEPTH = 6
 
 

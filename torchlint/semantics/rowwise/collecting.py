@@ -76,3 +76,19 @@ def _before(model: Model, statement: cst.CSTNode) -> list[cst.CSTNode]:
             found += body[: list(body).index(child)]
         child = parent
     return found
+
+
+def gathers(value: cst.BaseExpression) -> bool:
+    """`x[i]`, `torch.squeeze(x[i, last[i]])`: an element or a row. A part `x[i : i + 3]` costs next to nothing."""
+    while isinstance(value, cst.Call):
+        function = value.func
+        if isinstance(function, cst.Attribute) and isinstance(function.value, (cst.Call, cst.Subscript)):
+            value = function.value
+        elif value.args:
+            value = value.args[0].value
+        else:
+            return False
+    if not isinstance(value, cst.Subscript) or isinstance(value.value, cst.Subscript):
+        return False
+    slices = [part.slice for part in value.slice if isinstance(part.slice, cst.Slice)]
+    return all(part.lower is None and part.upper is None for part in slices)

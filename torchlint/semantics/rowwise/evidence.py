@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.rowwise.names import root_of
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import TENSOR_METHODS
 
@@ -31,6 +32,7 @@ _TAKES_ANYTHING = frozenset(
     is_tensor save zeros ones empty full arange linspace eye manual_seed device Size
     """.split()
 )
+_LISTS = frozenset(("list", "tuple", "dict", "Sequence", "List", "Tuple"))
 _DEPTH = 2
 _Step = tuple["Evidence", cst.CSTNode | None]
 
@@ -43,13 +45,24 @@ class Evidence(Flag):
 
 
 def evidence(model: Model, binding: Binding) -> Evidence:
-    """What all reads of a variable together say."""
+    """What all reads of a variable together say. What may be a list is none that a loop over it is about."""
     found = Evidence.NONE
+    if any(_asks_for_list(model, read) for read in binding.reads):
+        return found
     for read in binding.reads:
         found |= _Use(model, read, _DEPTH).says()
         if found is Evidence.TENSOR:
             break
     return found
+
+
+def _asks_for_list(model: Model, read: cst.CSTNode) -> bool:
+    """`isinstance(x, list)`"""
+    argument = model.parent(read)
+    call = model.parent(argument) if isinstance(argument, cst.Arg) else None
+    if not isinstance(call, cst.Call) or model.qualified(call.func) != "builtins.isinstance" or len(call.args) != 2:
+        return False
+    return not _LISTS.isdisjoint(node.value for node in walk(call.args[1].value) if isinstance(node, cst.Name))
 
 
 class _Use:

@@ -25,7 +25,7 @@ from torchlint.semantics.rowwise.state import (
 )
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import TENSOR_METHODS
+from torchlint.semantics.vocabulary import BOOLEAN_METHODS, TENSOR_METHODS
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
@@ -157,7 +157,7 @@ class Expressions:
             seen = self.of(part.value)
             if seen.maybe and _is_number(part.value):
                 seen = replace(seen, depends=Depends.ROW, maybe=False)
-            return seen.at_least(Depends.RAGGED) if seen.is_row and self._is_mask(part.value) else seen
+            return seen.at_least(Depends.RAGGED) if seen.varies and self._is_mask(part.value, seen) else seen
         assert isinstance(part, cst.Slice)
         ends = [end for end in (part.lower, part.upper, part.step) if end is not None]
         seen = together(*(self.of(end) for end in ends))
@@ -165,8 +165,8 @@ class Expressions:
             return seen
         return seen.at_least(Depends.RAGGED)
 
-    def _is_mask(self, node: cst.BaseExpression) -> bool:
-        return isinstance(node, _SELECTING) or self.model.value(node).dtype == "bool"
+    def _is_mask(self, node: cst.BaseExpression, seen: Seen) -> bool:
+        return seen.mask or isinstance(node, _SELECTING) or self.model.value(node).dtype == "bool"
 
     def _is_window(self, part: cst.Slice) -> bool:
         """`x[i : i + 3]`: as many elements in every iteration."""
@@ -223,6 +223,8 @@ class Expressions:
     def _binary(self, node: cst.BinaryOperation) -> Seen:
         sides = [self.of(node.left), self.of(node.right)]
         seen = matched(*sides)
+        if isinstance(node.operator, (cst.BitAnd, cst.BitOr, cst.BitXor)):
+            seen = replace(seen, mask=any(side.mask for side in sides))
         if seen.depends >= Depends.ROW:
             self._step(node, "@" if isinstance(node.operator, cst.MatrixMultiply) else "arithmetic", sides)
         return seen
@@ -233,7 +235,7 @@ class Expressions:
             return seen.at_least(Depends.FOREIGN) if seen.varies else seen
         if seen.depends >= Depends.ROW:
             self._step(node, "arithmetic", [seen])
-        return seen
+        return replace(seen, mask=isinstance(node, cst.Comparison) or seen.mask)
 
     def _conditional(self, node: cst.IfExp) -> Seen:
         test = self.of(node.test)
@@ -299,7 +301,7 @@ class Expressions:
         seen = _alone(seen) if _makes_batch(node, method, 0) else seen
         if seen.depends >= Depends.ROW:
             self._step(node, f".{method}", [held, *given])
-        return seen
+        return replace(seen, mask=method in BOOLEAN_METHODS)
 
     def _in_place(self, call: Call, held: Seen, seen: Seen) -> None:
         root = root_of(call.receiver) if call.receiver is not None else None
@@ -415,5 +417,5 @@ def _adds_batch(node: cst.Subscript) -> bool:
 
 def _is_literal(node: cst.Call) -> bool:
     """Whether all sizes of a batch are written out, as in `x.view(-1, 28 * 28)`."""
-    allowed = (cst.Integer, cst.UnaryOperation, cst.BinaryOperation)
-    return len(node.args) > 1 and all(isinstance(argument.value, allowed) for argument in node.args)
+    sizes = [argument.value for argument in node.args[1:]]
+    return bool(sizes) and all(isinstance(size, (cst.Integer, cst.BinaryOperation)) for size in sizes)

@@ -60,6 +60,7 @@ def _enter_range(
     reader: Expressions, loop: Header, target: cst.BaseExpression, bounds: Sequence[cst.BaseExpression], name: str
 ) -> None:
     seen = together(*(reader.of(bound) for bound in bounds))
+    reader.trace.drawn |= "random" in name
     if name.endswith("range") and len(bounds) == 3 and _integer(bounds[2]) not in (1, -1):
         reader.trace.fault(Fault.CHUNKS)
     if seen.depends >= Depends.ROW:
@@ -78,7 +79,9 @@ def _element(reader: Expressions, loop: Header, iterable: cst.BaseExpression) ->
     axes = frozenset((loop,))
     if isinstance(iterable, cst.Name):
         source = reader.assigned_call(iterable)
-        if source is not None and _NUMBERS.fullmatch(reader.model.qualified(source.func) or ""):
+        name = (reader.model.qualified(source.func) or "") if source is not None else ""
+        if _NUMBERS.fullmatch(name):
+            reader.trace.drawn |= "random" in name
             return _index(loop)
     value = reader.model.value(iterable)
     if value.kind is Kind.LIST and value.element is not None and value.element.kind is Kind.NUMBER:

@@ -24,7 +24,11 @@ def root_of(node: cst.BaseExpression) -> cst.BaseExpression:
 
 def spelled(node: cst.CSTNode) -> str:
     """The text of a piece of code."""
-    return node.value if isinstance(node, cst.Name) else _EMPTY.code_for_node(node).strip()
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        return f"{spelled(node.value)}.{node.attr.value}"
+    return _EMPTY.code_for_node(node).strip()
 
 
 def index_text(node: cst.Subscript) -> str:

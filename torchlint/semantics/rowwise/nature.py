@@ -42,7 +42,7 @@ _RAGGED = _words("nonzero unique unique_consecutive masked_select argwhere nms b
 _SHAPED = _words(
     """
     narrow repeat repeat_interleave roll expand view reshape select diagonal diag split chunk unfold tile resize_
-    interpolate pad one_hot topk histc bincount
+    interpolate pad one_hot topk histc bincount new_zeros new_ones new_empty new_full
     """
 )
 _COMPARING = _words(

@@ -23,12 +23,14 @@ class Depends(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Seen:
     """`alone`: a batch that was made of one row. `axes`: the loops whose row or index it depends on. `maybe`: it is
-    foreign because nothing says that what it is taken from is a tensor, and nothing says that it is none."""
+    foreign because nothing says that what it is taken from is a tensor, and nothing says that it is none. `mask`: it
+    says yes or no, so that what it picks has a length of its own."""
 
     depends: Depends = Depends.NOTHING
     alone: bool = False
     axes: frozenset[cst.CSTNode] = frozenset()
     maybe: bool = False
+    mask: bool = False
 
     def at_least(self, depends: Depends) -> Seen:
         return replace(self, depends=max(self.depends, depends))
@@ -82,6 +84,9 @@ class Fault(Enum):
     CHUNKS = "the loop takes steps"
 
 
+Path = tuple[tuple[cst.If, bool], ...]
+
+
 class Sink(Enum):
     """Where the result of an iteration goes."""
 
@@ -105,13 +110,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A result that outlives its iteration."""
+    """A result that outlives its iteration. `place`: of FILL and COUNT, what the index depends on. `path`: the branches
+    it lies in of conditions that are the same in every iteration."""
 
     sink: Sink
     name: str
     node: cst.BaseExpression
     seen: Seen
-    place: Seen = NOTHING  # of FILL and COUNT: what the index depends on
+    place: Seen = NOTHING
+    value: cst.BaseExpression | None = None
+    path: Path = ()
+
+    def meets(self, path: Path) -> bool:
+        """Whether it is kept where these branches are taken."""
+        return all(side == other for condition, side in self.path for same, other in path if condition is same)
 
 
 @dataclass(slots=True)
@@ -122,6 +134,7 @@ class Trace:
     steps: list[Step] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
     faults: dict[Fault, str] = field(default_factory=dict)
+    drawn: bool = False  # the loop runs over numbers drawn at random
     branches: bool = False  # on the values of a row
 
     def fault(self, kind: Fault, text: str = "") -> None:

@@ -14,8 +14,8 @@ import libcst as cst
 
 from torchlint.semantics.rowwise import headers
 from torchlint.semantics.rowwise.expressions import Expressions
-from torchlint.semantics.rowwise.names import Names, root_of
-from torchlint.semantics.rowwise.state import Depends, Fault, Kept, Seen, Sink, Trace, together
+from torchlint.semantics.rowwise.names import Names, root_of, spelled
+from torchlint.semantics.rowwise.state import Depends, Fault, Kept, Path, Seen, Sink, Trace, together
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def trace_of(model: Model, certainty: Certainty, loop: cst.For) -> Trace:
 
 def trace_of_comprehension(model: Model, certainty: Certainty, node: cst.ListComp | cst.GeneratorExp) -> Trace:
     expressions = Expressions(model, certainty, model.statement(node), Names.none(), Trace())
-    expressions.trace.kept.append(Kept(Sink.APPEND, "", node, expressions.comprehension(node)))
+    expressions.trace.kept.append(Kept(Sink.APPEND, "", node, expressions.comprehension(node), value=node.elt))
     return expressions.trace
 
 
@@ -43,6 +43,7 @@ class _Reader:
         self._model = model
         self._loop = loop
         self._names = Names.of(loop)
+        self._path: Path = ()
         self.trace = Trace()
         self._expressions = Expressions(model, certainty, loop, self._names, self.trace)
 
@@ -83,16 +84,20 @@ class _Reader:
         test = self._expressions.of(statement.test)
         if test.depends >= Depends.ROW:
             self.trace.branches = True
+        path = self._path
+        self._path = path if test.varies else (*path, (statement, True))
         guarded = self._expressions.guarded
         self._expressions.guarded = guarded or test.varies
         before = dict(self._expressions.local)
         self._block(statement.body.body)
         after = self._expressions.local
         self._expressions.local = before
+        self._path = path if test.varies else (*path, (statement, False))
         if isinstance(statement.orelse, cst.If):
             self._branch(statement.orelse)
         elif statement.orelse is not None:
             self._block(statement.orelse.body.body)
+        self._path = path
         ends = bool(statement.body.body) and _leaves(statement.body)
         self._expressions.local = (
             self._expressions.local if ends else self._joined(after, self._expressions.local, test)
@@ -152,15 +157,15 @@ class _Reader:
                 part = values[index].value if apart else value
                 self._bind(element.value, part, self._expressions.quiet(part) if apart else seen)
         elif isinstance(target, cst.Subscript):
-            self._fill(target, seen, adds=False)
+            self._fill(target, value, seen, adds=False)
         else:
-            self.trace.fault(Fault.STATE, f"`{self._model.code(target)}` is assigned")
+            self.trace.fault(Fault.STATE, f"`{spelled(target)}` is assigned")
 
     def _augment(self, small: cst.AugAssign) -> None:
         seen = self._expressions.of(small.value)
         target = small.target
         if isinstance(target, cst.Subscript):
-            self._fill(target, seen, adds=True)
+            self._fill(target, small.value, seen, adds=True)
         elif isinstance(target, cst.Name) and target.value in self._names.counters:
             return
         elif isinstance(target, cst.Name) and target.value in self._expressions.local:
@@ -170,28 +175,29 @@ class _Reader:
         elif isinstance(target, cst.Name):
             self.trace.fault(Fault.CARRIED, f"`{target.value}` is carried from one iteration to the next")
         else:
-            self.trace.fault(Fault.STATE, f"`{self._model.code(target)}` is changed")
+            self.trace.fault(Fault.STATE, f"`{spelled(target)}` is changed")
 
     def _total(self, target: cst.Name, seen: Seen) -> None:
-        self.trace.kept.append(Kept(Sink.TOTAL, target.value, target, seen))
+        self.trace.kept.append(Kept(Sink.TOTAL, target.value, target, seen, path=self._path))
 
-    def _fill(self, target: cst.Subscript, seen: Seen, *, adds: bool) -> None:
+    def _fill(self, target: cst.Subscript, value: cst.BaseExpression, seen: Seen, *, adds: bool) -> None:
         """`out[i] = ...`: of a tensor from outside the loop, or of one that this iteration made."""
         place = self._expressions.index(target)
         root = root_of(target)
         if isinstance(root, cst.Name) and root.value in self._expressions.local:
             self._expressions.local[root.value] = together(self._expressions.local[root.value], seen, place)
             return
-        name = self._model.code(root)
+        name = spelled(root)
         if place.depends is Depends.NOTHING or self._loop not in place.axes:
             kind = Fault.CARRIED
             if adds and self._model.value(root).kind is Kind.TENSOR and name not in self._names.read_whole:
-                self.trace.kept.append(Kept(Sink.TOTAL, name, root, seen))
+                self.trace.kept.append(Kept(Sink.TOTAL, name, root, seen, path=self._path))
             else:
                 self.trace.fault(kind, f"several iterations write the same element of `{name}`")
             return
         is_tensor = self._expressions.is_tensor(root)
-        self.trace.kept.append(Kept(Sink.FILL if is_tensor else Sink.COUNT, name, root, seen, place))
+        sink = Sink.FILL if is_tensor else Sink.COUNT
+        self.trace.kept.append(Kept(sink, name, root, seen, place, value, self._path))
 
     def _call(self, call: cst.Call) -> None:
         function = call.func
@@ -206,12 +212,12 @@ class _Reader:
             local = self._expressions.local
             local[receiver.value] = together(local[receiver.value], seen)
             return
-        name = self._model.code(receiver)
+        name = spelled(receiver)
         if name in self._names.read_whole:
             self.trace.fault(Fault.CARRIED, f"`{name}` is read while it grows")
         if self._expressions.guarded:
             self.trace.fault(Fault.RAGGED, f"not every iteration appends to `{name}`")
-        self.trace.kept.append(Kept(Sink.APPEND, name, receiver, seen))
+        self.trace.kept.append(Kept(Sink.APPEND, name, receiver, seen, value=element, path=self._path))
 
 
 def _leaves(suite: cst.BaseSuite) -> bool:

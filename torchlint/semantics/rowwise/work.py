@@ -17,10 +17,10 @@ from torchlint.rule import Fact, Report
 from torchlint.semantics.entities import Role
 from torchlint.semantics.rowwise import costly, wording
 from torchlint.semantics.rowwise.certainty import Certainty
-from torchlint.semantics.rowwise.collecting import collector, is_collected
+from torchlint.semantics.rowwise.collecting import collector, gathers, is_collected
 from torchlint.semantics.rowwise.extent import runs_few_times
 from torchlint.semantics.rowwise.sorting import sorted_tensor
-from torchlint.semantics.rowwise.state import Depends, Fault, Kept, Sink, Step, Trace
+from torchlint.semantics.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.semantics.rowwise.trace import trace_of, trace_of_comprehension
 from torchlint.semantics.tree import walk
 from torchlint.semantics.vectorize.plan import Plan, attempt, is_plain, is_test
@@ -139,7 +139,7 @@ class _Finder:
     def _is_independent(self, root: Root, trace: Trace) -> bool:
         if trace.faults or not trace.kept or not _does_work(trace):
             return False
-        if any(not _is_of_row(kept, trace) for kept in trace.kept):
+        if not any(_are_of_rows(path, trace) for path in {kept.path for kept in trace.kept}):
             return False
         appended = [kept for kept in trace.kept if kept.sink is Sink.APPEND]
         if not isinstance(root, cst.For):
@@ -176,13 +176,20 @@ class _Finder:
         return tuple(facts)
 
 
+def _are_of_rows(path: Path, trace: Trace) -> bool:
+    """Whether all that is kept, where these branches are taken, depends on rows alone."""
+    return all(_is_of_row(kept, trace) for kept in trace.kept if kept.meets(path))
+
+
 def _is_of_row(kept: Kept, trace: Trace) -> bool:
     if kept.place.depends > Depends.ROW:
         return False
     if kept.seen.depends <= Depends.ROW:
         return True
-    known = costly.is_formula(trace.steps) or costly.decomposes(trace.steps)
-    return known and kept.seen.maybe and kept.sink in (Sink.FILL, Sink.APPEND)
+    if not kept.seen.maybe or kept.sink not in (Sink.FILL, Sink.APPEND):
+        return False
+    drawn = trace.drawn and kept.sink is Sink.FILL and kept.value is not None and gathers(kept.value)
+    return drawn or costly.is_formula(trace.steps) or costly.decomposes(trace.steps)
 
 
 def _does_work(trace: Trace) -> bool:
@@ -199,10 +206,7 @@ def _is_fill(kept: Kept) -> bool:
     if kept.sink is Sink.COUNT:
         return kept.place.is_row and kept.seen.is_row
     if kept.sink is Sink.APPEND:
-        return kept.seen.is_row and not _passes_on(kept.node)
+        return kept.seen.is_row and kept.value is not None and gathers(kept.value)
+    if kept.sink is Sink.FILL and kept.seen.maybe:
+        return True
     return kept.sink is Sink.FILL and (kept.seen.is_row or kept.place.is_row or len(kept.place.axes) > 1)
-
-
-def _passes_on(node: cst.BaseExpression) -> bool:
-    """`[row for row in x]`"""
-    return isinstance(node, (cst.ListComp, cst.GeneratorExp)) and isinstance(node.elt, cst.Name)
