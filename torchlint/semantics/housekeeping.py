@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Binding, Call, Function, Guard, Loop, Role, Write
+from torchlint.semantics.step_cycle import changes
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import LOSS_MODULES, PARAMETER_FREE_MODULES
 
@@ -73,7 +74,7 @@ def emptied_caches(model: Model) -> Iterator[Chore]:
     """`empty_cache()` in every step, where nothing shows a reason for it."""
     if _SHARED_DEVICE.search(model.source.text):
         return
-    for chore in _chores(model, _EMPTYING):
+    for chore in _chores(model, _EMPTYING, _is_pass_or_inference):
         calls = _reached(chore.loop.calls if chore.loop is not None else chore.function.calls)
         if not any(_MEMORY.match(call.callee or "") or _offloads(call) for call in calls):
             yield chore
@@ -83,7 +84,7 @@ def needless_waits(model: Model) -> Iterator[Chore]:
     """`synchronize()` in every step, with no clock, event, stream, copy or barrier that it could be there for."""
     if _SHARED_DEVICE.search(model.source.text) or _OTHER_QUEUES.search(model.source.text):
         return
-    for chore in _chores(model, _SYNCHRONIZING):
+    for chore in _chores(model, _SYNCHRONIZING, _is_pass):
         function = chore.function
         timed = any(call.callee in CLOCKS for call in function.calls)
         is_training = chore.loop is not None and chore.loop.role is Role.STEPS
@@ -122,21 +123,24 @@ def _may_be_on_its_way(call: Call) -> bool:
 
 # -- in every step
 
+_Counts = Callable[["Model", Loop], bool]
 
-def _chores(model: Model, names: tuple[str, ...]) -> Iterator[Chore]:
+
+def _chores(model: Model, names: tuple[str, ...], counts: _Counts) -> Iterator[Chore]:
+    """`counts`: whether the iterations of a loop are steps."""
     seen: set[Call] = set()
     for call in model.calls_to(*names):
-        chore = _in_every_step(model, call, call, 0)
+        chore = _in_every_step(model, call, call, counts, 0)
         if chore is not None and chore.site not in seen:
             seen.add(chore.site)
             yield chore
 
 
-def _in_every_step(model: Model, call: Call, site: Call, depth: int) -> Chore | None:
+def _in_every_step(model: Model, call: Call, site: Call, counts: _Counts, depth: int) -> Chore | None:
     """The step that makes a call; `site` is the call that stands there for it, through helpers."""
     loops = [loop for loop in site.loops() if not loop.is_comprehension]
     for loop in loops:
-        if loop.role in (Role.STEPS, Role.EVALUATION):
+        if counts(model, loop):
             steady = _is_unconditional(model, site, loop) and not _is_sweep(model, loop)
             return Chore(call, _removable(model, call, site), loop, site.function) if steady else None
         if loop.role is Role.EPOCHS:
@@ -148,10 +152,26 @@ def _in_every_step(model: Model, call: Call, site: Call, depth: int) -> Chore | 
         return Chore(call, _removable(model, call, site), None, function)
     if depth < _DEPTH:
         for caller in function.callers:
-            found = _in_every_step(model, call, caller, depth + 1)
+            found = _in_every_step(model, call, caller, counts, depth + 1)
             if found is not None:
                 return found
     return None
+
+
+def _is_pass(model: Model, loop: Loop) -> bool:
+    return loop.role in (Role.STEPS, Role.EVALUATION)
+
+
+def _is_pass_or_inference(model: Model, loop: Loop) -> bool:
+    """Also a loop that runs the same model without gradients in each iteration: sampling, decoding, a warm-up."""
+    if _is_pass(model, loop):
+        return True
+    if not isinstance(loop.node, cst.For):
+        return False
+    passes = [call for call in loop.calls if call.is_forward and call.loop is loop and call.grad_enabled is False]
+    return any(
+        not changes([call.node.func], loop, model) and not model.guards(call.node, inside=loop) for call in passes
+    )
 
 
 def _removable(model: Model, call: Call, site: Call) -> Call:

@@ -1,0 +1,94 @@
+"""MEM06: caches that are emptied in every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+HEADER = """
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda().eval()
+"""
+
+FOUND = [
+    pytest.param(
+        """
+@torch.no_grad()
+def sample(x, steps):
+    for step in reversed(range(steps)):
+        x = x - model(x) * step
+        torch.cuda.empty_cache()
+    return x
+""",
+        id="sampling",
+    ),
+    pytest.param(
+        """
+def warm_up(x):
+    with torch.inference_mode():
+        for _ in range(10):
+            model(x)
+            torch.cuda.empty_cache()
+""",
+        id="warm-up",
+    ),
+]
+
+SILENT = [
+    pytest.param(
+        """
+@torch.no_grad()
+def compare(models, x):
+    for name, candidate in models.items():
+        print(name, candidate(x).mean())
+        torch.cuda.empty_cache()
+""",
+        id="a model of its own in each iteration",
+    ),
+    pytest.param(
+        """
+@torch.no_grad()
+def serve(queue):
+    while True:
+        queue.answer(model(queue.get()))
+        torch.cuda.empty_cache()
+""",
+        id="requests",
+    ),
+    pytest.param(
+        """
+@torch.no_grad()
+def watch(videos):
+    for video in videos:
+        for frame in video:
+            model(frame)
+        torch.cuda.empty_cache()
+""",
+        id="behind an inner loop",
+    ),
+    pytest.param(
+        """
+@torch.no_grad()
+def sample(x, steps):
+    for step in range(steps):
+        x = x - model(x)
+        if step % 100 == 0:
+            torch.cuda.empty_cache()
+""",
+        id="now and then",
+    ),
+]
+
+
+@pytest.mark.parametrize("code", FOUND)
+def test_found(code: str) -> None:
+    (finding,) = findings(HEADER + code, "MEM06")
+    assert finding.fix is not None
+
+
+@pytest.mark.parametrize("code", SILENT)
+def test_silent(code: str) -> None:
+    assert findings(HEADER + code, "MEM06") == []
