@@ -43,6 +43,8 @@ def _counter(model: Model, loop: Loop) -> str | None:
         case _:
             return None
     binding = model.binding(name)
+    if binding is None:
+        return None
     inside = (write for write in binding.writes if write.loop is not None and loop in write.loop.around())
     return name.value if all(write.statement is loop.node for write in inside) else None
 

@@ -28,7 +28,7 @@ class Residence:
     def __init__(self, model: Model) -> None:
         self._model = model
         self.has_accelerator = _has_accelerator(model)
-        self._names_hosts_only = model.uses_accelerator and not self.has_accelerator
+        self._names_hosts_only = not self.has_accelerator and (model.uses_accelerator or _names_devices(model) is False)
 
     def may_be_device(self, tensor: cst.BaseExpression, step: Step, *, is_tensor: bool = False) -> bool:
         """Whether the tensor may be on a GPU, and is computed by the step at all.
@@ -104,8 +104,14 @@ def _has_accelerator(model: Model) -> bool:
         return True
     if not model.uses_accelerator or _ACCELERATORS.search(model.source.text):
         return model.uses_accelerator
-    named = (call.argument("device", 0 if call.method == "to" else None) for call in model.calls)
-    return any(argument.given and _may_name_device(model, argument.node, argument.value) for argument in named)
+    return _names_devices(model) is True
+
+
+def _names_devices(model: Model) -> bool | None:
+    """Whether a device that the file names in an argument may be another one than the host; None if it names none."""
+    arguments = (call.argument("device", 0 if call.method == "to" else None) for call in model.calls)
+    named = [a for a in arguments if a.given and not a.value.is_(Kind.DTYPE, Kind.TENSOR)]
+    return any(_may_name_device(model, a.node, a.value) for a in named) if named else None
 
 
 def _may_name_device(model: Model, node: cst.BaseExpression | None, value: Value) -> bool:
@@ -118,8 +124,8 @@ def _may_name_device(model: Model, node: cst.BaseExpression | None, value: Value
 
 
 def _owner_of_device(model: Model, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
-    """The model in `next(model.parameters()).device`, which may stand behind a name."""
-    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    """The model in `next(model.parameters()).device`, which may stand behind a name or an attribute."""
+    binding = model.binding(node) if node is not None else None
     if binding is not None and len(binding.writes) == 1:
         node = binding.writes[0].value
     match node:

@@ -100,6 +100,40 @@ SILENT = {
     "a script for the CPU": training(
         "total += loss.item()", "total = 0.0", "return total", head="import torch\nfrom torch import nn\n\n\n"
     ).replace("        x, y = x.to(device), y.to(device)\n", ""),
+    "a model that this file makes and leaves on the host": """
+        import torch
+        from torch import nn
+
+        class Trainer:
+            def __init__(self, model):
+                self.model = model
+                self.device = next(model.parameters()).device
+
+            def run(self, loader, optimizer):
+                for x, y in loader:
+                    loss = nn.functional.mse_loss(self.model(x.to(self.device)), y.to(self.device))
+                    loss.backward()
+                    optimizer.step()
+                    print(loss.item())
+
+        def main(loader):
+            model = nn.Linear(3, 2)
+            Trainer(model).run(loader, torch.optim.SGD(model.parameters(), lr=0.1))
+    """,
+    "where its parameters are": """
+        import torch
+        from torch import nn
+
+        def evaluate(model, loader):
+            total = 0.0
+            for x, y in loader:
+                out = model(x.to(next(model.parameters()).device))
+                total += nn.functional.mse_loss(out, y.to(next(model.parameters()).device)).item()
+            return total
+
+        def main(loader):
+            print(evaluate(nn.Linear(3, 2), loader))
+    """,
     "a device that is the host": training("total += loss.item()", "total = 0.0", "return total").replace(
         '"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"'
     ),
