@@ -419,3 +419,33 @@ def test_tests_may_compute_what_they_expect_row_by_row() -> None:
     code = HEAD + REWRITES["an index fill"][0]
     assert findings(code, "VEC01", path="tests/test_scale.py") == []
     assert len(findings(code, "VEC01", path="scale.py")) == 1
+
+
+LISTS = {
+    "a list of features": """\
+def f(features):
+    total = 0
+    for i in range(len(features)):
+        total = total + features[i].abs().sum()
+    return total
+""",
+    "two lists of features": """\
+def f(student, teacher):
+    loss = 0
+    for i in range(len(student)):
+        loss += F.l1_loss(student[i], teacher[i].detach())
+    return loss
+""",
+    "means of a list": """\
+def f(maps):
+    total = 0
+    for i in range(len(maps)):
+        total += torch.exp(maps[i]).mean()
+    return total
+""",
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_what_may_be_a_list_of_tensors_is_left_alone(name: str) -> None:
+    assert found(LISTS[name]) == []

@@ -71,7 +71,7 @@ def subscript(lifter: Lifter, node: cst.Subscript) -> Lifted:
     base = lifter.base(node.value)
     if base.pair:
         return _member(lifter, base, node)
-    if not base.tensor and base.claim is None and base.key is not None and _cuts(node):
+    if not base.tensor and base.claim is None and base.key is not None and cuts(node):
         base = base.but(claim=base.key)
     if not base.tensor and base.claim is None:
         raise RefusedError(f"`{lifter.code(node.value)}` is not known to be a tensor")
@@ -83,7 +83,7 @@ def subscript(lifter: Lifter, node: cst.Subscript) -> Lifted:
     return _result(lifter, base, reading)
 
 
-def _cuts(node: cst.Subscript) -> bool:
+def cuts(node: cst.Subscript) -> bool:
     """Whether a subscript is one that lists and dicts do not take: several indices, a slice among them."""
     return len(node.slice) > 1 and any(isinstance(element.slice, cst.Slice) for element in node.slice)
 

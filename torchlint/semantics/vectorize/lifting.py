@@ -241,15 +241,18 @@ class Lifter:
         return lifted
 
     def claim(self, node: cst.BaseExpression) -> str | None:
-        """The array that an expression is a part of, if it is not certain to be a tensor."""
+        """The array that an expression is or is a part of, if it is not certain to be a tensor. What has elements need
+        be no array: it may be a list of tensors."""
+        is_array = not isinstance(node, cst.Subscript)
         while isinstance(node, cst.Subscript):
+            is_array = is_array or indexing.cuts(node)
             node = node.value
         if isinstance(node, cst.Name) and node.value in self.rows:
             return self.rows[node.value].claim
         if self.varies(node):
             return None
         facts = self.tensors.of(node, self.place)
-        return None if facts.tensor else facts.key
+        return facts.key if (facts.array or is_array) and not facts.tensor else None
 
     # operators
 
