@@ -289,7 +289,7 @@ class DeviceQueue:
             return stepped.with_work(Work(call.node, is_heavy=False))
         if call.target is not None:
             return state if call.target.is_generator else self._after(self.of_function(call.target), state)
-        if call.targets_class is not None or _is_idle(call):
+        if call.targets_class is not None or _is_idle(call) or call.callee in words.FACTORIES:
             return state
         if self._is_torch(call):
             heavy = _HEAVY.search(call.callee or "") is not None

@@ -95,6 +95,12 @@ start = time.time()
 b = a @ a
 print(f"{time.time() - start:.4f}")  # here
 """,
+    "one operation": """\
+a = torch.randn(100_000, device=device)
+start = time.time()
+b = torch.sort(a).values
+print(time.time() - start)  # here
+""",
     "a function of this file": """\
 def run(batch):
     return F.softmax(net(batch), 1)
@@ -350,6 +356,11 @@ model = GAE(nn.Linear(4, 4)).to(device)
 start = time.time()
 z = model.encode(x)
 area, precision = model.test(z, y, y)
+print(time.time() - start)
+""",
+    "a buffer that is made": """\
+start = time.time()
+buffer = torch.zeros(2, 4, device="cuda")
 print(time.time() - start)
 """,
     "only views": """\
