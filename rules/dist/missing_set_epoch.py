@@ -15,9 +15,9 @@ class MissingSetEpoch(Rule):
 
     ## What it does
 
-    Finds a `DistributedSampler` that shuffles, whose loader is trained on in several epochs of this file, and that
-    nobody tells the epoch: neither under its own name, nor through the loader, nor in code that gets hold of either.
-    Samplers with `shuffle=False`, those of validation loaders, and frameworks that set the epoch are left alone.
+    Finds a `DistributedSampler` that shuffles, whose loader is trained on in several epochs of this file, here or by a
+    function of another file, and that nobody tells the epoch: neither under its own name, nor through the loader, nor
+    in code that gets hold of either. Samplers with `shuffle=False`, those of validation loaders, and frameworks that set the epoch are left alone.
 
     ## Why is this bad
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -30,11 +31,14 @@ _DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class StaleSampler:
-    """A shuffling sampler whose batches `steps` trains on in every iteration of `epochs`, always in the same order."""
+    """A shuffling sampler whose batches are trained on in every iteration of `epochs`, always in the same order.
+
+    `drawn_from` is what the steps iterate over, or what is handed to the function of another file that holds them.
+    """
 
     sampler: Call
     loader: Call
-    steps: Loop
+    drawn_from: cst.BaseExpression
     epochs: Loop
 
 
@@ -86,12 +90,39 @@ def _made_by(value: Value, call: Call, model: Model, depth: int = 0) -> bool:
 
 def _epochs_over(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
     """The training loop over a loader and the epoch loop around it, if loader and sampler outlive an epoch."""
+    for drawn_from, around in _passes(loader, model):
+        for epochs in around:
+            if epochs.role is Role.EPOCHS and not _made_again(sampler, loader, epochs, model):
+                return StaleSampler(sampler, loader, drawn_from, epochs)
+    return None
+
+
+def _passes(loader: Call, model: Model) -> Iterator[tuple[cst.BaseExpression, Iterator[Loop]]]:
+    """Where the batches of a loader are trained on, here or in a function of another file, and the loops around it."""
     for steps in model.loops:
         if _trains(steps, model) and _iterates(steps, loader, model):
-            for epochs in _outer_loops(steps, model):
-                if epochs.role is Role.EPOCHS and not _made_again(sampler, loader, epochs, model):
-                    return StaleSampler(sampler, loader, steps, epochs)
-    return None
+            assert steps.iterable is not None
+            yield steps.iterable, _outer_loops(steps, model)
+    for call in model.calls:
+        for given, home, reads in _given_elsewhere(call, (loader,), model):
+            if any(_trains(loop, home) and not reads.isdisjoint(walk(loop.iterable)) for loop in home.loops):  # type: ignore[arg-type]
+                yield given, chain(call.loops(), _loops_around_calls(call.function, model, 0))
+
+
+def _given_elsewhere(
+    call: Call, kept: tuple[Call, ...], model: Model
+) -> Iterator[tuple[cst.BaseExpression, Model, set[cst.CSTNode]]]:
+    """Arguments of a function of another file that are one of what `kept` made: the expression, the model of that
+    file, and where the function reads it."""
+    elsewhere = model.elsewhere(call)
+    if elsewhere is None or elsewhere[1].cls is not None or any(arg.star for arg in call.arguments):
+        return
+    home, function = elsewhere
+    for index, arg in enumerate(call.arguments):
+        if any(_contains(model.value(arg.value), made, model) for made in kept):
+            positional = function.params[index : index + 1] if arg.keyword is None else [arg.keyword.value]
+            bindings = [function.scope.bindings[name] for name in positional if name in function.scope.bindings]
+            yield arg.value, home, {read for binding in bindings for read in binding.reads}
 
 
 def _trains(loop: Loop, model: Model) -> bool:
@@ -139,7 +170,7 @@ def _may_be_told(sampler: Call, loader: Call, model: Model) -> bool:
         if call.method == "set_epoch" or call.method == "__setattr__":
             if not _is_other_sampler(call, kept, model):
                 return True
-        elif call.target is None and not _keeps_hands_off(call, kept) and _is_handed(call, kept, model):
+        elif call.target is None and _is_handed(call, kept, model) and not _keeps_hands_off(call, kept, model):
             return True
     return "set_epoch" in _strings(model) or any(_leaves_file(made, model) for made in kept)
 
@@ -156,13 +187,33 @@ def _is_other_sampler(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
     return bool(origins) and known and not any(_made_by(model.value(receiver), made, model) for made in kept)  # type: ignore[arg-type]
 
 
-def _keeps_hands_off(call: Call, kept: tuple[Call, ...]) -> bool:
+def _keeps_hands_off(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
     name = call.callee or ""
-    return call in kept or name in _LOADERS or name == _BATCH_SAMPLER or bool(_HARMLESS.match(name))
+    if call in kept or name in _LOADERS or name == _BATCH_SAMPLER or _HARMLESS.match(name):
+        return True
+    return _only_draws(call, kept, model)
 
 
 def _is_handed(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
     return any(_contains(model.value(arg.value), made, model) for arg in call.arguments for made in kept)
+
+
+def _only_draws(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
+    """Whether a function of another file does nothing with a loader but iterate over it and ask for its length."""
+    given = list(_given_elsewhere(call, kept, model))
+    return bool(given) and all(reads and all(_draws(read, home) for read in reads) for _, home, reads in given)
+
+
+def _draws(read: cst.CSTNode, home: Model) -> bool:
+    match home.parent(read):
+        case cst.For() | cst.CompFor():
+            return True
+        case cst.Attribute(attr=cst.Name(value=name)):
+            return name in ("dataset", "batch_size")
+        case cst.Arg() as arg:
+            call = home.parent(arg)
+            return isinstance(call, cst.Call) and _HARMLESS.match(home.call(call).callee or "") is not None
+    return False
 
 
 def _strings(model: Model) -> str:
@@ -224,8 +275,7 @@ def _counter(epochs: Loop, model: Model) -> str | None:
 
 def loader_at_epochs(stale: StaleSampler, model: Model) -> cst.BaseExpression | None:
     """A variable or attribute that holds the loader in the epoch loop: iterated there or below, or handed on."""
-    iterated = [stale.steps.iterable] if stale.steps.iterable is not None else []
-    for root in [*iterated, *(arg.value for call in stale.epochs.calls for arg in call.arguments)]:
+    for root in [stale.drawn_from, *(arg.value for call in stale.epochs.calls for arg in call.arguments)]:
         for node in walk(root):
             binding = model.binding(node) if isinstance(node, (cst.Name, cst.Attribute)) else None
             value = model.value(node)

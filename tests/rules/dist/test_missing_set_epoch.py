@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -9,6 +10,11 @@ import pytest
 import torch
 
 from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.fixing import fix_source
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 HEADER = """\
 import itertools
@@ -332,3 +338,47 @@ SILENT = [
 @pytest.mark.parametrize("code", SILENT)
 def test_silent(code: str) -> None:
     assert not findings(HEADER + dedent(code), "DIST02")
+
+
+MAIN = """
+import torch
+from engine import train_one_epoch
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def main(data):
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(data, 3, sampler=DistributedSampler(data))
+    for epoch in range(3):
+        train_one_epoch(model, loader, optimizer, epoch)
+"""
+
+ENGINE = """
+from tqdm import tqdm
+
+
+def train_one_epoch(model, batches, optimizer, epoch):
+    {}
+    for (x,) in tqdm(batches, total=len(batches)):
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "found"),
+    [
+        pytest.param("model.train()", 1, id="only draws"),
+        pytest.param("batches.sampler.set_epoch(epoch)", 0, id="tells it the epoch"),
+        pytest.param("begin(batches, epoch)", 0, id="hands it on"),
+    ],
+)
+def test_trained_in_a_function_of_another_file(tmp_path: Path, first: str, found: int) -> None:
+    (tmp_path / "main.py").write_text(MAIN)
+    (tmp_path / "engine.py").write_text(ENGINE.format(first))
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("DIST02"), strict=True, project=Project())) == found
+    after = fix_source(source, Settings.selecting("DIST02"), unsafe=True, strict=True, project=Project()).source.text
+    assert after.count("loader.sampler.set_epoch(epoch)") == found
