@@ -1,0 +1,218 @@
+"""VEC01, VEC06 and VEC08 where the vectoriser has no rewrite: what is found, and what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings, fixed
+
+HEAD = "import math\nimport random\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\n\n\n"
+ROW_RULES = ("VEC01", "VEC02", "VEC06", "VEC08", "LIN01", "LIN02", "LIN03")
+
+FOUND = {
+    "a steering vector for each angle": (
+        "VEC01",
+        """\
+def steering(angles, count):
+    out = torch.zeros(count, len(angles), dtype=torch.cfloat)
+    places = torch.arange(count)
+    for k, angle in enumerate(angles):
+        out[:, k] = torch.exp(-1j * math.pi * places * torch.sin(angle))
+    return out
+""",
+    ),
+    "a steering vector for each angle of a grid": (
+        "VEC01",
+        """\
+def steering(count):
+    grid = np.linspace(-90, 90, 181)
+    vectors = []
+    for angle in grid:
+        vectors.append(torch.exp(1j * np.pi * torch.arange(count) * np.sin(np.deg2rad(angle))))
+    return torch.stack(vectors)
+""",
+    ),
+    "an error for each joint": (
+        "VEC01",
+        """\
+def errors(pred, target):
+    found = []
+    for j in range(pred.shape[1]):
+        found.append(torch.norm(pred[:, j] - target[:, j], dim=-1).mean().item())
+    return np.array(found)
+""",
+    ),
+    "rows that are drawn": (
+        "VEC01",
+        """\
+def batch(data, size):
+    chosen = random.sample(range(len(data)), k=size)
+    rows = torch.empty(size, 4)
+    place = 0
+    for index in chosen:
+        rows[place, :] = torch.squeeze(data[index])
+        place += 1
+    return rows
+""",
+    ),
+    "rows of one branch or the other": (
+        "VEC01",
+        """\
+def batch(x: torch.Tensor, masks, order: torch.Tensor, ragged):
+    rows = torch.zeros(len(order), 3, 9)
+    for i in range(len(order)):
+        if ragged:
+            rows[i, :, masks[i]] = x[order[i], :, masks[i]]
+        else:
+            rows[i] = x[order[i]]
+    return rows
+""",
+    ),
+    "the last state of each sequence": (
+        "VEC01",
+        """\
+def last(states, lengths):
+    found = []
+    for i in range(states.size(0)):
+        found.append(states[i, lengths[i] - 1])
+    return torch.stack(found)
+""",
+    ),
+    "counts of pairs of labels": (
+        "VEC01",
+        """\
+def confusion(preds, targets, count):
+    found = torch.zeros(count, count)
+    for t, p in zip(targets.view(-1), preds.view(-1)):
+        found[t.long(), p.long()] += 1
+    return found
+""",
+    ),
+    "right answers of each class": (
+        "VEC01",
+        """\
+def right(outputs, labels):
+    _, predicted = torch.max(outputs, 1)
+    same = (predicted == labels).squeeze()
+    counts = [0.0] * 10
+    for i in range(len(labels)):
+        counts[labels[i]] += same[i].item()
+    return counts
+""",
+    ),
+    "a grid that is filled number by number": (
+        "VEC01",
+        """\
+n = 20
+grid = torch.zeros(n * n, 2)
+for i in range(n):
+    for j in range(n):
+        grid[i * n + j][0] = float(i) / (n - 1)
+        grid[i * n + j][1] = float(j) / (n - 1)
+""",
+    ),
+    "all pairs": (
+        "VEC08",
+        """\
+def similarities(a, b):
+    found = torch.zeros(a.size(0), b.size(0))
+    for i in range(a.size(0)):
+        for j in range(b.size(0)):
+            found[i][j] = F.cosine_similarity(a[i].unsqueeze(0), b[j].unsqueeze(0))
+    return found
+""",
+    ),
+    "rows that are normalised by a function": (
+        "VEC06",
+        """\
+def unit(row):
+    return row / row.norm()
+
+
+def f(x: torch.Tensor):
+    return torch.stack([unit(row) for row in x])
+""",
+    ),
+    "sorted elements": ("VEC01", "def f(x):\n    return sorted(F.softmax(x, dim=-1), reverse=True)[:5]\n"),
+    "places in the order of elements": (
+        "VEC01",
+        """\
+def f(roots: torch.Tensor):
+    return sorted(range(roots.shape[0]), key=lambda k: abs(abs(roots[k]) - 1))
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_work_on_rows_is_found(name: str) -> None:
+    code, loop = FOUND[name]
+    assert [finding.code for finding in findings(HEAD + loop, *ROW_RULES)] == [code]
+    assert fixed(HEAD + loop, *ROW_RULES) == HEAD + loop
+
+
+LOOK_ALIKES = {
+    "a collate function": """\
+def collate(batch):
+    images = torch.zeros(len(batch), 3, 8, 8)
+    for i in range(len(batch)):
+        images[i] = batch[i]["image"]
+    return images
+""",
+    "padding": """\
+def pad(sequences, length):
+    out = torch.zeros(len(sequences), length)
+    for i, sequence in enumerate(sequences):
+        out[i, : len(sequence)] = torch.tensor(sequence)
+    return out
+""",
+    "labels of a text": """\
+def target(item, count):
+    out = torch.zeros(count)
+    for label in item.labels.split():
+        out[int(label)] = 1
+    return out
+""",
+    "windows": """\
+def windows(walk: torch.Tensor, count, size):
+    found = []
+    for j in range(count):
+        found.append(walk[:, j : j + size])
+    return torch.cat(found)
+""",
+    "channels by numbers of a list": """\
+def normalise(image: torch.Tensor):
+    mean = [0.485, 0.456, 0.406]
+    for channel, m in zip(image, mean):
+        channel.sub_(m)
+    return image
+""",
+    "a list or a tensor": """\
+def head(x):
+    if isinstance(x, list):
+        return torch.stack([part[:, 0] for part in x], dim=1)
+    return x[:, 0]
+""",
+    "blocks of several lengths": """\
+def f(sizes):
+    return torch.cat([sizes.new_full((size,), i) for i, size in enumerate(sizes)])
+""",
+    "tensors made flat": "def f(tensors):\n    return torch.cat([t.contiguous().view(-1) for t in tensors])\n",
+    "words": """\
+def decode(ids: torch.Tensor, words):
+    return [" ".join(words[t.item()] for t in row) for row in ids]
+""",
+    "sorted names": "def f(names):\n    return sorted(names, key=lambda name: len(name))\n",
+    "sorted by shape": "def f(images):\n    return sorted(range(len(images)), key=lambda i: images[i].shape[0])\n",
+    "noise for each row": """\
+def mix(x: torch.Tensor):
+    for i in range(x.size(0)):
+        x[i] = x[i] * np.random.beta(1, 1)
+    return x
+""",
+}
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_is_not_reported(name: str) -> None:
+    assert findings(HEAD + LOOK_ALIKES[name], *ROW_RULES) == []
