@@ -109,6 +109,9 @@ def is_accelerator(node: cst.BaseExpression | None, model: Model) -> bool:
             return value.place is not Place.HOST and not str(value.constant).startswith(_NOT_CUDA)
         case Kind.STRING if isinstance(value.constant, str):
             return not value.constant.startswith(_NOT_CUDA)
+        case Kind.STRING if isinstance(node, cst.FormattedString):
+            first = node.parts[0] if node.parts else None
+            return isinstance(first, cst.FormattedStringText) and first.value.startswith("cuda")
         case Kind.NUMBER:
             return value.dtype != "bool" and (value.constant is not None or _looks_like_device(node))
         case Kind.UNKNOWN | Kind.STRING | Kind.INSTANCE | Kind.FUNCTION | Kind.NAMESPACE:
