@@ -20,32 +20,76 @@ _RANK_NAMES = re.compile(r"(?i)(^|_)(rank|local_rank|global_rank|is_main|is_mast
 _PHASE_NAMES = re.compile(r"(?i)^(is_)?(train|training|phase|mode|split|eval|evaluate|is_eval|backward|test|valid)\w*$")
 
 
-def guards(scopes: Scopes, node: cst.CSTNode, inside: Loop | None) -> Iterator[Guard]:
-    """Conditions around `node`, innermost first, up to the loop, or up to the function when `inside` is None."""
-    stop = inside.node if inside is not None else scopes.contexts[node].function.node
-    child, parent = node, scopes.parents.get(node)
-    while parent is not None and child is not stop:
+_TELLING = frozenset(
+    [
+        *(cst.If, cst.IfExp, cst.BooleanOperation, cst.ExceptHandler, cst.ExceptStarHandler),
+        *(cst.IndentedBlock, cst.Module, cst.For, cst.While, cst.CompFor, cst.FunctionDef, cst.Lambda),
+    ]
+)
+"""What can hold a condition, or end the way to one."""
+
+
+class Guards:
+    """The guards of the nodes of one file. What is asked again and again is worked out once."""
+
+    def __init__(self, scopes: Scopes) -> None:
+        self._scopes = scopes
+        self._above: dict[cst.CSTNode, tuple[cst.CSTNode, cst.CSTNode] | None] = {}
+        self._exits: dict[cst.CSTNode, list[tuple[int, Guard]]] = {}
+        self._places: dict[cst.CSTNode, dict[cst.CSTNode, int]] = {}
+        self._kinds: dict[cst.CSTNode, str] = {}
+
+    def around(self, node: cst.CSTNode, inside: Loop | None) -> Iterator[Guard]:
+        """Conditions around `node`, innermost first, up to the loop, or up to the function when `inside` is None."""
+        stop = inside.node if inside is not None else self._scopes.contexts[node].function.node
+        while node is not stop and (above := self._next_above(node)) is not None:
+            child, node = above
+            yield from self._of(node, child)
+
+    def _next_above(self, node: cst.CSTNode) -> tuple[cst.CSTNode, cst.CSTNode] | None:
+        """The nearest telling node above, below it the one that leads to `node`."""
+        way: list[cst.CSTNode] = []
+        while node not in self._above:
+            way.append(node)
+            parent = self._scopes.parents.get(node)
+            if parent is None or type(parent) in _TELLING:
+                found = (node, parent) if parent is not None else None
+                break
+            node = parent
+        else:
+            found = self._above[node]
+        self._above.update(dict.fromkeys(way, found))
+        return found
+
+    def _of(self, parent: cst.CSTNode, child: cst.CSTNode) -> Iterator[Guard]:
         if isinstance(parent, (cst.If, cst.IfExp)) and child is not parent.test:
             branch = "body" if child is parent.body else "else"
-            yield Guard(parent, parent.test, kind_of(scopes, parent.test), branch)
+            yield Guard(parent, parent.test, self._kind_of(parent.test), branch)
         elif (
             isinstance(parent, cst.BooleanOperation) and child is parent.right and isinstance(parent.operator, cst.And)
         ):
-            yield Guard(parent, parent.left, kind_of(scopes, parent.left), "body")
+            yield Guard(parent, parent.left, self._kind_of(parent.left), "body")
         elif isinstance(parent, (cst.ExceptHandler, cst.ExceptStarHandler)):
             yield Guard(parent, None, "handler", "body")
         elif isinstance(parent, (cst.IndentedBlock, cst.Module)) and not isinstance(child, cst.BaseSuite):
-            yield from _skips(scopes, parent, child)
-        child, parent = parent, scopes.parents.get(parent)
+            yield from self._skips(parent, child)
 
+    def _skips(self, block: cst.IndentedBlock | cst.Module, child: cst.CSTNode) -> Iterator[Guard]:
+        """`if step % 10: continue` above a statement guards it."""
+        if block not in self._exits:
+            self._places[block] = {statement: place for place, statement in enumerate(block.body)}
+            self._exits[block] = [
+                (place, Guard(statement, statement.test, self._kind_of(statement.test), "else"))
+                for place, statement in enumerate(block.body)
+                if isinstance(statement, cst.If) and statement.orelse is None and _leaves(statement.body)
+            ]
+        place = self._places[block].get(child, len(block.body))
+        yield from (guard for exit_place, guard in self._exits[block] if exit_place < place)
 
-def _skips(scopes: Scopes, block: cst.IndentedBlock | cst.Module, child: cst.CSTNode) -> Iterator[Guard]:
-    """`if step % 10: continue` above a statement guards it."""
-    for statement in block.body:
-        if statement is child:
-            return
-        if isinstance(statement, cst.If) and statement.orelse is None and _leaves(statement.body):
-            yield Guard(statement, statement.test, kind_of(scopes, statement.test), "else")
+    def _kind_of(self, test: cst.BaseExpression) -> str:
+        if test not in self._kinds:
+            self._kinds[test] = kind_of(self._scopes, test)
+        return self._kinds[test]
 
 
 def _leaves(suite: cst.BaseSuite) -> bool:

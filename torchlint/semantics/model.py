@@ -22,7 +22,7 @@ from torchlint.semantics.effects import EffectTable, classify
 from torchlint.semantics.entities import Binding, Call, Class, Effects, Function, Guard, Loop, Scope
 from torchlint.semantics.evaluate import Evaluator
 from torchlint.semantics.flow import Flow
-from torchlint.semantics.guards import guards
+from torchlint.semantics.guards import Guards
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import Switch
 from torchlint.semantics.roles import RoleFinder
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _ACCELERATOR = re.compile(r"\bcuda\b|\.to\(\s*[\w.\[\]\"']*(dev|gpu|rank)|\bdevice\s*=|\bmps\b|\bxpu\b|[\"']gpu[\"']")
 _RECURSION_LIMIT = 20_000
+_FUNCTIONS = (cst.FunctionDef, cst.Lambda)
 _Found = TypeVar("_Found")
 
 
@@ -67,6 +68,8 @@ class Model:
         frameworks.note_functions(self._scopes.calls)
         self._flow = Flow(self._scopes, self._names.qualified)
         self._computed: dict[object, object] = {}
+        self._guards = Guards(self._scopes)
+        self._grads: dict[cst.CSTNode, bool | None] = {}
 
     @classmethod
     def build(cls, source: Source, module: cst.Module, imports: Imports | None = None) -> Model:
@@ -283,15 +286,22 @@ class Model:
 
     def grad_enabled(self, node: cst.CSTNode) -> bool | None:
         """Whether autograd records at the node. False: a with, a decorator, a switch or every caller turned it off."""
-        grads, parents = self._evaluator.grads, self._scopes.parents
-        current: cst.CSTNode | None = node
-        while current is not None and current not in grads:
-            parent = parents.get(current)
-            if isinstance(current, (cst.FunctionDef, cst.Lambda)) or isinstance(parent, (cst.FunctionDef, cst.Lambda)):
-                current = None
-            else:
-                current = parent
-        return grads[current] if current is not None else self._evaluator.base_grad(self.function(node))
+        way: list[cst.CSTNode] = []
+        current = node
+        while current not in self._grads:
+            way.append(current)
+            parent = self._scopes.parents.get(current)
+            if current in self._evaluator.grads:
+                enabled = self._evaluator.grads[current]
+                break
+            if parent is None or type(current) in _FUNCTIONS or type(parent) in _FUNCTIONS:
+                enabled = self._evaluator.base_grad(self.function(node))
+                break
+            current = parent
+        else:
+            enabled = self._grads[current]
+        self._grads.update(dict.fromkeys(way, enabled))
+        return enabled
 
     def grad_switch(self, function: Function) -> Switch:
         """What a function of this file does to autograd as a context manager."""
@@ -299,7 +309,7 @@ class Model:
 
     def guards(self, node: cst.CSTNode, inside: Loop | None = None) -> list[Guard]:
         """Conditions between the node and the loop `inside` (or its function), innermost first."""
-        return list(guards(self._scopes, node, inside))
+        return list(self._guards.around(node, inside))
 
     def is_log_gated(self, node: cst.CSTNode) -> bool:
         """Whether the node runs only at some iterations of its innermost loop: every n steps, or when logging is on."""
