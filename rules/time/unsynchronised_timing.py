@@ -84,7 +84,7 @@ class UnsynchronisedTiming(Rule):
 
     code = "TIME01"
     name = "unsynchronised-timing"
-    triggers = ("time", "timer")
+    triggers = ("time",)
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.stopwatch import unsynchronised_intervals
