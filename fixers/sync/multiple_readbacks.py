@@ -10,7 +10,7 @@ from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.semantics.repeated_reads import Again, Several
 from torchlint.semantics.values import Grad
-from torchlint.semantics.vocabulary import REDUCTIONS
+from torchlint.semantics.vocabulary import is_reduction
 
 from ._expressions import new_name, only_computes
 
@@ -99,7 +99,7 @@ def _is_fresh(model: Model, read: Readback) -> bool:
     writes = [write.value for write in binding.writes] if binding is not None else []
     return _is_real_number(model, read) and all(
         isinstance(value, cst.BinaryOperation)
-        or (isinstance(value, cst.Call) and (model.call(value).method or "sum") in REDUCTIONS)
+        or (isinstance(value, cst.Call) and is_reduction(model.call(value).method or "sum"))
         for value in writes
     )
 

@@ -78,7 +78,7 @@ def test_the_loss_carries_a_graph_on_the_accelerator_and_has_no_dimensions() -> 
 def test_nothing_carries_a_graph_under_no_grad() -> None:
     model = model_of(LOOP)
     assert last_value(model, "guess").grad is Grad.DETACHED
-    assert last_value(model, "hits").dtype == "bool"
+    assert last_value(model, "hits").dtype == "int"
 
 
 def test_loops_have_roles() -> None:

@@ -112,6 +112,12 @@ def _rules() -> dict[str, Callable[[torch.dtype], torch.dtype | None]]:
     }
 
 
+def kind_of_dtype(dtype: torch.dtype) -> str:
+    if dtype is torch.bool:
+        return "bool"
+    return "float" if dtype.is_floating_point else "complex" if dtype.is_complex else "int"
+
+
 def _names_dtype(made: Observation) -> bool:
     return any(isinstance(given, torch.dtype) for given in (*made.sample.arguments, *made.sample.keywords.values()))
 
@@ -125,7 +131,9 @@ def dtype(every: Sequence[Observation]) -> str:
     pairs = {(first.dtype, made.main.dtype) for made in free if made.main is not None for first in made.inputs[:1]}
     if not pairs or all(given is torch.float32 for given, _ in pairs):
         return ""
-    return next((name for name, rule in _rules().items() if all(rule(a) is b for a, b in pairs)), "")
+    found = next((name for name, rule in _rules().items() if all(rule(a) is b for a, b in pairs)), "")
+    takes_integers = any(not given.is_floating_point and not given.is_complex for given, _ in pairs)
+    return found if takes_integers else {"same": "inexact", "real": "inexact-real"}.get(found, found)
 
 
 # -- graph -----------------------------------------------------------------------------------------------------------
@@ -183,7 +191,19 @@ def _product(made: Observation) -> int | None:
 
 def rank(every: Sequence[Observation]) -> str:
     """How the number of dimensions of the (first) result follows from the inputs, or else from the first."""
+    if not any(made.inputs for made in every):
+        return _rank_of_made_up([made for made in every if made.main is not None])
     return _rank(every) or _rank([made for made in every if len(made.inputs) == 1])
+
+
+def _rank_of_made_up(every: Sequence[Observation]) -> str:
+    """Of what is given sizes and numbers only."""
+    pairs = [(made.main.dim(), made.sample.arguments) for made in every if made.main is not None]
+    sizes = [(rank, size) for rank, given in pairs for size in given if isinstance(size, tuple)]
+    if sizes:
+        return "sized" if all(rank == len(size) for rank, size in sizes) else ""
+    ranks = {rank for rank, _ in pairs}
+    return str(ranks.pop()) if len(ranks) == 1 else ""
 
 
 def _rank(every: Sequence[Observation]) -> str:

@@ -95,6 +95,8 @@ def star_exported(namespace: str, name: str) -> bool:
 def _defined_here(value: Any, namespace: str) -> bool:
     """Whether the namespace is where people look for the object, and not merely a module that uses it."""
     home = getattr(value, "__module__", None) or ""
+    if namespace == "torch.nn.functional" and isinstance(value, types.BuiltinFunctionType):
+        return True
     return not home or home == namespace or home.startswith((namespace + ".", "torch._")) or namespace == "torch"
 
 

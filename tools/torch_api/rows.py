@@ -135,6 +135,8 @@ def _method(name: str, value: Callable[..., Any]) -> Row:
 
 
 def _class(name: str, cls: type) -> Row:
+    if isinstance(cls, type(torch.FloatTensor)):
+        return Row(name, "legacy-tensor", Facts("tensor", facts.kind_of_dtype(cls.dtype), "no"))
     kind = next((word for base, word in _KINDS if issubclass(cls, base)), "class")
     if kind == "class" and hasattr(cls, "__enter__"):
         kind = "context"
@@ -167,8 +169,7 @@ def _module(cls: type) -> Facts:
 def _constant(name: str, value: Any) -> Row:
     made = Row(name, type(value).__name__, Facts())
     if isinstance(value, torch.dtype):
-        word = "float" if value.is_floating_point else "complex" if value.is_complex else "int"
-        made.facts.dtype = "bool" if value is torch.bool else word
+        made.facts.dtype = facts.kind_of_dtype(value)
     return made
 
 

@@ -136,7 +136,7 @@ def declared_results(name: str, value: Any) -> set[str]:
     if isinstance(annotation, type) and not hasattr(annotation, "__origin__"):
         text = annotation.__name__
     try:
-        return _from_annotation(ast.parse(text.strip("'\""), mode="eval").body)
+        return _from_annotation(ast.parse(text.strip("'\"~").removeprefix("typing."), mode="eval").body)
     except SyntaxError:
         return set()
 

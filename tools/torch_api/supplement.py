@@ -6,6 +6,20 @@ One line per name: the columns that are said here, `column=value`, in place of w
 from __future__ import annotations
 
 _FACTS = """
+torch.Tensor                          kind=legacy-tensor result=tensor dtype=float grad=no
+torch.nn.ChannelShuffle               result=tensor grad=yes rank=keep flags=parameter-free
+torch.nn.CosineSimilarity             result=tensor grad=yes flags=parameter-free
+torch.nn.Fold                         result=tensor grad=yes flags=parameter-free
+torch.nn.FractionalMaxPool2d          result=tensor|tensor,index grad=yes rank=keep flags=parameter-free,random
+torch.nn.FractionalMaxPool3d          result=tensor|tensor,index grad=yes rank=keep flags=parameter-free,random
+torch.nn.MaxUnpool1d                  result=tensor grad=yes rank=keep flags=parameter-free
+torch.nn.MaxUnpool2d                  result=tensor grad=yes rank=keep flags=parameter-free
+torch.nn.MaxUnpool3d                  result=tensor grad=yes rank=keep flags=parameter-free
+torch.nn.PairwiseDistance             result=tensor grad=yes flags=parameter-free
+torch.nn.Unfold                       result=tensor grad=yes flags=parameter-free
+torch.nn.Upsample                     result=tensor grad=yes rank=keep flags=parameter-free
+torch.nn.UpsamplingBilinear2d         result=tensor grad=yes rank=keep flags=parameter-free
+torch.nn.UpsamplingNearest2d          result=tensor grad=yes rank=keep flags=parameter-free
 torch.Tensor.cpu                      flags=may-view,reads
 torch.Tensor.numpy                    result=array grad=no flags=reads
 torch.Tensor.tolist                   result=list|number grad=no flags=reads
@@ -24,6 +38,12 @@ torch.Tensor.type_as                  flags=may-reads,may-view
 torch.Tensor.type                     flags=may-reads,may-view
 torch.Tensor.bincount                 dtype= grad=no
 torch.Tensor.kron                     rank=broadcast
+torch.Tensor.resize_                  rank=
+torch.Tensor.set_                     rank=
+torch.histogramdd                     rank=
+torch.nn.parallel.data_parallel       result=
+torch.nn.utils.parameters_to_vector   grad=yes rank=1
+torch.nn.utils.get_total_norm         grad=no rank=0
 torch.Tensor.sum_to_size              rank=sized
 torch.Tensor.quantile                 rank=
 torch.Tensor.nanquantile              rank=
@@ -54,7 +74,7 @@ torch.Tensor.grad_fn                  result=none|object
 torch.from_numpy                      kind=factory result=tensor grad=no flags=view
 torch.Tensor.register_hook            result=object
 torch.arange                          dtype=
-torch.asarray                         dtype=
+torch.asarray                         dtype= rank=
 torch.full                            dtype=
 torch.scalar_tensor                   dtype=
 torch.as_tensor                       kind=factory result=tensor flags=may-view
@@ -90,10 +110,10 @@ torch.pinverse                        flags=reads
 torch.matrix_exp                      flags=reads
 torch.linalg.matrix_exp               flags=reads
 torch.multinomial                     flags=random,reads
-torch.normal                          flags=may-reads,random
+torch.normal                          dtype= rank= flags=may-reads,random
 torch.histc                           flags=may-reads
 torch.where                           dtype= grad=yes
-torch.tensor                          dtype= flags=may-reads
+torch.tensor                          dtype= rank= flags=may-reads
 torch.linalg.matrix_norm              flags=may-reads
 torch.linalg.norm                     flags=may-reads
 torch.save                            flags=may-reads
@@ -109,9 +129,9 @@ torch.nn.TransformerEncoderLayer      flags=may-random
 torch.nn.Module.cpu                   flags=reads
 torch.nn.Module.forward               result=
 torch.nn.Module.to                    result=self flags=may-reads
-torch.nn.utils.clip_grad_norm         flags=inplace,may-reads
-torch.nn.utils.clip_grad_norm_        flags=inplace,may-reads
-torch.nn.utils.clip_grad_value_       flags=inplace
+torch.nn.utils.clip_grad_norm         grad=no rank=0 flags=may-reads,writes
+torch.nn.utils.clip_grad_norm_        grad=no rank=0 flags=may-reads,writes
+torch.nn.utils.clip_grad_value_       flags=writes
 torch.amp.GradScaler.get_scale        flags=reads
 torch.amp.GradScaler.scale            result=tensor|tensors
 torch.amp.GradScaler.state_dict       flags=reads

@@ -31,12 +31,6 @@ _TENSOR_ONLY_METHODS = frozenset(
     clamp clamp_ relu log exp pow norm new_zeros new_ones index_select flatten
     """.split()
 )
-_MODULE_KEEPING = frozenset(
-    """
-    eval train to cuda cpu half float double bfloat16 requires_grad_ apply share_memory compile to_empty
-    type
-    """.split()
-)
 _PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "trainable_parameters"})
 _CHILD_METHODS = frozenset({"children", "modules", "named_children", "named_modules"})
 # Of what is imported or handed in, nothing is known but the name.
@@ -338,8 +332,9 @@ class Calls(Expressions):
         """The result of a module's forward; what is not known of it is taken for a tensor that carries a graph."""
         ref = module.ref or ""
         inputs = [*given.all()]
-        if words.PARAMETER_FREE_MODULES.fullmatch(ref) or words.LOSS_MODULES.fullmatch(ref):
-            rank = 0 if words.LOSS_MODULES.fullmatch(ref) else (inputs[0].rank if inputs else None)
+        is_loss = words.is_loss_module(ref)
+        if is_loss or words.is_parameter_free(ref):
+            rank = 0 if is_loss else (inputs[0].rank if inputs else None)
             grad = transfer.mixed_grad(inputs, self.grad)
             dtype = "float" if rank == 0 and ref.startswith("torch.nn.") else None
             return Value(Kind.TENSOR, grad, transfer.mixed_place(inputs), rank=rank, dtype=dtype)
@@ -398,10 +393,11 @@ class Calls(Expressions):
 
     def _module_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
         call.callee = f"torch.nn.Module.{method}"
-        if method in _MODULE_KEEPING:
+        entry = words.module_method(method)
+        if entry is not None and entry.results == (("self",),):
             place = receiver.place
-            if method == "cuda":
-                place = Place.ACCELERATOR
+            if method in ("cuda", "cpu"):
+                place = Place.ACCELERATOR if method == "cuda" else Place.HOST
             elif method == "to" and given.positional:
                 place = transfer.place_of_target(given.positional[0]) or place
             return receiver.but(place=place)
@@ -414,10 +410,10 @@ class Calls(Expressions):
             return Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.DETACHED))
         if method == "forward":
             return self._forwarded(call, receiver, UNKNOWN, given)
-        if method in ("backward", "zero_grad", "step", "load_state_dict", "save_checkpoint", "named_buffers"):
-            return UNKNOWN
-        if method in ("append", "extend", "insert", "add_module", "register_buffer", "register_parameter"):
+        if entry is not None and entry.results == (("none",),):
             return NONE
+        if entry is not None or method in ("backward", "step", "save_checkpoint", "append", "extend", "insert"):
+            return UNKNOWN
         call.is_forward = method in ("generate", "sample", "predict", "encode", "decode")
         return Value(Kind.UNKNOWN, place=transfer.mixed_place(given.all()))
 
@@ -552,6 +548,9 @@ class Calls(Expressions):
             return first.but(origins=first.origins | {call.node}) if first.kind is Kind.MODULE else Value(Kind.MODULE)
         if name == "functools.partial" and first is not None:
             return self._partial(call, first, given)
+        entry = words.function(name)
+        if entry is not None:
+            return transfer.torch_function(entry, given, self.grad)
         kind = words.class_kind(name) or self._kind_in_project(name)
         if kind is not None:
             return self._constructed(call, name, kind, first, given)
@@ -561,8 +560,6 @@ class Calls(Expressions):
             return self._variable(first, given)
         if name == "torch.utils.data.random_split":
             return Value(Kind.LIST, element=Value(Kind.DATASET, origins=frozenset([call.node])))
-        if words.returns_tensor(name):
-            return transfer.torch_function(name, given, self.grad)
         if words.ITERATION_WRAPPERS.fullmatch(name) and first is not None:
             if first.kind is Kind.LOADER:
                 return first  # `loader = tqdm(loader)` is iterated, and measured, like the loader itself
@@ -594,8 +591,6 @@ class Calls(Expressions):
         if name == "torch.nn.Parameter":
             rank = first.rank if first is not None else None
             return Value(Kind.TENSOR, Grad.CARRIES, rank=rank, ref=name, origins=origins)
-        if name == "torch.Tensor":
-            return transfer.torch_function(name, given, self.grad)
         return Value(kind, ref=name, origins=origins)
 
     @staticmethod
@@ -626,10 +621,6 @@ class Calls(Expressions):
             return Value(Kind.DICT, element=element, fields=() if element is None else None)
         if name.endswith("collections.deque"):
             return Value(Kind.LIST, element=self.elements(first) if first is not None else None)
-        if name == "torch.cuda.is_available":
-            return transfer.BOOLEAN
-        if name in ("torch.cuda.device_count", "torch.distributed.get_rank", "torch.distributed.get_world_size"):
-            return transfer.INTEGER
         if name.startswith(("math.", "time.")):
             return NUMBER
         if _NEUTRAL.match(name):

@@ -337,11 +337,7 @@ def _meets_tensors(model: Model, node: cst.CSTNode) -> bool:
             name = model.call(above).callee or ""
             if name == "torch.autograd.Variable":
                 return True
-            return (
-                words.returns_tensor(name)
-                and name not in words.FACTORIES
-                and not words.LEGACY_TENSOR_CLASSES.fullmatch(name)
-            )
+            return words.returns_tensor(name) and not words.makes_tensor(name)
         case cst.BinaryOperation():
             return Kind.TENSOR in (model.value(parent.left).kind, model.value(parent.right).kind)
         case cst.Comparison() | cst.ComparisonTarget():

@@ -26,21 +26,18 @@ if TYPE_CHECKING:
 _DEVICE_WORDS = re.compile(r"(?i)cuda|gpu|\bmps\b|\bxpu\b")
 _SYNC_NAME = re.compile(r"(?i)(^|_)sync(hroni[sz]e)?($|_)|^synchroni[sz]e|^barrier$|^wait_for_everyone$")
 _NO_SYNC_NAME = re.compile(r"(?i)^no_sync$|batch_?norm|async")
-_WAITING_METHODS = words.READBACK_METHODS | frozenset(
-    ["nonzero", "masked_select", "unique", "unique_consecutive", "equal", "allclose", "is_nonzero", "tobytes", "save"]
-)
+_WAITING_METHODS = ("tobytes", "save")  # of arrays and images
 _WAITING_PASSES = (
     "generate",
     "predict",
     "sample",
 )  # of libraries: they look at each result, or hand it over as an array
-_QUEUING_METHODS = (words.TENSOR_METHODS | {"rsample"}) - _WAITING_METHODS
 _LINALG_WITHOUT_WAIT = re.compile(r"torch\.linalg\.(\w*norm|cross|vecdot|multi_dot|matmul|diagonal|qr|\w+_ex)$")
+# Beside those that the table knows to wait: they do in some releases of torch, or for some arguments.
 _WAITING_FUNCTIONS = frozenset(
     """
-    torch.save torch.equal torch.allclose torch.nonzero torch.unique torch.masked_select torch.is_nonzero torch.bincount
-    torch.inverse torch.cholesky torch.svd torch.symeig torch.eig torch.solve torch.lstsq torch.pinverse torch.det
-    torch.logdet torch.slogdet torch.matrix_rank torch.tensor torch.as_tensor torch.distributed.barrier
+    torch.save torch.symeig torch.eig torch.solve torch.lstsq torch.det torch.logdet torch.slogdet torch.matrix_rank
+    torch.tensor torch.as_tensor
     """.split()
 )
 _TEXT_FUNCTIONS = frozenset(f"builtins.{name}" for name in ("print", "str", "repr", "format", "float", "int", "bool"))
@@ -289,7 +286,7 @@ class DeviceQueue:
             return stepped.with_work(Work(call.node, is_heavy=False))
         if call.target is not None:
             return state if call.target.is_generator else self._after(self.of_function(call.target), state)
-        if call.targets_class is not None or _is_idle(call) or call.callee in words.FACTORIES:
+        if call.targets_class is not None or _is_idle(call) or words.makes_tensor(call.callee or ""):
             return state
         if self._is_torch(call):
             heavy = _HEAVY.search(call.callee or "") is not None
@@ -323,12 +320,13 @@ class DeviceQueue:
             return True
         if call.target is None and call.is_forward and call.method in _WAITING_PASSES:
             return True
-        if call.method in _WAITING_METHODS and call.receiver is not None:
+        method = call.method or ""
+        if call.receiver is not None and (method in _WAITING_METHODS or words.waits(f"torch.Tensor.{method}")):
             return call.receiver_value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
         formats = call.method == "format" and call.receiver_value.kind is Kind.STRING
         if formats or callee in _TEXT_FUNCTIONS or callee.startswith(("numpy.", "pickle.", "matplotlib.")):
             return any(self._is_shown(arg.value) for arg in call.arguments)
-        if callee in _WAITING_FUNCTIONS:
+        if callee in _WAITING_FUNCTIONS or words.waits(callee):
             return True
         if callee.startswith("torch.linalg."):
             return _LINALG_WITHOUT_WAIT.match(callee) is None
@@ -361,7 +359,7 @@ class DeviceQueue:
         package = callee.partition(".")[0] if call.receiver_value.kind is not Kind.MODULE else ""
         if package in ("torch", "torchvision", *words.HARMLESS_PACKAGES):
             return callee.startswith(("wandb.", "logging.")) and any(v.is_tensor for v in self._tensors(call))
-        if call.receiver_value.kind in _KNOWN_OBJECTS or call.method in _QUEUING_METHODS:
+        if call.receiver_value.kind in _KNOWN_OBJECTS or _is_queued(call.method or ""):
             return False
         given = [self._model.value(arg.value) for arg in call.arguments]
         if not given:
@@ -373,6 +371,11 @@ def is_wait(call: Call) -> bool:
     """A call whose purpose is to wait for the device, by its name: `torch.cuda.synchronize()`, `time_sync()`."""
     name = last_name(call.node.func)
     return _SYNC_NAME.search(name) is not None and _NO_SYNC_NAME.search(name) is None
+
+
+def _is_queued(method: str) -> bool:
+    """Whether a method of tensors, or of distributions, leaves its work to the device and goes on."""
+    return method == "rsample" or (words.is_tensor_method(method) and not words.waits(f"torch.Tensor.{method}"))
 
 
 def _is_idle(call: Call) -> bool:

@@ -81,7 +81,7 @@ def direct(call: Call, effects_elsewhere: Callable[[Function], set[str]] | None 
 
 
 def _reads_back(call: Call, method: str, callee: str) -> bool:
-    if method in words.READBACK_METHODS:
+    if words.reads_back(method):
         return call.receiver_value.kind in (Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
     return callee == "torch.cuda.synchronize"
 

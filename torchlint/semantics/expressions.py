@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from torchlint.semantics import frameworks, transfer
+from torchlint.semantics import frameworks, torch_api, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.entities import Binding, Class, Function
@@ -17,7 +17,7 @@ from torchlint.semantics.hints import refined
 from torchlint.semantics.names import Names, canonical
 from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.tree import children
-from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
+from torchlint.semantics.values import NONE, STRING, UNKNOWN, Grad, Kind, Place, Value, join
 
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
@@ -181,8 +181,9 @@ class Expressions(ABC):
             if found is not None:
                 return found
         last = qualified.rpartition(".")[2]
-        if qualified.startswith("torch.") and qualified in _TORCH_DTYPES:
-            return Value(Kind.DTYPE, ref=qualified)
+        entry = torch_api.lookup(qualified)
+        if entry is not None and entry.kind == "dtype":
+            return Value(Kind.DTYPE, dtype=entry.dtype, ref=qualified)
         if last[:1].isupper():
             return Value(Kind.CLASS, ref=qualified)
         return Value(Kind.FUNCTION if "." in qualified else Kind.NAMESPACE, ref=qualified)
@@ -304,19 +305,13 @@ class Expressions(ABC):
             case "shape":
                 items = (transfer.INTEGER,) * owner.rank if owner.rank else None
                 return transfer.SHAPE.but(items=items)
-            case "data":
-                return owner.but(kind=Kind.TENSOR, grad=Grad.DETACHED)
             case "grad":
                 return Value(Kind.TENSOR, Grad.DETACHED, owner.place, rank=owner.rank)
             case "device":
                 return Value(Kind.DEVICE, place=owner.place)
             case "dtype":
-                return Value(Kind.DTYPE)
-            case "grad_fn":
-                return UNKNOWN
-        if name in words.TENSOR_ATTRIBUTES_NUMBER:
-            return NUMBER
-        return owner if name not in ("T", "mT", "H", "mH", "real", "imag") else owner.but(kind=Kind.TENSOR)
+                return Value(Kind.DTYPE, dtype=owner.dtype)
+        return transfer.tensor_attribute(owner, name)
 
     @staticmethod
     def _unknown_attribute(owner: Value, name: str) -> Value:
@@ -588,10 +583,3 @@ class Expressions(ABC):
 
 _MAX_ITEMS = 32
 _LIBRARIES = ("torch.", "numpy.", "builtins.", "math.", "os.")
-_TORCH_DTYPES = frozenset(
-    f"torch.{name}"
-    for name in """
-    float float16 float32 float64 half double bfloat16 int int8 int16 int32 int64 long short uint8 bool
-    complex64 complex128 cfloat cdouble
-    """.split()
-)

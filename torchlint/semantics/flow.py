@@ -11,7 +11,6 @@ from torchlint.semantics.entities import Binding, Call, Function
 from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.values import Kind
 
-_STOPPING_METHODS = words.DETACHING_METHODS | words.NUMBER_METHODS | words.NON_DIFFERENTIABLE_METHODS
 _STOPPING_FUNCTIONS = frozenset(
     "builtins." + name for name in ("float", "int", "len", "print", "str", "bool", "isinstance", "round")
 )
@@ -106,12 +105,12 @@ class Flow:
     def _method(self, method: str, call: cst.Call) -> bool | str | None:
         if method in ("backward", "manual_backward"):
             return True
-        if method in _STOPPING_METHODS or method in _HARMLESS_METHODS:
+        if words.ends_graph(method) or method in _HARMLESS_METHODS:
             return False
         if method in _CONTAINER_METHODS:
             return False  # the container is the receiver: what goes in does not leave through this call
         known = self._scopes.call_of[call].receiver_value
-        if known.is_tensor or method in words.TENSOR_METHODS or method in _KEEPING_METHODS:
+        if known.is_tensor or words.is_tensor_method(method) or method in _KEEPING_METHODS:
             return "follow"
         if known.is_container or known.kind in (Kind.STRING, Kind.ARRAY, Kind.NUMBER):
             return False

@@ -50,7 +50,7 @@ def _smallest(model: Model, expression: cst.BaseExpression) -> cst.BaseExpressio
             case cst.UnaryOperation(operator=cst.Minus(), expression=inner):
                 sides = [inner]
             case cst.Call(func=cst.Attribute(attr=cst.Name(value=method), value=receiver)):
-                if method not in words.TENSOR_METHODS or method.endswith("_"):
+                if not words.is_tensor_method(method) or method.endswith("_"):
                     return expression
                 sides = [receiver, *(arg.value for arg in expression.args)]
             case _:

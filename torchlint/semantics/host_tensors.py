@@ -87,7 +87,7 @@ _ROUNDED_ALIKE = _words(
     triu_ eq ne lt le gt ge logical_not bitwise_not masked_fill masked_fill_ round floor ceil flip roll diag
     """
 )
-_LEAVING = words.READBACK_METHODS | words.NUMBER_METHODS | words.NONE_METHODS | words.SEQUENCE_METHODS
+_BRINGING_OTHERS = _words("cuda requires_grad_ pin_memory copy_ apply_ map_ where")
 _CONVERTERS = _words("tensor as_tensor from_numpy asarray frombuffer scalar_tensor stack cat concat")
 _DEPTH = 12
 
@@ -175,7 +175,7 @@ def _of_function(call: Call, function: str, model: Model, depth: int) -> Made | 
         if isinstance(parts, (cst.List, cst.Tuple)):
             return _combined([element.value for element in parts.elements], model, depth, Agreement.EXACT)
         return made(parts.elt, model, depth + 1) if isinstance(parts, (cst.ListComp, cst.GeneratorExp)) else None
-    if function in _CONVERTERS or function in _LEAVING or not words.returns_tensor(call.callee or ""):
+    if function in _CONVERTERS or words.leaves_tensors(function) or not words.returns_tensor(call.callee or ""):
         return None
     if function in _SHAPING:
         return _of_first(call, model, depth, Agreement.EXACT)
@@ -207,7 +207,9 @@ def _of_method(call: Call, method: str, model: Model, depth: int) -> Made | None
 def _continues(method: str) -> bool:
     if method in CASTS | _SHAPING | _FILLING | _DRAWING | _ROUNDED_ALIKE:
         return True
-    return method in words.TENSOR_METHODS - _LEAVING - _words("cuda requires_grad_ pin_memory copy_ apply_ map_ where")
+    if method in _BRINGING_OTHERS:
+        return False
+    return words.is_tensor_method(method) and not words.leaves_tensors(method)
 
 
 def _fails(argument: cst.BaseExpression, method: str, model: Model, depth: int) -> bool:

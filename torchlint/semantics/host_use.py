@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.semantics.entities import Binding, Call, Loop, Write
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import LOSS_FUNCTIONS, LOSS_MODULES
+from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -270,7 +270,7 @@ class HostFlow:
     def _is_loss(self, call: Call) -> bool:
         """A loss of arrays on the host, which is computed there."""
         ref = self._model.value(call.node.func).ref or ""
-        return LOSS_FUNCTIONS.fullmatch(call.callee or "") is not None or LOSS_MODULES.fullmatch(ref) is not None
+        return is_loss_function(call.callee or "") or is_loss_module(ref)
 
     def _number_argument(self, call: Call, site: cst.Call) -> None:
         package, last = _names(call)

@@ -14,7 +14,7 @@ from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Binding, Call, Function, Guard, Loop, Role, Write
 from torchlint.semantics.step_cycle import changes
 from torchlint.semantics.values import Kind, Place
-from torchlint.semantics.vocabulary import LOSS_MODULES, PARAMETER_FREE_MODULES
+from torchlint.semantics.vocabulary import is_loss_module, is_parameter_free
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -239,7 +239,7 @@ def _is_sweep(model: Model, loop: Loop) -> bool:
 
 
 def _is_function_like(ref: str) -> bool:
-    return bool(LOSS_MODULES.match(ref) or PARAMETER_FREE_MODULES.fullmatch(ref))
+    return is_loss_module(ref) or is_parameter_free(ref)
 
 
 def _changes(model: Model, module: cst.BaseExpression | None, loop: Loop) -> bool:

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import PARAMETER_FREE_MODULES
+from torchlint.semantics.vocabulary import is_parameter_free
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Class, Function
@@ -135,7 +135,7 @@ def _makes_module(model: Model, node: cst.BaseExpression) -> bool:
     value = model.value(node)
     if value.kind is not Kind.MODULE or value.ref is None or value.origins != {node}:
         return False
-    return not PARAMETER_FREE_MODULES.fullmatch(value.ref)
+    return not is_parameter_free(value.ref)
 
 
 def _method_call(model: Model, read: cst.CSTNode) -> Call | None:

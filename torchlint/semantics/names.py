@@ -7,34 +7,15 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics import torch_api
 from torchlint.semantics.entities import Binding, Write
 from torchlint.semantics.scopes import Scopes
 
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
 
-# Where torch exports one object under several paths: the path torchlint uses.
-_CANONICAL_PREFIXES = {
-    "torch.nn.parallel.data_parallel.DataParallel": "torch.nn.DataParallel",
-    "torch.nn.parallel.DataParallel": "torch.nn.DataParallel",
-    "torch.nn.parallel.data_parallel.data_parallel": "torch.nn.parallel.data_parallel",
-    "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
-    "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
-    "torch.utils.data.distributed.DistributedSampler": "torch.utils.data.DistributedSampler",
-    "torch.utils.data.sampler.": "torch.utils.data.",
-    "torch.utils.data.dataset.": "torch.utils.data.",
-    "torch.autograd.grad_mode.": "torch.",
-    "torch.autograd.no_grad": "torch.no_grad",
-    "torch.autograd.inference_mode": "torch.inference_mode",
-    "torch.autograd.set_grad_enabled": "torch.set_grad_enabled",
-    "torch.autograd.enable_grad": "torch.enable_grad",
-    "torch.autograd.variable.Variable": "torch.autograd.Variable",
-    "torch.nn.modules.module.Module": "torch.nn.Module",
-    "torch.nn.parameter.Parameter": "torch.nn.Parameter",
-    "torch.optim.optimizer.Optimizer": "torch.optim.Optimizer",
-    "torch.functional.": "torch.",
-    "torch.cuda.amp.grad_scaler.GradScaler": "torch.cuda.amp.GradScaler",
-    "torch.cuda.amp.autocast_mode.autocast": "torch.cuda.amp.autocast",
+# Where torch_geometric exports one object under several paths: the path torchlint uses.
+_ELSEWHERE = {
     "torch_geometric.data.DataLoader": "torch_geometric.loader.DataLoader",
     "torch_geometric.loader.dataloader.DataLoader": "torch_geometric.loader.DataLoader",
 }
@@ -46,14 +27,6 @@ _BUILTINS = frozenset(
     staticmethod classmethod property
     """.split()
 )
-_STAR_EXPORTS = {
-    "torch": {"tensor", "zeros", "ones", "stack", "cat", "matmul", "mm", "bmm", "no_grad", "device", "Tensor", "empty"},
-    "torch.nn": {"DataParallel", "Module", "Linear", "Conv2d", "Sequential", "CrossEntropyLoss", "MSELoss", "BCELoss"},
-    "torch.utils.data": {"DataLoader", "Dataset", "TensorDataset", "DistributedSampler", "RandomSampler"},
-    "torch.optim": {"SGD", "Adam", "AdamW", "RMSprop"},
-    "torch.autograd": {"Variable"},
-    "torch.nn.functional": {"softmax", "relu", "cross_entropy", "mse_loss", "nll_loss", "log_softmax"},
-}
 _DEPTH = 12
 
 
@@ -62,15 +35,7 @@ def canonical(name: str) -> str:
     """One spelling for objects that torch exports under several."""
     if not name.startswith("torch"):
         return name
-    for prefix, replacement in _CANONICAL_PREFIXES.items():
-        if name.startswith(prefix) and (prefix.endswith(".") or len(name) == len(prefix) or name[len(prefix)] == "."):
-            return replacement + name[len(prefix) :]
-    if name.startswith("torch.nn.modules.") and name.count(".") == 4:
-        return "torch.nn." + name.rpartition(".")[2]
-    if name.startswith("torch.optim.") and name.count(".") == 3 and name.split(".")[2] != "lr_scheduler":
-        last = name.rpartition(".")[2]
-        return "torch.optim." + last if last[:1].isupper() else name
-    return name
+    return _ELSEWHERE.get(name) or torch_api.canonical(name)
 
 
 class Names:
@@ -140,7 +105,7 @@ class Names:
 
     def _unbound(self, name: str) -> str | None:
         for module in self._scopes.star_imports:
-            if name in _STAR_EXPORTS.get(module, ()):
+            if module.startswith("torch") and name in torch_api.star_exports(module):
                 return f"{module}.{name}"
         if name in _BUILTINS:
             return f"builtins.{name}"

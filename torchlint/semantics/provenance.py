@@ -8,20 +8,13 @@ import libcst as cst
 
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind, Place
-from torchlint.semantics.vocabulary import LOSS_MODULES
+from torchlint.semantics.vocabulary import is_loss_module, module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 _LEAVING = frozenset(["item", "cpu", "numpy", "tolist", "size", "dim", "numel"])
-_MODULE_METHODS = frozenset(
-    """
-    parameters named_parameters buffers named_buffers modules named_modules children named_children state_dict
-    load_state_dict train eval to cuda cpu half float double bfloat16 zero_grad requires_grad_ apply register_buffer
-    register_forward_hook register_parameter add_module get_parameter get_submodule extra_repr share_memory type
-    """.split()
-)
 _OBJECTS = (Kind.MODULE, Kind.OPTIMIZER, Kind.INSTANCE, Kind.SCHEDULER, Kind.LOADER)
 _LIMIT = 400
 
@@ -57,7 +50,7 @@ def runs_model(model: Model, call: Call, *, whole: bool = True) -> bool:
     if call.is_forward:
         return True
     if call.receiver_value.kind is Kind.MODULE:
-        return call.method not in _MODULE_METHODS
+        return module_method(call.method or "") is None
     made = model.value(call.node)
     if not whole or (call.callee or "").partition(".")[0] in ("torch", "builtins") or made.kind in _OBJECTS:
         return False
@@ -65,7 +58,7 @@ def runs_model(model: Model, call: Call, *, whole: bool = True) -> bool:
 
 
 def _is_loss(model: Model, node: cst.CSTNode) -> bool:
-    return LOSS_MODULES.fullmatch(model.value(node).ref or "") is not None
+    return is_loss_module(model.value(node).ref or "")
 
 
 def _is_on_host(model: Model, node: cst.CSTNode, call: Call | None) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.vocabulary import BOOLEAN_METHODS
+from torchlint.semantics.vocabulary import is_boolean
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -36,5 +36,5 @@ def is_truth(model: Model, node: cst.BaseExpression) -> bool:
             return is_truth(model, inner)
         case cst.Call():
             method = model.call(node).method
-            return method is not None and method in BOOLEAN_METHODS
+            return method is not None and is_boolean(method)
     return model.value(node).dtype == "bool"

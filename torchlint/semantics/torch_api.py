@@ -3,19 +3,21 @@
 One row per name, measured on the torch that its first line names, by `python -m tools.torch_api`; linting imports no
 torch. The columns:
 
-* `kind`: function, factory (makes a tensor of sizes or numbers), method, attribute (of a tensor), module, loss,
-  optimizer, scheduler, sampler, dataset, loader, scaler, context, class, tensor, dtype, ...; alias: `result` is the
-  name that the same object has here.
+* `kind`: function, factory (makes a tensor of sizes, numbers or data), method, attribute (of a tensor), module, loss,
+  optimizer, scheduler, sampler, dataset, loader, scaler, distribution, context, class, tensor, legacy-tensor, dtype,
+  ...; alias: `result` is the name that the same object has here.
 * `result`: what a call returns, for a module what calling the module returns. Alternatives are divided by `|`, the
-  parts of a tuple by `,`. `index` is a tensor of integers without a graph, `tensors` any number of tensors.
+  parts of a tuple by `,`. `index` is a tensor of integers without a graph, `tensors` any number of tensors, `self`
+  the object whose method it is.
 * `dtype` of the first tensor of the result, from that of the first input: `same`, `inexact` (integers become
-  float32), `real` (of complex numbers), `inexact-real`, `widened` (bool becomes int64), `complex`, or one dtype.
+  float32, or are refused), `real` (of complex numbers), `inexact-real`, `widened` (bool becomes int64), `promoted`
+  (that of the widest input), `complex`, or one dtype.
 * `grad`: whether the result carries the graph of an input: yes or no.
 * `rank` of the result: `keep`, `broadcast` (that of the widest input), `reduce` (by `dim`, or to 0), `product` (as
   matmul), `sized` (as many as sizes are given), a change (`+1`), or a number.
 * `batch`: `elementwise`; `native` (a stack of inputs gives the stack of results); `vmap` (torch.vmap makes it so); no.
-* `flags`: view, inplace, writes (to an input that is not the result), random, reads (a value back to the host),
-  dynamic (the shape depends on values), each with `may-` in front where it depends on the arguments;
+* `flags`, of modules in training: view, inplace, writes (to an input that is not the result), random, reads (a value
+  back to the host), dynamic (the shape depends on values), each with `may-` where it depends on the arguments;
   parameter-free (module); unexported (not by `import *`); hand, removed (said in tools/torch_api/supplement.py).
 * `parameters`: the names in order, with defaults; overloads are divided by ` | `.
 
@@ -35,39 +37,30 @@ _TENSORS = ("tensor", "index", "tensors")
 
 
 class Entry(NamedTuple):
-    """One row of the table. Rules ask its properties; the columns are there for what has none."""
+    """One row of the table."""
 
     name: str
     kind: str
-    result: str = ""
+    results: tuple[tuple[str, ...], ...] = ()  # the alternatives, each as the parts that it has
     dtype: str = ""
     grad: str = ""
     rank: str = ""
     batch: str = ""
-    flags: str = ""
+    flags: frozenset[str] = frozenset()
     parameters: str = ""
 
     @property
     def short(self) -> str:
         return self.name.rpartition(".")[2]
 
-    def has(self, flag: str) -> bool:
-        """Whether every call does it: `has("view")`."""
-        return flag in self.flags.split(",")
-
     def may(self, flag: str) -> bool:
-        """Whether some calls do it."""
-        return self.has(flag) or self.has(f"may-{flag}")
-
-    @property
-    def results(self) -> list[tuple[str, ...]]:
-        """The alternatives of what a call returns, each as the parts that it has."""
-        return [tuple(word.split(",")) for word in self.result.split("|")] if self.result else []
+        """Whether some calls do it: `may("view")`. What every call does is in the flags."""
+        return flag in self.flags or f"may-{flag}" in self.flags
 
     @property
     def returns_tensors(self) -> bool:
         """Whether every call returns a tensor, or a tuple or list of them."""
-        return bool(self.result) and all(parts[0] in _TENSORS for parts in self.results)
+        return bool(self.results) and all(parts[0] in _TENSORS for parts in self.results)
 
     def takes(self, parameter: str) -> bool:
         """Whether a parameter of some overload has this name."""
@@ -83,7 +76,10 @@ class Entry(NamedTuple):
 
 
 def _row(line: str) -> Entry:
-    return Entry(*line.split("\t"))
+    name, kind, *rest = line.split("\t")
+    result, dtype, grad, rank, batch, flags, parameters = rest + [""] * (7 - len(rest))
+    results = tuple(tuple(word.split(",")) for word in result.split("|")) if result else ()
+    return Entry(name, kind, results, dtype, grad, rank, batch, frozenset(filter(None, flags.split(","))), parameters)
 
 
 @cache
@@ -106,9 +102,32 @@ def lookup(name: str) -> Entry | None:
     return _row(line) if line is not None else None
 
 
+@cache
 def method(name: str) -> Entry | None:
-    """The row of a method or an attribute of tensors."""
-    return lookup(_METHOD + name)
+    """The row of a method of tensors."""
+    entry = lookup(_METHOD + name)
+    return entry if entry is not None and entry.kind == "method" else None
+
+
+@cache
+def attribute(name: str) -> Entry | None:
+    """The row of an attribute of tensors."""
+    entry = lookup(_METHOD + name)
+    return entry if entry is not None and entry.kind == "attribute" else None
+
+
+@cache
+def position(name: str, parameter: str) -> int | None:
+    """Which of the arguments, those before it counted and the first tensor left out, a parameter takes by position.
+
+    It is that of the first overload that has the parameter.
+    """
+    entry = lookup(name)
+    for names in entry.parameter_lists if entry is not None else ():
+        places = names[: names.index("*")] if "*" in names else names
+        if parameter in places:
+            return places.index(parameter) - (entry is not None and entry.kind != "method")
+    return None
 
 
 def canonical(name: str) -> str:
@@ -117,7 +136,7 @@ def canonical(name: str) -> str:
     while "." in head:
         entry = lookup(head)
         if entry is not None:
-            return entry.result + tail if entry.kind == "alias" else name
+            return entry.results[0][0] + tail if entry.kind == "alias" else name
         head, _, last = head.rpartition(".")
         tail = f".{last}{tail}"
     return name
@@ -134,5 +153,5 @@ def entries(namespace: str) -> Iterator[Entry]:
 @cache
 def star_exports(namespace: str) -> frozenset[str]:
     """The short names that `from namespace import *` brings."""
-    found = (entry for entry in entries(namespace) if not entry.has("unexported") and not entry.has("removed"))
-    return frozenset(entry.name.rpartition(".")[2] for entry in found)
+    found = (entry for entry in entries(namespace) if not {"unexported", "removed"} & entry.flags)
+    return frozenset(entry.short for entry in found)

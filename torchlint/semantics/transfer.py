@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
-from torchlint.semantics import vocabulary as words
+from torchlint.semantics import torch_api
+from torchlint.semantics.torch_api import Entry
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
+from torchlint.semantics.vocabulary import is_loss_function
 
 INTEGER = Value(Kind.NUMBER, dtype="int")
 BOOLEAN = Value(Kind.NUMBER, dtype="bool")
 SHAPE = Value(Kind.TUPLE, element=INTEGER)
+_DTYPES = ("bool", "int", "float", "complex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +159,11 @@ def _binary_rank(operator: str, left: Value, right: Value) -> int | None:
 
 
 def _binary_dtype(operator: str, left: Value, right: Value) -> str | None:
-    order = ["bool", "int", "float", "complex"]
     if left.dtype is None or right.dtype is None:
         return None
     if operator == "Divide" and {left.dtype, right.dtype} <= {"bool", "int"}:
         return "float"
-    return order[max(order.index(left.dtype), order.index(right.dtype))]
+    return _widest((left, right))
 
 
 def comparison(values: Sequence[Value]) -> Value:
@@ -206,15 +208,11 @@ def place_of_target(value: Value) -> Place | None:
 
 def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool | None) -> Value:
     """Result of a method call on a tensor, or on a batch of which a tensor is the likeliest part."""
-    grad = mixed_grad((receiver, *given.all()), enabled)
-    tensor = Value(Kind.TENSOR, grad, receiver.place, dtype=receiver.dtype)
     match method:
         case "item":
             return Value(Kind.NUMBER, dtype=receiver.dtype)
         case "tolist":
             return Value(Kind.LIST, element=NUMBER)
-        case "numpy":
-            return Value(Kind.ARRAY, place=Place.HOST)
         case "size" if given.positional or given.keywords:
             return INTEGER
         case "size" | "stride":
@@ -232,39 +230,29 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
         case "to" | "type":
             return _moved(receiver, given)
         case "clone" | "contiguous" | "pin_memory" | "share_memory_" | "float" | "double" | "half" | "bfloat16":
-            return receiver.but(kind=Kind.TENSOR, dtype="float" if method in ("float", "double") else receiver.dtype)
-    if method in words.NONE_METHODS:
-        return NONE
-    if method in words.NUMBER_METHODS:
-        return INTEGER
+            dtype = receiver.dtype if method in _KEEPING_DTYPE else "float"
+            return receiver.but(kind=Kind.TENSOR, dtype=dtype)
     if receiver.kind is Kind.BATCH and method in ("items", "keys", "values", "get", "pop", "copy", "update"):
         return _batch_mapping(receiver, method)
-    if receiver.kind is Kind.BATCH and method not in words.TENSOR_METHODS:
+    entry = torch_api.method(method)
+    if entry is not None:
+        return _returned(entry, receiver, given, enabled, receiver.place)
+    if receiver.kind is Kind.BATCH:
         return receiver
-    if method in words.NON_DIFFERENTIABLE_METHODS:
-        dtype = "int" if method in words.INTEGER_METHODS else "bool"
-        return tensor.but(grad=Grad.DETACHED, dtype=dtype, rank=_reduced_rank(receiver, method, given))
-    if method in words.SEQUENCE_METHODS:
-        drop = 1 if method == "unbind" and receiver.rank else 0
-        return Value(Kind.TUPLE, element=tensor.but(rank=receiver.rank - drop if receiver.rank else None))
-    if method in words.PAIR_METHODS_WITH_DIM and _returns_pair(method, given):
-        values = tensor.but(rank=_reduced_rank(receiver, method, given))
-        return Value(Kind.TUPLE, items=(values, values.but(grad=Grad.DETACHED, dtype="int")))
-    if method in words.REDUCTIONS:
-        is_real = method in _REAL_REDUCTIONS and receiver.dtype != "complex"
-        rank = _reduced_rank(receiver, method, given)
-        return tensor.but(rank=rank, dtype="float" if is_real else receiver.dtype)
-    origins = receiver.origins if method in _VIEWS else frozenset()
-    return tensor.but(rank=_method_rank(receiver, method, given), origins=origins)
+    return Value(Kind.TENSOR, mixed_grad((receiver, *given.all()), enabled), receiver.place, dtype=receiver.dtype)
 
 
-def _returns_pair(method: str, given: Arguments) -> bool:
-    """`x.max(1)` is (values, indices), `x.max()` and `x.max(y)` are not."""
-    if method in ("topk", "sort"):
-        return True
-    if given.positional:
-        return not given.positional[0].is_tensor
-    return "dim" in given.keywords
+_KEEPING_DTYPE = ("clone", "contiguous", "pin_memory", "share_memory_")
+
+
+def tensor_attribute(owner: Value, name: str) -> Value:
+    """An attribute of a tensor, or of a batch of which it may be a part."""
+    entry = torch_api.attribute(name)
+    if entry is None:
+        return owner
+    if not entry.results or entry.results[0][0] not in _TENSORS:
+        return _OTHERS.get(entry.results[0][0], UNKNOWN) if len(entry.results) == 1 else UNKNOWN
+    return owner.but(kind=Kind.TENSOR, grad=Grad.DETACHED if entry.grad == "no" else owner.grad)
 
 
 def _batch_mapping(receiver: Value, method: str) -> Value:
@@ -294,11 +282,14 @@ def distribution(name: str, given: Arguments, enabled: bool | None) -> Value:
 
 def distribution_method(receiver: Value, method: str, enabled: bool | None) -> Value:
     """Result of a method of an object of torch.distributions."""
-    if method == "sample" or enabled is False:
+    entry = torch_api.lookup(f"torch.distributions.Distribution.{method}")
+    if entry is None or not entry.results:
+        return UNKNOWN
+    if not entry.returns_tensors:
+        return receiver
+    if entry.grad == "no" or enabled is False:
         return Value(Kind.TENSOR, Grad.DETACHED, receiver.place)
-    if method in ("log_prob", "entropy", "rsample", "cdf", "icdf", "perplexity"):
-        return Value(Kind.TENSOR, receiver.grad if enabled else Grad.UNKNOWN, receiver.place)
-    return receiver if method == "expand" else UNKNOWN
+    return Value(Kind.TENSOR, receiver.grad if enabled else Grad.UNKNOWN, receiver.place)
 
 
 def _moved(receiver: Value, given: Arguments) -> Value:
@@ -306,145 +297,220 @@ def _moved(receiver: Value, given: Arguments) -> Value:
     if target is None:
         return receiver
     place = place_of_target(target)
-    return receiver if place is None else receiver.but(place=place)
+    dtypes = [value.dtype for value in given.all() if value.kind is Kind.DTYPE]
+    moved = receiver.but(dtype=dtypes[0]) if dtypes else receiver
+    return moved if place is None else moved.but(place=place)
 
 
-def _reduced_rank(receiver: Value, method: str, given: Arguments) -> int | None:
-    dim = given.get("dim", None if method in ("norm", "std", "var") and not given.keywords else 0)
-    if method in words.BOOLEAN_METHODS - {"any", "all"} or method in ("long", "int", "short", "byte", "argsort"):
-        return receiver.rank
-    if method in ("topk", "sort"):
-        return receiver.rank
-    keep = given.get("keepdim", 1)
-    if keep is not None and keep.constant is not False:
-        return receiver.rank
-    if dim is None:
-        return 0
-    if dim.kind is Kind.NUMBER and receiver.rank is not None:
-        return max(receiver.rank - 1, 0)
-    if dim.kind in (Kind.TUPLE, Kind.LIST) and dim.items is not None and receiver.rank is not None:
-        return max(receiver.rank - len(dim.items), 0)
-    return None
+# -- what the table says of a call -----------------------------------------------------------------------------------
+
+_TENSORS = ("tensor", "index", "tensors")
+_OTHERS = {
+    "none": NONE,
+    "bool": BOOLEAN,
+    "int": INTEGER,
+    "float": Value(Kind.NUMBER, dtype="float"),
+    "number": NUMBER,
+    "str": STRING,
+    "shape": SHAPE,
+    "dtype": Value(Kind.DTYPE),
+    "device": Value(Kind.DEVICE),
+    "array": Value(Kind.ARRAY, place=Place.HOST),
+}
 
 
-# They refuse integers.
-_REAL_REDUCTIONS = frozenset(["mean", "std", "var", "norm", "logsumexp", "nanmean"])
-# Methods whose result is the same data, seen in another shape.
-_VIEWS = frozenset(
-    "view reshape flatten unflatten squeeze unsqueeze permute transpose t expand narrow select movedim".split()
-)
-_RANK_KEEPING = frozenset(
-    """
-    abs exp log log1p log2 log10 sqrt rsqrt sigmoid tanh relu softmax log_softmax clamp clip clamp_min
-    clamp_max neg sign floor ceil round trunc frac conj real imag angle square sin cos tan erf transpose
-    permute t flip roll cumsum cumprod tril triu contiguous pow fill_ zero_ copy_ masked_fill masked_fill_
-    repeat_interleave requires_grad_ add_ sub_ mul_ div_ abs_ exp_ sqrt_ clamp_ neg_ normal_ uniform_
-    inverse
-    """.split()
-)
-
-
-def _method_rank(receiver: Value, method: str, given: Arguments) -> int | None:
-    if method in ("view", "reshape", "expand", "repeat", "permute"):
-        first = given.positional[0] if given.positional else None
-        if first is not None and first.kind in (Kind.TUPLE, Kind.LIST):
-            return len(first.items) if first.items is not None else None
-        return len(given.positional) if first is not None and first.kind is Kind.NUMBER and not given.open else None
-    if receiver.rank is None:
-        return None
-    if method == "unsqueeze":
-        return receiver.rank + 1
-    if method in ("squeeze", "select") and given.positional:
-        return receiver.rank - 1 if method == "select" else None
-    if method in _RANK_KEEPING:
-        return receiver.rank
-    if method == "flatten" and not given.positional:
-        return 1
-    if method in ("matmul", "mm", "bmm", "mv", "dot") and given.positional:
-        return _binary_rank("MatrixMultiply", receiver, given.positional[0])
-    if method in ("add", "sub", "mul", "div") and given.positional:
-        return _binary_rank("Add", receiver, given.positional[0])
-    return None
-
-
-# -- functions -------------------------------------------------------------------------------------------------------
-
-
-def torch_function(name: str, given: Arguments, enabled: bool | None) -> Value:
-    """Result of a function of torch that returns a tensor, a tuple or a sequence of them."""
-    short = name.rpartition(".")[2]
-    if name in words.FACTORIES or short.endswith("_like") or words.LEGACY_TENSOR_CLASSES.fullmatch(name):
-        return _factory(name, short, given)
-    if name in words.GRADIENT_NORMS:
-        return Value(Kind.TENSOR, Grad.DETACHED, rank=0, dtype="float")
+def torch_function(entry: Entry, given: Arguments, enabled: bool | None) -> Value:
+    """Result of a function of torch."""
+    if entry.kind in ("factory", "legacy-tensor"):
+        return _factory(entry, given, enabled)
     arguments = given.all()
-    tensor = Value(Kind.TENSOR, mixed_grad(arguments, enabled), mixed_place([_flat(value) for value in arguments]))
-    first = given.positional[0] if given.positional else given.get("input")
-    if words.LOSS_FUNCTIONS.fullmatch(name):
-        is_mean = not given.open and not {"reduction", "reduce", "size_average"} & given.keywords.keys()
-        return tensor.but(dtype="float", rank=0 if is_mean and len(given.positional) <= 2 else None)
-    if name in words.SEQUENCE_FUNCTIONS:
-        return Value(Kind.TUPLE, element=tensor.but(rank=first.rank if first and short != "unbind" else None))
-    if name in words.PAIR_FUNCTIONS or (
-        name in words.PAIR_FUNCTIONS_WITH_DIM
-        and ("dim" in given.keywords or (len(given.positional) > 1 and given.positional[1].kind is Kind.NUMBER))
-    ):
-        return Value(Kind.TUPLE, items=(tensor, tensor.but(grad=Grad.DETACHED) if "linalg" not in name else tensor))
-    if name in words.TRIPLE_FUNCTIONS:
-        return Value(Kind.TUPLE, items=(tensor, tensor, tensor))
-    if name == "torch.where" and len(given.positional) == 1:
-        return Value(Kind.TUPLE, element=tensor.but(grad=Grad.DETACHED, dtype="int"))
-    if first is not None and (first.is_tensor or first.kind is Kind.UNKNOWN) and short in words.TENSOR_METHODS:
-        rest = Arguments(given.positional[1:], given.keywords, given.open)
-        return tensor_method(first.but(kind=Kind.TENSOR), short, rest, enabled)
-    if short in ("stack", "cat", "concat", "hstack", "vstack") and first is not None:
-        inner = element_of(first)
-        rank = inner.rank + 1 if short == "stack" and inner.rank is not None else inner.rank
-        return tensor.but(rank=rank if short in ("stack", "cat", "concat") else None)
-    if short in ("normalize", "relu", "softmax", "log_softmax", "dropout", "gelu", "silu") and first is not None:
-        return tensor.but(rank=first.rank)
-    return tensor
+    place = mixed_place([_flat(value) for value in arguments])
+    if not arguments:
+        return _returned(entry, NUMBER, given, enabled, place)
+    first = given.positional[0] if given.positional else given.get("input") or arguments[0]
+    rest = {name: value for name, value in given.keywords.items() if value is not first}
+    return _returned(entry, _flat(first), Arguments(given.positional[1:], rest, given.open), enabled, place)
 
 
 def _flat(value: Value) -> Value:
     return element_of(value) if value.kind in (Kind.LIST, Kind.TUPLE, Kind.ITERATOR) else value
 
 
-def _factory(name: str, short: str, given: Arguments) -> Value:
-    device = given.get("device")
-    place = place_of_target(device) if device is not None else Place.HOST
-    like = given.positional[0] if short.endswith("_like") and given.positional else None
-    if like is not None and device is None:
-        place = like.place
-    if ".cuda." in name:
-        place = Place.ACCELERATOR
-    wants = given.get("requires_grad")
-    grad = Grad.DETACHED if wants is None or wants.constant is False else Grad.CARRIES
-    integer = name in words.INTEGER_FACTORIES or "Long" in short or "Int" in short
-    rank = like.rank if like is not None else _factory_rank(name, given)
-    dtype = "int" if integer else ("float" if short in ("rand", "randn", "zeros", "ones") else None)
-    if given.get("dtype") is not None:
-        dtype = None
-    return Value(Kind.TENSOR, grad, place or Place.UNKNOWN, rank=rank, dtype=dtype)
+def _returned(entry: Entry, first: Value, given: Arguments, enabled: bool | None, place: Place) -> Value:
+    """What a call makes of its first argument, which may be the receiver, and of the others."""
+    parts = _alternative(entry, given)
+    if parts is None or parts[0] not in _TENSORS:
+        return _OTHERS.get(parts[0], UNKNOWN) if parts is not None else UNKNOWN
+    tensor = Value(
+        Kind.TENSOR,
+        Grad.DETACHED if entry.grad == "no" else mixed_grad((first, *given.all()), enabled),
+        place,
+        rank=_rank(entry, first, given),
+        dtype=_dtype(entry, first, given),
+        origins=first.origins if entry.may("view") else frozenset(),
+    )
+    if parts == ("tensors",):
+        return Value(Kind.TUPLE, element=tensor)
+    if len(parts) == 1:
+        return tensor
+    index = tensor.but(grad=Grad.DETACHED, dtype="int")
+    others = {"index": index, "tensors": Value(Kind.TUPLE, element=tensor), "none": NONE}
+    return Value(Kind.TUPLE, items=tuple(others.get(part, tensor) for part in parts))
 
 
-def _factory_rank(name: str, given: Arguments) -> int | None:
+def _alternative(entry: Entry, given: Arguments) -> tuple[str, ...] | None:
+    """Which of its possible results a call has: `x.max(1)` returns two, `x.max()` and `x.max(y)` return one."""
+    if len(entry.results) < 2:
+        return entry.results[0] if entry.results else None
+    several = next((parts for parts in entry.results if len(parts) > 1), None)
+    if several is not None and ("tensor",) in entry.results:
+        by_dim = not given.positional[0].is_tensor if given.positional else "dim" in given.keywords
+        return several if by_dim else ("tensor",)
+    if ("tensors",) in entry.results and (_asks_for_parts(given) or _is_nonzero(entry, given)):
+        return ("tensors",)
+    return next((parts for parts in entry.results if parts[0] in _TENSORS), entry.results[0])
+
+
+def _asks_for_parts(given: Arguments) -> bool:
+    """`unique(x, return_inverse=True)`, `nonzero(x, as_tuple=True)`."""
+    return any(
+        name.startswith(("return_", "as_tuple")) and value.constant is not False
+        for name, value in given.keywords.items()
+    )
+
+
+def _is_nonzero(entry: Entry, given: Arguments) -> bool:
+    return entry.name == "torch.where" and not given.positional and not given.keywords
+
+
+def _dtype(entry: Entry, first: Value, given: Arguments) -> str | None:
+    asked = given.get("dtype")
+    if asked is not None and asked.kind is not Kind.NONE:
+        return asked.dtype
+    if is_loss_function(entry.name):
+        return "float"
+    kind = first.dtype
+    match entry.dtype:
+        case "":
+            return None
+        case "promoted":
+            return _widest([first, *given.positional])
+        case "complex":
+            return "complex"
+        case "same":
+            return kind
+        case "inexact":
+            return "complex" if kind == "complex" else "float"
+        case "inexact-real":
+            return "float"
+        case "real":
+            return "float" if kind == "complex" else kind
+        case "widened":
+            return "int" if kind == "bool" else kind
+        case name:
+            return kind_of_dtype(name)
+
+
+def kind_of_dtype(name: str) -> str | None:
+    """`float` for `float16`."""
+    entry = torch_api.lookup(f"torch.{name}")
+    return entry.dtype if entry is not None else None
+
+
+def _widest(values: Sequence[Value]) -> str | None:
+    kinds = [value.dtype for value in values]
+    return max((kind for kind in kinds if kind), key=_DTYPES.index) if kinds and all(kinds) else None
+
+
+def _rank(entry: Entry, first: Value, given: Arguments) -> int | None:
+    match entry.rank:
+        case "keep":
+            return first.rank if first.rank is not None or entry.short != "permute" else _count(given)
+        case "broadcast":
+            return _broadcast([first, *given.positional])
+        case "reduce":
+            return _reduced(entry, first, given)
+        case "sized":
+            return first.rank if given.positional and given.positional[0].kind is Kind.DTYPE else _count(given)
+        case "product":
+            return _binary_rank("MatrixMultiply", first, given.positional[0]) if given.positional else None
+        case "":
+            return 0 if is_loss_function(entry.name) and not _is_unreduced(entry, given) else None
+        case change if change[0] in "+-":
+            return max(first.rank + int(change), 0) if first.rank is not None else None
+        case number:
+            return int(number)
+
+
+def _is_unreduced(entry: Entry, given: Arguments) -> bool:
+    """Whether a loss may be computed for each sample."""
+    names = {"reduction", "reduce", "size_average"} & given.keywords.keys()
+    position = torch_api.position(entry.name, "reduction")
+    told = [given.keywords[name] for name in names]
+    if position is not None and position < len(given.positional):
+        told.append(given.positional[position])
+    return given.open or any(value.constant not in ("mean", "sum", "batchmean") for value in told)
+
+
+def _broadcast(values: Sequence[Value]) -> int | None:
+    ranks = [value.rank if value.is_tensor or value.kind is Kind.UNKNOWN else 0 for value in values]
+    known = [rank for rank in ranks if rank is not None]
+    return max(known) if len(known) == len(ranks) else None
+
+
+def _reduced(entry: Entry, first: Value, given: Arguments) -> int | None:
+    dim = given.get("dim", torch_api.position(entry.name, "dim"))
+    keep = given.get("keepdim", torch_api.position(entry.name, "keepdim"))
+    if dim is not None and dim.is_tensor:
+        return _broadcast([first, dim])
+    if given.open or (keep is not None and keep.constant is True):
+        return first.rank if not given.open else None
+    if dim is None or dim.kind is Kind.NONE or dim.dtype == "bool":
+        return 0
+    if first.rank is None or (keep is not None and keep.constant is not False):
+        return None
+    if dim.kind in (Kind.TUPLE, Kind.LIST):
+        return max(first.rank - len(dim.items), 0) if dim.items is not None else None
+    return max(first.rank - 1, 0) if dim.kind is Kind.NUMBER else None
+
+
+def _count(given: Arguments) -> int | None:
+    """How many sizes or dimensions are given: `(2, 3)`, `2, 3`."""
     if given.open:
         return None
-    sizes = given.get("size", 0)
-    if name in words.SHAPED_BY_POSITION or name == "torch.full":
-        if sizes is not None and sizes.kind in (Kind.TUPLE, Kind.LIST):
-            return len(sizes.items) if sizes.items is not None else None
-        if name != "torch.full" and sizes is not None and all(v.kind is Kind.NUMBER for v in given.positional):
-            return len(given.positional)
-        return None
-    if name in ("torch.arange", "torch.linspace", "torch.randperm", "torch.logspace"):
-        return 1
-    if name == "torch.eye":
-        return 2
-    if name == "torch.tensor" and given.positional:
-        return _literal_rank(given.positional[0])
-    return None
+    sizes = given.get("size") or given.get("shape") or next((v for v in given.positional if v.is_container), None)
+    if sizes is not None:
+        return len(sizes.items) if sizes.is_container and sizes.items is not None else None
+    return len(given.positional) if given.positional and all(v.kind is Kind.NUMBER for v in given.positional) else None
+
+
+def _factory(entry: Entry, given: Arguments, enabled: bool | None) -> Value:
+    """A tensor made of sizes, numbers or data, or like another one."""
+    first = given.positional[0] if given.positional else None
+    is_like = entry.short.endswith("_like") or (entry.rank in ("keep", "") and first is not None and first.is_tensor)
+    like = first if is_like else None
+    device, wants = given.get("device"), given.get("requires_grad")
+    if device is not None:
+        place = place_of_target(device) or Place.UNKNOWN
+    elif entry.name.startswith("torch.cuda."):
+        place = Place.ACCELERATOR
+    else:
+        place = like.place if like is not None else Place.HOST
+    grad = Grad.DETACHED if wants is None or wants.constant is False else Grad.CARRIES
+    if like is not None and entry.may("view"):
+        grad = mixed_grad((like,), enabled)
+    literal = first if first is not None and entry.name == "torch.tensor" else None
+    rank = _literal_rank(literal) if literal is not None else _rank(entry, like or UNKNOWN, given)
+    dtype = _dtype(entry, like or UNKNOWN, given)
+    if literal is not None and given.get("dtype") is None:
+        dtype = _literal_dtype(literal)
+    return Value(Kind.TENSOR, grad, place, rank=rank, dtype=dtype)
+
+
+def _literal_dtype(value: Value) -> str | None:
+    if value.kind in (Kind.LIST, Kind.TUPLE) and value.items:
+        return _widest([Value(dtype=_literal_dtype(item)) for item in value.items])
+    return value.dtype if value.kind is Kind.NUMBER or value.is_tensor else None
 
 
 def _literal_rank(value: Value) -> int | None:

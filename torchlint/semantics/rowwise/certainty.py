@@ -12,7 +12,7 @@ from torchlint.semantics.rowwise.names import spelled
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize.reaching import Reaching
 from torchlint.semantics.vectorize.tensors import Tensors
-from torchlint.semantics.vocabulary import SEQUENCE_FUNCTIONS, TENSOR_METHODS, returns_tensor
+from torchlint.semantics.vocabulary import is_tensor_method, returns_several, returns_tensor
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Function, Write
@@ -78,9 +78,9 @@ class Certainty:
         if call.target is not None:
             return self._returns(call.target, depth)
         name = call.callee or ""
-        if name.startswith("torch.Tensor.") or (call.callee is None and call.method in TENSOR_METHODS):
+        if name.startswith("torch.Tensor.") or (call.callee is None and is_tensor_method(call.method or "")):
             return True
-        return returns_tensor(name) and name not in SEQUENCE_FUNCTIONS
+        return returns_tensor(name) and not returns_several(name)
 
     def _returns(self, function: Function, depth: int) -> bool:
         return bool(function.returns) and all(self._makes(given.value, depth - 1) for given in function.returns)

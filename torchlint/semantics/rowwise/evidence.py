@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.semantics.rowwise.names import root_of
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import TENSOR_METHODS
+from torchlint.semantics.vocabulary import is_tensor_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding
@@ -119,7 +119,7 @@ class _Use:
             return Evidence.ARRAY if shaped else Evidence.NONE, node if name in _DERIVED_ATTRIBUTES else None
         if name in _TENSOR_ONLY:
             return Evidence.TENSOR if self._whole else Evidence.TORCH, None
-        return Evidence.NONE, call if name in TENSOR_METHODS else None
+        return Evidence.NONE, call if is_tensor_method(name) else None
 
     def _beside(self, other: cst.BaseExpression | None, above: cst.CSTNode | None) -> _Step:
         """An operand of an operator: what is subscripted or walked over is no number, so beside a tensor it is one."""

@@ -25,7 +25,7 @@ from torchlint.semantics.rowwise.state import (
 )
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import BOOLEAN_METHODS, TENSOR_METHODS
+from torchlint.semantics.vocabulary import is_boolean, is_tensor_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
@@ -279,7 +279,7 @@ class Expressions:
     def _is_pure_method(self, call: Call) -> bool:
         """Of something unknown: a method that tensors have, and that changes nothing."""
         method = call.method or ""
-        return call.receiver_value.kind is Kind.UNKNOWN and method in TENSOR_METHODS and not method.endswith("_")
+        return call.receiver_value.kind is Kind.UNKNOWN and is_tensor_method(method) and not method.endswith("_")
 
     def _is_imported(self, call: Call) -> bool:
         return call.receiver_value.kind in (Kind.NAMESPACE, Kind.FUNCTION, Kind.CLASS)
@@ -287,7 +287,7 @@ class Expressions:
     def _method(self, node: cst.Call, call: Call, held: Seen, given: list[Seen], *, statement: bool) -> Seen:
         """Of a row, of anything else that differs from iteration to iteration, or of a tensor from outside."""
         method = call.method or ""
-        if method not in TENSOR_METHODS:
+        if not is_tensor_method(method):
             return self._opaque(node, together(held, *given))
         kind = of_method(method)
         if kind in (Nature.OPAQUE, Nature.RANDOM):
@@ -301,7 +301,7 @@ class Expressions:
         seen = _alone(seen) if _makes_batch(node, method, 0) else seen
         if seen.depends >= Depends.ROW:
             self._step(node, f".{method}", [held, *given])
-        return replace(seen, mask=method in BOOLEAN_METHODS)
+        return replace(seen, mask=is_boolean(method))
 
     def _in_place(self, call: Call, held: Seen, seen: Seen) -> None:
         root = root_of(call.receiver) if call.receiver is not None else None

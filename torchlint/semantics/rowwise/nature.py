@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import TENSOR_METHODS
+from torchlint.semantics.vocabulary import is_tensor_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
@@ -200,8 +200,9 @@ def _is_harmless(call: Call, function: Function, depth: int) -> bool:
         and call.receiver.value in function.params
     ):
         return False
-    if call.method in TENSOR_METHODS and call.target is None and (call.callee or "").startswith("torch.Tensor."):
-        return of_method(call.method) not in (Nature.OPAQUE, Nature.RANDOM)
-    if call.callee is None and call.method is not None and call.target is None and call.foreign is None:
-        return call.method in TENSOR_METHODS and of_method(call.method) not in (Nature.OPAQUE, Nature.RANDOM)
+    method = call.method or ""
+    if is_tensor_method(method) and call.target is None and (call.callee or "").startswith("torch.Tensor."):
+        return of_method(method) not in (Nature.OPAQUE, Nature.RANDOM)
+    if call.callee is None and method and call.target is None and call.foreign is None:
+        return is_tensor_method(method) and of_method(method) not in (Nature.OPAQUE, Nature.RANDOM)
     return nature(call, depth) in (Nature.PURE, Nature.SHAPED, Nature.RAGGED, Nature.HOST)
