@@ -102,11 +102,11 @@ def _passes(loader: Call, model: Model) -> Iterator[tuple[cst.BaseExpression, It
     for steps in model.loops:
         if _trains(steps, model) and _iterates(steps, loader, model):
             assert steps.iterable is not None
-            yield steps.iterable, _outer_loops(steps, model)
+            yield steps.iterable, outer_loops(steps, model)
     for call in model.calls:
         for given, home, reads in _given_elsewhere(call, (loader,), model):
             if any(_trains(loop, home) and not reads.isdisjoint(walk(loop.iterable)) for loop in home.loops):  # type: ignore[arg-type]
-                yield given, chain(call.loops(), _loops_around_calls(call.function, model, 0))
+                yield given, chain(call.loops(), loops_around_calls(call.function, model, 0))
 
 
 def _given_elsewhere(
@@ -140,23 +140,23 @@ def _iterates(loop: Loop, loader: Call, model: Model) -> bool:
     )
 
 
-def _outer_loops(loop: Loop, model: Model, depth: int = 0) -> Iterator[Loop]:
+def outer_loops(loop: Loop, model: Model, depth: int = 0) -> Iterator[Loop]:
     """The loops around a loop, in its function and around the calls of that function."""
     yield from list(loop.around())[1:]
-    yield from _loops_around_calls(loop.function, model, depth)
+    yield from loops_around_calls(loop.function, model, depth)
 
 
-def _loops_around_calls(function: Function, model: Model, depth: int) -> Iterator[Loop]:
+def loops_around_calls(function: Function, model: Model, depth: int) -> Iterator[Loop]:
     if depth < _DEPTH and not function.is_module:
         for caller in function.callers:
             yield from caller.loops()
-            yield from _loops_around_calls(caller.function, model, depth + 1)
+            yield from loops_around_calls(caller.function, model, depth + 1)
 
 
 def _made_again(sampler: Call, loader: Call, epochs: Loop, model: Model) -> bool:
     """Whether each epoch builds its own loader or sampler, with a seed that may follow the epoch."""
     return any(
-        epochs in call.loops() or epochs in _loops_around_calls(call.function, model, 0) for call in (sampler, loader)
+        epochs in call.loops() or epochs in loops_around_calls(call.function, model, 0) for call in (sampler, loader)
     )
 
 

@@ -47,12 +47,13 @@ def missing_toggles(model: Model) -> Iterator[Toggle]:
     """Evaluations without `eval()`, and `eval()` without a way back, where nothing in the project does it."""
     if model.frameworks:
         return
-    around = [model.source.text, *(source.text for source in model.neighbours())]
-    if not any(map(_TO_EVALUATION.search, around)):
-        yield from _evaluations(model)
-        yield from _phases(model)
-    elif not any(map(_TO_TRAINING.search, around)):
-        yield from _stays(model)
+    evaluates = _TO_EVALUATION.search(model.source.text) is not None
+    switch = _TO_TRAINING if evaluates else _TO_EVALUATION
+    if evaluates and switch.search(model.source.text):
+        return
+    found = [*_stays(model)] if evaluates else [*_evaluations(model), *_phases(model)]
+    if found and not any(switch.search(source.text) for source in model.neighbours()):
+        yield from found
 
 
 # -- nobody calls eval()

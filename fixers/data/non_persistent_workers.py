@@ -1,0 +1,37 @@
+"""`DataLoader(images, num_workers=4)` becomes `DataLoader(images, num_workers=4, persistent_workers=True)`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Fix
+from torchlint.options import set_option
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.rule import Report
+    from torchlint.semantics.loaders import Loader
+    from torchlint.semantics.model import Model
+
+_WHY = "From the second epoch on, the order of the samples and random augmentations differ."
+
+
+def fix(report: Report, model: Model) -> Fix | None:
+    loader: Loader = report.facts.loader
+    value = _value(loader, model)
+    edits = set_option(loader, "persistent_workers", value, Rewriter(model)) if value is not None else None
+    return Fix(tuple(edits), Applicability.UNSAFE, _WHY) if edits else None
+
+
+def _value(loader: Loader, model: Model) -> str | None:
+    """Without workers the option raises, so that a number out of sight is asked."""
+    if loader.workers is not None:
+        return "True"
+    count = loader.option("num_workers").node
+    if count is None or any(isinstance(node, (cst.Call, cst.Lambda)) for node in walk(count)):
+        return None
+    code = model.code(count)
+    return f"{code} > 0" if isinstance(count, (cst.Name, cst.Attribute, cst.Subscript)) else f"({code}) > 0"

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Confidence
+from torchlint.rule import Report, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.reiteration import Remade
+
+
+class LoaderInLoop(Rule):
+    """A data loader, or its iterator, is made again in every iteration of a loop.
+
+    ## What it does
+
+    Finds data loaders that each epoch builds of the same dataset and options, and `next(iter(loader))` in a loop. A
+    loader whose dataset, sampler or options depend on the loop, as with folds or a growing batch size, is left alone,
+    and so is a single batch that is taken now and then to be shown.
+
+    ## Why is this bad
+
+    A new loader starts its workers anew, and `persistent_workers` has no effect. `next(iter(loader))` starts workers,
+    lets all of them fetch batches in advance, and throws all but one batch away; without shuffling, every iteration
+    gets the same first batch.
+
+    ## Example
+
+    ```python
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+    from torchvision import datasets, transforms
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    images = datasets.CIFAR10("data", transform=transforms.ToTensor())
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(90):
+        loader = DataLoader(images, batch_size=64, shuffle=True, num_workers=4)
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
+            optimizer.step()
+    ```
+
+    ## Use instead
+
+    ```python
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+    from torchvision import datasets, transforms
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    images = datasets.CIFAR10("data", transform=transforms.ToTensor())
+    model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(images, batch_size=64, shuffle=True, num_workers=4)
+    for epoch in range(90):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
+            optimizer.step()
+    ```
+
+    ## Fix safety
+
+    Unsafe: building a loader may have side effects that the loop is to repeat. A loader that is assigned in the body
+    of the loop is moved before it. How a loop goes on when an iterator is exhausted is left to its author.
+
+    ## Measured effect
+
+    No evidence recorded yet.
+
+    ## References
+
+    * <https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading>
+    """
+
+    code = "DATA04"
+    name = "loader-in-loop"
+    triggers = ("Loader",)
+
+    def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.reiteration import remade_loaders
+
+        for found in remade_loaders(model):
+            yield Report(found.call.node, _message(found, model), Confidence.LIKELY, found)
+
+
+def _message(found: Remade, model: Model) -> str:
+    where = f"the loop in {model.place(found.loop.node)}"
+    if found.loader is not None:
+        return f"Every iteration of {where} builds this loader of the same parts, and starts it anew. Build it once."
+    return (
+        f"Every iteration of {where} starts this loader for a single batch, and what it fetched in advance is thrown "
+        "away. Make the iterator once, and again when it is exhausted."
+    )

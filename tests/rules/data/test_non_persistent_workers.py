@@ -1,0 +1,134 @@
+"""DATA03: workers of a data loader end with every epoch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.finding import Applicability
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+HEADER = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+images = TensorDataset(torch.arange(16.0).reshape(8, 2), torch.arange(8) % 2)
+model = nn.Linear(2, 2).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+nw = 2
+
+"""
+STEPS = """\
+for x, y in loader:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
+    optimizer.step()
+"""
+
+
+def indented(code: str) -> str:
+    return "".join("    " + line for line in code.splitlines(keepends=True))
+
+
+EPOCHS = "for epoch in range(2):\n" + indented(STEPS)
+VARIANTS = {
+    "workers": "loader = DataLoader(images, num_workers=2)  # found\n" + EPOCHS,
+    "an option that says no": "loader = DataLoader(images, num_workers=2, persistent_workers=False)  # found\n"
+    + EPOCHS,
+    "a number of workers in a variable": "loader = DataLoader(images, num_workers=nw)  # found\n" + EPOCHS,
+    "a number of workers from outside": "import sys\n\nworkers = int(sys.argv[1]) if sys.argv[1:] else 0\n"
+    "loader = DataLoader(images, num_workers=workers)  # found\n" + EPOCHS,
+    "a function that runs an epoch": "def train(loader):\n"
+    + indented(STEPS)
+    + "\nloader = DataLoader(images, num_workers=2)  # found\nfor epoch in range(2):\n    train(loader)\n",
+    "a progress bar": "from tqdm import tqdm\n\nloader = DataLoader(images, num_workers=2)  # found\n"
+    + EPOCHS.replace("in loader", "in tqdm(loader)"),
+}
+LOOK_ALIKES = {
+    "persistent workers": "loader = DataLoader(images, num_workers=2, persistent_workers=True)\n" + EPOCHS,
+    "persistent if there are any": "loader = DataLoader(images, num_workers=nw, persistent_workers=nw > 0)\n" + EPOCHS,
+    "no workers": "loader = DataLoader(images, num_workers=0)\n" + EPOCHS,
+    "workers are not mentioned": "loader = DataLoader(images)\n" + EPOCHS,
+    "one pass": "loader = DataLoader(images, num_workers=2)\n" + STEPS,
+    "options out of sight": "loader = DataLoader(images, num_workers=2, **options())\n" + EPOCHS,
+    "a loader for each epoch": "for epoch in range(2):\n    loader = DataLoader(images, num_workers=2)\n"
+    + indented(STEPS),
+    "a dataset that is told the epoch": "loader = DataLoader(images, num_workers=2)\n"
+    + EPOCHS.replace(":\n", ":\n    images.set_epoch(epoch)\n", 1),
+    "a dataset that is changed": "loader = DataLoader(images, num_workers=2)\n"
+    + EPOCHS.replace(":\n", ":\n    loader.dataset.strength = epoch\n", 1),
+    "a stream": "class Stream(IterableDataset):\n    def __iter__(self):\n        yield from images\n\n"
+    "loader = DataLoader(Stream(), num_workers=2)\n" + EPOCHS,
+}
+
+
+def marked(code: str) -> list[int]:
+    return [number for number, line in enumerate(code.splitlines(), 1) if "# found" in line]
+
+
+@pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
+def test_finds(code: str) -> None:
+    assert [finding.line for finding in findings(HEADER + code, "DATA03")] == marked(HEADER + code)
+
+
+@pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())
+def test_stays_silent(code: str) -> None:
+    assert findings(HEADER + code, "DATA03") == []
+
+
+@pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
+def test_fixed_code_has_no_finding(code: str) -> None:
+    after = fixed(HEADER + code, "DATA03")
+    assert "persistent_workers=" in after
+    assert findings(after, "DATA03") == []
+
+
+@pytest.mark.parametrize("name", ["workers", "a number of workers from outside"])
+def test_fixed_code_trains_on_the_same_batches(name: str) -> None:
+    weights = []
+    for code in (HEADER + VARIANTS[name], fixed(HEADER + VARIANTS[name], "DATA03")):
+        names: dict[str, torch.nn.Linear] = {}
+        exec("import sys; sys.argv = ['']\nimport torch; torch.manual_seed(0)\n" + code, names)
+        weights.append(names["model"].weight)
+    assert torch.equal(*weights)
+
+
+def test_a_number_out_of_sight_is_asked() -> None:
+    after = fixed(HEADER + VARIANTS["a number of workers from outside"], "DATA03")
+    assert "num_workers=workers, persistent_workers=workers > 0)" in after
+
+
+def test_is_never_safe() -> None:
+    (finding,) = findings(HEADER + VARIANTS["workers"], "DATA03")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+
+
+def test_finds_the_epoch_in_another_file(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    engine = "from torch import nn\n\ndef train(model, loader, optimizer, device):\n" + indented(STEPS)
+    (tmp_path / "engine.py").write_text(engine)
+    main = (
+        HEADER
+        + """\
+from engine import train
+
+loader = DataLoader(images, num_workers=2)
+for x, y in loader:
+    print(x.to(device).mean())
+for epoch in range(2):
+    train(model, loader, optimizer, device)
+"""
+    )
+    (tmp_path / "main.py").write_text(main)
+    source = Source.read(tmp_path / "main.py")
+    found = lint(source, Settings.selecting("DATA03"), strict=True, project=Project())
+    assert [finding.line for finding in found] == [1 + main[: main.index("loader = ")].count("\n")]
