@@ -544,6 +544,8 @@ class Calls(Expressions):
             return self._builtin(call, name[9:], first, given)
         if name in words.GRAD_SWITCHES or name == "contextlib.nullcontext":
             return Value(Kind.INSTANCE, ref=name, origins=frozenset([call.node]))
+        if name in words.COMPILERS and first is not None and first.kind is not Kind.MODULE:
+            return first
         if name in words.WRAPPERS and first is not None:
             return first.but(origins=first.origins | {call.node}) if first.kind is Kind.MODULE else Value(Kind.MODULE)
         if name == "functools.partial" and first is not None:

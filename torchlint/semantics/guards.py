@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.semantics.entities import Guard, Loop
-from torchlint.semantics.scopes import Scopes
+from torchlint.semantics.scopes import Scopes, dotted
 from torchlint.semantics.tree import walk
 
 _LOG_NAMES = re.compile(
@@ -16,13 +16,17 @@ _LOG_NAMES = re.compile(
     r"|every|displ|disp_|summar|report|debug|visual|plot|vis_|wandb|tensorboard"
     r"|writer|show|save|eval_step|last_)"
 )
-_RANK_NAMES = re.compile(r"(?i)(^|_)(rank|local_rank|global_rank|is_main|is_master|master|main_process|is_primary)")
+_RANK_NAMES = re.compile(
+    r"(?i)(^|_)(rank|local_rank|global_rank|is_main|is_master|master|main_process|is_primary|global_zero|process_zero)"
+)
+_REMAINDERS = frozenset({"divmod", "fmod", "remainder"})
+_CLOCKS = frozenset({"time", "perf_counter", "monotonic", "now"})
 _PHASE_NAMES = re.compile(r"(?i)^(is_)?(train|training|phase|mode|split|eval|evaluate|is_eval|backward|test|valid)\w*$")
 
 
 _TELLING = frozenset(
     [
-        *(cst.If, cst.IfExp, cst.BooleanOperation, cst.ExceptHandler, cst.ExceptStarHandler),
+        *(cst.If, cst.IfExp, cst.BooleanOperation, cst.MatchCase, cst.ExceptHandler, cst.ExceptStarHandler),
         *(cst.IndentedBlock, cst.Module, cst.For, cst.While, cst.CompFor, cst.FunctionDef, cst.Lambda),
     ]
 )
@@ -38,6 +42,7 @@ class Guards:
         self._exits: dict[cst.CSTNode, list[tuple[int, Guard]]] = {}
         self._places: dict[cst.CSTNode, dict[cst.CSTNode, int]] = {}
         self._kinds: dict[cst.CSTNode, str] = {}
+        self._paced: dict[cst.If, bool] = {}
 
     def around(self, node: cst.CSTNode, inside: Loop | None) -> Iterator[Guard]:
         """Conditions around `node`, innermost first, up to the loop, or up to the function when `inside` is None."""
@@ -64,11 +69,16 @@ class Guards:
     def _of(self, parent: cst.CSTNode, child: cst.CSTNode) -> Iterator[Guard]:
         if isinstance(parent, (cst.If, cst.IfExp)) and child is not parent.test:
             branch = "body" if child is parent.body else "else"
-            yield Guard(parent, parent.test, self._kind_of(parent.test), branch)
-        elif (
-            isinstance(parent, cst.BooleanOperation) and child is parent.right and isinstance(parent.operator, cst.And)
-        ):
-            yield Guard(parent, parent.left, self._kind_of(parent.left), "body")
+            kind = self._kind_of(parent.test)
+            if kind == "other" and branch == "body" and isinstance(parent, cst.If) and self._sets_its_pace(parent):
+                kind = "log"
+            yield Guard(parent, parent.test, kind, branch)
+        elif isinstance(parent, cst.BooleanOperation) and child is parent.right:
+            branch = "body" if isinstance(parent.operator, cst.And) else "else"
+            yield Guard(parent, parent.left, self._kind_of(parent.left), branch)
+        elif isinstance(parent, cst.MatchCase) and child is parent.body:
+            subject = cst.ensure_type(self._scopes.parents[parent], cst.Match).subject
+            yield Guard(parent, subject, self._kind_of(subject), "body")
         elif isinstance(parent, (cst.ExceptHandler, cst.ExceptStarHandler)):
             yield Guard(parent, None, "handler", "body")
         elif isinstance(parent, (cst.IndentedBlock, cst.Module)) and not isinstance(child, cst.BaseSuite):
@@ -91,6 +101,11 @@ class Guards:
             self._kinds[test] = kind_of(self._scopes, test)
         return self._kinds[test]
 
+    def _sets_its_pace(self, gate: cst.If) -> bool:
+        if gate not in self._paced:
+            self._paced[gate] = _sets_its_pace(self._scopes, gate)
+        return self._paced[gate]
+
 
 def _leaves(suite: cst.BaseSuite) -> bool:
     last = suite.body[-1] if suite.body else None
@@ -103,11 +118,13 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
     """log, rank, phase, optional or other."""
     nodes = list(walk(test))
     names = [_identifier(node) for node in nodes if isinstance(node, (cst.Name, cst.Attribute))]
-    if any(isinstance(node, cst.Modulo) for node in nodes):
+    if any(_counts_round(node) for node in nodes) or _REMAINDERS.intersection(names):
         return "log"
     if any(_LOG_NAMES.search(name) for name in names):
         return "log"
-    if depth < 2 and isinstance(test, (cst.Name, cst.Attribute)) and _assigned_gate(scopes, test, depth):
+    if depth < 2 and any(_assigned_gate(scopes, operand, depth) for operand in _operands(test)):
+        return "log"
+    if depth < 2 and any(_asks_for_interval(scopes, node, depth) for node in nodes):
         return "log"
     if any(_RANK_NAMES.search(name) for name in names):
         return "rank"
@@ -118,8 +135,69 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
     return "log" if _single_iteration(test) else "other"
 
 
+def _counts_round(node: cst.CSTNode) -> bool:
+    """`step % 10`, `step & 15`."""
+    match node:
+        case (
+            cst.BinaryOperation(operator=cst.Modulo()) | cst.BinaryOperation(operator=cst.BitAnd(), right=cst.Integer())
+        ):
+            return True
+    return False
+
+
+def _asks_for_interval(scopes: Scopes, node: cst.CSTNode, depth: int) -> bool:
+    """A call of a function of the file that says whether it is time: `every(step)`, `self.is_due()`."""
+    call = scopes.call_of.get(node)
+    target = call.target if call is not None else None
+    values = [statement.value for statement in target.returns] if target is not None else []
+    return any(value is not None and kind_of(scopes, value, depth + 1) == "log" for value in values)
+
+
+def _sets_its_pace(scopes: Scopes, gate: cst.If) -> bool:
+    """`if count == n: count = 0`, `if time() - last > 9: last = time()`, `if loss < best: best = loss`."""
+    if not isinstance(gate.test, (cst.Comparison, cst.UnaryOperation, cst.Name)):
+        return False
+    for node in walk(gate.test):
+        binding = scopes.bindings.get(node)
+        for write in binding.writes if binding is not None else ():
+            if write.kind in ("assign", "augmented") and _is_inside(scopes, write.target, gate.body):
+                value = write.value
+                if write.kind == "augmented" or isinstance(value, (cst.Integer, cst.Float)) or _is_clock(value):
+                    return True
+                if isinstance(value, cst.Name) and value.value in ("True", "False"):
+                    return True
+                if value is not None and any(value.deep_equals(part) for part in walk(gate.test)):
+                    return True
+    return False
+
+
+def _is_inside(scopes: Scopes, node: cst.CSTNode, suite: cst.BaseSuite) -> bool:
+    current: cst.CSTNode | None = node
+    while current is not None and current is not suite:
+        current = scopes.parents.get(current)
+    return current is suite
+
+
+def _is_clock(node: cst.BaseExpression | None) -> bool:
+    return isinstance(node, cst.Call) and (dotted(node.func) or "").rpartition(".")[2] in _CLOCKS
+
+
 def _identifier(node: cst.Name | cst.Attribute) -> str:
     return node.attr.value if isinstance(node, cst.Attribute) else node.value
+
+
+def _operands(test: cst.BaseExpression) -> Iterator[cst.Name | cst.Attribute]:
+    """The variables whose truth, or whose being equal to something, decides."""
+    match test:
+        case cst.BooleanOperation(left=left, right=right):
+            yield from _operands(left)
+            yield from _operands(right)
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            yield from _operands(inner)
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal() | cst.NotEqual())]):
+            yield from _operands(left)
+        case cst.Name() | cst.Attribute():
+            yield test
 
 
 def _assigned_gate(scopes: Scopes, test: cst.Name | cst.Attribute, depth: int) -> bool:

@@ -194,12 +194,14 @@ GRAD_DISABLING = _words("torch.no_grad torch.inference_mode")
 GRAD_SWITCHES = GRAD_DISABLING | _words("torch.enable_grad torch.set_grad_enabled")
 WRAPPERS = _words(
     """
-    torch.nn.DataParallel torch.nn.parallel.DistributedDataParallel torch.compile
+    torch.nn.DataParallel torch.nn.parallel.DistributedDataParallel torch.compile torch.jit.script
     torch.distributed.fsdp.FullyShardedDataParallel torch.nn.SyncBatchNorm.convert_sync_batchnorm
     """
 )
 # Decorators and bases of classes whose annotated fields are the parameters of the constructor.
 RECORDS = _words("dataclasses.dataclass typing.NamedTuple attr.s attr.define attrs.define pydantic.BaseModel")
+# They hand back what they are given, function or module.
+COMPILERS = _words("torch.compile torch.jit.script")
 CLIPPERS = _words(
     """
     torch.nn.utils.clip_grad_norm_ torch.nn.utils.clip_grad_value_ torch.nn.utils.clip_grad_norm

@@ -14,6 +14,7 @@ import libcst as cst
 
 from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report
+from torchlint.semantics.compiled import is_compiled
 from torchlint.semantics.entities import Role
 from torchlint.semantics.rowwise import costly, wording
 from torchlint.semantics.rowwise.certainty import Certainty
@@ -82,7 +83,7 @@ class _Finder:
 
     def _root(self, loop: Loop) -> Root | None:
         """The for statement, or of a comprehension the call that collects it."""
-        if loop.role in _OTHER_ROLES or isinstance(loop.node, cst.While):
+        if loop.role in _OTHER_ROLES or isinstance(loop.node, cst.While) or is_compiled(self._model, loop.function):
             return None
         if isinstance(loop.node, cst.For):
             return loop.node if loop.node.orelse is None and loop.node.asynchronous is None else None
