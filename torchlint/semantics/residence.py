@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
 
+_OTHER_FRAMEWORK = re.compile(r"(?m)^\s*(import|from) (mxnet|tensorflow|paddle|jax|mindspore)\b")
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat")
 
 
@@ -38,6 +39,8 @@ class Residence:
         value = self._model.value(tensor)
         known = value.is_(Kind.TENSOR, Kind.BATCH)
         if value.place is Place.HOST or not (known or (value.kind is Kind.UNKNOWN and is_tensor)):
+            return False
+        if step.loop is not None and self._makes_its_models(step.loop):
             return False
         moved = value.place is Place.ACCELERATOR and not self._names_hosts_only
         if step.loop is None or step.role in (Role.STEPS, Role.EVALUATION):
@@ -80,6 +83,16 @@ class Residence:
             call.receiver is not None and is_handed_in(self._model, call.receiver) for call in calls
         )
 
+    def _makes_its_models(self, loop: Loop) -> bool:
+        """Whether each iteration makes all the models that it runs: then it is an experiment, and no batch."""
+        modules = [
+            call.receiver or call.node.func for call in self._model.effects(loop).forwards if loop in call.loops()
+        ]
+        return bool(modules) and all(
+            any(isinstance(made, cst.Call) and loop in self._model.call(made).loops() for made in value.origins)
+            for value in map(self._model.value, modules)
+        )
+
     def _brings_its_data(self, loop: Loop) -> bool:
         """Whether the batches come from an object that may keep them on the device, and not from a loader as is."""
         if isinstance(loop.iterable, cst.Call):
@@ -102,6 +115,8 @@ def _has_accelerator(model: Model) -> bool:
     """Whether the file can run on a GPU, and does not say of every device it names that it is the host."""
     if model.frameworks & PLACE:
         return True
+    if _OTHER_FRAMEWORK.search(model.source.text) and "torch" not in model.source.text:
+        return False
     if not model.uses_accelerator or _ACCELERATORS.search(model.source.text):
         return model.uses_accelerator
     return _names_devices(model) is True

@@ -38,6 +38,28 @@ SILENT = {
     "lazily": training("log.debug('%s', loss)", "log = make_log()"),
     "once after the loop": training("pass", after="print(loss)"),
     "in a report of trouble": training("if torch.isnan(loss):\n    print('NaN', loss)\n    break"),
+    "a model of its own in each iteration": """
+        import torch
+        from torch import nn
+
+        def test_sizes(device):
+            for size in range(1, 4):
+                layer = nn.Linear(size, 3).to(device)
+                out = layer(torch.randn(2, size).to(device))
+                print(size, out)
+    """,
+    "another framework": """
+        import mxnet as mx
+        from mxnet import autograd
+
+        def train(model, trainer, batches):
+            for x, y in batches:
+                with autograd.record():
+                    loss = model(x.as_in_context(mx.gpu()), y)
+                loss.backward()
+                trainer.step(1)
+                print("{:.4f}".format(loss.asnumpy()[0]))
+    """,
     "the logger of Lightning": """
         import pytorch_lightning as pl
         from torch.nn import functional as F
