@@ -59,7 +59,7 @@ def _growth(model: Model, call: Call) -> Growth | None:
     if len(places) != 1 or places[0] not in (0, len(elements) - 1):
         return None
     loops = tuple(_carrying_loops(model, call, binding))
-    if not loops or _is_short(model, loops) or _is_of_layers(model, loops[0], call):
+    if not loops or _is_short(model, loops) or _is_of_dict(loops[0]) or _is_of_layers(loops[0]):
         return None
     grown = elements[places[0]]
     reads = [read for read in binding.reads if read is not grown and loops[0].node in model.ancestors(read)]
@@ -125,7 +125,15 @@ def _is_short(model: Model, loops: Sequence[Loop]) -> bool:
     return all(runs_few_times(model, loop) for loop in loops)
 
 
-def _is_of_layers(model: Model, loop: Loop, call: Call) -> bool:
+def _is_of_dict(loop: Loop) -> bool:
+    """A loop over the entries of a dict: kinds of things, of which there are few."""
+    match loop.iterable:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="items" | "keys" | "values"))):
+            return True
+    return loop.iterates.kind is Kind.DICT
+
+
+def _is_of_layers(loop: Loop) -> bool:
     """A loop over layers: each makes a part of its own, and there are few."""
     if loop.role is Role.MODULES or loop.iterates.kind is Kind.MODULE:
         return True

@@ -98,6 +98,12 @@ def test_ranks_are_learned_from_what_takes_no_others() -> None:
     assert "return (H @ s[: len(H)].unsqueeze(-1)).squeeze(-1)\n" in fixed(code.format("torch.mv(H[k], s[k])"), "LIN01")
 
 
+def test_a_list_that_gives_its_name_to_the_tensor() -> None:
+    code = HEAD + made("A (64, 3, 4) B (64, 4, 5)")
+    loop = "out = []\nfor i in range(64):\n    out.append(A[i] @ B[i])\nout = torch.stack(out)\nprint(len(out))\n"
+    assert fixed(code + loop, "LIN01") == code + "out = A @ B\nprint(len(out))\n"
+
+
 KEPT = {
     "a power iteration": "v = torch.randn(4)\nW = torch.randn(4, 4)\nfor _ in range(64):\n    v = W @ v\n",
     "a product of matrices": "P = torch.eye(4)\nA = torch.randn(64, 4, 4)\nfor i in range(64):\n    P = P @ A[i]\n",

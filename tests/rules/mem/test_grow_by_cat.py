@@ -228,6 +228,13 @@ def f(x):
         out = torch.cat([out, x.roll(k)])
     return out
 """,
+    "kinds of nodes": """\
+def f(nodes):
+    out = torch.zeros(0)
+    for kind, x in nodes.items():
+        out = torch.cat([out, x])
+    return out
+""",
     "no loop": "def f(a, b):\n    a = torch.cat([a, b])\n    return a\n",
     "until it is long enough": """\
 def f(source, count):

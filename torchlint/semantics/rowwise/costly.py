@@ -31,6 +31,7 @@ _SOLVERS = _words(
     pinverse
     """
 )
+_CONVERSIONS = re.compile(r"torch\.((as_)?tensor|asarray|from_numpy|(\w+)?Tensor)")
 _WAVES = re.compile(r"torch\.(exp|sin|cos|polar)")
 _ELEMENTWISE = re.compile(
     r"arithmetic|(torch|numpy|math|cmath)\.(exp|sin|cos|tan|sqrt|polar|complex|deg2rad|radians|pow|mul|conj|abs|arctan2?)"
@@ -69,6 +70,11 @@ def is_sample_work(step: Step) -> bool:
         return True
     last = step.name.rpartition(".")[2]
     return step.name.startswith("torch.nn.") and (last[:1].isupper() or last.endswith(_LOSSES))
+
+
+def is_conversion(step: Step) -> bool:
+    """A tensor that is made of numbers and lists."""
+    return _CONVERSIONS.fullmatch(step.name) is not None
 
 
 def is_formula(steps: list[Step]) -> bool:

@@ -55,7 +55,9 @@ class Reaching:
             owner = next((node for node in self._model.ancestors(write.target) if isinstance(node, _OWNERS)), None)
             body = owner.body if isinstance(owner, (cst.For, cst.With, cst.ExceptHandler)) else owner
             return body is not None and self._inside(place, body)
-        return write.kind not in ("walrus", "match") and self.surely_before(write.statement, place)
+        if write.kind in ("walrus", "match") or self._reads_for(write, place):
+            return False
+        return self.surely_before(write.statement, place)
 
     def surely_before(self, statement: cst.CSTNode, place: cst.CSTNode) -> bool:
         """Whether a statement of the same function has run whenever control comes to `place`."""
@@ -71,10 +73,15 @@ class Reaching:
 
     def _may_run_between(self, last: Write, other: Write, place: cst.CSTNode) -> bool:
         start, at, end = self.order(last.target), self.order(other.target), self.order(place)
-        if start < at < end:
+        if start < at < end and not self._reads_for(other, place):
             return True
         loops = [node for node in self._model.ancestors(place) if isinstance(node, _LOOPS)]
         return any(self._inside(other.target, loop) and not self._inside(last.target, loop) for loop in loops)
+
+    def _reads_for(self, write: Write, place: cst.CSTNode) -> bool:
+        """Whether a place is part of the assignment that writes, as in `rows = torch.stack(rows)`: it comes first."""
+        statement = self._model.small_statement(write.target)
+        return statement is not None and write.kind in ("assign", "augmented") and self._inside(place, statement)
 
     def _inside(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
         return node is outer or any(ancestor is outer for ancestor in self._model.ancestors(node))
