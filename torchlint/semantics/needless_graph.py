@@ -172,7 +172,7 @@ class _Finder:
 
     def _is_smoke_test(self, function: Function) -> bool:
         """`def test(): net = Net(); print(net(torch.randn(...)).shape)` is a check of shapes, run once."""
-        if function.is_module:
+        if function.is_module or self._model.effects(function).optimizer_steps:
             return False
         for call in function.calls:
             if self._records(call):
@@ -227,6 +227,8 @@ class _Finder:
             return False
         if Fate.ESCAPES in fate:
             return in_eval and (named or bool(loops))
+        if fate is Fate.NONE and loops and not _HOOKS.search(self._model.source.text):
+            return True  # nobody takes the results: a warm-up, a measurement of time
         return in_eval or named or any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops)
 
     def _may_train(self, where: Function | Loop) -> bool:

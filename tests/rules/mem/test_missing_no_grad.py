@@ -1011,3 +1011,43 @@ def test_message_names_the_bare_call() -> None:
     code = SETUP + VARIANTS["a bare call of no_grad"]
     line = 1 + code[: code.index("torch.no_grad()")].count("\n")
     assert f"line {line}" in findings(code, "MEM05")[0].message
+
+
+def test_a_program_that_makes_its_model_and_trains_it_is_no_smoke_test() -> None:
+    code = """
+        import torch
+        from torch import nn
+        from torchvision.utils import save_image
+
+        def main(batches, noise):
+            net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for epoch in range(10):
+                for x in batches:
+                    optimizer.zero_grad()
+                    net(x).mean().backward()
+                    optimizer.step()
+                net.eval()
+                samples = net(noise)
+                net.train()
+                save_image(samples, f"{epoch}.png")
+        """
+    (finding,) = findings(code, "MEM05")
+    assert finding.line == 14
+
+
+def test_a_loop_that_nobody_takes_results_of() -> None:
+    code = """
+        import time
+        import torch
+
+        def measure(model, x):
+            start = time.perf_counter()
+            for _ in range(100):
+                model(x)
+            return time.perf_counter() - start
+
+        measure(torch.nn.Linear(4, 4), torch.ones(1, 4))
+        """
+    assert len(findings(code, "MEM05")) == 1
+    assert findings(code.replace("import time", "import time  # register_forward_hook("), "MEM05") == []
