@@ -205,7 +205,8 @@ def table(only: frozenset[str] | None = None) -> list[dict[str, str]]:
     for name, said in supplement().items():
         if only is None or name in only:
             row = rows.setdefault(name, dict.fromkeys(COLUMNS, "") | {"name": name})
-            row |= said
+            row |= {column: text for column, text in said.items() if column != "source"}
+            _add_flags(row, said["source"])
     return [rows[name] for name in sorted(rows)]
 
 

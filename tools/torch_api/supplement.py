@@ -197,12 +197,10 @@ torch.symeig             kind=function result=tensor,tensor grad=yes
 
 
 def supplement() -> dict[str, dict[str, str]]:
-    """The columns said by hand, by name."""
+    """The columns said by hand, by name; `source` is the flag that says so."""
     said: dict[str, dict[str, str]] = {}
     for text, source in ((_FACTS, "hand"), (_REMOVED, "removed")):
         for line in text.strip().splitlines():
             name, *columns = line.split()
-            said[name] = dict(column.split("=", 1) for column in columns)
-            flags = [*said[name].get("flags", "").split(","), source]
-            said[name]["flags"] = ",".join(sorted(filter(None, flags)))
+            said[name] = dict(column.split("=", 1) for column in columns) | {"source": source}
     return said
