@@ -140,6 +140,28 @@ def f(model: nn.Module, x: torch.Tensor, size):
     with torch.no_grad():
         return torch.cat([model(x[i : i + size]) for i in range(0, len(x), size)])
 """,
+    "batches of a loader": """\
+def f(model: nn.Module, loader):
+    found = []
+    with torch.no_grad():
+        for x, y in loader:
+            found.append((model(x.unsqueeze(0)).argmax(1) == y).float().mean())
+    return torch.stack(found)
+""",
+    "a weight for each loss": """\
+def f(losses, weights: torch.Tensor):
+    total = 0
+    for k, loss in enumerate(losses):
+        total += weights[k] * loss
+    return total
+""",
+    "numbers made tensors": """\
+def f(nodes: torch.Tensor, count):
+    edges = []
+    for i in range(count):
+        edges.append(torch.tensor([[int(nodes[i]), i], [i, int(nodes[i])]]))
+    return torch.cat(edges, 1)
+""",
     "files": """\
 def f(model: nn.Module, paths):
     with torch.no_grad():

@@ -34,7 +34,8 @@ _SOLVERS = _words(
 _CONVERSIONS = re.compile(r"torch\.((as_)?tensor|asarray|from_numpy|(\w+)?Tensor)")
 _WAVES = re.compile(r"torch\.(exp|sin|cos|polar)")
 _ELEMENTWISE = re.compile(
-    r"arithmetic|(torch|numpy|math|cmath)\.(exp|sin|cos|tan|sqrt|polar|complex|deg2rad|radians|pow|mul|conj|abs|arctan2?)"
+    r"arithmetic( -)?|(torch|numpy|math|cmath)\."
+    r"(exp|sin|cos|tan|sqrt|polar|complex|deg2rad|radians|pow|mul|conj|abs|arctan2?)"
 )
 _LOSSES = ("_loss", "cross_entropy", "cross_entropy_with_logits")
 _PRODUCTS = _words("matmul mm mv bmm dot vdot inner outer ger einsum tensordot kron addmm addmv baddbmm linear")

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.rowwise.certainty import Certainty
 
 _ATTRIBUTES = ("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout")
+_OPERATORS = {cst.MatrixMultiply: "@", cst.Subtract: "arithmetic -"}
+_SCALING = ("arithmetic", "mul", "add", "div")
 _SELECTING = (cst.Comparison, cst.BooleanOperation)
 
 
@@ -201,18 +203,18 @@ class Expressions:
         if not place.varies:
             return base
         if not self.is_tensor(root) and not (len(node.slice) > 1 and self.believed_tensor(root)):
-            return self._unproven(root, place)
+            return self._unproven(root, place, array=len(node.slice) > 1)
         self._note_subject(root, place)
         row = place.at_least(Depends.ROW)
         return _alone(row) if _adds_batch(node) else row
 
-    def _unproven(self, root: cst.BaseExpression, place: Seen) -> Seen:
+    def _unproven(self, root: cst.BaseExpression, place: Seen, *, array: bool) -> Seen:
         """A part of something that is not known to be a tensor."""
         if place.depends <= Depends.ROW and headers.is_cut_into_rows(self, root):
             self._note_subject(root, place)
             return place.at_least(Depends.ROW)
         maybe = place.depends <= Depends.ROW and self.model.value(root).kind is Kind.UNKNOWN
-        return replace(place.at_least(Depends.FOREIGN), maybe=maybe)
+        return replace(place.at_least(Depends.FOREIGN), maybe=maybe, array=array)
 
     def _note_subject(self, root: cst.BaseExpression, place: Seen) -> None:
         if place.depends <= Depends.ROW and not self._silent:
@@ -222,11 +224,12 @@ class Expressions:
 
     def _binary(self, node: cst.BinaryOperation) -> Seen:
         sides = [self.of(node.left), self.of(node.right)]
-        seen = matched(*sides)
+        name = _OPERATORS.get(type(node.operator), "arithmetic")
+        seen = _inputs(name, sides)
         if isinstance(node.operator, (cst.BitAnd, cst.BitOr, cst.BitXor)):
             seen = replace(seen, mask=any(side.mask for side in sides))
         if seen.depends >= Depends.ROW:
-            self._step(node, "@" if isinstance(node.operator, cst.MatrixMultiply) else "arithmetic", sides)
+            self._step(node, name, sides)
         return seen
 
     def _operator(self, node: cst.BaseExpression) -> Seen:
@@ -385,8 +388,9 @@ def _is_number(node: cst.BaseExpression) -> bool:
 
 
 def _inputs(name: str, operands: list[Seen]) -> Seen:
-    fits = name in ("@", "arithmetic") or is_comparing(name)
-    return matched(*operands) if fits else together(*operands)
+    if name != "arithmetic" and name not in _OPERATORS.values() and not is_comparing(name):
+        return together(*operands)
+    return matched(*operands, scaled=name.rpartition(".")[2] in _SCALING)
 
 
 def _alone(seen: Seen) -> Seen:

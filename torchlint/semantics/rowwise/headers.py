@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -127,4 +128,4 @@ def _bind(reader: Expressions, target: cst.BaseExpression, seen: Seen) -> None:
         reader.local[target.value] = seen
     elif isinstance(target, (cst.Tuple, cst.List)):
         for element in target.elements:
-            _bind(reader, element.value, seen.at_least(Depends.FOREIGN))
+            _bind(reader, element.value, replace(seen.at_least(Depends.FOREIGN), maybe=False))

@@ -24,13 +24,15 @@ class Depends(IntEnum):
 class Seen:
     """`alone`: a batch that was made of one row. `axes`: the loops whose row or index it depends on. `maybe`: it is
     foreign because nothing says that what it is taken from is a tensor, and nothing says that it is none. `mask`: it
-    says yes or no, so that what it picks has a length of its own."""
+    says yes or no, so that what it picks has a length of its own. `array`: what it is taken from takes several indices,
+    and so is no list."""
 
     depends: Depends = Depends.NOTHING
     alone: bool = False
     axes: frozenset[cst.CSTNode] = frozenset()
     maybe: bool = False
     mask: bool = False
+    array: bool = False
 
     def at_least(self, depends: Depends) -> Seen:
         return replace(self, depends=max(self.depends, depends))
@@ -60,13 +62,15 @@ def together(*seen: Seen) -> Seen:
         any(one.alone for one in seen),
         frozenset().union(*(one.axes for one in seen)),
         depends is Depends.FOREIGN and all(one.maybe for one in seen if one.depends is depends),
+        array=all(one.array for one in seen if one.depends is Depends.FOREIGN),
     )
 
 
-def matched(*seen: Seen) -> Seen:
-    """Of operands that have the same shape: beside a row, what may be one is one."""
+def matched(*seen: Seen, scaled: bool = False) -> Seen:
+    """Of operands that have the same shape: beside a row, what may be one is one. `scaled`: a row of numbers may be
+    what an operand is multiplied by, which then may be an element of a list."""
     found = together(*seen)
-    if found.maybe and any(one.is_row for one in seen):
+    if found.maybe and any(one.is_row for one in seen) and (found.array or not scaled):
         return replace(found, depends=Depends.ROW, maybe=False)
     return found
 

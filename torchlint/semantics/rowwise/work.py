@@ -195,11 +195,9 @@ def _is_of_row(kept: Kept, trace: Trace) -> bool:
 
 def _does_work(trace: Trace) -> bool:
     """Whether the loop computes with rows, gathers them, or fills elements, and not just walks over them."""
-    if any(step.inputs.is_row and not costly.is_conversion(step) for step in trace.steps) or costly.is_formula(
-        trace.steps
-    ):
+    if any(step.inputs.is_row and not costly.is_conversion(step) for step in trace.steps):
         return True
-    if costly.decomposes(trace.steps):
+    if costly.is_formula(trace.steps) or costly.decomposes(trace.steps):
         return True
     return any(_is_fill(kept) for kept in trace.kept)
 
