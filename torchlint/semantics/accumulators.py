@@ -67,6 +67,23 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
     return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed)
 
 
+def obstacle(model: Model, read: Readback) -> str | None:
+    """Why a number that is added up cannot be added up on the device as the code stands; None where it can."""
+    if host_sum(model, read) is not None:
+        return None
+    term, loop = _term(model, read, False), read.loop
+    update = _update(model, term) if term is not None else None
+    binding = model.binding(_target(update)) if update is not None else None
+    if update is None or loop is None or binding is None:
+        return "it is not simply added to a variable of the function"
+    if binding.shared or binding.is_parameter:
+        return f"other code sees `{binding.name}`"
+    for node in binding.reads:
+        if _is_inside(model, node, loop) and model.small_statement(node) is not update:
+            return f"the loop reads `{binding.name}` on {model.place(node)}"
+    return f"`{binding.name}` is used in other ways too"
+
+
 def survives_empty_loop(model: Model, total: HostSum) -> bool:
     """Whether no read can tell an integer 0 from 0.0, which is what it sees after a loop that never ran."""
     return total.is_integer or total.starts_float or all(_hides_type(model, read) for read in total.reads)

@@ -409,3 +409,26 @@ def test_the_fix_is_unsafe_where_more_than_the_sum_may_depend_on_it(code: str) -
     assert finding.fix.applicability is Applicability.UNSAFE
     assert finding.fix.why
     assert fixed(code, "SYNC01", unsafe=False) == code
+
+
+REASONS = {
+    "line": training("total += loss.item()\nprint(total)", "total = 0.0", "return total"),
+    "not simply added": training("stats.total += loss.item()", "stats = Stats()", "return stats"),
+    "other code sees `total`": training("total += loss.item()", "", "return total").replace(
+        "optimizer)", "optimizer, total)"
+    ),
+    "used in other ways": training("total += loss.item()", "total = 0.0", "print(f'{total=}')"),
+}
+
+
+@pytest.mark.parametrize(("reason", "code"), REASONS.items(), ids=REASONS)
+def test_the_message_says_why_a_sum_gets_no_fix(reason: str, code: str) -> None:
+    [finding] = findings(code, "SYNC01")
+    reads = f"the loop reads `total` on line {line_of(code, 'print(total)')}" if reason == "line" else reason
+    assert "There is no fix, since" in finding.message
+    assert reads in finding.message
+
+
+def test_a_sum_that_gets_a_fix_needs_no_reason() -> None:
+    [finding] = findings(training("total += loss.item()", "total = 0.0", "return total"), "SYNC01")
+    assert finding.message.endswith("read the sum once at the end.")
