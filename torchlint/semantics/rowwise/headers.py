@@ -36,7 +36,10 @@ def enter(reader: Expressions, loop: Header, target: cst.BaseExpression, iterabl
         enter(reader, loop, target.elements[1].value, arguments[0])
     elif name == "builtins.zip" and isinstance(target, cst.Tuple) and len(target.elements) == len(arguments):
         for element, source in zip(target.elements, arguments):
-            enter(reader, loop, element.value, source)
+            if _holds_numbers(reader, source):  # one for each channel, and of those there are few
+                _bind(reader, element.value, Seen(Depends.FOREIGN, axes=frozenset((loop,))))
+            else:
+                enter(reader, loop, element.value, source)
     elif _NUMBERS.fullmatch(name):
         _enter_range(reader, loop, target, arguments, name)
     else:
@@ -85,7 +88,7 @@ def _element(reader: Expressions, loop: Header, iterable: cst.BaseExpression) ->
             reader.trace.drawn |= "random" in name
             return _index(loop)
     value = reader.model.value(iterable)
-    if value.kind is Kind.LIST and value.element is not None and value.element.kind is Kind.NUMBER:
+    if _holds_numbers(reader, iterable):
         return together(reader.of(iterable), _index(loop))
     rows = _rows(reader, iterable)
     if rows is None:
@@ -94,6 +97,11 @@ def _element(reader: Expressions, loop: Header, iterable: cst.BaseExpression) ->
     if not seen.varies:
         reader.trace.subjects.setdefault(reader.name_of(rows), rows)
     return together(seen, Seen(Depends.ROW, axes=axes))
+
+
+def _holds_numbers(reader: Expressions, node: cst.BaseExpression) -> bool:
+    value = reader.model.value(node)
+    return value.kind is Kind.LIST and value.element is not None and value.element.kind is Kind.NUMBER
 
 
 def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpression | None:

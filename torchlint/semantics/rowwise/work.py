@@ -78,7 +78,7 @@ class _Finder:
                 yield work
         for call in self._model.calls_to("builtins.sorted"):
             name = sorted_tensor(self._model, self._certainty, call.node)
-            if name is not None and taken.isdisjoint(self._model.ancestors(call.node)):
+            if name is not None:
                 yield Work(call.node, "VEC01", wording.of_sorting(name), Confidence.LIKELY, None, ())
 
     def _root(self, loop: Loop) -> Root | None:
