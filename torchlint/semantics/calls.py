@@ -140,6 +140,8 @@ class Calls(Expressions):
             return self._method_of_foreign_class(call, receiver, foreign, name, given)
         attribute = cls.attribute(name)
         value = self.class_attribute(cls, name, of_object=receiver.kind is not Kind.CLASS) or UNKNOWN
+        if value.kind is Kind.UNKNOWN and attribute is not None:
+            value = self.read(attribute)  # its use says more than a base that leaves it to its subclasses
         if value.kind is not Kind.UNKNOWN or (attribute is not None and attribute.writes):
             self.values[call.node.func] = value
             return self._apply(call, value, given)
@@ -257,7 +259,7 @@ class Calls(Expressions):
         """A call to a function of this file: hand the arguments over, take its summary."""
         if not self.rehearsing and call not in target.callers:
             target.callers.append(call)
-        self.noted.call_grads.setdefault(target, set()).add(self.grad)
+        self.noted.note_call_grad(target, self.grad)
         wrapping = self.decorators.of(target)
         self._hand_over(target, given if wrapping.keeps_arguments else Arguments(open=True), bound=bound)
         if not wrapping.keeps_result:
@@ -305,7 +307,7 @@ class Calls(Expressions):
         cls = self.local_class(value)
         target = cls.method(method) if cls is not None else None
         if target is not None:
-            self.noted.call_grads.setdefault(target, set()).add(self.grad)
+            self.noted.note_call_grad(target, self.grad)
             return self.known.returns.get(target) or self.noted.returns.get(target, UNKNOWN)
         foreign = self.foreign_class(value) if cls is None else None
         target = foreign.method(method) if foreign is not None else None

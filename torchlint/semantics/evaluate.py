@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -12,11 +11,12 @@ from torchlint.semantics import frameworks, transfer
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Function
-from torchlint.semantics.expressions import Env, Tables
+from torchlint.semantics.expressions import Env
 from torchlint.semantics.hints import refined
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import GradModes
 from torchlint.semantics.scopes import Scopes
+from torchlint.semantics.summaries import Run, Tables
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import NONE, STRING, UNKNOWN, Kind, Place, Value, join
@@ -70,11 +70,12 @@ class Evaluator(Calls):
     def __init__(self, scopes: Scopes, names: Names, imports: Imports | None = None) -> None:
         super().__init__(scopes, names, imports)
         of_foreign = imports.grad_switch if imports is not None else None
-        self.grad_modes = GradModes(scopes, names, lambda node: self.values.get(node, UNKNOWN), of_foreign)
+        self.grad_modes = GradModes(scopes, names, self._value_anywhere, of_foreign)
         self.grads: dict[cst.CSTNode, bool | None] = {}  # whether autograd is on at a statement
         self._ends: list[Env] = []  # of iterations that a break or continue cuts short
         self._breaks = False
         self._rehearsed: dict[object, Value] = {}
+        self._looked_into: set[Function] = set()  # functions with values that the running one has read
         self._classes_by_name = {cls.qualname: cls for cls in reversed(scopes.classes)}
         self._runners: dict[type[Any], Callable[[Any], bool | None]] = {
             cst.SimpleStatementLine: lambda node: self._block(node.body),
@@ -100,18 +101,41 @@ class Evaluator(Calls):
         }
 
     def run(self) -> None:
+        runs: dict[Function, Run] = {}
+        stale = set(self.scopes.functions)
         for _ in range(_ROUNDS):
             self.noted = Tables()
-            self.grads = {}
             self._note_foreign_callers()
+            surroundings = (self._enclosing_grad, dict(self.defaults))
             for function in self.scopes.functions:
-                self._run_function(function)
-            settled = self.noted == self.known
+                if function in stale:
+                    runs[function] = self._recorded_run(function)
+                else:
+                    self.noted.note_again(runs[function].journal)
+            changed = self.known.changes(self.noted)
             self.known = self.noted
-            if settled or len(self.scopes.functions) == 1:
+            if len(self.scopes.functions) == 1 or not any(changed):
                 break
+            if surroundings == (self._enclosing_grad, self.defaults):
+                stale = {function for function, run in runs.items() if run.is_stale(changed, stale)}
+            else:
+                stale = set(runs)
+        self.grads = {node: enabled for run in runs.values() for node, enabled in run.grads.items()}
         for function in self.scopes.functions:
             function.parameters = {name: self._parameter(function, name) for name in function.params}
+
+    def _recorded_run(self, function: Function) -> Run:
+        self.noted.journal, self.grads, self._looked_into = [], {}, set()
+        asked = self.known.start_watching()
+        self._run_function(function)
+        return Run(self.noted.journal, self.grads, asked, self._looked_into)
+
+    def _value_anywhere(self, node: cst.CSTNode) -> Value:
+        """Of a node that may be in another function than the one that runs."""
+        function = self.scopes.contexts[node].function
+        if function is not self.function:
+            self._looked_into.add(function)
+        return self.values.get(node, UNKNOWN)
 
     def _note_foreign_callers(self) -> None:
         """What other files hand to functions that this file itself does not call."""
@@ -120,7 +144,7 @@ class Evaluator(Calls):
         for function in self.scopes.functions:
             function.foreign_callers = self.imports.callers(function)
             for call in function.foreign_callers:
-                self.noted.call_grads.setdefault(function, set()).add(call.grad_enabled)
+                self.noted.note_call_grad(function, call.grad_enabled)
                 self._hand_over(function, call.given, bound=function.cls is not None)
 
     def rehearse(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
@@ -139,7 +163,7 @@ class Evaluator(Calls):
         self.rehearsing, self.noted, self.values = True, Tables(), {}
         self._hand_over(function, given, bound=bound)
         handed = self.noted.parameters.get(function, {})
-        self.known = replace(known, parameters={**known.parameters, function: handed}, call_grads={function: {grad}})
+        self.known = known.for_one_call(function, handed, grad)
         try:
             self._run_function(function)
             return self.noted.returns.get(function, UNKNOWN)

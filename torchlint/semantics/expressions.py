@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -16,6 +15,7 @@ from torchlint.semantics.entities import Binding, Class, Function
 from torchlint.semantics.hints import refined
 from torchlint.semantics.names import Names, canonical
 from torchlint.semantics.scopes import Scopes
+from torchlint.semantics.summaries import Tables
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import NONE, STRING, UNKNOWN, Grad, Kind, Place, Value, join
 
@@ -29,28 +29,6 @@ _CONSTANTS = {
     "False": Value(Kind.NUMBER, dtype="bool", constant=False),
 }
 _FALLBACKS = (Kind.NONE, Kind.NUMBER)  # what a name is set to where its import fails
-
-
-@dataclass(slots=True)
-class Tables:
-    """What functions know of each other: filled in one round over the file, read in the next."""
-
-    parameters: dict[Function, dict[str, Value]] = field(default_factory=dict)
-    returns: dict[Function, Value] = field(default_factory=dict)
-    bindings: dict[Binding, Value] = field(default_factory=dict)
-    call_grads: dict[Function, set[bool | None]] = field(default_factory=dict)
-
-    def note_parameter(self, function: Function, name: str, value: Value) -> None:
-        known = self.parameters.setdefault(function, {})
-        known[name] = join(known[name], value) if name in known else value
-
-    def note_return(self, function: Function, value: Value) -> None:
-        known = self.returns.get(function)
-        self.returns[function] = value if known is None else join(known, value)
-
-    def note_binding(self, binding: Binding, value: Value) -> None:
-        known = self.bindings.get(binding)
-        self.bindings[binding] = value if known is None else join(known, value)
 
 
 class Expressions(ABC):
@@ -295,7 +273,7 @@ class Expressions(ABC):
 
     def property_value(self, function: Function) -> Value:
         """What reading a property of this file gives."""
-        self.noted.call_grads.setdefault(function, set()).add(self.grad)
+        self.noted.note_call_grad(function, self.grad)
         value = self.known.returns.get(function) or self.noted.returns.get(function, UNKNOWN)
         return transfer.detached(value) if self.grad is False else value
 
