@@ -212,7 +212,7 @@ def _is_out_of_scope(loader: Loader) -> bool:
         or _is_test_function(loader.site.function)
         or _is_for_cpu(loader)
         or _yields_indices(loader)
-        or _supplies_accelerator(loader)
+        or (loader.is_pinned is not True and _supplies_accelerator(loader))  # pinning raises for tensors of a GPU
     )
 
 
