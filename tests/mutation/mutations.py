@@ -200,12 +200,14 @@ def _no_grad(code: Code) -> Iterator[Site]:
                     yield Site(decorator, (Edit(code.offset(line), code.offset(line + 1), ""),))
 
 
-def _keyword(name: str, *callees: str) -> Callable[[Code], Iterator[Site]]:
+def _keyword(name: str, *callees: str, also: str = "") -> Callable[[Code], Iterator[Site]]:
+    """`also` names the keyword that cannot stand without the other."""
+
     def sites(code: Code) -> Iterator[Site]:
         for call in code.calls(*callees):
-            edit = code.drop_keyword(call, name)
-            if edit is not None:
-                yield Site(call, (edit,), Where.STATEMENT)
+            edits = [edit for keyword in (name, also) if (edit := code.drop_keyword(call, keyword)) is not None]
+            if code.drop_keyword(call, name) is not None:
+                yield Site(call, tuple(edits), Where.STATEMENT)
 
     return sites
 
@@ -380,7 +382,7 @@ KINDS = (
     _kind("count_in_step", "SYNC06 SYNC02", _count_in_step),
     _kind("metric_on_host", "SYNC03 SYNC02", _metric_on_host),
     _kind("blocking_copy", "XFER02", _keyword("non_blocking", "to", "cuda")),
-    _kind("no_workers", "DATA01", _keyword("num_workers", "DataLoader")),
+    _kind("no_workers", "DATA01", _keyword("num_workers", "DataLoader", also="persistent_workers")),
     _kind("unpinned", "DATA02", _keyword("pin_memory", "DataLoader")),
     _kind("old_amp", "AMP01", _old_amp),
     _kind("forward", "TRAIN07", _forward),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from tests.mutation.mutations import KINDS, Kind, Mutant, mutants
 from tests.mutation.programs import Program
 from torchlint.config import Settings
-from torchlint.rule import all_rules
 
 
 @dataclass
@@ -33,6 +32,6 @@ def measure(programs: list[Program], kinds: tuple[Kind, ...] = KINDS) -> list[Re
 
 
 def is_found(mutant: Mutant) -> bool:
-    settings = Settings.selecting(*sorted(mutant.kind.codes & all_rules().keys()))
+    settings = Settings.selecting(*sorted(mutant.kind.codes))
     found = mutant.mutated().findings(settings)
     return any(mutant.is_hit(file, finding) for file, findings in found.items() for finding in findings)

@@ -21,6 +21,7 @@ def main(names: list[str]) -> None:
         print(f"{recall.kind.name:18} {recall.total:7} {len(recall.found):5}")
         for mutant in recall.missed:
             print(f"    missed: {mutant}")
+    print(f"{'all':18} {sum(r.total for r in recalls):7} {sum(len(r.found) for r in recalls):5}")
 
 
 if __name__ == "__main__":

@@ -12,9 +12,12 @@ from torchlint.rule import all_rules
 
 PROGRAMS = programs()
 RECALL = 0.95
-BELOW = {
-    *("zero_grad", "set_epoch", "no_grad", "eval", "synchronize", "retain_graph", "empty_cache"),
-    *("count_in_step", "blocking_copy"),
+# Kinds of which less is found, and why. A rule that learns more raises its number here.
+LOWER = {
+    "eval": (0.05, "TRAIN04 is silent where anything around calls `eval()`, and where layers are not in sight"),
+    "synchronize": (0.5, "TIME01 asks for the wait before the last reading of the clock, not before the first"),
+    "blocking_copy": (0.78, "XFER02 knows the loaders of the same file"),
+    "forward": (0.92, "TRAIN07 does not know what modules of other packages do when they are called"),
 }
 
 
@@ -27,11 +30,10 @@ def test_a_clean_program_is_silent(program: Program) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_defects_are_found(kind: Kind) -> None:
-    if kind.name in BELOW:
-        pytest.xfail("not all of them yet")
     [recall] = measure(PROGRAMS, (kind,))
     missed = "\n".join(map(str, recall.missed))
-    assert len(recall.found) >= RECALL * recall.total, f"{len(recall.found)} of {recall.total} found, not:\n{missed}"
+    wanted, _ = LOWER.get(kind.name, (RECALL, ""))
+    assert len(recall.found) >= wanted * recall.total, f"{len(recall.found)} of {recall.total} found, not:\n{missed}"
 
 
 def test_there_are_programs_of_many_shapes() -> None:
@@ -41,5 +43,5 @@ def test_there_are_programs_of_many_shapes() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_each_kind_has_mutants_and_rules(kind: Kind) -> None:
-    assert kind.codes & all_rules().keys() or kind.name in BELOW
+    assert kind.codes <= all_rules().keys()
     assert sum(1 for program in PROGRAMS for _ in mutants(program, (kind,))) >= 3

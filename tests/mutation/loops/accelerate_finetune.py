@@ -27,7 +27,7 @@ def get_dataloaders(accelerator, args):
         tokenized = raw.map(tokenize, batched=True, remove_columns=["idx", "sentence1", "sentence2"])
     tokenized = tokenized.rename_column("label", "labels")
     collate = DataCollatorWithPadding(tokenizer, pad_to_multiple_of=8)
-    options = {"collate_fn": collate, "num_workers": 2, "pin_memory": True}
+    options = {"collate_fn": collate, "num_workers": 2, "pin_memory": True, "persistent_workers": True}
     train = DataLoader(tokenized["train"], batch_size=args.batch_size, shuffle=True, **options)
     valid = DataLoader(tokenized["validation"], batch_size=2 * args.batch_size, **options)
     return train, valid

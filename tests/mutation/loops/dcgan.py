@@ -76,7 +76,13 @@ def main(opt):
         ),
     )
     dataloader = DataLoader(
-        dataset, batch_size=opt.batchSize, shuffle=True, num_workers=opt.workers, pin_memory=True, drop_last=True
+        dataset,
+        batch_size=opt.batchSize,
+        shuffle=True,
+        num_workers=opt.workers,
+        pin_memory=True,
+        persistent_workers=True,
+        drop_last=True,
     )
 
     netG = Generator(opt.nz, opt.ngf).to(device)

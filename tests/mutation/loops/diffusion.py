@@ -76,7 +76,13 @@ class Trainer:
             [transforms.Resize(64), transforms.CenterCrop(64), transforms.ToTensor(), transforms.Normalize(0.5, 0.5)]
         )
         loader = DataLoader(
-            ImageFolder(folder, transform), batch_size, shuffle=True, num_workers=8, pin_memory=True, drop_last=True
+            ImageFolder(folder, transform),
+            batch_size,
+            shuffle=True,
+            num_workers=8,
+            pin_memory=True,
+            persistent_workers=True,
+            drop_last=True,
         )
         self.batches = cycle(loader)
         self.diffusion = diffusion.cuda()

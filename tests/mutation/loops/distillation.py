@@ -55,7 +55,7 @@ def train_distill(epoch, train_loader, student, teacher, criterion_cls, criterio
         images = images.cuda(non_blocking=True)
         labels = labels.cuda(non_blocking=True)
         logit_s = student(images)
-        with torch.no_grad():
+        with torch.no_grad():  # no mutant no_grad: no rule yet for needless graphs in a step
             logit_t = teacher(images)
         loss_cls = criterion_cls(logit_s, labels)
         loss_div = criterion_div(logit_s, logit_t)
@@ -99,9 +99,16 @@ def main():
     )
     val_set = datasets.CIFAR100("data", train=False, transform=transforms.Compose([transforms.ToTensor(), normalize]))
     train_loader = DataLoader(
-        train_set, batch_size=opt.batch_size, shuffle=True, num_workers=opt.num_workers, pin_memory=True
+        train_set,
+        batch_size=opt.batch_size,
+        shuffle=True,
+        num_workers=opt.num_workers,
+        pin_memory=True,
+        persistent_workers=True,
     )
-    val_loader = DataLoader(val_set, batch_size=opt.batch_size, num_workers=opt.num_workers, pin_memory=True)
+    val_loader = DataLoader(
+        val_set, batch_size=opt.batch_size, num_workers=opt.num_workers, pin_memory=True, persistent_workers=True
+    )
 
     teacher = load_teacher(opt.path_t, 100).cuda()
     student = models.resnet18(num_classes=100).cuda()

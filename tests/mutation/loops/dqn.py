@@ -68,7 +68,7 @@ def main(total_timesteps=500_000, learning_starts=10_000, batch_size=128, gamma=
 
         if global_step > learning_starts and global_step % train_frequency == 0:
             s, a, r, s_next, done = rb.sample(batch_size)
-            with torch.no_grad():
+            with torch.no_grad():  # no mutant no_grad: no rule yet for needless graphs in a step
                 target_max = target_network(s_next).max(dim=1).values
                 td_target = r + gamma * target_max * (1 - done)
             old_val = q_network(s).gather(1, a.unsqueeze(1)).squeeze(1)

@@ -93,9 +93,16 @@ def main():
     train_set = datasets.CIFAR10(args.data, train=True, download=True, transform=augment)
     test_set = datasets.CIFAR10(args.data, train=False, transform=plain)
     train_loader = DataLoader(
-        train_set, batch_size=args.batch_size, shuffle=True, num_workers=args.workers, pin_memory=True
+        train_set,
+        batch_size=args.batch_size,
+        shuffle=True,
+        num_workers=args.workers,
+        pin_memory=True,
+        persistent_workers=True,
     )
-    test_loader = DataLoader(test_set, batch_size=1000, num_workers=args.workers, pin_memory=True)
+    test_loader = DataLoader(
+        test_set, batch_size=1000, num_workers=args.workers, pin_memory=True, persistent_workers=True
+    )
 
     model = SmallResNet().to(device)
     optimizer = optim.SGD(model.parameters(), lr=args.lr, momentum=0.9, weight_decay=5e-4)

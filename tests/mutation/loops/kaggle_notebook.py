@@ -56,9 +56,16 @@ for fold, (train_idx, valid_idx) in enumerate(folds):
         shuffle=True,
         num_workers=4,
         pin_memory=True,
+        persistent_workers=True,
         drop_last=True,
     )
-    valid_dl = DataLoader(PlantDataset(train_df.iloc[valid_idx], valid_aug), BATCH, num_workers=4, pin_memory=True)
+    valid_dl = DataLoader(
+        PlantDataset(train_df.iloc[valid_idx], valid_aug),
+        BATCH,
+        num_workers=4,
+        pin_memory=True,
+        persistent_workers=True,
+    )
 
     net = timm.create_model("tf_efficientnet_b3", pretrained=True, num_classes=len(targets)).to(device)
     optim = torch.optim.AdamW(net.parameters(), lr=1e-3, weight_decay=1e-2)

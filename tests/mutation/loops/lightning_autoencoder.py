@@ -18,10 +18,12 @@ class Images(L.LightningDataModule):
         self.train_set, self.val_set = random_split(full, [55_000, 5_000])
 
     def train_dataloader(self):
-        return DataLoader(self.train_set, self.batch_size, shuffle=True, num_workers=4, pin_memory=True)
+        return DataLoader(
+            self.train_set, self.batch_size, shuffle=True, num_workers=4, pin_memory=True, persistent_workers=True
+        )
 
     def val_dataloader(self):
-        return DataLoader(self.val_set, self.batch_size, num_workers=4, pin_memory=True)
+        return DataLoader(self.val_set, self.batch_size, num_workers=4, pin_memory=True, persistent_workers=True)
 
 
 class AdversarialAutoencoder(L.LightningModule):

@@ -84,6 +84,7 @@ def build_loader(args):
         sampler=sampler,
         num_workers=args.workers,
         pin_memory=True,
+        persistent_workers=True,
         drop_last=True,
     )
     return loader, sampler

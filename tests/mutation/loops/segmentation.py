@@ -77,9 +77,15 @@ def main(args):
     train_set = Cityscapes(args.data_path, split="train", crop=768)
     val_set = Cityscapes(args.data_path, split="val", crop=None)
     train_loader = DataLoader(
-        train_set, args.batch_size, shuffle=True, num_workers=args.workers, pin_memory=True, drop_last=True
+        train_set,
+        args.batch_size,
+        shuffle=True,
+        num_workers=args.workers,
+        pin_memory=True,
+        persistent_workers=True,
+        drop_last=True,
     )
-    val_loader = DataLoader(val_set, 1, num_workers=args.workers, pin_memory=True)
+    val_loader = DataLoader(val_set, 1, num_workers=args.workers, pin_memory=True, persistent_workers=True)
 
     model = segmentation.deeplabv3_resnet50(num_classes=args.classes, aux_loss=True)
     model = nn.SyncBatchNorm.convert_sync_batchnorm(model).to(device, memory_format=torch.channels_last)

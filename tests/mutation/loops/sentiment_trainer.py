@@ -71,7 +71,13 @@ class Trainer:
         self.criterion = nn.CrossEntropyLoss()
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=config.lr)
         self.scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(self.optimizer, mode="max", patience=1)
-        options = {"batch_size": config.batch_size, "collate_fn": collate, "num_workers": 2, "pin_memory": True}
+        options = {
+            "batch_size": config.batch_size,
+            "collate_fn": collate,
+            "num_workers": 2,
+            "pin_memory": True,
+            "persistent_workers": True,
+        }
         self.train_loader = DataLoader(train_set, shuffle=True, **options)
         self.valid_loader = DataLoader(valid_set, **options)
         self.best_accuracy = 0.0

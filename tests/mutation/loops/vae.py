@@ -51,7 +51,7 @@ def main():
     args = parser.parse_args()
     use_cuda = not args.no_cuda and torch.cuda.is_available()
     device = torch.device("cuda" if use_cuda else "cpu")
-    kwargs = {"num_workers": 2, "pin_memory": True} if use_cuda else {}
+    kwargs = {"num_workers": 2, "pin_memory": True, "persistent_workers": True} if use_cuda else {}
 
     train_loader = torch.utils.data.DataLoader(
         datasets.MNIST("../data", train=True, download=True, transform=transforms.ToTensor()),

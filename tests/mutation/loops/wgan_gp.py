@@ -34,7 +34,7 @@ class WGAN:
         return torch.randn(n, self.latent, device=self.device)
 
     def critic_step(self, real):
-        with torch.no_grad():
+        with torch.no_grad():  # no mutant no_grad: no rule yet for needless graphs in a step
             fake = self.generator(self.noise(real.size(0)))
         self.opt_c.zero_grad()
         distance = self.critic(real).mean() - self.critic(fake).mean()

@@ -39,6 +39,7 @@ def build_loaders(args):
         "num_workers": args.num_workers,
         "collate_fn": collate_fn,
         "pin_memory": True,
+        "persistent_workers": True,
     }
     train_loader = DataLoader(train_set, sampler=train_sampler, drop_last=True, **options)
     val_loader = DataLoader(val_set, sampler=val_sampler, **options)
