@@ -14,17 +14,18 @@ class EmptyCacheInLoop(Rule):
 
     ## What it does
 
-    Finds `torch.cuda.empty_cache()`, and its twins of other accelerators, that run in every training step or for every
-    evaluation batch: in the loop, in a helper that the loop calls, in `forward` or in a hook that a framework calls
-    once per batch. Calls once per epoch, between two models, after an out-of-memory error, every so many steps, before
-    a measurement of memory, behind an option, or beside a model that goes back to the host are no findings.
+    Finds `torch.cuda.empty_cache()`, and its twins of other accelerators, that run in every training step, for every
+    evaluation batch or after each pass of a sampling loop: in the loop, in a helper that the loop calls, in `forward`
+    or in a hook that a framework calls once per batch. Calls once per epoch, between two models, after an out-of-memory
+    error, every so many steps, before a measurement of memory, behind an option, or beside a model that goes back to
+    the host are no findings.
 
     ## Why is this bad
 
-    The allocator keeps freed blocks because getting memory from the driver is slow: `cudaFree` waits for the device, and
-    the `cudaMalloc` of the next step waits again. Emptying the cache frees no tensor that is still in use, and gives
-    nothing to the same program that it could not take from the cache. Reported: about 10 % slower steps at one call per
-    step (documentation of `torch_empty_cache_steps` in transformers).
+    The allocator keeps freed blocks because getting memory from the driver is slow: `cudaFree` waits for the device,
+    and the `cudaMalloc` of the next step waits again. Emptying the cache frees no tensor that is still in use, and
+    gives nothing to the same program that it could not take from the cache. Reported: about 10 % slower steps at one
+    call per step (documentation of `torch_empty_cache_steps` in transformers).
 
     ## Example
 
