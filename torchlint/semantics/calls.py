@@ -264,6 +264,8 @@ class Calls(Expressions):
         self._hand_over(target, given if wrapping.keeps_arguments else Arguments(open=True), bound=bound)
         if not wrapping.keeps_result:
             return UNKNOWN
+        if self.rehearsing:
+            return self.rehearse(target, given, self.grad, bound=bound)
         returned = self.known.returns.get(target) or self.noted.returns.get(target)
         if returned is None:
             self.pending.add(call.node)
@@ -308,7 +310,8 @@ class Calls(Expressions):
         target = cls.method(method) if cls is not None else None
         if target is not None:
             self.noted.note_call_grad(target, self.grad)
-            return self.known.returns.get(target) or self.noted.returns.get(target, UNKNOWN)
+            result: Value = self.known.returns.get(target) or self.noted.returns.get(target, UNKNOWN)
+            return result
         foreign = self.foreign_class(value) if cls is None else None
         target = foreign.method(method) if foreign is not None else None
         if target is None or self.imports is None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
 
 _ROUNDS = 6
+_REHEARSALS = 3  # of functions that are called in one another
 _LOOP_PASSES = 2
 _ANNOTATIONS = {
     "torch.Tensor": Value(Kind.TENSOR),
@@ -151,24 +152,28 @@ class Evaluator(Calls):
         """What the function returns when it is given these arguments, seen from another file. Nothing is kept."""
         if not function.returns and not function.is_generator and not isinstance(function.node, cst.Lambda):
             return NONE
-        if self.rehearsing:
-            return self.known.returns.get(function, UNKNOWN)
+        if function in self.rehearsing or len(self.rehearsing) == _REHEARSALS:
+            settled: Value = self.known.returns.get(function, UNKNOWN)
+            return settled
         key = (function, tuple(given.positional), tuple(given.keywords.items()), given.open, grad, bound)
         if key not in self._rehearsed:
             self._rehearsed[key] = self._rehearse(function, given, grad, bound)
         return self._rehearsed[key]
 
     def _rehearse(self, function: Function, given: Arguments, grad: bool | None, bound: bool) -> Value:
-        known, values = self.known, self.values
-        self.rehearsing, self.noted, self.values = True, Tables(), {}
+        before = self.known, self.noted, self.values, self.env, self.grad, self.function, self.looks_elsewhere
+        self.noted, self.values = Tables(), {}
         self._hand_over(function, given, bound=bound)
         handed = self.noted.parameters.get(function, {})
-        self.known = known.for_one_call(function, handed, grad)
+        self.known = self.known.for_one_call(function, handed, grad)
+        self.rehearsing = (*self.rehearsing, function)
         try:
             self._run_function(function)
-            return self.noted.returns.get(function, UNKNOWN)
+            returned: Value = self.noted.returns.get(function, UNKNOWN)
+            return returned
         finally:
-            self.rehearsing, self.known, self.values = False, known, values
+            self.rehearsing = self.rehearsing[:-1]
+            self.known, self.noted, self.values, self.env, self.grad, self.function, self.looks_elsewhere = before
 
     def _run_function(self, function: Function) -> None:
         self.function = function
@@ -218,7 +223,8 @@ class Evaluator(Calls):
         listed = [*params.posonly_params, *params.params, *params.kwonly_params]
         param = next((p for p in listed if p.name.value == name), None)
         if param is None:
-            return self.known.parameters.get(function, {}).get(name, UNKNOWN)
+            handed: Value = self.known.parameters.get(function, {}).get(name, UNKNOWN)
+            return handed
         if function.cls is not None and function.params[0] == name and not function.is_static:
             return self._self_value(function)
         value = self.known.parameters.get(function, {}).get(name)

@@ -21,6 +21,7 @@ from torchlint.semantics.values import NONE, STRING, UNKNOWN, Grad, Kind, Place,
 
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
+    from torchlint.semantics.transfer import Arguments
 
 Env = dict[Binding, Value]
 _CONSTANTS = {
@@ -43,7 +44,7 @@ class Expressions(ABC):
         self.noted = Tables()  # of this round
         self.env: Env = {}
         self.grad: bool | None = True
-        self.rehearsing = False  # a function is run for its result alone: nothing of it is kept
+        self.rehearsing: tuple[Function, ...] = ()  # functions that are run for their result alone: nothing is kept
         self.function: Function = scopes.functions[0]
         self.looks_elsewhere = True  # not inside a network: what its layers compute changes no finding there
         self.classes: dict[str, Class] = {cls.ref: cls for cls in reversed(scopes.classes)}
@@ -483,6 +484,10 @@ class Expressions(ABC):
         return Value(kind, element=self.eval(node.elt))
 
     # -- for the subclasses ------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def rehearse(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
+        """What the function returns when it is given these arguments."""
 
     @abstractmethod
     def _call(self, node: cst.Call) -> Value:
