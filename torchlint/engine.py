@@ -83,11 +83,12 @@ class _Run:
         )
 
     def _run(self, rules: list[type[Rule]]) -> Iterator[Finding]:
-        from torchlint.semantics.tree import SourceMismatchError
+        from torchlint.semantics.tree import SourceMismatchError, deep_recursion
 
         model = self._model(self._parse())
         try:
-            yield from self._report(rules, model)
+            with deep_recursion():
+                yield from self._report(rules, model)
         except SourceMismatchError as error:
             message = "the syntax tree does not print as the text of the file, so no position in it can be trusted"
             raise _StopError(self._diagnostic(TOO_COMPLEX, message)) from error

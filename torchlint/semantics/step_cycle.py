@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Confidence
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.entities import Call, Function, Loop, Role
 from torchlint.semantics.frameworks import RESET_GRADIENTS
 from torchlint.semantics.gradients import Reset, may_reset, modules_of_optimizer, resets
@@ -150,7 +151,7 @@ def optimizer_of(step: Call) -> cst.BaseExpression | None:
 
 def _is_engine(step: Call, optimizer: cst.BaseExpression, model: Model) -> bool:
     """An object that also runs backward, or that steps by the id of a context, keeps gradients in its own way."""
-    if model.code(optimizer) in model.once(_run_backward):
+    if text(optimizer) in model.once(_run_backward):
         return True
     by_context = step.receiver_value.kind is not Kind.SCALER and step.arguments and not step.passes
     return bool(by_context)
@@ -158,7 +159,7 @@ def _is_engine(step: Call, optimizer: cst.BaseExpression, model: Model) -> bool:
 
 def _run_backward(model: Model) -> frozenset[str]:
     """The expressions on which `backward` is called."""
-    return frozenset(model.code(call.receiver) for call in model.calls_to(".backward") if call.receiver is not None)
+    return frozenset(text(call.receiver) for call in model.calls_to(".backward") if call.receiver is not None)
 
 
 def _is_of_sibling(reset: Reset, optimizer: cst.BaseExpression, model: Model) -> bool:

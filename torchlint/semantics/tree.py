@@ -116,6 +116,17 @@ def _has_parentheses(node: Any) -> bool:
     return isinstance(own, (list, tuple)) and bool(own)
 
 
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """LibCST prints by recursion, several calls for each level of an expression."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 class SourceMismatchError(Exception):
     """The tree does not print as the text it was parsed from, so no position in it can be trusted."""
 
@@ -127,12 +138,8 @@ def spans(module: cst.Module, text: str) -> dict[cst.CSTNode, tuple[int, int]]:
     Raises SourceMismatchError where the printed tree differs from `text`.
     """
     recorder = _SpanRecorder(module)
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
-    try:
+    with deep_recursion():
         module._codegen(recorder)
-    finally:
-        sys.setrecursionlimit(limit)
     if "".join(recorder.tokens) != text:
         raise SourceMismatchError
     return recorder.spans
