@@ -16,13 +16,15 @@ class LoaderInLoop(Rule):
 
     ## What it does
 
-    Finds data loaders that each epoch builds of the same dataset and options, and `next(iter(loader))` in a loop. A
-    loader whose dataset, sampler or options depend on the loop, as with folds or a growing batch size, is left alone,
-    and so is a single batch that is taken now and then to be shown.
+    Finds data loaders with `persistent_workers` that each epoch builds of the same dataset and options, and
+    `next(iter(loader))` in every training step. A loader whose dataset, sampler or options depend on the loop, as with
+    folds or a growing batch size, is left alone, and so are a single batch that is taken now and then to be shown, and
+    a loader whose workers would end with the epoch anyway.
 
     ## Why is this bad
 
-    A new loader starts its workers anew, and `persistent_workers` has no effect. `next(iter(loader))` starts workers,
+    A new loader starts its workers anew: `persistent_workers` has no effect but that the old ones live on until the
+    old loader is gone. `next(iter(loader))` starts workers,
     lets all of them fetch batches in advance, and throws all but one batch away; without shuffling, every iteration
     gets the same first batch.
 
@@ -39,7 +41,7 @@ class LoaderInLoop(Rule):
     model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for epoch in range(90):
-        loader = DataLoader(images, batch_size=64, shuffle=True, num_workers=4)
+        loader = DataLoader(images, batch_size=64, shuffle=True, num_workers=4, persistent_workers=True)
         for x, y in loader:
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
@@ -58,7 +60,7 @@ class LoaderInLoop(Rule):
     images = datasets.CIFAR10("data", transform=transforms.ToTensor())
     model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(images, batch_size=64, shuffle=True, num_workers=4)
+    loader = DataLoader(images, batch_size=64, shuffle=True, num_workers=4, persistent_workers=True)
     for epoch in range(90):
         for x, y in loader:
             optimizer.zero_grad()

@@ -16,9 +16,9 @@ class NonPersistentWorkers(Rule):
 
     ## What it does
 
-    Finds data loaders with workers and without `persistent_workers=True` that are run through once per epoch, in this
-    file or in a function of another file. Loaders that each epoch makes anew, iterable datasets, and datasets that are
-    changed between epochs, which workers that live on would not see, are left alone.
+    Finds data loaders with workers and without `persistent_workers=True` that several epochs train on, in this file or
+    in a function of another file. Loaders that only evaluate, or that each epoch makes anew, iterable datasets, and
+    datasets that are changed between epochs, which workers that live on would not see, are left alone.
 
     ## Why is this bad
 

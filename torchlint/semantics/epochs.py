@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -104,22 +105,22 @@ def _passes(loader: Call, model: Model) -> Iterator[tuple[cst.BaseExpression, It
             assert steps.iterable is not None
             yield steps.iterable, outer_loops(steps, model)
     for call in model.calls:
-        for given, home, reads in _given_elsewhere(call, (loader,), model):
+        for given, home, reads in given_elsewhere(call, partial(_holds_any, (loader,), model), model):
             if any(_trains(loop, home) and not reads.isdisjoint(walk(loop.iterable)) for loop in home.loops):  # type: ignore[arg-type]
                 yield given, chain(call.loops(), loops_around_calls(call.function, model, 0))
 
 
-def _given_elsewhere(
-    call: Call, kept: tuple[Call, ...], model: Model
+def given_elsewhere(
+    call: Call, is_meant: Callable[[Value], bool], model: Model
 ) -> Iterator[tuple[cst.BaseExpression, Model, set[cst.CSTNode]]]:
-    """Arguments of a function of another file that are one of what `kept` made: the expression, the model of that
-    file, and where the function reads it."""
+    """The arguments that are meant, of a function of another file: the expression, the model of that file, and where
+    the function reads it."""
     elsewhere = model.elsewhere(call)
     if elsewhere is None or elsewhere[1].cls is not None or any(arg.star for arg in call.arguments):
         return
     home, function = elsewhere
     for index, arg in enumerate(call.arguments):
-        if any(_contains(model.value(arg.value), made, model) for made in kept):
+        if is_meant(model.value(arg.value)):
             positional = function.params[index : index + 1] if arg.keyword is None else [arg.keyword.value]
             bindings = [function.scope.bindings[name] for name in positional if name in function.scope.bindings]
             yield arg.value, home, {read for binding in bindings for read in binding.reads}
@@ -195,12 +196,16 @@ def _keeps_hands_off(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
 
 
 def _is_handed(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
-    return any(_contains(model.value(arg.value), made, model) for arg in call.arguments for made in kept)
+    return any(_holds_any(kept, model, model.value(arg.value)) for arg in call.arguments)
+
+
+def _holds_any(kept: tuple[Call, ...], model: Model, value: Value) -> bool:
+    return any(_contains(value, made, model) for made in kept)
 
 
 def _only_draws(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
     """Whether a function of another file does nothing with a loader but iterate over it and ask for its length."""
-    given = list(_given_elsewhere(call, kept, model))
+    given = list(given_elsewhere(call, partial(_holds_any, kept, model), model))
     return bool(given) and all(reads and all(_draws(read, home) for read in reads) for _, home, reads in given)
 
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.datasets import Memory
 from torchlint.semantics.entities import Call, Loop, Role
-from torchlint.semantics.epochs import loops_around_calls, outer_loops
+from torchlint.semantics.epochs import given_elsewhere, loops_around_calls
+from torchlint.semantics.feeding import reach
 from torchlint.semantics.loaders import Loader, loaders
+from torchlint.semantics.transfer import element_of
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding
+    from torchlint.semantics.entities import Binding, Function
     from torchlint.semantics.model import Model
 
+_DEPTH = 4
 _RESAMPLED = ("sampler", "batch_sampler", "worker_init_fn", "generator")
 
 
@@ -27,9 +32,10 @@ _RESAMPLED = ("sampler", "batch_sampler", "worker_init_fn", "generator")
 
 @dataclass(frozen=True, slots=True)
 class Respawning:
-    """A loader whose workers end with each iteration of `epochs`."""
+    """A loader whose workers end with each iteration of `epochs`, which trains on what `drawn_from` yields."""
 
     loader: Loader
+    drawn_from: cst.BaseExpression
     epochs: Loop
 
 
@@ -37,9 +43,9 @@ def respawning_loaders(model: Model) -> Iterator[Respawning]:
     for loader in loaders(model):
         if not _may_have_workers(loader) or _is_persistent(loader) or loader.memory() is Memory.STREAM:
             continue
-        epochs = next((loop for loop in _epochs_over(loader) if not _is_made_in(loader, loop)), None)
-        if epochs is not None and not _changes_dataset(loader, epochs):
-            yield Respawning(loader, epochs)
+        found = next((found for found in _passes(loader) if not _is_made_in(loader, found.epochs)), None)
+        if found is not None and reach(loader) is not None and not _changes_dataset(loader, found.epochs):
+            yield found
 
 
 def _may_have_workers(loader: Loader) -> bool:
@@ -52,19 +58,98 @@ def _is_persistent(loader: Loader) -> bool:
     return not (option.absent or (option.given and option.value.constant is False))
 
 
-def _epochs_over(loader: Loader) -> Iterator[Loop]:
-    """Loops of epochs in each iteration of which the loader is run through, here or in a function of another file."""
-    for loop in loader.model.loops:
-        if not loop.is_comprehension and loop.iterates.origins & loader.built:
-            yield from (outer for outer in outer_loops(loop, loader.model) if outer.role is Role.EPOCHS)
-    for call in loader.model.calls:
-        if call.foreign is not None and call.foreign.is_pass and _is_given(call, loader):
-            yield from (loop for loop in call.loops() if loop.role is Role.EPOCHS)
+def _passes(loader: Loader) -> Iterator[Respawning]:
+    """The epochs that train on all batches of the loader, here or in a function of another file."""
+    for source, around, function in _trained_on(loader):
+        for loop in _loops_around(source, around, function, loader):
+            if _counts_epochs(loop, loader.model):
+                yield Respawning(loader, source, loop)
 
 
-def _is_given(call: Call, loader: Loader) -> bool:
-    values = (loader.model.value(arg.value) for arg in call.arguments)
-    return any(value.kind is Kind.LOADER and value.origins & loader.built for value in values)
+def _trained_on(loader: Loader) -> Iterator[tuple[cst.BaseExpression, list[Loop], Function]]:
+    """What steps draw their batches from, or what is handed to a function of another file that holds the steps."""
+    model = loader.model
+    for steps in model.loops:
+        if steps.iterable is not None and _trains(steps, model) and _draws(steps, loader):
+            yield steps.iterable, list(steps.around())[1:], steps.function
+    for call in model.calls:
+        for given, home, reads in given_elsewhere(call, partial(_is_loader, loader), model):
+            steps_there = (loop for loop in home.loops if loop.iterable is not None and _trains(loop, home))
+            if any(not reads.isdisjoint(walk(loop.iterable)) for loop in steps_there):  # type: ignore[arg-type]
+                yield given, list(call.loops()), call.function
+
+
+def _trains(loop: Loop, model: Model) -> bool:
+    effects = model.effects(loop)
+    trains = loop.role is Role.STEPS or effects.has("optimizer_steps") or effects.has("zero_grads")
+    return trains and not loop.is_comprehension
+
+
+def _draws(loop: Loop, loader: Loader) -> bool:
+    if loop.iterates.is_(Kind.LOADER, Kind.ITERATOR) and loop.iterates.origins & loader.built:
+        return True
+    return any(_is_loader(loader, value) for value in _values(loop.iterable, loader.model))
+
+
+def _is_loader(loader: Loader, value: Value) -> bool:
+    return value.kind is Kind.LOADER and bool(value.origins & loader.built)
+
+
+def _values(expression: cst.CSTNode | None, model: Model) -> Iterator[Value]:
+    for node in walk(expression) if expression is not None else ():
+        if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
+            yield model.value(node)
+
+
+def _loops_around(
+    source: cst.BaseExpression, around: list[Loop], function: Function, loader: Loader, depth: int = 0
+) -> Iterator[Loop]:
+    """The loops that a pass runs in: in its function, and around the calls of it that mean this loader.
+
+    A function that is given its loader runs through others in other calls.
+    """
+    yield from around
+    if depth == _DEPTH or function.is_module:
+        return
+    is_given = _comes_in(source, loader.model)
+    for call in function.callers:
+        if not is_given:
+            yield from chain(call.loops(), loops_around_calls(call.function, loader.model, depth + 1))
+        for arg in call.arguments if is_given else ():
+            if _is_loader(loader, loader.model.value(arg.value)):
+                yield from _loops_around(arg.value, list(call.loops()), call.function, loader, depth + 1)
+
+
+def _comes_in(source: cst.BaseExpression, model: Model, depth: int = 0) -> bool:
+    """Whether what is iterated over is a parameter of the function, or made of one there."""
+    for node in walk(source):
+        binding = model.binding(node) if isinstance(node, cst.Name) else None
+        if binding is None or not model.value(node).is_(Kind.LOADER, Kind.ITERATOR):
+            continue
+        made = [write.value for write in binding.writes if write.value is not None]
+        if binding.is_parameter or (depth < _DEPTH and any(_comes_in(value, model, depth + 1) for value in made)):
+            return True
+    return False
+
+
+def _counts_epochs(loop: Loop, model: Model) -> bool:
+    """Whether each iteration is an epoch of one training: folds, phases and datasets are not counted by a number."""
+    if loop.role is not Role.EPOCHS or loop.is_comprehension:
+        return False
+    if isinstance(loop.node, cst.While):
+        return True
+    is_counted = loop.iterates.ref == "builtins.range" or element_of(loop.iterates).kind is Kind.NUMBER
+    return is_counted and not _runs_once(loop, model)
+
+
+def _runs_once(loop: Loop, model: Model) -> bool:
+    for node in walk(loop.iterable) if loop.iterable is not None else ():
+        if isinstance(node, cst.Call) and model.call(node).callee == "builtins.range":
+            bounds = [model.value(arg.value).constant for arg in node.args]
+            numbers = [bound for bound in bounds if isinstance(bound, int)]
+            if 0 < len(numbers) < 3 and len(numbers) == len(bounds):
+                return len(range(*numbers)) < 2
+    return False
 
 
 def _is_made_in(loader: Loader, loop: Loop) -> bool:
@@ -108,9 +193,12 @@ class Remade:
 
 
 def remade_loaders(model: Model) -> Iterator[Remade]:
+    """Making a loader costs nothing but its workers, and only those that are to stay would not be started anyway."""
     for loader in loaders(model):
         loop = loader.site.loop
-        if loop is not None and loop.role is Role.EPOCHS and not loop.is_comprehension and _is_same(loader, loop):
+        if loop is None or loop.role is not Role.EPOCHS or loop.is_comprehension:
+            continue
+        if _may_have_workers(loader) and _is_persistent(loader) and _is_same(loader, loop):
             yield Remade(loader.site, loop, loader)
     for call in model.calls_to("builtins.iter"):
         loop = _loop_of_single_batches(model, call)
@@ -148,7 +236,7 @@ def _loop_of_single_batches(model: Model, call: Call) -> Loop | None:
     outer = model.parent(above) if isinstance(above, cst.Arg) else None
     source = call.arguments[0].value if call.arguments else None
     loop = call.loop
-    if source is None or loop is None or loop.is_comprehension or loop.role is Role.EPOCHS:
+    if source is None or loop is None or loop.is_comprehension or loop.role not in (Role.STEPS, Role.EVALUATION):
         return None
     if not isinstance(outer, cst.Call) or model.call(outer).callee != "builtins.next" or outer.args[0] is not above:
         return None

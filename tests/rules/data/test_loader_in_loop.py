@@ -9,10 +9,11 @@ from tests.rules.data.test_non_persistent_workers import HEADER, STEPS, indented
 from tests.support import findings, fixed
 
 VARIANTS = {
-    "a loader for each epoch": "for epoch in range(2):\n    loader = DataLoader(images, 4)  # found\n"
-    + indented(STEPS),
+    "a loader for each epoch": "for epoch in range(2):\n"
+    "    loader = DataLoader(images, 4, num_workers=1, persistent_workers=True)  # found\n" + indented(STEPS),
     "a loader for each call of the loop's own": "size = 4\nfor epoch in range(2):\n"
-    "    loader = DataLoader(images, batch_size=size, num_workers=nw)  # found\n" + indented(STEPS),
+    "    loader = DataLoader(images, batch_size=size, num_workers=nw, persistent_workers=nw > 0)  # found\n"
+    + indented(STEPS),
     "one batch of a new iterator": """\
 loader = DataLoader(images, 4, shuffle=True)
 for step in range(3):
@@ -22,18 +23,22 @@ for step in range(3):
     optimizer.step()
 """,
 }
+KEPT = "num_workers=1, persistent_workers=True"
 LOOK_ALIKES = {
+    "a loader without workers": "for epoch in range(2):\n    loader = DataLoader(images, 4)\n" + indented(STEPS),
+    "workers that would be started again anyway": "for epoch in range(2):\n"
+    "    loader = DataLoader(images, 4, num_workers=1)\n" + indented(STEPS),
     "one loader": "loader = DataLoader(images, 4)\nfor epoch in range(2):\n" + indented(STEPS),
-    "folds": "for fold in [images, images]:\n    loader = DataLoader(fold, 4)\n    for epoch in range(2):\n"
+    "folds": f"for fold in [images, images]:\n    loader = DataLoader(fold, 4, {KEPT})\n    for epoch in range(2):\n"
     + indented(indented(STEPS)),
-    "a batch size that grows": "for epoch in range(2):\n    loader = DataLoader(images, 4 * (epoch + 1))\n"
+    "a batch size that grows": f"for epoch in range(2):\n    loader = DataLoader(images, 4 * (epoch + 1), {KEPT})\n"
     + indented(STEPS),
     "a subset for each epoch": "for epoch in range(2):\n    part = torch.utils.data.Subset(images, range(epoch, 8))\n"
-    "    loader = DataLoader(part, 4)\n" + indented(STEPS),
+    f"    loader = DataLoader(part, 4, {KEPT})\n" + indented(STEPS),
     "a sampler for each epoch": "for epoch in range(2):\n"
-    "    loader = DataLoader(images, 4, sampler=torch.utils.data.RandomSampler(images))\n" + indented(STEPS),
+    f"    loader = DataLoader(images, 4, sampler=torch.utils.data.RandomSampler(images), {KEPT})\n" + indented(STEPS),
     "a dataset that is changed": "for epoch in range(2):\n    images.tensors = images.tensors[::-1]\n"
-    "    loader = DataLoader(images, 4)\n" + indented(STEPS),
+    f"    loader = DataLoader(images, 4, {KEPT})\n" + indented(STEPS),
     "an iterator for each epoch": "loader = DataLoader(images, 4)\nfor epoch in range(2):\n"
     "    batches = iter(loader)\n    for step in range(2):\n        x, y = next(batches)\n"
     "        model(x.to(device)).sum().backward()\n        optimizer.step()\n",

@@ -53,6 +53,20 @@ VARIANTS = {
     + EPOCHS.replace("in loader", "in tqdm(loader)"),
 }
 LOOK_ALIKES = {
+    "one epoch": "loader = DataLoader(images, num_workers=2)\n" + EPOCHS.replace("range(2)", "range(1)"),
+    "folds of another dataset": "loader = DataLoader(images, num_workers=2)\nfor part in [images, images]:\n"
+    + indented(STEPS),
+    "one pass over parts of each batch": "loader = DataLoader(images, num_workers=2)\nfor batch in loader:\n"
+    "    for part in batch:\n        print(model(part.to(device)))\n",
+    "an evaluation of its own": "def evaluate(loader):\n    for x, y in loader:\n        print(model(x.to(device)))\n\n"
+    "loader = DataLoader(images, num_workers=2)\nevaluate(loader)\nfor epoch in range(2):\n    optimizer.step()\n",
+    "batches that stay on the host": "loader = DataLoader(images, num_workers=2)\nnet = nn.Linear(2, 2)\n"
+    "for epoch in range(2):\n    for x, y in loader:\n        net(x).sum().backward()\n        optimizer.step()\n"
+    "model.to(device)\n",
+    "a function that trains on another loader in every epoch": "def train(loader):\n"
+    + indented(STEPS)
+    + "\nfirst = DataLoader(images, num_workers=2, persistent_workers=True)\n"
+    "last = DataLoader(images, num_workers=2)\nfor epoch in range(2):\n    train(first)\ntrain(last)\n",
     "persistent workers": "loader = DataLoader(images, num_workers=2, persistent_workers=True)\n" + EPOCHS,
     "persistent if there are any": "loader = DataLoader(images, num_workers=nw, persistent_workers=nw > 0)\n" + EPOCHS,
     "no workers": "loader = DataLoader(images, num_workers=0)\n" + EPOCHS,
