@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Confidence
-from torchlint.rule import Report, Rule
+from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.loaders import Loader
@@ -108,9 +108,16 @@ class NoWorkers(Rule):
                 continue
             certainty, where = reach(loader), loader.memory()
             if where is Memory.READ and certainty is not None:
-                yield Report(loader.site.node, _message(loader), certainty, loader)
+                yield Report(loader.site.node, _message(loader), certainty, loader, _chain(loader))
             elif where is Memory.UNKNOWN and certainty is Confidence.CERTAIN:
-                yield Report(loader.site.node, _message(loader), Confidence.LIKELY, loader)
+                yield Report(loader.site.node, _message(loader), Confidence.LIKELY, loader, _chain(loader))
+
+
+def _chain(loader: Loader) -> tuple[Fact, ...]:
+    from torchlint.semantics.feeding import route
+
+    built = Fact(loader.site.node, "No workers are asked for: the process that draws a batch makes its samples")
+    return (built, *(Fact(node, text) for node, text in route(loader)))
 
 
 def _message(loader: Loader) -> str:

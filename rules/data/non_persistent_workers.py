@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Confidence
-from torchlint.rule import Report, Rule
+from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -91,7 +91,15 @@ class NonPersistentWorkers(Rule):
         from torchlint.semantics.reiteration import respawning_loaders
 
         for found in respawning_loaders(model):
-            yield Report(found.loader.site.node, _message(found, model), Confidence.LIKELY, found)
+            yield Report(found.loader.site.node, _message(found, model), Confidence.LIKELY, found, _chain(found))
+
+
+def _chain(found: Respawning) -> tuple[Fact, ...]:
+    return (
+        Fact(found.loader.site.node, "The loader is made once, and its workers are not asked to stay"),
+        Fact(found.epochs.node, "Each iteration is an epoch"),
+        Fact(found.drawn_from, "An epoch trains on all its batches, which starts the workers and ends them"),
+    )
 
 
 def _message(found: Respawning, model: Model) -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Report, Rule
+from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.loaders import Loader
@@ -96,7 +96,14 @@ class UnpinnedLoader(Rule):
         for loader in loaders(model):
             confidence = reach(loader) if loader.is_pinned is False else None
             if confidence is not None:
-                yield Report(loader.site.node, _message(loader), confidence, loader)
+                yield Report(loader.site.node, _message(loader), confidence, loader, _chain(loader))
+
+
+def _chain(loader: Loader) -> tuple[Fact, ...]:
+    from torchlint.semantics.feeding import route
+
+    built = Fact(loader.site.node, "Its batches are not asked to be in page-locked memory")
+    return (built, *(Fact(node, text) for node, text in route(loader)))
 
 
 def _message(loader: Loader) -> str:

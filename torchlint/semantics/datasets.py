@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.moves import moves_to_accelerator
 from torchlint.semantics.values import Kind, Place, Value
 
@@ -25,10 +26,12 @@ class Memory(Enum):
 
 
 _DEPTH = 6
-_WRAPPERS = re.compile(r"torch\.utils\.data\.(Subset|ConcatDataset|random_split)")
+_WRAPPERS = re.compile(
+    r"torch\.utils\.data\.(Subset|ConcatDataset|random_split)|sklearn\.model_selection\.train_test_split"
+)
 # What holds its arguments, and is where they are.
 _PASSES_ON = re.compile(
-    r"torch\.utils\.data\.(\w*Dataset|Subset|random_split)|builtins\.\w+|\w+(\.\w+)*\.transforms\.\w+"
+    r"torch\.utils\.data\.(\w*Dataset|Subset|random_split)|sklearn\.model_selection\.train_test_split|builtins\.\w+|\w+(\.\w+)*\.transforms\.\w+"
 )
 _HELD = re.compile(r"torch\.utils\.data\.TensorDataset|torch_geometric\..*|builtins\.(list|zip)")
 _STREAMS = re.compile(r"torch\.utils\.data\.(IterableDataset|ChainDataset)|(webdataset|torchdata)\..*")
@@ -72,6 +75,8 @@ def _built_on_accelerator(call: Call, model: Model, depth: int) -> bool:
     cls = call.targets_class
     if cls is not None and any(_moves(method, model) for method in _methods(cls)):
         return True
+    if _computed_elsewhere(call, model):
+        return True
     passes_on = cls is not None or _PASSES_ON.fullmatch(call.callee or "")
     for arg in call.arguments:
         is_transform = arg.keyword is not None and arg.keyword.value.endswith("transform")
@@ -80,6 +85,26 @@ def _built_on_accelerator(call: Call, model: Model, depth: int) -> bool:
         if (passes_on or is_transform) and held_on_accelerator(arg.value, model, depth + 1):
             return True
     return False
+
+
+def _computed_elsewhere(call: Call, model: Model) -> bool:
+    """Whether a class or function of another file makes the samples, and copies something to an accelerator."""
+    found = model.elsewhere(call)
+    if found is not None:
+        home, function = found
+        return any(moves_to_accelerator(step, home) for step in _calls(function, 0))
+    behind = model.class_behind(call.callee) if call.callee is not None and call.targets_class is None else None
+    return behind is not None and any(_moves(method, behind[0]) for method in _methods(behind[1]))
+
+
+def is_handed_in(node: cst.BaseExpression | None, model: Model) -> bool:
+    """Whether a dataset is a list that a function got from another file: nothing says where its samples are."""
+    return node is not None and any(_is_given_list(source, model) for source in _leaves(node, model, 0))
+
+
+def _is_given_list(source: cst.CSTNode, model: Model) -> bool:
+    binding = model.binding(source) if model.value(source).kind is Kind.LIST else None
+    return binding is not None and binding.is_parameter and not binding.scope_function.callers
 
 
 def memory(node: cst.BaseExpression | None, model: Model) -> Memory:
@@ -169,7 +194,11 @@ def _origins(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode]:
     if origins:
         return list(origins)
     binding = model.binding(node)
-    values = [write.value for write in binding.writes] if binding is not None else []
+    values = [
+        write.value
+        for write in (binding.writes if binding is not None else ())
+        if reaches(model, binding, write.target, node)  # type: ignore[arg-type]
+    ]
     found: list[cst.CSTNode] = []
     for value in values:
         # One step back: `train, test = random_split(images, ...)`, `points = all_points[:100]`.

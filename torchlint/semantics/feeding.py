@@ -35,6 +35,19 @@ def reach(loader: Loader) -> Confidence | None:
     return None
 
 
+def route(loader: Loader) -> Iterator[tuple[cst.CSTNode, str]]:
+    """The places on the way of the batches to the GPU: what draws them, and what copies them."""
+    drawn = (loop for loop in loader.model.loops if loop.iterates.is_(Kind.LOADER, Kind.ITERATOR))
+    loop = next((loop for loop in drawn if loop.iterable is not None and loop.iterates.origins & loader.built), None)
+    if loop is not None and loop.iterable is not None:
+        yield loop.iterable, "Its batches are drawn here, one after the other"
+    move = next((move for move in loader.moves if repeats(move.call)), None)
+    if move is not None:
+        yield move.call.node, f"`{loader.model.code(move.source)}` is copied to the GPU"
+    elif (handed := next(_handed_to(loader), None)) is not None:
+        yield handed.node, "They go to code out of sight, together with what is on the GPU"
+
+
 def repeats(call: Call, depth: int = 0) -> bool:
     """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one."""
     if any(not loop.is_comprehension or loop.iterates.origins for loop in call.loops()):

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.datasets import Memory, held_on_accelerator, held_on_host, memory, returns_tensors
+from torchlint.semantics.datasets import (
+    Memory,
+    held_on_accelerator,
+    held_on_host,
+    is_handed_in,
+    memory,
+    returns_tensors,
+)
 from torchlint.semantics.entities import Argument, ArgumentState
 from torchlint.semantics.moves import Move, moves, moves_to_accelerator
 from torchlint.semantics.scopes import dotted
@@ -253,6 +260,8 @@ def _yields_indices(loader: Loader) -> bool:
 def _supplies_accelerator(loader: Loader) -> bool:
     """Whether the loader yields, or is made of, what lies on an accelerator already: pinning that raises."""
     arguments = [arg.value for call in loader.calls for arg in call.arguments]
+    if loader.workers == 0 and is_handed_in(loader.dataset().node, loader.model):
+        return True
     if any(held_on_accelerator(argument, loader.model) for argument in arguments):
         return True
     return loader.is_graphs and any(_is_moved_in_place(argument, loader.model) for argument in arguments)

@@ -126,6 +126,14 @@ def test_is_never_safe() -> None:
     assert finding.fix.applicability is Applicability.UNSAFE
 
 
+def test_says_where_the_loader_is_made_and_where_each_epoch_draws_from_it() -> None:
+    code = HEADER + VARIANTS["a function that runs an epoch"]
+    (finding,) = findings(code, "DATA03")
+    lines = code.splitlines()
+    assert [lines[step.line - 1].strip().partition(" ")[0] for step in finding.chain] == ["loader", "for", "for"]
+    assert "for epoch" in lines[finding.chain[1].line - 1]
+
+
 def test_finds_the_epoch_in_another_file(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     engine = "from torch import nn\n\ndef train(model, loader, optimizer, device):\n" + indented(STEPS)

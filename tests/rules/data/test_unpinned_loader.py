@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 
 from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 HEADER = """\
 import argparse
@@ -282,6 +287,19 @@ VARIANTS = {
 }
 
 LOOK_ALIKES = {
+    "a list of samples that another file computed": script(
+        """\
+        from sklearn.model_selection import train_test_split
+
+        class Training:
+            def set_samples(self, samples: list):
+                samples, held_out = train_test_split(samples, test_size=0.1)
+                self.samples = DataLoader(samples, batch_size=8)
+
+        training = Training()
+        loader = training.samples
+        """
+    ),
     "pinned": script("loader = DataLoader(images, 64, pin_memory=True)\n"),
     "pinned by position": script("loader = DataLoader(images, 64, True, None, None, 4, None, True)\n"),
     "pinned where there is a GPU": script("loader = DataLoader(images, 64, pin_memory=device.type == 'cuda')\n"),
@@ -714,3 +732,44 @@ def test_the_batches_stay_the_same() -> None:
     exec(compile(changed, "after", "exec"), after)
     assert len(before["seen"]) == len(after["seen"]) == 14
     assert all(a.equal(b) for a, b in zip(before["seen"], after["seen"], strict=True))
+
+
+@pytest.mark.parametrize("code", ["DATA01", "DATA02"])
+def test_says_where_batches_are_drawn_and_copied(code: str) -> None:
+    text = script("loader = DataLoader(images, 64)\n")
+    (finding,) = findings(text, code)
+    lines = [text.splitlines()[step.line - 1].strip() for step in finding.chain]
+    assert lines == ["loader = DataLoader(images, 64)", "for x, y in loader:", "x, y = x.to(device), y.to(device)"]
+
+
+SAMPLES = """\
+import torch
+from torch.utils.data import Dataset
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Signals(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return torch.full((8,), float(index)){}, index % 2
+
+
+def signals():
+    return [(torch.randn(8){}, 0) for _ in range(8)]
+"""
+
+
+@pytest.mark.parametrize("dataset", ["Signals()", "signals()"])
+@pytest.mark.parametrize("place", [".to(device)", ""])
+def test_a_dataset_of_another_file_may_compute_on_the_gpu(tmp_path: Path, dataset: str, place: str) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "samples.py").write_text(SAMPLES.format(place, place))
+    main = HEADER + f"from samples import Signals, signals\nloader = DataLoader({dataset}, 4)\n" + LOOP
+    (tmp_path / "main.py").write_text(main)
+    source = Source.read(tmp_path / "main.py")
+    for codes in ("DATA02", "XFER02"):
+        found = lint(source, Settings.selecting(codes), strict=True, project=Project())
+        assert bool(found) == (place == "")
