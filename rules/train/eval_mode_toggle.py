@@ -15,10 +15,11 @@ class EvalModeToggle(Rule):
 
     ## What it does
 
-    Finds loops over validation or test data, and calls that tell shared code to evaluate, where the network has a layer
-    that computes something else in training and nothing in the project calls `eval()`. Finds `eval()` in a loop that
-    trains the same network again where nothing in the project calls `train()`. Networks whose layers are not in sight
-    are left alone, and so is dropout that is to be random, as in Monte Carlo dropout.
+    Finds evaluations that a network reaches in training mode: loops over validation or test data, functions that
+    evaluate without a graph, and calls that tell shared code to evaluate, where on no way `eval()` is called on this
+    network. `eval()` of another network, as of a teacher, does not count. A network whose layers are not in sight
+    counts where `train()` is called on it before. Finds `eval()` in a loop that trains the same network again where
+    nothing in the project calls `train()`. Dropout that is to be random, as in Monte Carlo dropout, is left alone.
 
     ## Why is this bad
 
@@ -109,17 +110,22 @@ def _message(toggle: Toggle, model: Model) -> str:
         )
     kind = toggle.layer.rpartition(".")[2]
     return (
-        f"Nothing calls `{module}.eval()`: {_effect(kind)}, and the results of this evaluation are wrong. "
+        f"Nothing calls `{module}.eval()` on the way here: {_effect(kind)}, "
+        "and the results of this evaluation are wrong. "
         f"Call `{module}.eval()` before it and `{module}.train()` before training goes on."
     )
 
 
 def _effect(layer: str) -> str:
+    if not layer:
+        return "dropout goes on dropping values, and batch norm learns from what it is tested on"
     if "Norm" in layer:
         return f"`{layer}` learns from what it is tested on"
     return f"`{layer}` goes on dropping values" if "ropout" in layer else f"`{layer}` works as in training"
 
 
 def _chain(toggle: Toggle) -> tuple[Fact, ...]:
+    if not toggle.layer:
+        return ()
     layer = Fact(toggle.module, f"This network has a `{toggle.layer}`, which works in another way in training.")
     return (layer,) if toggle.epochs is None else (layer, Fact(toggle.epochs.node, "This loop trains it each time."))

@@ -9,23 +9,32 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.entities import Call, Loop, Role
+from torchlint.semantics.dataflow import text
+from torchlint.semantics.entities import Call, Function, Loop, Role
 from torchlint.semantics.gradients import modules_of_optimizer
 from torchlint.semantics.mode_layers import mode_layer
+from torchlint.semantics.module_mode import Mode, modes_at
 from torchlint.semantics.needless_graph import evaluates_by_name, is_held_out, is_over_data
 from torchlint.semantics.phases import calls_setting, truths
 from torchlint.semantics.step_cycle import optimizer_of
 from torchlint.semantics.tree import walk
+from torchlint.semantics.vocabulary import is_loss_module
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
+    from torchlint.semantics.values import Value
 
 # What may switch the mode of a module; where it stands anywhere around, nothing is said to be missing.
 _TO_EVALUATION = re.compile(
     r"\.eval\s*\(|\.train\(\s*[^)\s]|\.training\s*=[^=]|eval_mode|\btrain_mode|set_mode|\.mode\("
 )
 _TO_TRAINING = re.compile(r"\.train\s*\(|\.training\s*=[^=]|train_mode|set_mode|\.mode\(")
+_WRAPPER = re.compile(r"torch\.nn\.(parallel\.)?(\w+\.)*(\w*DataParallel|convert_sync_batchnorm)|torch\.compile")
+# Other ways than `train()` and `eval()` of one module: they may mean any network.
+_INDIRECTLY = re.compile(r"\.training\s*=[^=]|eval_mode|train_mode|set_mode|\.mode\(|to_eval|set_eval|set_train\b")
 _ON_PURPOSE = re.compile(r"(?i)monte|(^|_)mc(_|$)|uncertain|bayes|ensemble|update_bn|calibrat|statistic|warm")
+_RIGHT = frozenset({Mode.EVALUATION, Mode.UNKNOWN})  # on some way, or for all that is in sight
+_LOOPS = (cst.For, cst.While)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +54,16 @@ class Toggle:
 
 def missing_toggles(model: Model) -> Iterator[Toggle]:
     """Evaluations without `eval()`, and `eval()` without a way back, where nothing in the project does it."""
-    if model.frameworks:
+    if model.frameworks - {"accelerate"}:
         return
+    found = list(_nowhere(model))
+    yield from found
+    known = {model.function(toggle.node) for toggle in found}
+    yield from (toggle for toggle in _on_no_way(model) if model.function(toggle.node) not in known)
+
+
+def _nowhere(model: Model) -> Iterator[Toggle]:
+    """Where nothing in the project switches the mode."""
     evaluates = _TO_EVALUATION.search(model.source.text) is not None
     switch = _TO_TRAINING if evaluates else _TO_EVALUATION
     if evaluates and switch.search(model.source.text):
@@ -64,7 +81,7 @@ def _evaluations(model: Model) -> Iterator[Toggle]:
         if loop.role is not Role.EVALUATION or not isinstance(loop.node, cst.For) or _is_on_purpose(loop):
             continue
         forward = next((call for call in loop.calls if call.is_forward and _layer(model, call) is not None), None)
-        if forward is not None and _is_evaluation(model, loop, forward):
+        if forward is not None and _is_evaluation(model, loop, forward) and not modes_at(model, forward) & _RIGHT:
             yield Toggle(loop.node, forward.node.func, _layer(model, forward) or "", _trains(model))
 
 
@@ -102,6 +119,106 @@ def _phases(model: Model) -> Iterator[Toggle]:
             if forward is not None and call not in seen:
                 seen.add(call)
                 yield Toggle(call.node, forward.node.func, _layer(model, forward) or "", True)
+
+
+# -- eval() is called, but not on the way
+
+
+def _on_no_way(model: Model) -> Iterator[Toggle]:
+    """Evaluations that a network reaches in training mode, whatever is called on others."""
+    if _INDIRECTLY.search(model.source.text):
+        return
+    seen: set[tuple[Function, str]] = set()
+    for call in model.calls:
+        key = call.function, text(call.node.func)
+        if not call.is_forward or key in seen or not _is_evaluated(model, call):
+            continue
+        modes, layer = modes_at(model, call), _layer(model, call)
+        wrong = Mode.TRAINING in modes or (Mode.FRESH in modes and layer is not None)
+        if not wrong or modes & _RIGHT:
+            continue
+        if layer is not None or not _is_seen(model, model.value(call.node.func)):
+            seen.add(key)
+            yield Toggle(
+                _place(call), call.node.func, layer or "", _trains(model) and not _is_switched_back(model, call)
+            )
+
+
+def _place(call: Call) -> cst.For | cst.Call:
+    """The outermost loop over data around a forward pass, which needs the mode but once."""
+    loops = [loop for loop in call.loops() if loop.role is Role.EVALUATION and isinstance(loop.node, cst.For)]
+    node = loops[-1].node if loops else None
+    return node if isinstance(node, cst.For) else call.node
+
+
+def _is_evaluated(model: Model, call: Call) -> bool:
+    """Whether a forward pass measures or shows what a network has learned."""
+    function = call.function
+    if (function.cls is not None and function.cls.is_module) or _ON_PURPOSE.search(function.qualname):
+        return False
+    if is_loss_module(model.value(call.node.func).ref or "") or isinstance(model.parent(call.node), cst.Expr):
+        return False
+    if call.loop is not None and call.loop.role is Role.STEPS and not model.is_log_gated(call.node):
+        return False
+    if any(_is_part_of_training(model, caller) for caller in function.callers) or function.is_step:
+        return False
+    if any(call.role is Role.STEPS for call in function.foreign_callers):
+        return False
+    data = [loop for loop in call.loops() if not loop.is_comprehension and loop.role is not Role.EPOCHS]
+    if any(map(is_held_out, data)) and not model.effects(data[0]).has("backward"):
+        return True
+    if model.grad_enabled(call.node) is not False or any(map(_is_over_training_data, data)):
+        return False
+    return evaluates_by_name(function) or _is_switched_back(model, call) or (not data and _has_trained(model, call))
+
+
+def _is_part_of_training(model: Model, call: Call) -> bool:
+    return call.loop is not None and call.loop.role is Role.STEPS and not model.guards(call.node, call.loop)
+
+
+def _is_over_training_data(loop: Loop) -> bool:
+    return loop.iterable is not None and "train" in text(loop.iterable).lower()
+
+
+def _is_switched_back(model: Model, call: Call) -> bool:
+    """Whether `train()` on the network comes behind the block of a forward pass, as it does behind an evaluation."""
+    here: cst.CSTNode = model.statement(call.node)
+    network = text(call.node.func)
+    for outer in model.ancestors(here):
+        body = getattr(outer, "body", ())
+        if isinstance(body, (list, tuple)) and here in body:
+            for later in body[body.index(here) + 1 :]:
+                if isinstance(later, cst.SimpleStatementLine) and text(later).strip() == f"{network}.train()":
+                    return True
+        if outer is call.function.node or (isinstance(outer, _LOOPS) and model.effects(outer).backward):
+            return False
+        here = outer
+    return False
+
+
+def _has_trained(model: Model, call: Call) -> bool:
+    """Whether a loop that trains has ended before, in the function where a forward pass stands."""
+    here: cst.CSTNode = model.statement(call.node)
+    for outer in model.ancestors(here):
+        if isinstance(outer, _LOOPS) or (outer is call.function.node and not call.function.is_module):
+            return False
+        body = getattr(outer, "body", ())
+        if isinstance(body, (list, tuple)) and here in body:
+            before = body[: body.index(here)]
+            if any(isinstance(loop, _LOOPS) and model.effects(loop).backward for loop in before):
+                return True
+        here = outer
+    return False
+
+
+def _is_seen(model: Model, value: Value) -> bool:
+    """Whether the layers of a network are in sight: its class is one of the project, or it is made of torch.nn."""
+    made = [model.call(origin) for origin in value.origins if isinstance(origin, cst.Call) and model.parent(origin)]
+    wrapped = [call for call in made if _WRAPPER.fullmatch(call.callee or "")]
+    names = {call.callee for call in made if call not in wrapped} or {value.ref}
+    if any(name is not None and (name.startswith("torch.nn.") or model.class_behind(name)) for name in names):
+        return _WRAPPER.fullmatch(value.ref or "") is None or bool(set(made) - set(wrapped))
+    return any(_is_seen(model, model.value(call.arguments[0].value)) for call in wrapped if call.arguments)
 
 
 # -- nobody calls train()

@@ -33,7 +33,7 @@ from torchlint.semantics.values import UNKNOWN, Kind, Value
 from torchlint.source import Source
 
 if TYPE_CHECKING:
-    from torchlint.semantics.foreign import Imports
+    from torchlint.semantics.foreign import ForeignCall, Imports
 
 _ACCELERATOR = re.compile(r"\bcuda\b|\.to\(\s*[\w.\[\]\"']*(dev|gpu|rank)|\bdevice\s*=|\bmps\b|\bxpu\b|[\"']gpu[\"']")
 _RECURSION_LIMIT = 20_000
@@ -360,6 +360,11 @@ class Model:
         if call.foreign is None or self._imports is None:
             return None
         return self._imports.model_of(call.foreign), call.foreign
+
+    def caller(self, call: ForeignCall) -> tuple[Model, Call] | None:
+        """A call of a function of this file as the model of the other file knows it."""
+        model = self._imports.project.model(call.file) if self._imports is not None else None
+        return (model, model.call(call.node)) if model is not None and isinstance(call.node, cst.Call) else None
 
     # -- for the models of other files -------------------------------------------------------------------------------
 

@@ -97,7 +97,7 @@ def main():
     for epoch in range(1, args.epochs + 1):
         train(epoch)
         test(epoch)
-        model.eval()
+        model.eval()  # no mutant eval: `test` has switched it before
         with torch.no_grad():
             sample = model.decode(torch.randn(64, 20, device=device))
             save_image(torch.sigmoid(sample).view(64, 1, 28, 28).cpu(), f"results/sample_{epoch}.png")

@@ -189,6 +189,81 @@ for x, y in test_loader:
 """,
 }
 
+# On the way: what other networks and other evaluations do counts not.
+WAYS = """\
+teacher = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
+
+def train_all(model):
+    model.train()
+    train_epoch()
+
+def evaluate(model, batches):
+    hits = 0
+    with torch.no_grad():
+        for x, y in batches:
+            hits += (model(x).argmax(1) == y).sum().item()
+    return hits
+
+"""
+MISSED = {
+    "the teacher is in evaluation mode": "teacher.eval()\ntrain_all(net)\nprint(evaluate(net, test_loader))\n",
+    "eval() comes behind": "train_all(net)\nprint(evaluate(net, test_loader))\nnet.eval()\n",
+    "train() comes between": "net.eval()\ntrain_all(net)\nprint(evaluate(net, test_loader))\n",
+    "layers are out of sight, but training mode was asked for": """\
+net = torch.hub.hub_model('net')
+for epoch in range(3):
+    train_all(net)
+    print(evaluate(net, test_loader))
+""",
+}
+KEPT = {
+    "the caller switches": "train_all(net)\nnet.eval()\nprint(evaluate(net, test_loader))\n",
+    "the caller's caller switches": """\
+def report(model):
+    print(evaluate(model, test_loader))
+
+train_all(net)
+net.eval()
+report(net)
+""",
+    "a function called before switches": """\
+def prepare(model):
+    model.eval()
+
+train_all(net)
+prepare(net)
+print(evaluate(net, test_loader))
+""",
+    "under another name": "train_all(net)\nsame = net\nsame.eval()\nprint(evaluate(net, test_loader))\n",
+    "all networks in a loop": """\
+train_all(net)
+for each in (net, teacher):
+    each.eval()
+print(evaluate(net, test_loader))
+""",
+    "the code that may switch is out of sight": """\
+from helpers import eval_all
+
+train_all(net)
+eval_all(net)
+print(evaluate(net, test_loader))
+""",
+    "one way leads past eval()": """\
+import sys
+
+train_all(net)
+if len(sys.argv) > 1:
+    net.eval()
+print(evaluate(net, test_loader))
+""",
+    "all layers are in sight and none minds": """\
+net = nn.Linear(4, 3)
+train_all(net)
+print(evaluate(net, test_loader))
+teacher.eval()
+""",
+}
+
 
 def marked(code: str) -> list[int]:
     return [number for number, line in enumerate(code.splitlines(), 1) if "# found" in line]
@@ -202,6 +277,37 @@ def test_finds(code: str) -> None:
 @pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())
 def test_stays_silent(code: str) -> None:
     assert findings(SETUP + code, "TRAIN04") == []
+
+
+@pytest.mark.parametrize("code", MISSED.values(), ids=MISSED.keys())
+def test_finds_evaluations_that_are_reached_in_training_mode(code: str) -> None:
+    code = SETUP + WAYS + code
+    (finding,) = findings(code, "TRAIN04")
+    assert code.splitlines()[finding.line - 1] == "        for x, y in batches:"
+    assert findings(fixed(code, "TRAIN04"), "TRAIN04") == []
+
+
+@pytest.mark.parametrize("code", KEPT.values(), ids=KEPT.keys())
+def test_stays_silent_where_the_mode_may_have_been_switched_on_the_way(code: str) -> None:
+    assert findings(SETUP + WAYS + code, "TRAIN04") == []
+
+
+def test_training_mode_that_is_switched_back_on_is_not_switched_twice() -> None:
+    code = (
+        SETUP
+        + """\
+teacher = nn.Dropout()
+teacher.eval()
+for epoch in range(2):
+    net.train()
+    train_epoch()
+    with torch.no_grad():
+        shown = net(test_loader[0][0])
+    net.train()
+    print(shown)
+"""
+    )
+    assert fixed(code, "TRAIN04") == code.replace("        shown =", "        net.eval()\n        shown =")
 
 
 @pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
@@ -322,6 +428,13 @@ def test_finds_it_across_files(tmp_path: Path) -> None:
 def test_another_file_may_switch_the_mode(tmp_path: Path, line: str) -> None:
     caller = PROJECT["train.py"].replace("        print(", f"        {line}\n        print(")
     assert lines_of(tmp_path, {**PROJECT, "train.py": caller}, "evaluation.py") == []
+
+
+def test_training_mode_of_another_file(tmp_path: Path) -> None:
+    caller = (
+        PROJECT["train.py"].replace("        for x", "        net.train()\n        for x") + "        opt.x.eval()\n"
+    )
+    assert lines_of(tmp_path, {**PROJECT, "train.py": caller}, "evaluation.py") == [6]
 
 
 def test_another_file_may_return_to_training(tmp_path: Path) -> None:
