@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import reaches
-from torchlint.semantics.moves import moves_to_accelerator
+from torchlint.semantics.moves import is_accelerator, moves_to_accelerator
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _computed_elsewhere(call: Call, model: Model) -> bool:
     found = model.elsewhere(call)
     if found is not None:
         home, function = found
-        return any(moves_to_accelerator(step, home) for step in _calls(function, 0))
+        return any(_puts_on_accelerator(step, home) for step in _calls(function, 0))
     behind = model.class_behind(call.callee) if call.callee is not None and call.targets_class is None else None
     return behind is not None and any(_moves(method, behind[0]) for method in _methods(behind[1]))
 
@@ -168,7 +168,12 @@ def _on_accelerator(value: Value, depth: int = 0) -> bool:
 
 
 def _moves(function: Function | None, model: Model) -> bool:
-    return function is not None and any(moves_to_accelerator(call, model) for call in function.calls)
+    return function is not None and any(_puts_on_accelerator(call, model) for call in function.calls)
+
+
+def _puts_on_accelerator(call: Call, model: Model) -> bool:
+    device = call.argument("device")
+    return moves_to_accelerator(call, model) or (device.given and is_accelerator(device.node, model))
 
 
 def _methods(cls: Class) -> Iterator[Function]:

@@ -754,16 +754,16 @@ class Signals(Dataset):
         return 8
 
     def __getitem__(self, index):
-        return torch.full((8,), float(index)){}, index % 2
+        return torch.full((8,), float(index){}, index % 2
 
 
 def signals():
-    return [(torch.randn(8){}, 0) for _ in range(8)]
+    return [(torch.randn(8{}, 0) for _ in range(8)]
 """
 
 
 @pytest.mark.parametrize("dataset", ["Signals()", "signals()"])
-@pytest.mark.parametrize("place", [".to(device)", ""])
+@pytest.mark.parametrize("place", [").to(device)", ", device=device)", ")"])
 def test_a_dataset_of_another_file_may_compute_on_the_gpu(tmp_path: Path, dataset: str, place: str) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "samples.py").write_text(SAMPLES.format(place, place))
@@ -772,4 +772,4 @@ def test_a_dataset_of_another_file_may_compute_on_the_gpu(tmp_path: Path, datase
     source = Source.read(tmp_path / "main.py")
     for codes in ("DATA02", "XFER02"):
         found = lint(source, Settings.selecting(codes), strict=True, project=Project())
-        assert bool(found) == (place == "")
+        assert bool(found) == (place == ")")
