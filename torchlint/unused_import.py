@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,23 +14,34 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
-def removal(use: cst.CSTNode, model: Model) -> Edit | None:
-    """Takes a name out of its import at the top of a program, where `use` is all that reads it.
+def removal(uses: Sequence[cst.CSTNode], model: Model) -> Edit | None:
+    """Takes a name out of its import, where `uses`, which a fix removes, are all that reads it.
 
-    A library keeps the name: another file may import it from there.
+    A name that another file of the project takes from there stays, and so does one of a library of which no more is
+    known.
     """
-    binding = model.binding(use)
-    if binding is None or binding.reads != [use] or len(binding.writes) != 1 or not is_program(model):
+    binding = model.binding(uses[0])
+    if binding is None or set(binding.reads) != set(uses) or len(binding.writes) != 1:
+        return None
+    if not is_program(model) and model.is_taken_elsewhere(binding.name) is not False:
         return None
     alias = binding.writes[0].target
     statement = model.parent(alias)
     line = model.parent(statement) if statement is not None else None
-    if not isinstance(alias, cst.ImportAlias) or line is None or not isinstance(model.parent(line), cst.Module):
+    if not isinstance(alias, cst.ImportAlias) or line is None or not _is_plain(line, model):
         return None
     names = getattr(statement, "names", ())
     if len(names) == 1:
         return Rewriter(model).remove_statement(alias)
     return _without(alias, [*names], model)
+
+
+def _is_plain(line: cst.CSTNode, model: Model) -> bool:
+    """Whether an import stands where it is always made: not one that is tried, nor all that there is in its block."""
+    block = model.parent(line)
+    if isinstance(block, cst.IndentedBlock):
+        return len(block.body) > 1 and isinstance(model.parent(block), (cst.If, cst.FunctionDef))
+    return isinstance(block, cst.Module)
 
 
 def _without(alias: cst.ImportAlias, names: list[cst.ImportAlias], model: Model) -> Edit | None:

@@ -106,7 +106,7 @@ def _import_removal(use: Use, model: Model) -> list[Edit]:
     binding = root(use, model)
     if binding is None or not any("amp" in (write.imported or "") for write in binding.writes):
         return []
-    edit = unused_import.removal(node, model)
+    edit = unused_import.removal([node], model)
     return [edit] if edit is not None else []
 
 

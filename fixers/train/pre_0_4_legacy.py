@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint import unused_import
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.semantics.data_attribute import DataRead, Use
@@ -65,10 +65,8 @@ def _unwrap(wrapper: Wrapper, model: Model) -> Fix | None:
     edits = _removal(wrapper.call, model) if taken else _replacement(wrapper, model)
     if edits is None:
         return None
-    uses = model.calls_to(VARIABLE)
-    others = [use for use in uses if use is not wrapper.call and use not in taken]
-    if not others:
-        edits += _import_removal(wrapper.call.node, model)
+    unused = unused_import.removal([use.node.func for use in (wrapper.call, *taken)], model)
+    edits += [unused] if unused is not None else []
     return Fix(
         tuple(edits), Applicability.SAFE, isolation="last Variable" if _is_among_last(wrapper.call, model) else None
     )
@@ -76,7 +74,8 @@ def _unwrap(wrapper: Wrapper, model: Model) -> Fix | None:
 
 def _is_among_last(call: Call, model: Model) -> bool:
     """Whether the use is the last or the one before: they go in two passes, and the second takes the import along."""
-    uses = model.calls_to(VARIABLE)
+    name = model.binding(call.node.func)
+    uses = [use for use in model.calls_to(VARIABLE) if model.binding(use.node.func) is name]
     last = {uses[-1], *_taken_together(uses[-1], model)}
     before = [use for use in uses if use not in last]
     return bool(before) and call in {*last, before[-1]}
@@ -203,37 +202,3 @@ def _holds_together(inner: cst.BaseExpression, suffix: str, parent: cst.CSTNode 
     except SyntaxError:  # it has line ends that only the parentheses of the call allowed
         return False
     return True
-
-
-def _import_removal(call: cst.Call, model: Model) -> list[Edit]:
-    """Takes the name out of the import if this is its only use, in a program: no other file imports it from there."""
-    binding = model.binding(call.func)
-    if binding is None or binding.reads != [call.func] or len(binding.writes) != 1 or not _is_program(model):
-        return []
-    line = binding.writes[0].statement
-    statement = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else line
-    if not isinstance(statement, cst.ImportFrom) or isinstance(statement.names, cst.ImportStar):
-        return []
-    if not isinstance(model.parent(line), cst.Module):
-        return []
-    if len(statement.names) == 1:
-        edit = Rewriter(model).remove_statement(statement)
-        return [edit] if edit is not None else []
-    return _without(binding.name, statement.names, model)
-
-
-def _without(name: str, names: Sequence[cst.ImportAlias], model: Model) -> list[Edit]:
-    places = [
-        (model.span(alias.name)[0], model.span(alias.asname.name if alias.asname else alias.name)[1]) for alias in names
-    ]
-    index = next(i for i, alias in enumerate(names) if name == (alias.evaluated_alias or alias.evaluated_name))
-    start, end = (places[index][0], places[index + 1][0]) if index == 0 else (places[index - 1][1], places[index][1])
-    return [] if "#" in model.source.text[start:end] else [Edit(start, end, "")]
-
-
-def _is_program(model: Model) -> bool:
-    body = model.functions[0]
-    if model.source.is_notebook or "__main__" in model.source.text or len(model.functions) == 1:
-        return True
-    effects = model.effects(body)
-    return bool(effects.backward or effects.forwards)

@@ -125,6 +125,12 @@ def spoken_of(findings: list[dict[str, Any]]) -> set[int]:
     return lines
 
 
+def imports(code: str) -> set[int]:
+    """Lines that import something: a later pass takes one away with the last use of its name."""
+    lines = enumerate(code.splitlines(), 1)
+    return {number for number, line in lines if line.lstrip().startswith(("import ", "from "))}
+
+
 def compare(name: str, before: bytes, after: bytes, findings: list[dict[str, Any]]) -> Iterator[str]:
     """What is wrong with the rewrite of one file."""
     old_cells, new_cells = cells(name, before), cells(name, after)
@@ -137,7 +143,7 @@ def compare(name: str, before: bytes, after: bytes, findings: list[dict[str, Any
             yield f"{place}no longer compiles"
         if lost := comments(old) - comments(new):
             yield f"{place}comments lost: {sorted(lost)}"
-        stray = sorted(set(changed_lines(old, new)) - spoken_of(findings))
+        stray = sorted(set(changed_lines(old, new)) - spoken_of(findings) - imports(old))
         if stray and not name.endswith(".ipynb"):
             yield f"lines {stray} changed, but no finding speaks of them"
 

@@ -342,6 +342,10 @@ class Model:
         """Whether calls from other files could change what is found in this one."""
         return self._imports is not None and self._imports.has_callers()
 
+    def is_taken_elsewhere(self, name: str) -> bool | None:
+        """Whether another file of the project takes a name from this one; None where the project is not known."""
+        return self._imports.is_taken_elsewhere(name) if self._imports is not None else None
+
     def imports_of_project(self) -> Iterator[tuple[str, str]]:
         """The names that the file imports from files of its project, as written, and the file that each is from."""
         if self._imports is None:
