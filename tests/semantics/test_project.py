@@ -257,6 +257,22 @@ DRIVER = """
     """
 
 
+@pytest.mark.parametrize("helpers", ["import torch", "from common import *"], ids=["its own import", "a star import"])
+def test_a_star_import_brings_the_imports_of_the_other_file_along(tmp_path: Path, helpers: str) -> None:
+    evaluation = """
+        from helpers import *
+
+        def evaluate(model, loader):
+            with torch.no_grad():
+                for x, y in loader:
+                    print((model(x).argmax(1) == y).sum().item())
+        """
+    write(tmp_path, {"helpers.py": f"{helpers}\n", "common.py": "import torch\n", "evaluation.py": evaluation})
+    model = model_of(tmp_path, "evaluation.py")
+    assert "torch.no_grad" in {call.callee for call in model.calls}
+    assert lint(model.source, Settings.selecting("MEM05"), strict=True, project=Project()) == []
+
+
 def test_a_loop_around_a_pass_in_another_file_is_one_of_epochs(tmp_path: Path) -> None:
     write(tmp_path, {"engine.py": ENGINE, "main.py": DRIVER.format(evaluation="pass")})
     model = model_of(tmp_path, "main.py")

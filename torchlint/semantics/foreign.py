@@ -87,6 +87,10 @@ class Imports:
         place = self.project.resolve(self.file, dotted)
         return place.file if place is not None and place.file != self.file else None
 
+    def starred(self, module: str, name: str) -> str | None:
+        """The import from outside of the project that `from module import *` brings in under the name."""
+        return self.project.starred(self.file, module, name)
+
     def is_taken_elsewhere(self, name: str) -> bool:
         """Whether another file of the project takes a name of the top level from this one."""
         module = self.own_name.rpartition(".")[2]

@@ -118,6 +118,9 @@ class Names:
         if self._imports is None:
             return None
         for module in self._scopes.star_imports:
+            imported = self._imports.starred(module, name)
+            if imported is not None:
+                return imported
             if self._imports.star(module, name):
                 return f"{module}.{name}" if module.strip(".") else module + name
         return None

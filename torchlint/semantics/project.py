@@ -149,6 +149,21 @@ class Project:
         file, rest = found
         return self._member(file, rest, _DEPTH) if rest else Place(file)
 
+    def starred(self, importer: str, module: str, name: str, depth: int = _DEPTH) -> str | None:
+        """What a star import of a file of the project brings in under a name that this file itself imports from outside
+        of the project: `torch`, of a helper module that imports it.
+        """
+        found = self._module(importer, module)
+        if found is None or found[1] or depth == 0:
+            return None
+        contents = self.outline(found[0])
+        definition = contents.names.get(name)
+        if definition is None:
+            deeper = (self.starred(found[0], star, name, depth - 1) for star in contents.stars)
+            return next((imported for imported in deeper if imported is not None), None)
+        is_outside = definition.kind == "import" and self._module(found[0], definition.imported) is None
+        return definition.imported if is_outside and not definition.imported.startswith(".") else None
+
     def _module(self, importer: str, dotted: str) -> tuple[str, tuple[str, ...]] | None:
         """The file of the longest part of `dotted` that is a module, and the names behind it."""
         parts = dotted.lstrip(".").split(".")
