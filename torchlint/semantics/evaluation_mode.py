@@ -130,8 +130,10 @@ def _on_no_way(model: Model) -> Iterator[Toggle]:
         return
     seen: set[tuple[Function, str]] = set()
     for call in model.calls:
+        if not call.is_forward:
+            continue
         key = call.function, text(call.node.func)
-        if not call.is_forward or key in seen or not _is_evaluated(model, call):
+        if key in seen or not _is_evaluated(model, call):
             continue
         modes, layer = modes_at(model, call), _layer(model, call)
         wrong = Mode.TRAINING in modes or (Mode.FRESH in modes and layer is not None)
