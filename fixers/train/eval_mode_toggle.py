@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -33,12 +34,19 @@ def _edits(toggle: Toggle, model: Model) -> list[Edit]:
         return [rewriter.prepend_to_body(loop, f"{module}.train()")] if named else []  # type: ignore[arg-type]
     statement = model.statement(toggle.node)
     plain = isinstance(toggle.node, cst.For) or isinstance(statement, cst.SimpleStatementLine)
-    if not plain or not _has_name(toggle, statement, model):
+    if not plain or not _has_name(toggle, statement, model) or _would_switch_in_a_loop(toggle, model):
         return []
     before = rewriter.insert_before(statement, f"{module}.eval()")
     if not toggle.trains:
         return [before]
     return [] if _leaves(statement) else [before, rewriter.insert_after(statement, f"{module}.train()")]
+
+
+def _would_switch_in_a_loop(toggle: Toggle, model: Model) -> bool:
+    """A mode that is switched there and back around each of many calls is no code that anybody wants."""
+    around = (loop for loop in model.loops_around(toggle.node) if loop.node is not toggle.node)
+    loop = next((loop for loop in around if not loop.is_comprehension), None)
+    return isinstance(toggle.node, cst.Call) and loop is not None and loop.role in (Role.PLAIN, Role.ELEMENTS)
 
 
 def _has_name(toggle: Toggle, place: cst.CSTNode, model: Model) -> bool:

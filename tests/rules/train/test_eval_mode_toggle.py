@@ -442,3 +442,19 @@ def test_another_file_may_return_to_training(tmp_path: Path) -> None:
     caller = PROJECT["train.py"].replace("        for x", "        net.train()\n        for x")
     assert lines_of(tmp_path, {**PROJECT, "evaluation.py": evaluation, "train.py": caller}, "evaluation.py") == []
     assert lines_of(tmp_path, {**PROJECT, "evaluation.py": evaluation, "train.py": caller}, "train.py") == []
+
+
+def test_a_call_in_a_loop_over_steps_is_left_to_the_reader() -> None:
+    text = SETUP + (
+        "@torch.no_grad()\n"
+        "def generate(x, length):\n"
+        "    for step in range(length):\n"
+        "        x = torch.cat((x, net(x)), 1)[:, -4:]\n"
+        "    return x\n\n"
+        "for epoch in range(3):\n"
+        "    net.train()\n"
+        "    train_epoch()\n"
+        "    print(generate(torch.ones(1, 4), 5))\n"
+    )
+    (finding,) = lint(Source.from_text(text), Settings.selecting("TRAIN04"), strict=True, project=Project())
+    assert finding.fix is None
