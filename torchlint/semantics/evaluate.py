@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from torchlint.semantics import frameworks, transfer
+from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Function
@@ -269,14 +270,17 @@ class Evaluator(Calls):
         return value.but(optional=True) if value is not None else None
 
     def _annotated_as(self, node: cst.BaseExpression) -> Value | None:
-        """What a name, or a string, says that a value is: one of torch's nouns, or a class of the file."""
+        """What a name, or a string, says that a value is: one of torch's nouns, a class of the file, or a module."""
         name = string_value(node) or self.names.qualified(node) or ""
         if name in _ANNOTATIONS:
             return _ANNOTATIONS[name]
         if frameworks.is_owner(name):
             return Value(Kind.INSTANCE, ref=name)
         cls = self._classes_by_name.get(name)
-        return Value(cls.kind, ref=cls.ref) if cls is not None else None
+        if cls is not None:
+            return Value(cls.kind, ref=cls.ref)
+        is_module = (words.class_kind(name) or self._kind_in_project(name)) is Kind.MODULE
+        return Value(Kind.MODULE, ref=name) if is_module else None
 
     @staticmethod
     def _jaxtyping(node: cst.Subscript) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import libcst as cst
 
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import is_parameter_free
+from torchlint.semantics.vocabulary import is_parameter_free, module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Class, Function
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 _DROPOUTS = tuple(
     f"torch.nn.functional.{name}" for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout")
 )
+# Packages whose modules do more than run `forward` when they are called, or are no modules of torch.
+_CALLED_OTHERWISE = re.compile(r"(gpytorch|botorch|linear_operator|pyro|keras|tensorflow|torch\.distributed)\.")
+_REMOTE = re.compile(r"torch\.distributed(\.| import )rpc\b|\bRemoteModule\b")
 _REGISTERING = frozenset({"add_module", "register_module", "parameters", "named_parameters", "_modules"})
 _PLAIN_USES = frozenset({"append", "extend", "insert"})
 
@@ -28,9 +32,12 @@ _PLAIN_USES = frozenset({"append", "extend", "insert"})
 def direct_forwards(model: Model) -> Iterator[Call]:
     """Calls of the `forward` of a module other than one's own or that of a base, where `__call__` is torch's."""
     for call in model.calls_to(".forward"):
-        if call.receiver is None or call.receiver_value.kind is not Kind.MODULE:
+        if call.receiver is None or _is_own(model, call):
             continue
-        if not (_is_own(model, call) or _has_call_of_its_own(model, call)):
+        if call.receiver_value.kind is Kind.MODULE:
+            if not _has_call_of_its_own(model, call):
+                yield call
+        elif _passes_for_module(model, call):
             yield call
 
 
@@ -50,26 +57,41 @@ def _is_own(model: Model, call: Call) -> bool:
 
 
 def _has_call_of_its_own(model: Model, call: Call) -> bool:
-    """Whether what the object does when it is called is more than torch's, or not in sight."""
-    ref = call.receiver_value.ref
-    if ref is None or ref.startswith(("torch.nn.", "torchvision.models.")):
-        return False
-    cls = next((cls for cls in model.classes if cls.ref == ref), None)
-    return cls is None or not calls_like_a_module(cls)
+    """Whether what the object does when it is called is more than torch's; of an unknown one, the class around says."""
+    ref, around = call.receiver_value.ref, call.function.cls
+    if ref is not None:
+        return not _calls_like_a_module(model, ref)
+    return around is not None and around.is_module and not _runs_forward(model, around)
 
 
-def calls_like_a_module(cls: Class) -> bool:
-    """Whether all bases of a class are in sight, up to torch's, and none has a `__call__`."""
+def _calls_like_a_module(model: Model, dotted: str) -> bool:
+    """Whether no class between that of this name and torch's has a `__call__`, as far as they are in sight."""
+    behind = model.class_behind(dotted)
+    return _runs_forward(*behind) if behind is not None else _CALLED_OTHERWISE.match(dotted) is None
+
+
+def _runs_forward(model: Model, cls: Class) -> bool:
     for ancestor in cls.lineage():
         known = {base.qualname for base in ancestor.local_bases}
-        if "__call__" in ancestor.methods:
+        if "__call__" in ancestor.methods or None in ancestor.bases:
             return False
-        if any(
-            base is None or not (base in known or base.startswith(("torch.nn.", "builtins.")))
-            for base in ancestor.bases
-        ):
+        if not all(base in known or _calls_like_a_module(model, base) for base in ancestor.bases if base is not None):
             return False
     return True
+
+
+def _passes_for_module(model: Model, call: Call) -> bool:
+    """Whether what is out of sight is an attribute of a module, and used as its modules are and in no other way."""
+    value, binding = call.receiver_value, model.binding(call.receiver) if call.receiver is not None else None
+    if binding is None or binding.cls is None or not binding.cls.is_module or not call.arguments:
+        return False
+    if not _runs_forward(model, binding.cls) or _REMOTE.search(model.source.text):
+        return False
+    if value.kind is not Kind.UNKNOWN and (value.kind is not Kind.INSTANCE or model.class_behind(value.ref or "")):
+        return False
+    if value.ref is not None and _CALLED_OTHERWISE.match(value.ref):
+        return False
+    return all(method == "forward" or module_method(method) is not None for method in binding.methods)
 
 
 # -- dropout

@@ -162,6 +162,7 @@ _CLASS_PATTERNS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"(torch_optimizer|transformers|apex\.optimizers|bitsandbytes\.optim)\.(\w*Adam\w*|Lion\w*|\w*SGD\w*|LAMB)"),
      Kind.OPTIMIZER),
     (re.compile(r"torch_geometric\.nn\.[A-Z]\w*"), Kind.MODULE),
+    (re.compile(r"transformers\.(\w+\.)*[A-Z]\w*(Model|For[A-Z]\w*)"), Kind.MODULE),
     (re.compile(r"(torchvision|torchaudio|torch_geometric)\.datasets\.[A-Z]\w*"), Kind.DATASET),
     (re.compile(r"torchmetrics\.[A-Z]\w*"), Kind.INSTANCE),
 )  # fmt: skip

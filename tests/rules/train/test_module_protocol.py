@@ -1,0 +1,202 @@
+"""TRAIN07: `forward` past `__call__`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+SETUP = """\
+import torch
+from torch import nn
+
+"""
+
+
+def found(code: str) -> list[int]:
+    """Lines of the findings, counted behind SETUP."""
+    return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "TRAIN07")]
+
+
+def marked(code: str) -> list[int]:
+    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
+
+
+DIRECT = {
+    "a layer of a module": """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.body.forward(x)  # here
+""",
+    "a network of another package": """\
+import timm
+
+def predict(images):
+    model = timm.create_model("resnet18").eval()
+    return model.forward(images)  # here
+""",
+    "a network that is handed in": """\
+def predict(model, images):
+    return model.forward(images)  # here
+""",
+    "an annotated network of another package": """\
+from transformers import BartModel
+
+def encode(bart: BartModel, tokens):
+    return bart.forward(tokens)[0]  # here
+""",
+    "parts of a module that are made out of sight": """\
+import importlib
+
+class Speaker(nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.net = importlib.import_module("models." + name).Net()
+        self.loss = importlib.import_module("losses." + name).Loss()
+
+    def forward(self, x, label):
+        x = self.net.forward(x)  # here
+        return self.loss.forward(x, label)  # here
+""",
+}
+
+
+@pytest.mark.parametrize("case", DIRECT)
+def test_a_direct_call_is_found(case: str) -> None:
+    assert found(DIRECT[case]) == marked(DIRECT[case])
+
+
+LOOK_ALIKES = {
+    "one's own": """\
+class Net(nn.Module):
+    def forward(self, x):
+        return x
+
+    def predict(self, x):
+        return self.forward(x).argmax(1)
+""",
+    "a class that is no module": """\
+class Radon:
+    def forward(self, image):
+        return image.sum(0)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.radon = Radon()
+
+    def forward(self, image):
+        return self.radon.forward(image)
+""",
+    "a module that is called in another way": """\
+class Kernel(nn.Module):
+    def __call__(self, x):
+        return self.forward(x).exp()
+
+    def forward(self, x):
+        return x
+
+def evaluate(x):
+    kernel = Kernel()
+    return kernel.forward(x)
+""",
+    "parts of such a module": """\
+class Kernel(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+
+    def __call__(self, x):
+        return self.forward(x).exp()
+
+    def forward(self, x):
+        return self.base.forward(x)
+""",
+    "a package whose modules are": """\
+import gpytorch
+
+def covariance(x):
+    kernel = gpytorch.kernels.RBFKernel()
+    kernel.eval()
+    return kernel.forward(x, x)
+""",
+    "an operator that has a way back": """\
+import projections
+
+class Reconstruction(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.radon = projections.make()
+
+    def forward(self, sinogram):
+        return self.radon.adjoint(sinogram) + self.radon.forward(sinogram)
+""",
+    "a network of OpenCV": """\
+import cv2
+
+class Detector:
+    def __init__(self, path):
+        self.net = cv2.dnn.readNetFromONNX(path)
+
+    def detect(self, blob):
+        self.net.setInput(blob)
+        return torch.from_numpy(self.net.forward())
+""",
+    "a remote module": """\
+from torch.distributed import rpc
+
+class Hybrid(nn.Module):
+    def __init__(self, remote):
+        super().__init__()
+        self.remote = remote
+
+    def forward(self, x):
+        return self.remote.forward(x)
+""",
+}
+
+
+@pytest.mark.parametrize("case", LOOK_ALIKES)
+def test_a_look_alike_is_left_alone(case: str) -> None:
+    assert found(LOOK_ALIKES[case]) == []
+
+
+@pytest.mark.parametrize(("extra", "expected"), [("", [5]), ("def __call__(self, x):\n        return x\n", [])])
+def test_the_class_may_stand_in_another_file(tmp_path: Path, extra: str, expected: list[int]) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "nets.py").write_text(f"from torch import nn\n\nclass Net(nn.Module):\n    {extra or 'pass'}\n")
+    (tmp_path / "train.py").write_text(
+        "import torch\nfrom nets import Net\n\nnet = Net()\nout = net.forward(torch.ones(3))\n"
+    )
+    source = Source.read(tmp_path / "train.py")
+    result = lint(source, Settings.selecting("TRAIN07"), strict=True, project=Project())
+    assert [finding.line for finding in result] == expected
+
+
+def test_the_fix_calls_the_module_and_computes_the_same() -> None:
+    code = (
+        SETUP
+        + "net = nn.Linear(4, 2)\nx = torch.ones(3, 4)\nhook = net.register_forward_hook(seen)\ny = net.forward(x)\n"
+    )
+    after = fixed(code, "TRAIN07")
+    assert after.endswith("y = net(x)\n")
+    runs: dict[str, list[torch.Tensor]] = {}
+    for name, text in (("before", code), ("after", after)):
+        calls: list[object] = []
+        variables = {"seen": lambda *given, calls=calls: calls.append(given)}
+        torch.manual_seed(0)
+        exec(text, variables)
+        runs[name] = [variables["y"], torch.tensor(len(calls))]
+    assert torch.equal(runs["before"][0], runs["after"][0])
+    assert [int(run[1]) for run in runs.values()] == [0, 1]
