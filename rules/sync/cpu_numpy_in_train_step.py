@@ -14,9 +14,10 @@ class CpuNumpyInTrainStep(Rule):
 
     ## What it does
 
-    Finds `.cpu()` and `.tolist()` on tensors of the device, in every training step or evaluation batch,
+    Finds `.cpu()`, `.to("cpu")` and `.tolist()` on tensors of the device, in every training step or evaluation batch,
     where the copy is reduced to a number that is summed, stored or printed. Copies that an environment, a file, an
-    image or the collection of all predictions needs are left out.
+    image or the collection of all predictions needs are left out. Whatever it is for, the copy of a batch that the same
+    step has copied to the device, and has not changed, is found: the host has that batch.
 
     ## Why is this bad
 
@@ -73,12 +74,23 @@ class CpuNumpyInTrainStep(Rule):
 
     code = "SYNC03"
     name = "cpu-numpy-in-train-step"
-    triggers = (".cpu", ".tolist")
+    triggers = (".cpu", ".tolist", 'to("cpu', "to('cpu")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.readback import deferrable_readbacks
+        from torchlint.semantics.round_trips import round_trips
 
         told: set[object] = set()
+        for trip in round_trips(model):
+            statement = model.small_statement(trip.node) or trip.node
+            if statement not in told:
+                told.add(statement)
+                message = (
+                    f"`{model.code(trip.node)}` copies back to the host, {trip.step.rhythm}, what "
+                    f"`{model.code(trip.there.node)}` has copied to the device. "
+                    "Use the batch that the host has, under a name of its own: then it need not wait."
+                )
+                yield Report(trip.node, message)
         for read in deferrable_readbacks(model):
             statement = model.small_statement(read.node) or read.node
             if not read.is_number and statement not in told:

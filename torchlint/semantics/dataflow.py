@@ -153,6 +153,16 @@ def _binds(model: Model, target: cst.CSTNode, binding: Binding) -> bool:
     return isinstance(target, cst.Name) and model.binding(target) is binding
 
 
+def is_changed(model: Model, read: cst.CSTNode) -> bool:
+    """Whether a tensor is changed in place where it is read: `t[i] = 0`, `t.mul_(2)`."""
+    node, parent = read, model.parent(read)
+    if isinstance(parent, cst.Attribute):
+        return parent.attr.value.endswith("_") and not parent.attr.value.endswith("__")
+    while isinstance(parent, cst.Subscript) and parent.value is node:
+        node, parent = parent, model.parent(parent)
+    return isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.AugAssign) and parent.target is node)
+
+
 def upstream(model: Model, expression: cst.CSTNode, inside: Loop | None = None) -> set[Binding]:
     """The variables that an expression is computed from."""
     bindings = (model.binding(node) for node in sources(model, expression, inside))

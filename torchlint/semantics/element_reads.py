@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import is_changed
 from torchlint.semantics.residence import Residence
 from torchlint.semantics.steps import Step, step_around
 from torchlint.semantics.values import Kind
@@ -126,18 +127,4 @@ def _is_written(model: Model, binding: Binding, loop: Loop) -> bool:
     if any(loop in (write.loop.around() if write.loop is not None else ()) for write in binding.writes):
         return True
     inside = (read for read in binding.reads if loop in model.loops_around(read))
-    return any(_is_stored_into(model, read) or _is_changed(model, read) for read in inside)
-
-
-def _is_stored_into(model: Model, read: cst.CSTNode) -> bool:
-    node = read
-    parent = model.parent(node)
-    while isinstance(parent, cst.Subscript) and parent.value is node:
-        node, parent = parent, model.parent(parent)
-    return isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.AugAssign) and parent.target is node)
-
-
-def _is_changed(model: Model, read: cst.CSTNode) -> bool:
-    """`t.mul_(2)`."""
-    parent = model.parent(read)
-    return isinstance(parent, cst.Attribute) and parent.attr.value.endswith("_")
+    return any(is_changed(model, read) for read in inside)

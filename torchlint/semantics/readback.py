@@ -14,7 +14,7 @@ from torchlint.semantics.host_use import DEFERRABLE, KEPT, HostFlow, Use
 from torchlint.semantics.residence import Residence
 from torchlint.semantics.steps import Step, step_of
 from torchlint.semantics.tallies import is_tally
-from torchlint.semantics.values import Value
+from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -92,8 +92,16 @@ def reads(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
         if call.receiver is not None and (call.method == "item" or call.method in _COPIES):
             if not call.arguments:
                 yield call.node, call.receiver, call.method
+        elif call.method == "to" and call.receiver is not None and _names_host(call):
+            yield call.node, call.receiver, "cpu"
         elif call.callee in _CONVERSIONS and len(call.arguments) == 1 and not call.arguments[0].star:
             yield call.node, call.arguments[0].value, _CONVERSIONS[call.callee]
+
+
+def _names_host(call: Call) -> bool:
+    """`x.to("cpu")`."""
+    target = call.argument("device", 0).value
+    return target.is_(Kind.STRING, Kind.DEVICE) and (target.place is Place.HOST or target.constant == "cpu")
 
 
 def _becomes_number(model: Model, node: cst.CSTNode) -> bool:

@@ -28,9 +28,9 @@ SILENT = {
     ),
     "predictions grow by cat": evaluation("kept = torch.cat([kept, out.cpu()])", "kept = torch.zeros(0, 3)"),
     "predictions are written to rows": evaluation("kept[step] = out.cpu()", "kept = make()", "return kept"),
-    "a metric object on the host": evaluation("metric.update(out.cpu(), y.cpu())", "metric = make()"),
+    "a metric object on the host": evaluation("metric.update(out.cpu(), targets[step])", "metric = make()"),
     "images are saved": training("save_image(out.detach().cpu(), 'out.png')"),
-    "an area under a curve": evaluation("total += roc_auc_score(y.cpu(), out.cpu())", "total = 0"),
+    "an area under a curve": evaluation("total += roc_auc_score(targets[step], out.cpu())", "total = 0"),
     "the loader's batch": """
         import torch
 
@@ -40,7 +40,7 @@ SILENT = {
                 print(total, model(x.cuda()))
     """,
     "lengths that packing wants on the host": training(
-        "packed = nn.utils.rnn.pack_padded_sequence(x, y.cpu())\nmodel(packed)"
+        "packed = nn.utils.rnn.pack_padded_sequence(x, lengths_of(x).cpu())\nmodel(packed)"
     ),
     "an environment acts on it": """
         import torch
@@ -58,6 +58,94 @@ SILENT = {
     "after the loop": evaluation("kept.append(out)", "kept = []", "return torch.cat(kept).cpu().numpy().mean()"),
     "it goes back to the device": training("model(out.detach().cpu().clamp(0).to(device))"),
 }
+
+
+BROUGHT_BACK = {
+    "labels for a metric on the host": evaluation("metric.update(out.cpu(), y.detach().cpu().numpy())"),
+    "labels that are collected": evaluation("truths.extend(y.tolist())", "truths = []"),
+    "lengths that packing wants on the host": training("packed = nn.utils.rnn.pack_padded_sequence(x, y.cpu())"),
+    "to('cpu')": evaluation("truths.append(y.to('cpu'))", "truths = []"),
+    "the first of a batch": evaluation("imwrite(step, x[0].squeeze().cpu())"),
+    "under another name": training("flat = y.view(-1)\nlabels = flat.long()\nsave(labels.cpu())"),
+    "behind a check for a GPU": """
+        import torch
+        from torch.utils.data import DataLoader
+
+        def evaluate(model, data, cuda, evaluator):
+            for image, target in DataLoader(data):
+                if cuda:
+                    image, target = image.cuda(), target.cuda()
+                out = model(image)
+                evaluator.add(target.cpu().numpy(), out.argmax(1))
+    """,
+    "a batch that is moved as a whole": """
+        import torch
+
+        def evaluate(model, loader, device, evaluator):
+            for batch in loader:
+                batch = tuple(part.to(device) for part in batch)
+                inputs = {"ids": batch[0], "labels": batch[1]}
+                inputs["mask"] = batch[2]
+                with torch.no_grad():
+                    out = model(**inputs)
+                evaluator.add(out, inputs["labels"].detach().cpu().numpy())
+    """,
+    "a helper that moves": """
+        import torch
+
+        def to_gpu(x):
+            return x.cuda(non_blocking=True) if torch.cuda.is_available() else x
+
+        def evaluate(model, loader, evaluator):
+            with torch.no_grad():
+                for image, target in loader:
+                    target = to_gpu(target)
+                    out = model(to_gpu(image))
+                    evaluator.add(out, target.cpu().numpy())
+    """,
+}
+
+NO_WAY_BACK = {
+    "labels that the device changes": evaluation("y[y > 2] = 0\ntruths.append(y.cpu())", "truths = []"),
+    "labels that a method changes": evaluation("y.clamp_(0)\ntruths.append(y.cpu())", "truths = []"),
+    "something computed from the batch": evaluation("truths.append((x * 2).cpu())", "truths = []"),
+    "a name that is given something else": evaluation("x = out\nkept.append(x.cpu())", "kept = []"),
+    "a few batches only": evaluation("if step < 4:\n    shown.append(x.cpu())", "shown = []"),
+    "behind a log interval": training("if step % 100 == 0:\n    save(x.cpu())"),
+    "data that stays on the device": """
+        import torch
+
+        def train(model, data, targets, criterion, steps, keep):
+            data, targets = data.cuda(), targets.cuda()
+            for step in range(steps):
+                x, y = data[step], targets[step]
+                criterion(model(x), y).backward()
+                keep(y.cpu())
+    """,
+    "a helper that computes": """
+        import torch
+
+        def prepared(x):
+            return x.cuda() / 255
+
+        def evaluate(model, loader, keep):
+            for image, target in loader:
+                image = prepared(image)
+                keep(model(image), image.cpu())
+    """,
+}
+
+
+@pytest.mark.parametrize("code", BROUGHT_BACK.values(), ids=BROUGHT_BACK)
+def test_a_batch_that_comes_back_as_it_went_is_found(code: str) -> None:
+    [finding] = findings(code, "SYNC03")
+    assert "copies back to the host" in finding.message
+    assert finding.fix is None
+
+
+@pytest.mark.parametrize("code", NO_WAY_BACK.values(), ids=NO_WAY_BACK)
+def test_what_the_host_does_not_have_is_no_round_trip(code: str) -> None:
+    assert findings(code, "SYNC03") == []
 
 
 @pytest.mark.parametrize("code", REDUCED_ON_THE_HOST.values(), ids=REDUCED_ON_THE_HOST)
