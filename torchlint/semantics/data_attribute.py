@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics import vocabulary as words
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Value
@@ -149,7 +150,7 @@ def _step(model: Model, node: cst.CSTNode) -> tuple[str, cst.CSTNode] | None:
 
 def _serves_a_write(model: Model, node: cst.Attribute, chain: _Chain) -> bool:
     """Whether the read is part of an in-place update or an initialisation: `p.data = 0.9 * p.data`, `init.x_(w.data)`,
-    or of a variable that is changed in place later."""
+    or of a variable that is changed in place later. That of another tensor, as by an average, is none."""
     statement = model.small_statement(node)
     for parent in model.ancestors(node):
         if isinstance(parent, cst.Call) and _fills_arguments(model, parent):
@@ -163,8 +164,27 @@ def _serves_a_write(model: Model, node: cst.Attribute, chain: _Chain) -> bool:
     else:
         return False
     return any(
-        _is_data_target(target) or _is_filled(model, target, chain) or _is_put_back(model, target) for target in targets
+        _is_update(model, target, node.value)
+        if _is_data_target(target)
+        else _is_filled(model, target, chain) or _is_put_back(model, target)
+        for target in targets
     )
+
+
+def _is_update(model: Model, target: cst.CSTNode, owner: cst.BaseExpression) -> bool:
+    """Whether what is read is what the assignment to `.data` changes, or its gradient; a result is no such thing."""
+    read = owner.value if isinstance(owner, cst.Attribute) and owner.attr.value == "grad" else owner
+    written = [part.value for part in walk(target) if isinstance(part, cst.Attribute) and part.attr.value == "data"]
+    return any(part.deep_equals(read) for part in written) and not _is_computed(model, read)
+
+
+def _is_computed(model: Model, owner: cst.BaseExpression) -> bool:
+    """Whether a tensor is what a network returns, and so no leaf that is trained."""
+    binding = model.binding(owner)
+    writes = (
+        [write.value for write in binding.writes if reaches(model, binding, write.target, owner)] if binding else []
+    )
+    return bool(writes) and all(isinstance(value, cst.Call) and model.call(value).is_forward for value in writes)
 
 
 def _fills_arguments(model: Model, call: cst.Call) -> bool:
@@ -218,8 +238,9 @@ def _is_exchanged(model: Model, owner: cst.BaseExpression) -> bool:
     return any(
         isinstance(above := model.parent(read), cst.Attribute)
         and above.attr.value == "data"
-        and isinstance(model.parent(above), cst.AssignTarget)
+        and isinstance(target := model.parent(above), cst.AssignTarget)
         and model.function(read) is model.function(owner)
+        and not any(part.deep_equals(above) for part in walk(model.parent(target)) if part is not above)
         for read in binding.reads
     )
 

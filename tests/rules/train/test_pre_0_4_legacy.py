@@ -37,6 +37,16 @@ out = net(Variable(x))  # here
     "values that are printed": "print(net.weight.data.norm())  # here\n",
     "values that live on": "weights = net.weight.data  # here\n",
     "the best class": "_, best = net(x).data.max(1)  # here\n",
+    "samples that are scaled before they are shown": """\
+fake = net(x)
+fake.data = fake.data.mul(0.5)  # here
+print(fake.data.tolist())  # here
+""",
+    "weights that an average follows": """\
+def follow(module, averages):
+    for name, p in module.named_parameters():
+        averages[name].data = 0.9 * averages[name].data + 0.1 * p.data  # here
+""",
     "a type": "kind = net.weight.data.dtype  # here\n",
 }
 
@@ -50,6 +60,7 @@ LOOK_ALIKES = {
     "an initialisation": "net.weight.data.normal_(0, 0.1)\n",
     "an update in place": "net.weight.data -= 0.1 * x[:1]\n",
     "an update by assignment": "net.weight.data = 0.9 * net.weight.data\n",
+    "a step by hand": "net.weight.data = net.weight.data - 0.1 * net.weight.grad.data\n",
     "an update in two statements": "new = 0.9 * net.weight.data\nnet.weight.data = new\n",
     "weights that are exchanged": """\
 def swap(parameters, averages):
