@@ -238,9 +238,9 @@ def _is_exchanged(model: Model, owner: cst.BaseExpression) -> bool:
     return any(
         isinstance(above := model.parent(read), cst.Attribute)
         and above.attr.value == "data"
-        and isinstance(target := model.parent(above), cst.AssignTarget)
+        and isinstance(model.parent(above), cst.AssignTarget)
         and model.function(read) is model.function(owner)
-        and not any(part.deep_equals(above) for part in walk(model.parent(target)) if part is not above)
+        and not any(part.deep_equals(above) for part in walk(model.statement(above)) if part is not above)
         for read in binding.reads
     )
 
