@@ -96,7 +96,7 @@ class CpuNumpyInTrainStep(Rule):
             if not read.is_number and statement not in told:
                 told.add(statement)
                 message = (
-                    f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, for a number. "
-                    "Compute that number on the device and read it once at the end, or at log intervals."
+                    f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, for a metric. "
+                    "Compute it on the device and read it once at the end, or at log intervals."
                 )
                 yield Report(read.node, message, facts=read)

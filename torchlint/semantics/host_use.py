@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.entities import Binding, Call, Loop, Write
+from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
@@ -64,6 +65,7 @@ _REDUCTIONS = _words(
     accuracy_score
     """
 )
+_PAIRING = _words("zip enumerate len")
 _REDUCING_PACKAGES = _words("numpy torch builtins sklearn")
 _ARRAY_METADATA = _words("shape dtype device ndim size")
 _DEVICE_METHODS = _words("cuda to backward type_as")
@@ -80,16 +82,21 @@ class HostFlow:
     `number`: whether it is a single number. An array counts as one from the reduction on that makes it one.
     """
 
-    def __init__(self, model: Model, loop: Loop | None, depth: int = _DEPTH) -> None:
+    def __init__(self, model: Model, loop: Loop | None, depth: int = _DEPTH, entered: Function | None = None) -> None:
         self._model = model
         self._loop = loop
         self._depth = depth
+        self._entered = entered  # the function into which an array is followed
+        self._is_returned = False
         self._work: list[tuple[cst.CSTNode, bool]] = []
         self._seen: set[tuple[cst.CSTNode, bool]] = set()
         self._use = Use.NONE
 
     def of(self, node: cst.CSTNode, number: bool) -> Use:
         self._on(node, number)
+        return self._followed()
+
+    def _followed(self) -> Use:
         while self._work and Use.NEEDED not in self._use:
             self._step(*self._work.pop())
         return self._use
@@ -125,6 +132,10 @@ class HostFlow:
                 self._use |= Use.NEEDED
             case cst.Subscript() if parent.value is not node:
                 self._use |= Use.NEEDED
+            case cst.Index() if not number:
+                self._index(parent)
+            case cst.For() if self._entered is not None and parent.iter is node:
+                self._store(parent.target, parent, number)
             case cst.DictElement() | cst.DictComp() if parent.key is node:
                 self._use |= Use.NEEDED
             case (
@@ -153,9 +164,21 @@ class HostFlow:
             case _:  # a test, an assertion, an index, a loop over it
                 self._use |= Use.NEEDED
 
+    def _index(self, index: cst.Index) -> None:
+        """`x[mask]`: an array picks parts of another."""
+        element = self._model.parent(index)
+        whole = self._model.parent(element) if element is not None else None
+        if self._entered is not None and isinstance(whole, cst.Subscript):
+            self._on(whole, False)
+        else:
+            self._use |= Use.NEEDED
+
     def _returned(self, statement: cst.Return, number: bool) -> None:
         """From a function that is one step: on, in the loops of this file that call it."""
         function = self._model.function(statement)
+        if function is self._entered:
+            self._is_returned = True
+            return
         if self._loop is not None or function.passed_around or not self._depth or not function.callers:
             self._use |= Use.NEEDED
             return
@@ -183,12 +206,20 @@ class HostFlow:
 
     def _augmented(self, statement: cst.AugAssign, number: bool) -> None:
         target = statement.target
+        is_sum = number or self._holds_numbers(target)
         if isinstance(target, (cst.Name, cst.Attribute)):
             if self._model.value(target).is_container:
                 self._use |= Use.COLLECTED if number else Use.GATHERED
                 return
-            self._read_later(self._model.binding(target), statement, number)
-        self._use |= Use.ACCUMULATED if number else Use.GATHERED
+            self._read_later(self._model.binding(target), statement, is_sum)
+        self._use |= Use.ACCUMULATED if is_sum else Use.GATHERED
+
+    def _holds_numbers(self, target: cst.BaseExpression) -> bool:
+        """Whether `+=` adds to what the target holds, and does not make a list of it longer."""
+        binding = self._model.binding(target)
+        starts = [write.value for write in binding.writes if write.kind == "assign"] if binding is not None else []
+        values = [self._model.value(node) for node in (target, *starts) if node is not None]
+        return any(value.is_(Kind.ARRAY, Kind.NUMBER, Kind.TENSOR) for value in values)
 
     def _read_later(self, binding: Binding | None, statement: cst.CSTNode, number: bool) -> None:
         """Every read that can see what `statement` wrote."""
@@ -264,8 +295,23 @@ class HostFlow:
         call = self._model.call(site)
         if number:
             self._number_argument(call, site)
-        else:
+        elif not self._enters(call, arg):
             self._array_argument(call, site)
+
+    def _enters(self, call: Call, arg: cst.Arg) -> bool:
+        """Into a function of the project: what that does with the array, and what the call returns of it."""
+        function = call.target or call.foreign
+        home = self._model if call.target is not None else self._model.home(call)
+        parameter = parameter_of_function(call, function, arg) if function is not None else None
+        if function is None or home is None or parameter is None or not self._depth:
+            return False
+        inside = HostFlow(home, None, self._depth - 1, entered=function)
+        for read in parameter.reads:
+            inside._on(read, False)
+        self._use |= inside._followed()
+        if inside._is_returned:
+            self._on(call.node, self._model.value(call.node).is_(Kind.NUMBER))
+        return True
 
     def _is_loss(self, call: Call) -> bool:
         """A loss of arrays on the host, which is computed there."""
@@ -306,7 +352,7 @@ class HostFlow:
             self._on(site, True)
         elif self._is_loss(call):
             self._on(site, self._model.value(site).rank == 0)
-        elif package == "numpy" or (package == "torch" and not call.is_forward):
+        elif package == "numpy" or (package == "torch" and not call.is_forward) or self._pairs(call):
             self._on(site, False)
         elif call.method == "update" and _METERS.search(call.receiver_value.ref or ""):
             self._use |= Use.COLLECTED
@@ -316,6 +362,11 @@ class HostFlow:
             self._on(site, False)
         else:
             self._use |= Use.NEEDED
+
+    def _pairs(self, call: Call) -> bool:
+        """`zip(truths, guesses)`, over which a function that measures them loops."""
+        package, last = _names(call)
+        return self._entered is not None and package == "builtins" and last in _PAIRING
 
 
 def _are_alternatives(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:

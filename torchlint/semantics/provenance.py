@@ -11,7 +11,7 @@ from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_module, module_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call
+    from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
 _LEAVING = frozenset(["item", "cpu", "numpy", "tolist", "size", "dim", "numel"])
@@ -52,9 +52,16 @@ def runs_model(model: Model, call: Call, *, whole: bool = True) -> bool:
     if call.receiver_value.kind is Kind.MODULE:
         return module_method(call.method or "") is None
     made = model.value(call.node)
+    if any(model.effects(function).forwards and not function.is_pass for function in _entered(call)):
+        return True
     if not whole or (call.callee or "").partition(".")[0] in ("torch", "builtins") or made.kind in _OBJECTS:
         return False
     return any(model.value(arg.value).kind is Kind.MODULE and not _is_loss(model, arg.value) for arg in call.arguments)
+
+
+def _entered(call: Call) -> list[Function]:
+    """The functions of this file of which the call runs one."""
+    return [call.target] if call.target is not None else call.alternatives
 
 
 def _is_loss(model: Model, node: cst.CSTNode) -> bool:

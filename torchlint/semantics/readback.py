@@ -65,12 +65,27 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
             continue
         if follows_answer(model, residence, node, step):
             continue
-        is_number = how not in _COPIES or model.value(tensor).rank == 0 or _becomes_number(model, node)
+        is_number = how not in _COPIES or _is_number(model, tensor) or _becomes_number(model, node)
         use = HostFlow(model, step.loop).of(node, is_number)
         read = Readback(node, tensor, model.value(tensor), how, is_number, step, use, is_tally(model, tensor))
         wanted = DEFERRABLE if computed else Use.ACCUMULATED
         if use & wanted and not use & KEPT and not _is_answer(model, read):
             yield read
+
+
+def _is_number(model: Model, tensor: cst.BaseExpression) -> bool:
+    """Whether a tensor has one element: so has what `backward()` starts from."""
+    if model.value(tensor).rank == 0:
+        return True
+    while isinstance(tensor, (cst.Call, cst.Attribute)) and model.binding(tensor) is None:
+        if isinstance(tensor, cst.Attribute) and tensor.attr.value not in _KEEPING | {"data"}:
+            return False
+        tensor = tensor.func if isinstance(tensor, cst.Call) else tensor.value
+    binding = model.binding(tensor)
+    return binding is not None and any(
+        not call.arguments and call.receiver is not None and model.binding(call.receiver) is binding
+        for call in model.calls_to(".backward")
+    )
 
 
 def _is_answer(model: Model, read: Readback) -> bool:

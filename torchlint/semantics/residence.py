@@ -45,7 +45,12 @@ class Residence:
         moved = value.place is Place.ACCELERATOR and not self._names_hosts_only
         if step.loop is None or step.role in (Role.STEPS, Role.EVALUATION):
             return (known and moved) or (value.kind is not Kind.BATCH and self._is_computed(tensor, step))
-        return self._is_computed_by_loop(tensor, step.loop, moved)
+        if self._is_computed_by_loop(tensor, step.loop, moved):
+            return True
+        if step.role is not Role.PLAIN:
+            return False
+        outer = next((loop for loop in step.loop.around() if loop.role in (Role.STEPS, Role.EVALUATION)), None)
+        return outer is not None and self.may_be_device(tensor, Step(outer, outer.role), is_tensor=is_tensor)
 
     def is_made_on_device(self, tensor: cst.BaseExpression, step: Step) -> bool:
         """Whether a loop that runs no model computes the tensor anew, from what this file has moved to a device."""

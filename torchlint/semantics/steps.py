@@ -28,7 +28,8 @@ class Step(NamedTuple):
     def rhythm(self) -> str:
         if self.loop is None:
             return "in every step" if self.role is Role.STEPS else "for every batch"
-        return "in every training step" if self.role is Role.STEPS else "after every evaluation batch"
+        trains = any(loop.role is Role.STEPS for loop in self.loop.around())
+        return "in every training step" if trains else "after every evaluation batch"
 
 
 def step_of(model: Model, node: cst.CSTNode) -> Step | None:

@@ -60,6 +60,65 @@ SILENT = {
 }
 
 
+METRIC = """import numpy as np
+import torch
+from torch.utils.data import DataLoader
+
+
+class Confusion:
+    def __init__(self, classes):
+        self.classes = classes
+        self.matrix = np.zeros((classes, classes))
+        self.seen = []
+
+    def _counted(self, truth, guess):
+        mask = (truth >= 0) & (truth < self.classes)
+        return np.bincount(self.classes * truth[mask].astype(int) + guess[mask]).reshape(self.classes, self.classes)
+
+    def add(self, truth, guess):
+        assert truth.shape == guess.shape
+        self.matrix += self._counted(truth, guess)
+
+    def add_each(self, truths, guesses):
+        for truth, guess in zip(truths, guesses):
+            self.matrix += self._counted(truth.flatten(), guess.flatten())
+
+    def keep(self, truth, guess):
+        self.seen.append(guess)
+
+    def draw(self, truth, guess):
+        plot(guess)
+
+    def judge(self, truth, guess):
+        if guess.mean() > 3:
+            self.matrix += 1
+
+
+def evaluate(model, data, device):
+    confusion = Confusion(9)
+    for x, y in DataLoader(data):
+        out = model(x.to(device))
+        guess = np.argmax(out.cpu().numpy(), axis=1)
+        {use}
+    return confusion
+"""
+
+MEASURED = {
+    "a metric of the file": METRIC.replace("{use}", "confusion.add(y.numpy(), guess)"),
+    "a metric that goes through the samples": METRIC.replace("{use}", "confusion.add_each(y.numpy(), guess)"),
+    "what a function of the file returns": METRIC.replace("{use}", "confusion.matrix += confusion._counted(y, guess)"),
+    "one metric after the other": evaluation(
+        "for metric in metrics:\n    totals[metric] += metric(out, x).cpu().numpy().mean()", "totals = make()"
+    ),
+}
+
+NOT_MEASURED = {
+    "a function that collects": METRIC.replace("{use}", "confusion.keep(y.numpy(), guess)"),
+    "a function that draws": METRIC.replace("{use}", "confusion.draw(y.numpy(), guess)"),
+    "a function that decides": METRIC.replace("{use}", "confusion.judge(y.numpy(), guess)"),
+    "rows of a table on the device": evaluation("kept = table[out.argmax(1).cpu()]\nprint(kept.sum())"),
+}
+
 BROUGHT_BACK = {
     "labels for a metric on the host": evaluation("metric.update(out.cpu(), y.detach().cpu().numpy())"),
     "labels that are collected": evaluation("truths.extend(y.tolist())", "truths = []"),
@@ -134,6 +193,17 @@ NO_WAY_BACK = {
                 keep(model(image), image.cpu())
     """,
 }
+
+
+@pytest.mark.parametrize("code", MEASURED.values(), ids=MEASURED)
+def test_an_array_is_followed_into_the_functions_that_measure_it(code: str) -> None:
+    [finding] = findings(code, "SYNC03")
+    assert finding.line == line_of(code, ".cpu().numpy()")
+
+
+@pytest.mark.parametrize("code", NOT_MEASURED.values(), ids=NOT_MEASURED)
+def test_an_array_that_a_function_needs_is_silent(code: str) -> None:
+    assert findings(code, "SYNC03") == []
 
 
 @pytest.mark.parametrize("code", BROUGHT_BACK.values(), ids=BROUGHT_BACK)

@@ -36,6 +36,10 @@ IN_EVERY_STEP = {
     "float of a tensor": training("total += float(loss)", "total = 0.0", "return total"),
     "float of a number": training("total += float(loss.item())", "total = 0.0", "return total"),
     "a number through numpy": training("history.append(loss.detach().cpu().numpy())", "history = []", "return history"),
+    "what backward() starts from is one number": training(
+        "criticism = judge(out)\ncriticism.backward()\ntotal += criticism.detach().cpu().numpy()", "total = 0.0"
+    ),
+    "a number through to('cpu')": training("total += loss.to('cpu').item()", "total = 0.0"),
     "a number through the host": training("total += loss.cpu().item()", "total = 0.0", "return total"),
     "a name that is read later": training("last = loss.item()", "last = None", "return last"),
     "a name that is printed": training("value = loss.item()\nprint(step, value)"),
