@@ -50,7 +50,7 @@ def follows_answer(model: Model, residence: Residence, node: cst.CSTNode, step: 
 
 
 def needless_decisions(model: Model) -> Iterator[Decision]:
-    residence = Residence(model)
+    residence = model.once(Residence)
     for node in model.nodes_of(cst.Assert, cst.If):
         assert isinstance(node, (cst.Assert, cst.If))
         purpose = _purpose(model, node)

@@ -266,6 +266,9 @@ class Calls(Expressions):
             return UNKNOWN
         if self.rehearsing:
             return self.rehearse(target, given, self.grad, bound=bound)
+        self.run_first(target)
+        if target.is_procedure and not is_placeholder(target):
+            return NONE
         returned = self.known.returns.get(target) or self.noted.returns.get(target)
         if returned is None:
             self.pending.add(call.node)
@@ -273,11 +276,14 @@ class Calls(Expressions):
         self.pending.discard(call.node)
         return transfer.detached(returned) if self.grad is False else returned
 
+    def run_first(self, function: Function) -> None:
+        """Called where a function of this file is called: what it returns is asked for next."""
+
     def _hand_over(self, target: Function, given: Arguments, *, bound: bool) -> None:
         signature = self._signatures.get(target)
         if signature is None:
             signature = self._signatures[target] = Signature.of(target)
-        for name, value in signature.filled(given, self.defaults, bound=bound):
+        for name, value in signature.filled(given, self.known.defaults, bound=bound):
             self.noted.note_parameter(target, name, value)
 
     # -- objects with protocols of their own -------------------------------------------------------------------------

@@ -73,6 +73,11 @@ class Function:
     scope: Scope = field(init=False)
 
     @property
+    def is_procedure(self) -> bool:
+        """Whether a call gives None whatever happens: it returns nothing."""
+        return not self.returns and not self.is_generator and isinstance(self.node, cst.FunctionDef)
+
+    @property
     def ref(self) -> str:
         """The name that no other function of the project has."""
         return f"{self.module}.{self.qualname}" if self.module else self.qualname

@@ -17,7 +17,7 @@ from torchlint.semantics.hints import refined
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import GradModes
 from torchlint.semantics.scopes import Scopes
-from torchlint.semantics.summaries import Run, Tables
+from torchlint.semantics.summaries import Run, Tables, no_answers
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import NONE, STRING, UNKNOWN, Kind, Place, Value, join
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ROUNDS = 6
 _REHEARSALS = 3  # of functions that are called in one another
+_NESTED_RUNS = 20
 _LOOP_PASSES = 2
 _ANNOTATIONS = {
     "torch.Tensor": Value(Kind.TENSOR),
@@ -76,6 +77,9 @@ class Evaluator(Calls):
         self.grads: dict[cst.CSTNode, bool | None] = {}  # whether autograd is on at a statement
         self._ends: list[Env] = []  # of iterations that a break or continue cuts short
         self._breaks = False
+        self._runs: dict[Function, Run] = {}  # the last of each function
+        self._running: list[Function] = []
+        self._is_first_round = True
         self._rehearsed: dict[object, Value] = {}
         self._looked_into: set[Function] = set()  # functions with values that the running one has read
         self._classes_by_name = {cls.qualname: cls for cls in reversed(scopes.classes)}
@@ -103,34 +107,76 @@ class Evaluator(Calls):
         }
 
     def run(self) -> None:
-        runs: dict[Function, Run] = {}
-        stale = set(self.scopes.functions)
-        for _ in range(_ROUNDS):
-            self.noted = Tables()
-            self._note_foreign_callers()
-            surroundings = (self._enclosing_grad, dict(self.defaults))
-            for function in self.scopes.functions:
-                if function in stale:
-                    runs[function] = self._recorded_run(function)
-                else:
-                    self.noted.note_again(runs[function].journal)
-            changed = self.known.changes(self.noted)
-            self.known = self.noted
-            if len(self.scopes.functions) == 1 or not any(changed):
+        stale = self._first_round()
+        for _ in range(_ROUNDS - 1):
+            if not stale:
                 break
-            if surroundings == (self._enclosing_grad, self.defaults):
-                stale = {function for function, run in runs.items() if run.is_stale(changed, stale)}
-            else:
-                stale = set(runs)
-        self.grads = {node: enabled for run in runs.values() for node, enabled in run.grads.items()}
+            stale = self._next_round(stale)
+        self.grads = {node: enabled for run in self._runs.values() for node, enabled in run.grads.items()}
         for function in self.scopes.functions:
             function.parameters = {name: self._parameter(function, name) for name in function.params}
 
+    def _first_round(self) -> set[Function]:
+        """Run every function once, in the order of calls where that is plain; the functions that must run again."""
+        self.known = self.noted
+        self._note_foreign_callers()
+        for function in self._callers_first():
+            self.run_first(function)
+        self._is_first_round = False
+        return self._stale(set(self._runs))
+
+    def _next_round(self, stale: set[Function]) -> set[Function]:
+        self.noted = Tables()
+        self._note_foreign_callers()
+        enclosing = self._enclosing_grad
+        for function in self.scopes.functions:
+            if function in stale:
+                self._runs[function] = self._recorded_run(function)
+            else:
+                self.noted.note_again(self._runs[function].journal)
+        self.known = self.noted
+        return self._stale(stale) if enclosing is self._enclosing_grad else set(self._runs)
+
+    def _stale(self, rerun: set[Function]) -> set[Function]:
+        if len(self._runs) == 1:
+            return set()
+        return {function for function, run in self._runs.items() if run.is_stale(self.known, rerun)}
+
+    def _callers_first(self) -> list[Function]:
+        """The module body, then functions that nothing in the file calls by their name."""
+        module, *others = self.scopes.functions
+        called = {
+            node.func.value if isinstance(node.func, cst.Name) else node.func.attr.value
+            for node in self.scopes.call_of
+            if isinstance(node.func, (cst.Name, cst.Attribute))
+        }
+        order = {cls: -position for position, cls in enumerate(self.scopes.classes, 1)}
+
+        def rank(function: Function) -> tuple[bool, int]:
+            return function.cls is not None or function.name in called, order.get(function.cls, 0)
+
+        return [module, *sorted(others, key=rank)]
+
     def _recorded_run(self, function: Function) -> Run:
-        self.noted.journal, self.grads, self._looked_into = [], {}, set()
-        asked = self.known.start_watching()
+        """Run one function, be it in the middle of another that calls it."""
+        outer = self.noted.journal, self.grads, self._looked_into, self.known.answers()
+        variables = self.env, self.grad, self.function, self.looks_elsewhere, self._ends, self._breaks
+        self.noted.journal, self.grads, self._looked_into, answers = [], {}, set(), no_answers()
+        self.known.note_answers(answers)
+        self._running.append(function)
         self._run_function(function)
-        return Run(self.noted.journal, self.grads, asked, self._looked_into)
+        self._running.pop()
+        run = Run(self.noted.journal, self.grads, answers, self._looked_into)
+        self.env, self.grad, self.function, self.looks_elsewhere, self._ends, self._breaks = variables
+        self.noted.journal, self.grads, self._looked_into, before = outer
+        self.known.note_answers(before)
+        return run
+
+    def run_first(self, function: Function) -> None:
+        """In the first round a function runs when it is first called, so that the caller knows what it returns."""
+        if self._is_first_round and function not in self._runs and function not in self._running:
+            if len(self._running) < _NESTED_RUNS:
+                self._runs[function] = self._recorded_run(function)
 
     def _value_anywhere(self, node: cst.CSTNode) -> Value:
         """Of a node that may be in another function than the one that runs."""
@@ -151,7 +197,7 @@ class Evaluator(Calls):
 
     def rehearse(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
         """What the function returns when it is given these arguments, seen from another file. Nothing is kept."""
-        if not function.returns and not function.is_generator and not isinstance(function.node, cst.Lambda):
+        if function.is_procedure:
             return NONE
         if function in self.rehearsing or len(self.rehearsing) == _REHEARSALS:
             settled: Value = self.known.returns.get(function, UNKNOWN)
@@ -238,7 +284,7 @@ class Evaluator(Calls):
 
     def _accelerator_by_default(self, param: cst.Param) -> Value:
         """`device="cuda"`, of a function whose callers are out of sight: what lives there may be on a GPU."""
-        default = self.defaults.get(param.default, UNKNOWN) if param.default is not None else UNKNOWN
+        default = self.known.defaults.get(param.default, UNKNOWN) if param.default is not None else UNKNOWN
         if default.kind is Kind.DEVICE:
             return Value(Kind.DEVICE, place=default.place) if default.place is Place.ACCELERATOR else UNKNOWN
         is_name = isinstance(default.constant, str) and default.constant.startswith(_ACCELERATORS)

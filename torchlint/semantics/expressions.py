@@ -51,7 +51,6 @@ class Expressions(ABC):
         self.functions: dict[str, Function] = {f.ref: f for f in reversed(scopes.functions)}
         self.pending: set[cst.CSTNode] = set()  # calls of functions of which nothing is known yet
         self.annotated: dict[Binding, Value] = {}  # variables that are declared and not assigned
-        self.defaults: dict[cst.BaseExpression, Value] = {}  # of parameters
         self._imports: dict[Binding, Value | None] = {}
         self._evaluators: dict[type[Any], Callable[[Any], Value]] = {
             cst.Name: self._name,
@@ -465,7 +464,7 @@ class Expressions(ABC):
     def eval_defaults(self, params: cst.Parameters) -> None:
         for param in (*params.posonly_params, *params.params, *params.kwonly_params):
             if param.default is not None:
-                self.defaults[param.default] = self.eval(param.default)
+                self.noted.note_default(param.default, self.eval(param.default))
 
     def _comprehension(self, node: cst.ListComp | cst.SetComp | cst.GeneratorExp | cst.DictComp) -> Value:
         clause: cst.CompFor | None = node.for_in

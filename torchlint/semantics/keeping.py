@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COLLECTIONS = (cst.ListComp, cst.DictComp, cst.SetComp)
 _JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
 _CONTAINER_METHODS = {"append": 0, "appendleft": 0, "add": 0, "extend": 0, "insert": 1}
+_ORDERINGS = (cst.LessThan, cst.GreaterThan, cst.LessThanEqual, cst.GreaterThanEqual)
 
 
 class Way(Enum):
@@ -145,11 +146,9 @@ def _is_best_so_far(model: Model, node: cst.Assign, target: cst.BaseExpression) 
     guard = next((outer for outer in model.ancestors(node) if isinstance(outer, cst.If)), None)
     if guard is None:
         return False
-    new, old = text(node.value), text(target)
     for test in walk(guard.test):
         if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
-            operator = test.comparisons[0].operator
-            sides = {text(test.left), text(test.comparisons[0].comparator)}
-            if isinstance(operator, (cst.LessThan, cst.GreaterThan, cst.LessThanEqual, cst.GreaterThanEqual)):
-                return sides == {new, old}
+            compared = test.comparisons[0]
+            if type(compared.operator) in _ORDERINGS:
+                return {text(test.left), text(compared.comparator)} == {text(node.value), text(target)}
     return False

@@ -29,7 +29,7 @@ class ParameterRead(NamedTuple):
 
 
 def parameter_reads(model: Model) -> Iterator[ParameterRead]:
-    residence = Residence(model)
+    residence = model.once(Residence)
     for node, tensor, how in _numbers(model):
         loop = next((loop for loop in model.loops_around(node) if _is_over_parameters(model, loop)), None)
         if loop is None or not _is_of(model, tensor, loop) or model.value(tensor).place is Place.HOST:

@@ -31,7 +31,7 @@ class Shown(NamedTuple):
 
 
 def shown_tensors(model: Model) -> Iterator[Shown]:
-    residence = Residence(model)
+    residence = model.once(Residence)
     for call in model.calls:
         leaves = shown_in(model, call)
         step = step_of(model, call.node) if leaves else None

@@ -14,26 +14,27 @@ from torchlint.semantics.values import Value, join
 _Key = TypeVar("_Key")
 _Entry = TypeVar("_Entry")
 Journal = list[tuple[Callable[..., None], tuple[Any, ...]]]
-Keys = tuple[set[Any], ...]
-"""Of each table, in the order of `Tables.tables`."""
+Answers = tuple[dict[Any, Any], ...]
+"""Of each table, in the order of `Tables.tables`: what was asked for, and the entry that was there."""
 
 
 class Watched(dict[_Key, _Entry]):
-    """A table that notes which of its entries were asked for, also those that it lacks."""
+    """A table that notes which of its entries were asked for, also those that it lacks. Entries are immutable."""
 
-    asked: set[_Key]
+    answers: dict[_Key, _Entry | None]
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked = set()
+        self.answers = {}
 
     def get(self, key: _Key, default: Any = None) -> Any:
-        self.asked.add(key)
-        return super().get(key, default)
+        entry = super().get(key)
+        self.answers.setdefault(key, entry)
+        return default if entry is None else entry
 
 
 class Tables:
-    """What functions know of each other: filled in one round over the file, read in the next.
+    """What functions know of each other: filled in one round over the file, read in the next; in the first at once.
 
     What one function notes is kept in `journal`, so that it need not run again to note the same.
     """
@@ -42,7 +43,8 @@ class Tables:
         self.parameters: Watched[Function, dict[str, Value]] = Watched()
         self.returns: Watched[Function, Value] = Watched()
         self.bindings: Watched[Binding, Value] = Watched()
-        self.call_grads: Watched[Function, set[bool | None]] = Watched()
+        self.call_grads: Watched[Function, frozenset[bool | None]] = Watched()
+        self.defaults: Watched[cst.BaseExpression, Value] = Watched()  # of parameters
         self.journal: Journal = []
 
     def note_parameter(self, function: Function, name: str, value: Value) -> None:
@@ -57,6 +59,9 @@ class Tables:
     def note_call_grad(self, function: Function, enabled: bool | None) -> None:
         self._note(_add_call_grad, function, enabled)
 
+    def note_default(self, node: cst.BaseExpression, value: Value) -> None:
+        self._note(_add_default, node, value)
+
     def _note(self, add: Callable[..., None], *what: Any) -> None:
         add(self, *what)
         self.journal.append((add, what))
@@ -68,32 +73,31 @@ class Tables:
     def for_one_call(self, function: Function, handed: dict[str, Value], grad: bool | None) -> Tables:
         """The same, where a function is only called with these arguments."""
         tables = Tables()
-        tables.returns, tables.bindings = self.returns, self.bindings
+        tables.returns, tables.bindings, tables.defaults = self.returns, self.bindings, self.defaults
         tables.parameters.update(self.parameters)
         tables.parameters[function] = handed
-        tables.call_grads[function] = {grad}
+        tables.call_grads[function] = frozenset([grad])
         return tables
 
     def tables(self) -> tuple[Watched[Any, Any], ...]:
-        return (self.parameters, self.returns, self.bindings, self.call_grads)
+        return (self.parameters, self.returns, self.bindings, self.call_grads, self.defaults)
 
-    def start_watching(self) -> Keys:
-        """Per table, the keys that are asked for from now on."""
-        for table in self.tables():
-            table.asked = set()
-        return tuple(table.asked for table in self.tables())
+    def answers(self) -> Answers:
+        return tuple(table.answers for table in self.tables())
 
-    def changes(self, later: Tables) -> Keys:
-        """Per table, the keys whose entries are others in later tables."""
-        return tuple(
-            {key for key in before.keys() | after.keys() if dict.get(before, key) != dict.get(after, key)}
-            for before, after in zip(self.tables(), later.tables())
-        )
+    def note_answers(self, answers: Answers) -> None:
+        """From now on, note there what is asked for."""
+        for table, notes in zip(self.tables(), answers):
+            table.answers = notes
+
+
+def no_answers() -> Answers:
+    return {}, {}, {}, {}, {}
 
 
 def _add_parameter(tables: Tables, function: Function, name: str, value: Value) -> None:
-    known = tables.parameters.setdefault(function, {})
-    known[name] = join(known[name], value) if name in known else value
+    known = dict.get(tables.parameters, function, {})
+    tables.parameters[function] = {**known, name: join(known[name], value) if name in known else value}
 
 
 def _add_return(tables: Tables, function: Function, value: Value) -> None:
@@ -107,21 +111,28 @@ def _add_binding(tables: Tables, binding: Binding, value: Value) -> None:
 
 
 def _add_call_grad(tables: Tables, function: Function, enabled: bool | None) -> None:
-    tables.call_grads.setdefault(function, set()).add(enabled)
+    tables.call_grads[function] = dict.get(tables.call_grads, function, frozenset()) | {enabled}
+
+
+def _add_default(tables: Tables, node: cst.BaseExpression, value: Value) -> None:
+    tables.defaults[node] = value
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run over a function noted, and what it read: entries of the tables of the round before, and values in
-    other functions."""
+    """What one run over a function noted, and what it read: entries of tables, and values in other functions."""
 
     journal: Journal
     grads: dict[cst.CSTNode, bool | None]
-    asked: Keys
+    answers: Answers
     looked_into: set[Function]
 
-    def is_stale(self, changed: Keys, rerun: set[Function]) -> bool:
-        """Whether anything that it read has changed, or may have: in functions that ran in the last round."""
+    def is_stale(self, tables: Tables, rerun: set[Function]) -> bool:
+        """Whether anything that it read is different in these tables, or may be: in functions that ran just now."""
         if not self.looked_into.isdisjoint(rerun):
             return True
-        return any(not keys.isdisjoint(asked) for keys, asked in zip(changed, self.asked))
+        return any(
+            (entry := dict.get(table, key)) is not answer and entry != answer
+            for table, answers in zip(tables.tables(), self.answers)
+            for key, answer in answers.items()
+        )

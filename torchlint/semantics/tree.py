@@ -97,18 +97,32 @@ class _SpanRecorder(CodegenState):
         if node not in self.spans:
             self.spans[node] = (start, self.offset)
 
-    @contextmanager
     def record_syntactic_position(
         self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
-    ) -> Iterator[None]:
-        start = self.offset
-        try:
-            yield
-        finally:
-            if not _has_parentheses(node):
-                first = self.spans[start_node][0] if start_node is not None and start_node in self.spans else start
-                last = self.spans[end_node][1] if end_node is not None and end_node in self.spans else self.offset
-                self.spans[node] = (first, last)
+    ) -> _Recording:
+        return _Recording(self, node, start_node, end_node)
+
+
+class _Recording:
+    """Notes the span of a node when it has been printed. A class, since generators that manage a context are slow."""
+
+    __slots__ = ("_end_node", "_node", "_recorder", "_start", "_start_node")
+
+    def __init__(
+        self, recorder: _SpanRecorder, node: cst.CSTNode, start_node: cst.CSTNode | None, end_node: cst.CSTNode | None
+    ) -> None:
+        self._recorder, self._node, self._start_node, self._end_node = recorder, node, start_node, end_node
+        self._start = recorder.offset
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        if not _has_parentheses(self._node):
+            known = self._recorder.spans
+            first = known[self._start_node][0] if self._start_node in known else self._start
+            last = known[self._end_node][1] if self._end_node in known else self._recorder.offset
+            known[self._node] = (first, last)
 
 
 def _has_parentheses(node: Any) -> bool:
