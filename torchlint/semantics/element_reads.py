@@ -33,7 +33,7 @@ class ElementReads:
 
 def element_reads(model: Model) -> list[ElementReads]:
     found: dict[tuple[Loop, Binding | cst.BaseExpression], ElementReads] = {}
-    residence = model.once(Residence)
+    residence = Residence(model)
     for node, element in _numbers(model):
         for loop, tensor, is_iterated in _sources(model, element):
             binding = model.binding(tensor)

@@ -143,17 +143,18 @@ class Evaluator(Calls):
         return {function for function, run in self._runs.items() if run.is_stale(self.known, rerun)}
 
     def _callers_first(self) -> list[Function]:
-        """The module body, then functions that nothing in the file calls by their name."""
+        """The module body, then functions that nothing in the file calls by their name; methods of later classes
+        before those of the classes that they are made of."""
         module, *others = self.scopes.functions
-        called = {
-            node.func.value if isinstance(node.func, cst.Name) else node.func.attr.value
-            for node in self.scopes.call_of
-            if isinstance(node.func, (cst.Name, cst.Attribute))
-        }
-        order = {cls: -position for position, cls in enumerate(self.scopes.classes, 1)}
+        written = (call.node.func for call in self.scopes.calls)
+        names = (func.attr if isinstance(func, cst.Attribute) else func for func in written)
+        called = {name.value for name in names if isinstance(name, cst.Name)}
+        place = {cls: -position for position, cls in enumerate(self.scopes.classes, 1)}
 
         def rank(function: Function) -> tuple[bool, int]:
-            return function.cls is not None or function.name in called, order.get(function.cls, 0)
+            if function.cls is not None:
+                return True, place[function.cls]
+            return function.name in called, 0
 
         return [module, *sorted(others, key=rank)]
 
@@ -174,9 +175,10 @@ class Evaluator(Calls):
 
     def run_first(self, function: Function) -> None:
         """In the first round a function runs when it is first called, so that the caller knows what it returns."""
-        if self._is_first_round and function not in self._runs and function not in self._running:
-            if len(self._running) < _NESTED_RUNS:
-                self._runs[function] = self._recorded_run(function)
+        if not self._is_first_round or function in self._runs or function in self._running:
+            return
+        if len(self._running) < _NESTED_RUNS:
+            self._runs[function] = self._recorded_run(function)
 
     def _value_anywhere(self, node: cst.CSTNode) -> Value:
         """Of a node that may be in another function than the one that runs."""

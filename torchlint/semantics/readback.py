@@ -55,7 +55,7 @@ class Readback:
 
 def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
-    residence = model.once(Residence)
+    residence = Residence(model)
     for node, tensor, how in reads(model):
         step = step_of(model, node)
         if step is None:

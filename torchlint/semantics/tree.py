@@ -97,7 +97,7 @@ class _SpanRecorder(CodegenState):
         if node not in self.spans:
             self.spans[node] = (start, self.offset)
 
-    def record_syntactic_position(
+    def record_syntactic_position(  # type: ignore[override]
         self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
     ) -> _Recording:
         return _Recording(self, node, start_node, end_node)
