@@ -73,6 +73,7 @@ def _is_replaced(model: Model) -> bool:
         isinstance(node, cst.Attribute)
         and node.attr.value == "load"
         and isinstance(model.parent(node), cst.AssignTarget)
+        and model.qualified(node) == "torch.load"
         for node in model.nodes_of(cst.Attribute)
     )
 

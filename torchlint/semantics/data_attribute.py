@@ -20,6 +20,7 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
 # Methods of tensors that neither numpy nor scipy nor a dataset has under these names.
@@ -27,9 +28,12 @@ _TENSOR_ONLY = frozenset(
     """
     cpu cuda numpy topk view_as type_as unsqueeze detach clone norm eq ne gt ge lt le numel nelement byte long float
     double half int expand expand_as permute contiguous requires_grad masked_select index_select item exp div mul pow
-    add sub bmm mm backward new_zeros new_ones masked_fill storage_offset
+    add sub bmm mm backward new new_zeros new_ones masked_fill storage_offset
     """.split()
 )
+# Attributes of nothing else.
+_TENSOR_ATTRIBUTES = frozenset({"grad", "grad_fn", "requires_grad"})
+_TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.autograd.Variable")
 # Methods whose result shares memory with what they are called on: in-place work behind them still writes to `.data`.
 _VIEWS = frozenset(
     """
@@ -83,14 +87,14 @@ def data_reads(model: Model) -> Iterator[DataRead]:
         value = model.value(node.value)
         if not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) or _is_packed(model, node.value):
             continue
-        if _is_self(model, node.value) or _is_exchanged(model, node.value):
-            continue
         chain = _Chain(model, node)
-        if chain.writes or _serves_a_write(model, node, chain):
+        if _is_self(model, node.value) or chain.writes or _serves_a_write(model, node, chain):
             continue
         certain = value.kind is Kind.TENSOR
         if certain or _looks_like_tensor(model, node, value, chain):
-            yield DataRead(node, _use(model, node, value, chain), certain)
+            use = _use(model, node, value, chain)
+            if use is Use.FRESH or not _is_exchanged(model, node.value):
+                yield DataRead(node, use, certain)
 
 
 class _Chain:
@@ -152,11 +156,13 @@ def _serves_a_write(model: Model, node: cst.Attribute, chain: _Chain) -> bool:
     """Whether the read is part of an in-place update or an initialisation: `p.data = 0.9 * p.data`, `init.x_(w.data)`,
     or of a variable that is changed in place later. That of another tensor, as by an average, is none."""
     statement = model.small_statement(node)
+    below: cst.CSTNode = node
     for parent in model.ancestors(node):
-        if isinstance(parent, cst.Call) and _fills_arguments(model, parent):
+        if isinstance(parent, cst.Call) and isinstance(below, cst.Arg) and _fills_arguments(model, parent):
             return True
         if parent is statement:
             break
+        below = parent
     if isinstance(statement, cst.Assign):
         targets: list[cst.CSTNode] = [target.target for target in statement.targets]
     elif isinstance(statement, (cst.AugAssign, cst.AnnAssign)):
@@ -166,7 +172,8 @@ def _serves_a_write(model: Model, node: cst.Attribute, chain: _Chain) -> bool:
     return any(
         _is_update(model, target, node.value)
         if _is_data_target(target)
-        else _is_filled(model, target, chain) or _is_put_back(model, target)
+        else (statement.value is chain.end and _is_filled(model, target, chain))
+        or _is_put_back(model, target, node.value)
         for target in targets
     )
 
@@ -223,11 +230,13 @@ def _is_self(model: Model, owner: cst.BaseExpression) -> bool:
     return function.cls is not None and isinstance(owner, cst.Name) and function.params[:1] == [owner.value]
 
 
-def _is_put_back(model: Model, target: cst.CSTNode) -> bool:
-    """A variable that becomes the `.data` of a tensor: `new = p.data - step; p.data = new`."""
+def _is_put_back(model: Model, target: cst.CSTNode, owner: cst.BaseExpression) -> bool:
+    """A variable that becomes the `.data` of the tensor: `new = p.data - step; p.data = new`."""
     binding = model.binding(target)
     above = [model.parent(read) for read in binding.reads] if binding is not None else []
-    return any(isinstance(node, cst.Assign) and any(_is_data_target(t.target) for t in node.targets) for node in above)
+    return any(
+        isinstance(node, cst.Assign) and any(_is_update(model, t.target, owner) for t in node.targets) for node in above
+    )
 
 
 def _is_exchanged(model: Model, owner: cst.BaseExpression) -> bool:
@@ -286,6 +295,13 @@ def _is_packed(model: Model, node: cst.CSTNode, depth: int = 0) -> bool:
     return any(write.value is not None and _is_packed(model, write.value, depth + 1) for write in binding.writes)
 
 
+def _root(node: cst.BaseExpression) -> cst.BaseExpression:
+    """x of `x[:, 0]`."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    return node
+
+
 def _name(node: cst.CSTNode) -> str:
     """The last word of a variable, an attribute or what is called or indexed."""
     while isinstance(node, (cst.Call, cst.Subscript)):
@@ -318,15 +334,63 @@ def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _
         return False
     if isinstance(owner, cst.Attribute) and owner.attr.value in _LEAF_ATTRIBUTES:
         return True
-    if _NOT_TENSORS.search(_name(owner)):
+    is_part = isinstance(owner, cst.Subscript) and value.kind is Kind.BATCH
+    if not is_part and _NOT_TENSORS.search(_name(owner)):
         return False
-    if any(method in _TENSOR_ONLY for method in chain.methods) or _takes_index_of_extremum(model, chain):
+    if is_part or _shows_tensor(chain) or _takes_index_of_extremum(model, chain):
         return True
     if value.kind is Kind.UNKNOWN and LOSS_NAMES.search(_name(owner)) and chain.steps[:1] == ["[]"]:
         return _is_first(chain.nodes[0])
-    if binding is not None and binding.methods & _TENSOR_ONLY and not binding.called:
+    whole = model.binding(_root(owner))
+    if whole is not None and _is_used_as_tensor(model, whole):
         return True
     return _meets_tensors(model, chain.end)
+
+
+def _shows_tensor(chain: _Chain) -> bool:
+    """Whether a method is called that only tensors have, or with an argument that only they take."""
+    if any(method in _TENSOR_ONLY for method in chain.methods):
+        return True
+    calls = [node for node in chain.nodes if isinstance(node, cst.Call)]
+    names = [arg.keyword.value for call in calls for arg in call.args if arg.keyword is not None]
+    return not {"dim", "keepdim"}.isdisjoint(names)
+
+
+def _is_used_as_tensor(model: Model, binding: Binding) -> bool:
+    """Whether other uses of a variable leave nothing but a tensor."""
+    if not binding.called and binding.methods & (_TENSOR_ONLY | {"size"}):  # of an array, `size` is a number
+        return True
+    if _is_input(binding) and not _is_packed_sequence(model, binding):
+        return True
+    return any(_proves_tensor(model, read) for read in binding.reads)
+
+
+def _is_input(binding: Binding) -> bool:
+    """Whether a module takes it as an argument of its `forward`."""
+    function = binding.scope_function
+    if function.name != "forward" or function.cls is None or not binding.is_parameter:
+        return False
+    return function.cls.is_module and binding.name in function.params[1:]
+
+
+def _is_packed_sequence(model: Model, binding: Binding) -> bool:
+    above = [model.parent(read) for read in binding.reads]
+    return any(isinstance(node, cst.Attribute) and node.attr.value == "batch_sizes" for node in above)
+
+
+def _proves_tensor(model: Model, read: cst.CSTNode) -> bool:
+    """`x.grad`, `x.data.normal_()`, `isinstance(x, nn.Parameter)`"""
+    above = model.parent(read)
+    if isinstance(above, cst.Attribute) and above.value is read:
+        if above.attr.value == "data":
+            steps = [name.removesuffix("()") for name in _Chain(model, above).steps]
+            return any(name in _TENSOR_ONLY or (name.endswith("_") and not name.startswith("__")) for name in steps)
+        return above.attr.value in _TENSOR_ATTRIBUTES
+    call = model.parent(above) if isinstance(above, cst.Arg) else None
+    if not isinstance(call, cst.Call) or len(call.args) != 2 or call.args[0] is not above:
+        return False
+    is_question = model.qualified(call.func) == "builtins.isinstance"
+    return is_question and model.qualified(call.args[1].value) in _TENSOR_CLASSES
 
 
 def _takes_index_of_extremum(model: Model, chain: _Chain) -> bool:
@@ -356,8 +420,8 @@ def _meets_tensors(model: Model, node: cst.CSTNode) -> bool:
     match parent:
         case cst.Arg() if isinstance(above, cst.Call):
             name = model.call(above).callee or ""
-            if name == "torch.autograd.Variable":
-                return True
+            if name in _TENSOR_CLASSES or name.endswith("_like"):
+                return name.startswith("torch.")
             return words.returns_tensor(name) and not words.makes_tensor(name)
         case cst.BinaryOperation():
             return Kind.TENSOR in (model.value(parent.left).kind, model.value(parent.right).kind)

@@ -38,9 +38,9 @@ def implied(binding: Binding) -> Value:
         return Value(Kind.SCALER)
     if "step" in methods and looks_like_optimizer(binding.name):
         return Value(Kind.OPTIMIZER)
-    if methods & _MODULE_METHODS or (binding.called and methods & _MODULE_METHODS_IF_CALLED):
-        return Value(Kind.MODULE)
     is_called = binding.called or ("forward" in methods and "setInput" not in methods)  # as a network of OpenCV has
+    if methods & _MODULE_METHODS or (is_called and methods & _MODULE_METHODS_IF_CALLED):
+        return Value(Kind.MODULE)
     if is_called and _MODULE_NAMES.fullmatch(binding.name) and not _is_definition(binding):
         return Value(Kind.MODULE)
     if binding.is_parameter and len(methods & _TENSOR_METHODS) >= 1 and not binding.called:

@@ -47,6 +47,50 @@ def follow(module, averages):
     for name, p in module.named_parameters():
         averages[name].data = 0.9 * averages[name].data + 0.1 * p.data  # here
 """,
+    "a new tensor beside one": "def mask(x):\n    return x.data.new(3).bernoulli_(0.5)  # here\n",
+    "a chain that ends in place": "shown = net(x).data.float().clamp_(0, 1)  # here\n",
+    "a point between two batches": "y = (0.5 * x.data + 0.5).requires_grad_(True)  # here\n",
+    "the input of a module": """\
+class Distance(nn.Module):
+    def forward(self, first, second):
+        return measure(first.data, second)  # here
+""",
+    "the target of a batch": """\
+from torch.utils.data import DataLoader
+def show_all(dataset):
+    for batch in DataLoader(dataset):
+        show(batch["target"].data)  # here
+""",
+    "what is asked whether it is a parameter": """\
+def load(own, state):
+    for name, p in state.items():
+        if isinstance(p, nn.Parameter):
+            p = p.data  # here
+        own[name].copy_(p)
+""",
+    "values that a decay adds": """\
+def decay(group):
+    for p in group["params"]:
+        step = p.grad.add(0.1, p.data)  # here
+""",
+    "a state like a parameter": "def start(state, p):\n    state['average'] = torch.zeros_like(p.data)  # here\n",
+    "noise beside logits": """\
+noise = torch.empty(2, 3)
+noise.uniform_()
+noise = net(x).data - noise.log()  # here
+""",
+    "kernels for another layer": """\
+def widen(layer, other):
+    new = layer.weight.data.mean(dim=1, keepdim=True)  # here
+    other.weight.data = new
+""",
+    "weights that are copied before an exchange": """\
+def average(parameters, averages, kept):
+    for p in parameters:
+        kept[p] = p.grad.data.clone()  # here
+        kept[p] = p.data.clone()  # here
+        p.data = averages[p]
+""",
     "a type": "kind = net.weight.data.dtype  # here\n",
 }
 
@@ -61,6 +105,13 @@ LOOK_ALIKES = {
     "an update in place": "net.weight.data -= 0.1 * x[:1]\n",
     "an update by assignment": "net.weight.data = 0.9 * net.weight.data\n",
     "a step by hand": "net.weight.data = net.weight.data - 0.1 * net.weight.grad.data\n",
+    "blobs of another package": "def read(layer, make):\n    return make(layer.blobs[0].data)\n",
+    "entries of a memory": "def last(memory, i):\n    return memory.transitions.data[i].state\n",
+    "a packed sequence that a module gets": """\
+class Wrapper(nn.Module):
+    def forward(self, packed):
+        return process(packed.data), packed.batch_sizes
+""",
     "an update in two statements": "new = 0.9 * net.weight.data\nnet.weight.data = new\n",
     "weights that are exchanged": """\
 def swap(parameters, averages):
