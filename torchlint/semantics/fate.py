@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.semantics.dataflow import parameter_of, parameter_of_function, reaches, text
+from torchlint.semantics.lifetime import root
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ _READERS = _words(
     """
     numpy matplotlib seaborn logging wandb json pickle csv pandas sklearn scipy tensorboard tensorboardX mlflow tqdm
     tensorboard_logger os sys math time visdom neptune comet_ml rich PIL cv2 statistics loguru warnings imageio nltk
-    plotly skimage builtins.open
+    plotly skimage gym gymnasium builtins.open
     """
 )
 _LOG_METHODS = _words(
@@ -92,6 +93,13 @@ class Tracer:
     def of_expression(self, *expressions: cst.CSTNode) -> Fate:
         """Fate of the values of expressions."""
         trail = _Trail(self._model, self._model.once(_named_attributes))
+        for expression in expressions:
+            trail.on(expression)
+        return trail.run()
+
+    def within(self, function: Function, *expressions: cst.CSTNode) -> Fate:
+        """Fate of the values of expressions in a function, apart from what happens to what it returns."""
+        trail = _Trail(self._model, self._model.once(_named_attributes), function)
         for expression in expressions:
             trail.on(expression)
         return trail.run()
@@ -330,6 +338,9 @@ class _Trail:
             self.on(site)
         elif (parameter := parameter_of(call, arg)) is not None:
             self._pass(call, parameter)
+        elif call.alternatives:
+            for function in call.alternatives:
+                self._pass(call, parameter_of_function(call, function, arg))
         elif (abroad := self.model.elsewhere(call)) is not None and call.targets_class is None:
             self._cross(call, arg, *abroad)
         elif name.partition(".")[0] in _READERS or name.startswith("torch.nn.utils.clip_grad"):
@@ -341,7 +352,7 @@ class _Trail:
         else:
             self._method_argument(call, site)
 
-    def _pass(self, call: Call, parameter: Binding) -> None:
+    def _pass(self, call: Call, parameter: Binding | None) -> None:
         site = self.site
         self.site = _Site(call, site, site.depth + 1 if site is not None else 1)
         if self.site.depth > _DEPTH:
@@ -385,8 +396,7 @@ class _Trail:
         else:
             self.fate |= Fate.ESCAPES
 
-    @staticmethod
-    def _only_reports(call: Call) -> bool:
+    def _only_reports(self, call: Call) -> bool:
         """Loggers, progress bars, plots, schedulers: they look at a value, and keep nothing that is differentiated."""
         receiver = call.receiver_value
         if call.method in _LOG_METHODS:
@@ -394,7 +404,16 @@ class _Trail:
         if call.method == "step":
             return receiver.is_(Kind.SCHEDULER) or (call.receiver is not None and "sched" in text(call.receiver))
         name = call.method or (call.callee or text(call.node.func)).rpartition(".")[2]
-        return receiver.is_(Kind.SCHEDULER) or _REPORTERS.fullmatch(name) is not None
+        return receiver.is_(Kind.SCHEDULER) or _REPORTERS.fullmatch(name) is not None or self._is_of_reader(call)
+
+    def _is_of_reader(self, call: Call) -> bool:
+        """A method of what a package that only reads has made, as `axes[0].scatter` or `env.step`."""
+        holder = root(self.model, call.receiver) if call.receiver is not None else None
+        makers = [write.value for write in holder.writes] if holder is not None else []
+        return bool(makers) and all(isinstance(made, cst.Call) and self._is_reader(made) for made in makers)
+
+    def _is_reader(self, made: cst.Call) -> bool:
+        return (self.model.call(made).callee or "").partition(".")[0] in _READERS
 
     # -- leaving a function
 
@@ -402,7 +421,7 @@ class _Trail:
         if self.site is None and function is self.entered:
             self.is_returned = True
             return
-        if self.site is not None and self.site.call.target is function:
+        if self.site is not None and (self.site.call.target is function or function in self.site.call.alternatives):
             call, self.site, _ = self.site
             self.on(call.node)
             return

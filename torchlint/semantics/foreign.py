@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torchlint.source import Source
 
 _MOST_IMPORTERS = 6
+_MOST_USERS = 40
 _DEPTH = 5
 # Words of files in which something trains, evaluates or loads: in others, the values of imports change no finding.
 _TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b|\.(eval|step|item)\(\)")
@@ -215,6 +216,18 @@ class Imports:
         importers = self._importing(self.file)
         files = {place.file for place in places if place is not None} | importers
         for file in sorted(files.union(*map(self._importing, importers)) - {self.file}):
+            source = self.project.source(file)
+            if source is not None:
+                yield source
+
+    def users(self) -> Iterator[Source]:
+        """The files that import this one, those that import these, and so on, as far as there are not too many."""
+        found = [self.file]
+        for file in found:  # it grows while the loop runs
+            if len(found) > _MOST_USERS:
+                break
+            found.extend(sorted(self._importing(file).difference(found)))
+        for file in found[1:]:
             source = self.project.source(file)
             if source is not None:
                 yield source

@@ -183,6 +183,11 @@ class Model:
         if self._imports is not None:
             yield from self._imports.neighbours()
 
+    def users(self) -> Iterator[Source]:
+        """The files of the project from which this one can be reached, however far they are."""
+        if self._imports is not None:
+            yield from self._imports.users()
+
     def once(self, compute: Callable[[Model], _Found]) -> _Found:
         """What a function says of this model. Rules that ask for the same facts share one computation."""
         if compute not in self._computed:

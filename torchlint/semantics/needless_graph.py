@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import text, upstream
+from torchlint.semantics.callers_by_name import may_run_without_gradients
+from torchlint.semantics.dataflow import reaches, text, upstream
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
@@ -19,6 +20,8 @@ from torchlint.semantics.lifetime import root
 from torchlint.semantics.phases import separates_phases
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
+from torchlint.semantics.variable_wrapper import VARIABLE, wrapper_of
+from torchlint.semantics.vocabulary import module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function, Guard, Loop
@@ -74,6 +77,7 @@ _FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
+_PLAIN_ATTRIBUTES = {"module", "training", "device", "dtype", "config", "name"}
 _METRICS = re.compile(r"(?i)loss|crit|metric|acc|score|eval|error|measure|transform|preprocess|collate|decod|post")
 _FRAMEWORK_BASES = re.compile(
     r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
@@ -105,17 +109,30 @@ class _Finder:
     def _records(self, call: Call) -> bool:
         if self._model.grad_enabled(call.node) is not True or not (call.is_forward or self._hands_on(call)):
             return False
-        return not self._makes_module(call) and not self._is_frozen(call)
+        return not self._makes_module(call) and not self._is_frozen(call) and not self._is_off_inside(call)
+
+    def _is_off_inside(self, call: Call) -> bool:
+        """Whether the function that is called runs its models without gradients by itself."""
+        entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
+        if entered is None:
+            return False
+        model, function = entered
+        passes = [inner for inner in function.calls if inner.is_forward]
+        return bool(passes) and all(model.grad_enabled(inner.node) is False for inner in passes)
 
     def _hands_on(self, call: Call) -> bool:
         """Whether a helper of the file that training uses too runs the model and returns what it says."""
-        if call.target is None or call.target.is_generator:
+        helpers = [call.target] if call.target is not None else call.alternatives
+        if any(helper.is_generator or self._uses_graph(helper) for helper in helpers):
             return False
-        effects = self._model.effects(call.target)
-        if effects.backward or effects.gradients:
-            return False
-        forwards = [inner.node for inner in call.target.calls if inner.is_forward]
+        forwards = [inner.node for helper in helpers for inner in helper.calls if inner.is_forward]
         return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
+
+    def _uses_graph(self, helper: Function) -> bool:
+        """Whether a helper sends something backward itself, or keeps what is: log-probabilities of an episode."""
+        effects = self._model.effects(helper)
+        forwards = (inner.node for inner in helper.calls if inner.is_forward)
+        return bool(effects.backward or effects.gradients) or Fate.BACKWARD in self._tracer.within(helper, *forwards)
 
     def _makes_module(self, call: Call) -> bool:
         """`net = Net(...).to(device)` of a class that came in as an argument: its result is used as a module."""
@@ -181,7 +198,17 @@ class _Finder:
                     return False
                 if module is None or module.scope_function is not function or module.is_parameter:
                     return False
+                if self._is_copied(module):
+                    return False
         return not any(call.callee in ("torch.load",) or call.method == "load_state_dict" for call in function.calls)
+
+    def _is_copied(self, module: Binding) -> bool:
+        """Whether a variable gets another network, or a copy of one: `deepcopy(self.net)`."""
+        parts = (node for write in module.writes if write.value is not None for node in walk(write.value))
+        return any(isinstance(node, (cst.Name, cst.Attribute)) and self._names_network(node) for node in parts)
+
+    def _names_network(self, node: cst.Name | cst.Attribute) -> bool:
+        return self._model.binding(node) is not None and self._model.value(node).is_(Kind.MODULE)
 
     # -- a function that only evaluates
 
@@ -199,7 +226,11 @@ class _Finder:
             return None
         if Fate.ESCAPES in fate and self._calls_back(function):
             return None
-        if not self._is_evaluation(fate, in_eval, named and bool(loops or function.callers), loops):
+        asked = bool(loops or function.callers or function.foreign_callers)
+        asked = asked or (Fate.ESCAPES not in fate and (function.cls is None or not function.cls.is_module))
+        if not self._is_evaluation(forwards, fate, in_eval, named and asked, loops):
+            return None
+        if may_run_without_gradients(self._model, function):
             return None
         certain = in_eval and Fate.ESCAPES not in fate
         best = next((call for call in forwards if call.loop is not None), forwards[0])
@@ -222,14 +253,28 @@ class _Finder:
         lent = (arg for call in self._model.effects(function).opaque for arg in call.node.args)
         return any(self._model.value(arg.value).is_(Kind.MODULE) for arg in lent)
 
-    def _is_evaluation(self, fate: Fate, in_eval: bool, named: bool, loops: Sequence[Loop]) -> bool:
+    def _is_evaluation(
+        self, forwards: Sequence[Call], fate: Fate, in_eval: bool, named: bool, loops: Sequence[Loop]
+    ) -> bool:
         if Fate.BACKWARD in fate:
             return False
         if Fate.ESCAPES in fate:
             return in_eval and (named or bool(loops))
-        if fate is Fate.NONE and loops and not _HOOKS.search(self._model.source.text):
-            return True  # nobody takes the results: a warm-up, a measurement of time
-        return in_eval or named or any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops)
+        if in_eval or named or any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops):
+            return True
+        if _HOOKS.search(self._model.source.text):
+            return False
+        if fate is Fate.NONE:
+            return bool(loops)  # nobody takes the results: a warm-up, a measurement of time
+        return all(map(self._is_run_for_numbers, forwards))
+
+    def _is_run_for_numbers(self, call: Call) -> bool:
+        """Whether a forward pass whose result becomes numbers runs again and again, and nothing else comes of it."""
+        return repeats(call) and (self._keeps_nothing(call) or not self._state_is_read(call))
+
+    def _state_is_read(self, call: Call) -> bool:
+        """Whether the file asks the called module for something that may be a part of the graph, as `net.kl_loss`."""
+        return text(call.node.func) in self._model.once(_read_for_state)
 
     def _may_train(self, where: Function | Loop) -> bool:
         """Whether a backward pass runs in a function or loop, or may run in code that it calls."""
@@ -273,7 +318,7 @@ class _Finder:
                 if phase is not None:
                     yield Evaluation(call, Extent.PHASE, phase[0], False, phase=phase[1])
                     return
-                if self._is_teacher(call) or self._is_only_looked_at(call):
+                if self._is_teacher(call) or self._is_only_looked_at(call) or self._is_volatile(call):
                     yield self._single(call)
         for region, calls in found.items():
             if self._is_evaluating_block(region, calls):
@@ -300,7 +345,7 @@ class _Finder:
         only_evaluates = in_eval and not self._may_train(calls[0].function)
         if Fate.ESCAPES in fate and (self._calls_back(calls[0].function) or (not held_out and not only_evaluates)):
             return False
-        return self._is_evaluation(fate, in_eval, False, loops) or (held_out and Fate.BACKWARD not in fate)
+        return self._is_evaluation(calls, fate, in_eval, False, loops) or (held_out and Fate.BACKWARD not in fate)
 
     # -- evidence
 
@@ -350,7 +395,10 @@ class _Finder:
     def _is_switched_by_callers(self, function: Function) -> bool:
         grads = [self._model.grad_enabled(call.node) for call in function.callers]
         grads += [call.grad_enabled for call in function.foreign_callers]
-        return any(grad is not True for grad in grads)
+        if any(grad is not True for grad in grads):
+            return True
+        entered = [function, *(call.function for call in function.callers)]
+        return any(may_run_without_gradients(self._model, entry) for entry in entered)
 
     def _training_guard(self, backward: Call, loop: Loop | None, forward: Call) -> Guard | None:
         if backward.function is not forward.function:
@@ -388,18 +436,36 @@ class _Finder:
             return False
         if self._eval_before(call):
             return repeats(call)
-        cls = call.function.cls
-        return repeats(call) and (cls is None or not cls.is_module) and self._keeps_nothing(call)
+        in_forward = any(caller.function.name == "forward" for caller in call.function.callers)
+        return repeats(call) and not in_forward and self._keeps_nothing(call)
 
     def _keeps_nothing(self, call: Call) -> bool:
         """Whether the called module is in sight, and writes nothing to its attributes once it is made."""
-        if (self._model.value(call.node.func).ref or "").startswith(("torch.nn.", "torchvision.models.")):
+        ref = self._model.value(call.node.func).ref or ""
+        if ref.startswith(("torch.nn.", "torchvision.models.")):
             return True
-        function = call.target or call.foreign
-        if function is None or function.cls is None or function.name != "forward":
+        behind = self._model.class_behind(ref)
+        if behind is None:
             return False
-        bindings = (binding for cls in function.cls.lineage() for binding in cls.attributes.values())
+        bindings = (binding for cls in behind[1].lineage() for binding in cls.attributes.values())
         return all(write.function.name == "__init__" for binding in bindings for write in binding.writes)
+
+    def _is_volatile(self, call: Call) -> bool:
+        """Whether the arguments were made with `volatile=True`, and nothing of the result is sent backward."""
+        if not any(map(self._asks_for_no_graph, (arg.value for arg in call.node.args))):
+            return False
+        return self._tracer.of_expression(call.node) in (Fate.CONSUMED, Fate.NONE)
+
+    def _asks_for_no_graph(self, argument: cst.BaseExpression) -> bool:
+        model, binding = self._model, self._model.binding(argument)
+        if binding is None:
+            return isinstance(argument, cst.Call) and self._is_volatile_wrapper(argument)
+        made = [write.value for write in binding.writes if reaches(model, binding, write.target, argument)]
+        return bool(made) and all(isinstance(value, cst.Call) and self._is_volatile_wrapper(value) for value in made)
+
+    def _is_volatile_wrapper(self, node: cst.Call) -> bool:
+        call = self._model.call(node)
+        return call.callee == VARIABLE and wrapper_of(call).asks_for_no_graph
 
     # -- a teacher in the training step
 
@@ -439,6 +505,23 @@ class _Finder:
             if not called and not isinstance(parent, cst.Attribute):
                 return True
         return False
+
+
+def _read_for_state(model: Model) -> set[str]:
+    """What attributes are read of that are no modules, numbers or answers to arguments."""
+    found: set[str] = set()
+    for node in model.nodes_of(cst.Attribute):
+        if (
+            not isinstance(node, cst.Attribute)
+            or module_method(node.attr.value)
+            or node.attr.value in _PLAIN_ATTRIBUTES
+        ):
+            continue
+        parent = model.parent(node)
+        is_pass = isinstance(parent, cst.Call) and parent.func is node and bool(parent.args)
+        if not is_pass and not model.value(node).is_(Kind.MODULE, Kind.PARAMETERS, Kind.NUMBER, Kind.STRING):
+            found.add(text(node.value))
+    return found
 
 
 def evaluates_by_name(function: Function) -> bool:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from textwrap import dedent
+
 import pytest
 import torch
 
 from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 SETUP = """\
 import torch
@@ -421,6 +428,105 @@ net.eval()
 for x, y in val_loader:
     print((net(x).argmax(1) == y).sum().item())  # here
 """,
+    "actions that only the environment gets": """\
+class Agent:
+    def __init__(self, policy: nn.Module):
+        self.policy = policy
+
+    def select_action(self, state):  # here
+        action, _ = self.policy.sample(torch.as_tensor(state))
+        return action.detach().cpu().numpy()[0]
+
+    def update(self, states):
+        _, log_prob = self.policy.sample(states)
+        opt.zero_grad()
+        (-log_prob).mean().backward()
+        opt.step()
+""",
+    "episodes of an expert": """\
+import gym
+import numpy as np
+
+env = gym.make("CartPole-v1")
+states, actions = [], []
+for episode in range(10):
+    state, done = env.reset(), False
+    while not done:
+        action = model(torch.as_tensor(state)).argmax().cpu().numpy()  # here
+        state, reward, done, _ = env.step(action)
+        states.append(state)
+        actions.append(action)
+np.savez("expert.npz", states=np.stack(states), actions=np.stack(actions))
+""",
+    "a rollout with a helper that training uses too": """\
+def policy(state):
+    return torch.distributions.Categorical(logits=model(state))
+
+def act(state):  # here
+    return policy(state).sample().item()
+
+def train(states):
+    for state in states:
+        action = act(state)
+        opt.zero_grad()
+        (-policy(state).log_prob(torch.tensor(action))).backward()
+        opt.step()
+""",
+    "samples on the axes of a figure": """\
+import matplotlib.pyplot as plt
+
+def chain(net, x):  # here
+    seen = [x]
+    for step in range(100):
+        x = x + 0.1 * net(x)
+        seen.append(x)
+    return seen
+
+for x, y in loader:
+    opt.zero_grad()
+    crit(model(x), y).backward()
+    opt.step()
+figure, axes = plt.subplots(1, 4)
+points = chain(model, torch.randn(5, 4))
+for place in range(4):
+    shown = points[place * 10]
+    axes[place].scatter(shown[:, 0].detach(), shown[:, 1], s=10)
+""",
+    "volatile in the midst of training": """\
+from torch.autograd import Variable
+from somewhere import make_generator
+
+netG, netD = nn.DataParallel(make_generator()), nn.Linear(4, 1)
+for x, y in loader:
+    noise = Variable(torch.randn(2, 4), volatile=True)
+    fake = Variable(netG(noise).data)  # here
+    opt.zero_grad()
+    (netD(x) - netD(fake)).mean().backward()
+    opt.step()
+    noise = Variable(torch.randn(2, 4))
+    opt.zero_grad()
+    netD(netG(noise)).mean().backward()
+    opt.step()
+""",
+    "the accuracy of a copy that adapts": """\
+from copy import deepcopy
+
+class Meta(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 3)
+
+    def finetune(self, x, y):
+        net = deepcopy(self.net)
+        inner = torch.optim.SGD(net.parameters(), lr=0.1)
+        hits = []
+        for step in range(3):
+            inner.zero_grad()
+            crit(net(x), y).backward()
+            inner.step()
+            hits.append((net(x).argmax(1) == y).sum().item())  # here
+        return hits
+""",
 }
 
 LOOK_ALIKES = {
@@ -785,6 +891,67 @@ for x, y in loader:
     crit(model(x), y).backward()
     opt.step()
 """,
+    "an action whose log-probability is kept for the episode": """\
+def select_action(state):
+    out = torch.distributions.Categorical(logits=model(state))
+    action = out.sample()
+    model.saved.append(out.log_prob(action))
+    return action.item()
+
+def train(env):
+    for episode in range(10):
+        state = env.reset()
+        for step in range(100):
+            state, reward, done, _ = env.step(select_action(state))
+        opt.zero_grad()
+        torch.stack(model.saved).sum().backward()
+        opt.step()
+""",
+    "numbers of a network that is asked for its loss afterwards": """\
+from somewhere import build
+
+style = build().train()
+
+def step(x):
+    for part in x:
+        print(style(part).argmax(1))
+
+def train():
+    for x, y in loader:
+        opt.zero_grad()
+        step(x)
+        style.loss.backward()
+        opt.step()
+""",
+    "a policy that runs without gradients by itself": """\
+class Actor(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.net(x)
+
+    def step(self, x):
+        with torch.no_grad():
+            return self.net(x).argmax().item()
+
+actor = Actor()
+for x, y in loader:
+    print(actor.step(x))
+""",
+    "volatile that was written over": """\
+from torch.autograd import Variable
+from somewhere import make_generator
+
+netG = nn.DataParallel(make_generator())
+for x, y in loader:
+    noise = Variable(torch.randn(2, 4), volatile=True)
+    noise = Variable(noise.data)
+    opt.zero_grad()
+    netG(noise).mean().backward()
+    opt.step()
+""",
 }
 
 LOOK_ALIKES["a callback that may take gradients"] = """def each_batch(net, loader, callback):
@@ -1051,3 +1218,46 @@ def test_a_loop_that_nobody_takes_results_of() -> None:
         """
     assert len(findings(code, "MEM05")) == 1
     assert findings(code.replace("import time", "import time  # register_forward_hook("), "MEM05") == []
+
+
+PHASES = """
+    class Trainer:
+        def run_epoch(self, phase, batches):
+            for x, y in batches:
+                loss = self.model(x).mean()
+                if phase == "train":
+                    self.opt.zero_grad()
+                    loss.backward()
+                    self.opt.step()
+                print(loss.item())
+
+        def __init__(self, model: torch.nn.Module):
+            self.model = model
+            self.opt = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def val(self, batches):
+            self.run_epoch("val", batches)
+
+        def train(self, batches):
+            self.run_epoch("train", batches)
+    """
+
+
+@pytest.mark.parametrize(("switch", "count"), [("with torch.no_grad():", 0), ("if True:", 1)])
+def test_a_driver_that_reaches_the_trainer_through_a_table(tmp_path: Path, switch: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "trainer.py").write_text("import torch\n" + dedent(PHASES))
+    (tmp_path / "factory.py").write_text("from trainer import Trainer\n\ntrainers = {'box': Trainer}\n")
+    driver = f"""
+        import torch
+        from factory import trainers
+
+        def main(name, model, batches):
+            trainer = trainers[name](model)
+            trainer.train(batches)
+            {switch}
+                trainer.val(batches)
+        """
+    (tmp_path / "main.py").write_text(dedent(driver))
+    source = Source.read(tmp_path / "trainer.py")
+    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
