@@ -26,7 +26,7 @@ _DOUBT = "The loop calls code that may write to the tensor, which the list would
 
 def fix(report: Report, model: Model) -> Fix | None:
     reads: ElementReads = report.facts
-    if model.value(reads.tensor).kind is not Kind.TENSOR:
+    if reads.of_rows or model.value(reads.tensor).kind is not Kind.TENSOR:
         return None
     edits = _over_list(model, reads) if reads.is_iterated else _from_list(model, reads)
     if edits is None:

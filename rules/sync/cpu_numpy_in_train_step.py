@@ -77,13 +77,15 @@ class CpuNumpyInTrainStep(Rule):
     triggers = (".cpu", ".tolist", 'to("cpu', "to('cpu")
 
     def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.semantics.element_reads import element_reads
         from torchlint.semantics.readback import deferrable_readbacks
         from torchlint.semantics.round_trips import round_trips
 
+        of_rows = {node for found in model.once(element_reads) for node in found.nodes}
         told: set[object] = set()
         for trip in round_trips(model):
             statement = model.small_statement(trip.node) or trip.node
-            if statement not in told:
+            if statement not in told and trip.node not in of_rows:
                 told.add(statement)
                 message = (
                     f"`{model.code(trip.node)}` copies back to the host, {trip.step.rhythm}, what "
@@ -93,7 +95,7 @@ class CpuNumpyInTrainStep(Rule):
                 yield Report(trip.node, message)
         for read in deferrable_readbacks(model):
             statement = model.small_statement(read.node) or read.node
-            if not read.is_number and statement not in told:
+            if not read.is_number and statement not in told and read.node not in of_rows:
                 told.add(statement)
                 message = (
                     f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, for a metric. "

@@ -14,8 +14,9 @@ class PerElementSync(Rule):
 
     ## What it does
 
-    Finds `.item()`, `int(...)` and `float(...)` on the elements of one tensor, in a loop or a comprehension that every
-    training step or evaluation batch runs and that does not write the tensor.
+    Finds `.item()`, `int(...)` and `float(...)` on the elements of one tensor, and `.cpu()` and `.tolist()` on its
+    rows, in a loop or a comprehension that every training step or evaluation batch runs and that does not write the
+    tensor. Rows that are copied on a condition are left out.
 
     ## Why is this bad
 
@@ -55,7 +56,8 @@ class PerElementSync(Rule):
 
     Safe: the same Python numbers come out, in the same order. `flatten` is there because the elements of a tensor of
     shape (n, 1) are single numbers too. Unsafe where the loop changes a tensor in place, which may be the one that it
-    reads. There is no fix where the loop uses the elements as tensors besides, for these may carry gradients.
+    reads. There is no fix where the loop uses the elements as tensors besides, for these may carry gradients, and none
+    for rows.
 
     ## Measured effect
 
@@ -68,20 +70,23 @@ class PerElementSync(Rule):
 
     code = "SYNC07"
     name = "per-element-sync"
-    triggers = (".item", "int(", "float(")
+    triggers = (".item", "int(", "float(", ".cpu", ".tolist")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.element_reads import element_reads
 
         told = set()
-        for reads in element_reads(model):
+        for reads in model.once(element_reads):
             statement = model.statement(reads.nodes[0])
             if statement in told:
                 continue
             told.add(statement)
             name = model.code(reads.tensor)
-            message = (
-                f"`{model.code(reads.nodes[0])}` waits for the device once per element of `{name}`. "
-                f"Read them all at once by `{name}.tolist()`."
+            advice = (
+                f"Copy `{name}` once, before the loop"
+                if reads.of_rows
+                else f"Read them all at once by `{name}.tolist()`"
             )
+            each = "row" if reads.of_rows else "element"
+            message = f"`{model.code(reads.nodes[0])}` waits for the device once per {each} of `{name}`. {advice}."
             yield Report(reads.nodes[0], message, facts=reads)

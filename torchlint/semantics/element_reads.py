@@ -1,4 +1,4 @@
-"""Loops that read a tensor from the device number by number."""
+"""Loops that read a tensor from the device number by number, or row by row."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import is_changed
+from torchlint.semantics.readback import reads
 from torchlint.semantics.residence import Residence
 from torchlint.semantics.steps import Step, step_around
 from torchlint.semantics.values import Kind
@@ -17,60 +18,72 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Loop
     from torchlint.semantics.model import Model
 
-_CONVERSIONS = ("builtins.int", "builtins.float")
+_WHOLE = ("cpu", "tolist")
+_SAME = frozenset(["detach", "clone", "data", "squeeze", "float", "contiguous", "numpy"])
 
 
 @dataclass(eq=False, slots=True)
 class ElementReads:
-    """All reads of the elements of one tensor by one loop, none of which writes the tensor."""
+    """All reads of the elements of one tensor by one loop, none of which writes the tensor.
+
+    `of_rows`: some of them copy a whole row, or are numbers of a row that the loop is at.
+    """
 
     tensor: cst.BaseExpression
     loop: Loop
     step: Step
     is_iterated: bool  # the loop runs over the tensor itself, and not over its indices
+    of_rows: bool = False
     nodes: list[cst.Call] = field(default_factory=list)
 
 
 def element_reads(model: Model) -> list[ElementReads]:
     found: dict[tuple[Loop, Binding | cst.BaseExpression], ElementReads] = {}
-    residence = Residence(model)
-    for node, element in _numbers(model):
-        for loop, tensor, is_iterated in _sources(model, element):
+    residence = model.once(Residence)
+    for node, read, how in reads(model):
+        if not model.loops_around(node):
+            continue
+        element = _bare(model, read) if how in _WHOLE else read
+        for loop, tensor, is_iterated in _sources(model, element, rows=how in _WHOLE):
+            if how in _WHOLE and model.guards(node, inside=loop):
+                continue
             binding = model.binding(tensor)
             if binding is not None and _is_written(model, binding, loop):
                 continue
-            reads = found.get((loop, binding or tensor))
-            if reads is None:
+            known = found.get((loop, binding or tensor))
+            if known is None:
                 step = step_around(model, node)
                 if step is None or step.loop is loop or not residence.may_be_device(tensor, step):
                     continue
-                reads = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
-            reads.nodes.append(node)
+                known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
+            known.of_rows |= how in _WHOLE or (is_iterated and isinstance(element, cst.Subscript))
+            known.nodes.append(node)
     return list(found.values())
 
 
-def _numbers(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:
-    """`x.item()`, `int(x)` and `float(x)`, with x."""
-    for call in model.calls_to(".item", *_CONVERSIONS):
-        if not call.loop:
-            continue
-        if call.callee in _CONVERSIONS:
-            if len(call.arguments) == 1:
-                yield call.node, call.arguments[0].value
-        elif call.receiver is not None:
-            yield call.node, call.receiver
+def _bare(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
+    """`out[i]` of `out[i].detach()`."""
+    while True:
+        match node:
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=()) if name in _SAME:
+                node = inner
+            case cst.Attribute(value=inner, attr=cst.Name(value="data")) if model.binding(node) is None:
+                node = inner
+            case _:
+                return node
 
 
-def _sources(model: Model, element: cst.BaseExpression) -> Iterator[tuple[Loop, cst.BaseExpression, bool]]:
+def _sources(
+    model: Model, element: cst.BaseExpression, *, rows: bool
+) -> Iterator[tuple[Loop, cst.BaseExpression, bool]]:
     """The tensor that the expression is one element of, and the loop over it or over its indices."""
-    if isinstance(element, cst.Name):
-        binding = model.binding(element)
+    indices, base = _indexed(element, rows)
+    if isinstance(base, cst.Name) and all(model.value(index).constant is not None for index in indices):
+        binding = model.binding(base)
         for loop in model.loops_around(element):
             tensor = _iterated(model, loop, binding) if binding is not None and not _is_rebound(binding, loop) else None
             if tensor is not None and model.value(tensor).is_(Kind.TENSOR, Kind.BATCH):
                 yield loop, tensor, True
-        return
-    indices, base = _indexed(element)
     if not indices or model.binding(base) is None or not model.value(base).is_(Kind.TENSOR, Kind.BATCH):
         return
     bindings = [model.binding(index) for index in indices if isinstance(index, cst.Name)]
@@ -100,18 +113,27 @@ def _iterated(model: Model, loop: Loop, binding: Binding) -> cst.BaseExpression 
 
 
 def _counter(model: Model, loop: Loop) -> Binding | None:
-    is_range = loop.target is not None and loop.iterates.ref == "builtins.range"
-    return model.binding(loop.target) if is_range and loop.target is not None else None
+    """`i` of `for i in range(n)` and `for i, name in enumerate(names)`."""
+    match loop.target, loop.iterable:
+        case cst.Name() as counter, _ if loop.iterates.ref == "builtins.range":
+            return model.binding(counter)
+        case cst.Tuple(elements=[cst.Element(value=counter), *_]), cst.Call() as call:
+            return model.binding(counter) if model.call(call).callee == "builtins.enumerate" else None
+    return None
 
 
-def _indexed(node: cst.BaseExpression) -> tuple[list[cst.BaseExpression], cst.BaseExpression]:
-    """The plain indices of `t[i][j]` or `t[i, j]`, and t; no indices where one of them is a slice."""
+def _indexed(node: cst.BaseExpression, rows: bool) -> tuple[list[cst.BaseExpression], cst.BaseExpression]:
+    """The plain indices of `t[i][j]` or `t[i, j]`, and t; `rows`: those of `t[i, :]` too; none beside other slices."""
     indices: list[cst.BaseExpression] = []
     while isinstance(node, cst.Subscript):
         for element in node.slice:
-            if not isinstance(element.slice, cst.Index):
-                return [], node
-            indices.append(element.slice.value)
+            match element.slice:
+                case cst.Index(value=index):
+                    indices.append(index)
+                case cst.Slice(lower=None, upper=None, step=None) if rows:
+                    pass
+                case _:
+                    return [], node
         node = node.value
     return indices, node
 

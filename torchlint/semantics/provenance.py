@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_module, module_method
@@ -20,7 +21,7 @@ _LIMIT = 400
 
 
 def calls_behind(model: Model, node: cst.CSTNode) -> list[Call]:
-    """The calls that a value is computed by, on its way through the variables of its function.
+    """The calls that a value is computed by, on its way through the variables of its function and those of its callers.
 
     What a forward pass is given counts no more, and copies to the host end the way.
     """
@@ -38,7 +39,7 @@ def calls_behind(model: Model, node: cst.CSTNode) -> list[Call]:
         if call is not None:
             found.append(call)
         if call is None or not runs_model(model, call):
-            work.extend(_sources(model, at, node))
+            work.extend(_sources(model, at))
     return found
 
 
@@ -75,11 +76,13 @@ def _is_on_host(model: Model, node: cst.CSTNode, call: Call | None) -> bool:
     return value.is_(Kind.NUMBER, Kind.ARRAY, Kind.STRING) or value.place is Place.HOST
 
 
-def _sources(model: Model, node: cst.CSTNode, start: cst.CSTNode) -> list[cst.CSTNode]:
+def _sources(model: Model, node: cst.CSTNode) -> list[cst.CSTNode]:
     binding = model.binding(node)
     if binding is None:
         return children(node)
-    function = model.function(start)
+    if binding.is_parameter:
+        return [given for call in binding.scope_function.callers for given in given_to(model, call, binding)]
+    function = model.function(node)
     return [write.value for write in binding.writes if write.value is not None and write.function is function]
 
 

@@ -55,7 +55,7 @@ class Readback:
 
 def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
-    residence = Residence(model)
+    residence = model.once(Residence)
     for node, tensor, how in reads(model):
         step = step_of(model, node)
         if step is None:
@@ -68,7 +68,7 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
         is_number = how not in _COPIES or _is_number(model, tensor) or _becomes_number(model, node)
         use = HostFlow(model, step.loop).of(node, is_number)
         read = Readback(node, tensor, model.value(tensor), how, is_number, step, use, is_tally(model, tensor))
-        wanted = DEFERRABLE if computed else Use.ACCUMULATED
+        wanted = DEFERRABLE if computed else Use.ACCUMULATED | Use.COLLECTED
         if use & wanted and not use & KEPT and not _is_answer(model, read):
             yield read
 

@@ -38,7 +38,7 @@ class Numbers(NamedTuple):
 
 
 def numbers(model: Model) -> Numbers:
-    others = {node for found in element_reads(model) for node in found.nodes}
+    others = {node for found in model.once(element_reads) for node in found.nodes}
     others |= {found.node for found in parameter_reads(model)}
     found = Numbers([], [], [])
     groups: dict[cst.CSTNode, list[Readback]] = {}

@@ -28,8 +28,10 @@ class Step(NamedTuple):
     def rhythm(self) -> str:
         if self.loop is None:
             return "in every step" if self.role is Role.STEPS else "for every batch"
-        trains = any(loop.role is Role.STEPS for loop in self.loop.around())
-        return "in every training step" if trains else "after every evaluation batch"
+        roles = {loop.role for loop in self.loop.around()}
+        if Role.STEPS in roles:
+            return "in every training step"
+        return "after every evaluation batch" if Role.EVALUATION in roles else "in every iteration"
 
 
 def step_of(model: Model, node: cst.CSTNode) -> Step | None:

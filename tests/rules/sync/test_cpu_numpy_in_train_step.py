@@ -112,6 +112,20 @@ MEASURED = {
     ),
 }
 
+MEASURED["a score of two tensors in a loop over files"] = """\
+import numpy
+import torch
+
+
+def compare(pairs, features, device):
+    scores = []
+    for one, other in pairs:
+        first, second = features[one].to(device), features[other].to(device)
+        distance = torch.cdist(first, second).cpu().numpy()
+        scores.append(-numpy.mean(distance))
+    return scores
+"""
+
 NOT_MEASURED = {
     "a function that collects": METRIC.replace("{use}", "confusion.keep(y.numpy(), guess)"),
     "a function that draws": METRIC.replace("{use}", "confusion.draw(y.numpy(), guess)"),

@@ -29,7 +29,39 @@ ONE_BY_ONE = {
     ),
 }
 
+ROW_BY_ROW = {
+    "rows": evaluation("for row in out:\n    kept.append(row.cpu())", "kept = []"),
+    "rows by index": evaluation("for i in range(9):\n    kept.append(out[i].detach().cpu().numpy())", "kept = []"),
+    "rows beside names": evaluation(
+        "for i, name in enumerate(names):\n    kept[name].append(out[i, :].tolist())", "kept = make()"
+    ),
+    "numbers of a row": evaluation("kept.extend([int(row[-1]) for row in out if row[0] > 0])", "kept = []"),
+    "rows that a method is given": """
+        import torch
+
+        class Evaluator:
+            @torch.no_grad()
+            def run(self, model, loader, device):
+                for batch in loader:
+                    self.keep(batch["name"], model(batch["image"].to(device)))
+
+            def keep(self, names, output):
+                logit = output["logit"]
+                for i, name in enumerate(names):
+                    self.found[name].append(logit[i].cpu())
+    """,
+}
+
 SILENT = {
+    "rows on a condition": evaluation(
+        "for row in out:\n    if wanted(row):\n        kept.append(row.cpu())", "kept = []"
+    ),
+    "what is computed from a row": evaluation("for row in out:\n    kept.append(model(row).cpu())", "kept = []"),
+    "a slice of its own in each iteration": evaluation(
+        "for i in range(9):\n    kept.append(out[i : i + lengths[i]].cpu())", "kept = []"
+    ),
+    "rows on the host": evaluation("for row in out.cpu():\n    kept.append(row.cpu())", "kept = []"),
+    "tensors of a list": evaluation("for part in model.parts(x):\n    kept.append(part.cpu())", "kept = []"),
     "all at once": evaluation("for b in out.argmax(1).tolist():\n    kept.append(b)", "kept = []"),
     "on the host": evaluation("best = out.argmax(1).cpu()\nfor b in best:\n    kept.append(b.item())", "kept = []"),
     "a number of each row": evaluation("for p in out:\n    kept.append(p.max().item())", "kept = []"),
@@ -54,6 +86,14 @@ SILENT = {
 @pytest.mark.parametrize("code", ONE_BY_ONE.values(), ids=ONE_BY_ONE)
 def test_a_tensor_that_is_read_number_by_number_is_found_once_and_by_this_rule_alone(code: str) -> None:
     assert [finding.code for finding in findings(code, *ALL)] == ["SYNC07"]
+
+
+@pytest.mark.parametrize("code", ROW_BY_ROW.values(), ids=ROW_BY_ROW)
+def test_a_tensor_that_is_copied_row_by_row_is_found_and_has_no_fix(code: str) -> None:
+    [finding] = findings(code, *ALL)
+    assert finding.code == "SYNC07"
+    assert "once per row" in finding.message
+    assert finding.fix is None
 
 
 @pytest.mark.parametrize("code", SILENT.values(), ids=SILENT)
