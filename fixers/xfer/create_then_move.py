@@ -10,7 +10,15 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
-from torchlint.semantics.host_tensors import SIZED_CLASSES, Agreement, has_sizes
+from torchlint.semantics.creations import goes_with_tensor
+from torchlint.semantics.host_tensors import (
+    SIZED_CLASSES,
+    Agreement,
+    equal_numbers,
+    has_sizes,
+    numbers_given,
+    types_of,
+)
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -72,6 +80,10 @@ def fix(report: Report, model: Model) -> Fix | None:
 
 
 def _target(move: Call, rewriter: Rewriter, model: Model) -> _Target | None:
+    other = goes_with_tensor(move, model)
+    if other is not None:
+        name = model.code(other) if isinstance(other, cst.Name) else None
+        return _Target(f"{name}.device", f"{name}.dtype", True) if name is not None else None
     names = _MOVING[move.method or ""]
     given = {}
     for position, arg in enumerate(move.arguments):
@@ -97,9 +109,11 @@ def _of_cuda_class(node: cst.BaseExpression, rewriter: Rewriter, model: Model) -
 
 def _is_in_reach(creation: Creation, model: Model) -> bool:
     """Whether the device can be named where the tensor is made, which then is made for the copy alone."""
+    if creation.made.is_guessed or creation.is_by_helper:
+        return False
     if not creation.made.writes:
         return True
-    if len(creation.made.writes) > 1 or len(creation.made.factories) > 1 or creation.fills:
+    if len(creation.made.writes) > 1 or len(creation.made.factories) > 1 or creation.uses.fills:
         return False
     read, write = creation.made.writes[0]
     statement = model.statement(creation.move.node)
@@ -148,7 +162,13 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     edits: list[Edit] = []
     for factory in creation.made.factories:
         arguments = ([f"dtype={dtype}"] if dtype is not None else []) + [f"device={target.device}"]
-        if factory.callee in SIZED_CLASSES:
+        if numbers_given(factory, model) is not None:
+            rewritten = _of_numbers(factory, dtype is not None, rewriter, model)
+            if rewritten is None:
+                return None
+            edits += rewritten[0]
+            arguments = rewritten[1] + arguments
+        elif factory.callee in SIZED_CLASSES:
             renamed = _renamed(factory, dtype is not None, folded, rewriter, model)
             if renamed is None:
                 return None
@@ -167,7 +187,11 @@ def _dtype(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     """The type to make the tensor in, and the casts that this replaces, those of the copy left out."""
     factory = creation.factory
     castable = factory.callee in _CASTABLE or creation.made.agreement is not Agreement.EXACT
-    if len(creation.made.factories) > 1 or not castable or not factory.argument("dtype").absent:
+    if len(creation.made.factories) > 1 or not factory.argument("dtype").absent:
+        return None, []
+    if numbers_given(factory, model) is not None:
+        return _dtype_of_numbers(creation, target, rewriter, model)
+    if not castable:
         return None, []
     if creation.source is factory.node and target.dtype is not None:
         return target.dtype, []
@@ -177,6 +201,45 @@ def _dtype(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
         cast = _call_on(cast, model)
     found = _cast_type(cast, rewriter, model) if cast is not None and factory.callee in _CASTABLE else None
     return (found, [cast]) if found is not None and cast is not None and target.dtype is None else (None, [])
+
+
+def _dtype_of_numbers(
+    creation: Creation, target: _Target, rewriter: Rewriter, model: Model
+) -> tuple[str | None, list[cst.Call]]:
+    """`torch.tensor(0).float()` has the numbers of `torch.tensor(0, dtype=torch.float)`; not so for all other casts."""
+    cast = _call_on(creation.factory.node, model)
+    if creation.factory.callee in SIZED_CLASSES or cast is None or cast is creation.move.node:
+        return None, []
+    found = _cast_type(cast, rewriter, model) if target.dtype is None else None
+    kept = found is not None and found.endswith((".float", ".float32"))
+    return (found, [cast]) if kept else (None, [])
+
+
+def _of_numbers(
+    factory: Call, has_dtype: bool, rewriter: Rewriter, model: Model
+) -> tuple[list[Edit], list[str]] | None:
+    """`torch.FloatTensor([1, 2])` as `torch.tensor([1, 2])`, what is all alike as `torch.full((), 0)`; and its type."""
+    numbers = numbers_given(factory, model)
+    assert numbers is not None
+    if factory.callee in SIZED_CLASSES and not _keeps_numbers(SIZED_CLASSES[factory.callee], types_of(numbers, model)):
+        return None
+    own = SIZED_CLASSES.get(factory.callee or "") if not has_dtype else None
+    alike = equal_numbers(numbers)
+    spelled = rewriter.name_for("torch.full" if alike is not None else "torch.tensor", factory.node)
+    typed = rewriter.name_for(own, factory.node) if own is not None else None
+    if spelled is None or spelled[1] or (typed is not None and typed[1]):
+        return None
+    edits = [rewriter.replace(factory.node.func, spelled[0])]
+    if alike is not None:
+        edits.append(rewriter.replace(numbers, f"{alike[0]}, {model.code(alike[1])}"))
+    return edits, [f"dtype={typed[0]}"] if typed is not None else []
+
+
+def _keeps_numbers(dtype: str | None, types: frozenset[str | None]) -> bool:
+    """Whether `torch.tensor` makes the numbers that a class of tensors makes, whose type is the default one if None."""
+    if dtype is None:
+        return "float" in types
+    return dtype in ("torch.float32", "torch.float64") or (dtype == "torch.int64" and types == {"int"})
 
 
 def _filled(factory: Call, model: Model) -> cst.CSTNode:

@@ -15,10 +15,11 @@ class CreateThenMove(Rule):
 
     ## What it does
 
-    Finds factories such as `torch.zeros`, `torch.arange`, `torch.randn` and `torch.FloatTensor(n)` whose result goes
-    to an accelerator with `.to(device)` or `.cuda()`: in the same expression, also past views, casts and arithmetic
-    with numbers, or from a variable, also under `if cuda:`. Nothing is reported where the tensor is made of data, where
-    the host uses it before, and where it is a leaf of the graph, is pinned, or draws from a generator of its own.
+    Finds factories such as `torch.zeros`, `torch.arange`, `torch.randn`, `torch.FloatTensor(n)` and `torch.tensor(0.)`
+    whose result goes to an accelerator with `.to(device)`, `.cuda()` or `.type_as(x)`: in the same expression, also
+    past views, casts and arithmetic with numbers, from a variable, also under `if cuda:`, or out of a function of the
+    project that makes it for its callers. Nothing is reported where the tensor is made of data, where the host uses it
+    before, and where it is a leaf of the graph, is pinned, or draws from a generator of its own.
 
     ## Why is this bad
 
@@ -63,7 +64,8 @@ class CreateThenMove(Rule):
 
     Safe for constants, identity matrices and ranges of whole numbers: every device makes the same bits. Unsafe for
     random tensors, since each device has a random stream of its own, and for `linspace` and computed values, whose last
-    bits may differ. No fix where the copy depends on a condition, or where the variable is filled before it is copied.
+    bits may differ. No fix where the copy depends on a condition, where the variable is filled before it is copied,
+    where another function makes the tensor, and where it is computed with something that is not known to be a number.
 
     ## Measured effect
 
@@ -77,7 +79,7 @@ class CreateThenMove(Rule):
 
     code = "XFER01"
     name = "create-then-move"
-    triggers = (".to(", ".cuda(", ".type(")
+    triggers = (".to(", ".cuda(", ".type(", ".type_as(")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.creations import creations
@@ -90,15 +92,17 @@ class CreateThenMove(Rule):
 
 def _message(creation: Creation, model: Model) -> str:
     factory, move = model.code(creation.factory.node.func), _move(creation, model)
+    copied = f"and `{move}` copies it to the GPU while the host waits."
+    if creation.is_by_helper:
+        return f"`{factory}` makes this tensor on the host, {copied} Let it make the tensor there: pass it the device."
     if creation.is_random:
         return (
-            f"`{factory}` draws this tensor on the host, and `{move}` copies it to the GPU while the host waits. "
+            f"`{factory}` draws this tensor on the host, {copied} "
             "Draw it there with `device=`; the same seed gives other numbers there."
         )
-    return (
-        f"`{factory}` fills this tensor on the host, and `{move}` copies it to the GPU while the host waits. "
-        "Make it there with `device=`."
-    )
+    if creation.is_list(model):
+        return f"`{factory}` puts numbers into a tensor on the host, {copied} Make it once, there, with `device=`."
+    return f"`{factory}` fills this tensor on the host, {copied} Make it there with `device=`."
 
 
 def _move(creation: Creation, model: Model) -> str:

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.dataflow import reaches, text
-from torchlint.semantics.host_tensors import Agreement, Made, made
+from torchlint.semantics.host_tensors import Agreement, Made, equal_numbers, made, numbers_given
 from torchlint.semantics.host_use import is_before
 from torchlint.semantics.moves import moves_to_accelerator
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Write
     from torchlint.semantics.model import Model
 
-_DEFAULT_DEVICES = ("torch.set_default_device", "torch.set_default_tensor_type")
 _QUESTIONS = frozenset(
     "shape dtype device is_cuda ndim size dim numel nelement is_contiguous get_device element_size".split()
 )
 _FILLS = frozenset(
     "fill_ zero_ normal_ uniform_ random_ bernoulli_ exponential_ resize_ squeeze_ unsqueeze_ t_".split()
 )
+
+
+@dataclass(slots=True)
+class Uses:
+    """What reads the variables that a tensor is in on its way to the copy."""
+
+    copies: set[cst.CSTNode] = field(default_factory=set)  # it is for the copy, or another that goes to the same place
+    fills: list[cst.CSTNode] = field(default_factory=list)  # a statement that changes it in place before the copy
+    others: set[cst.CSTNode] = field(default_factory=set)  # for something else that is computed on the host
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +42,21 @@ class Creation:
     move: Call
     source: cst.BaseExpression
     made: Made
-    fills: tuple[cst.CSTNode, ...]  # uses of a variable between the creation and the copy, which change it in place
+    uses: Uses
 
     @property
     def factory(self) -> Call:
         return self.made.factories[0]
+
+    @property
+    def is_by_helper(self) -> bool:
+        """Whether a function of the project makes the tensor."""
+        return any(call.target is not None or call.foreign is not None for call in self.made.factories)
+
+    def is_list(self, model: Model) -> bool:
+        """Whether the tensor is made of several numbers, which have to be copied to the device in any case."""
+        given = numbers_given(self.factory, model)
+        return given is not None and equal_numbers(given) is None
 
     @property
     def is_random(self) -> bool:
@@ -47,12 +65,37 @@ class Creation:
 
 def creations(model: Model) -> Iterator[Creation]:
     """Copies to an accelerator of tensors that are made of sizes and numbers and used for nothing else before."""
-    if not model.uses_accelerator or model.calls_to(*_DEFAULT_DEVICES):
+    if not model.uses_accelerator or _has_other_default(model):
         return
-    for move in model.calls_to(".to", ".cuda", ".type"):
-        found = _creation(move, model)
-        if found is not None and not _has_default_device(found.factory, model):
-            yield found
+    found = [_creation(move, model) for move in model.calls_to(".to", ".cuda", ".type", ".type_as")]
+    known: set[cst.CSTNode] = set()
+    for creation in _for_copies_alone([creation for creation in found if creation is not None]):
+        if creation.factory.node not in known and not _has_default_device(creation.factory, model):
+            known.add(creation.factory.node)
+            yield creation
+
+
+def _for_copies_alone(candidates: list[Creation]) -> list[Creation]:
+    """Those whose variables nothing reads but copies, and what is computed from them for copies alone."""
+    while True:
+        copied = {read for creation in candidates for read in creation.uses.copies}
+        left = [creation for creation in candidates if creation.uses.others <= copied]
+        if len(left) == len(candidates):
+            return left
+        candidates = left
+
+
+def _has_other_default(model: Model) -> bool:
+    """Whether tensors may be made on an accelerator without an argument that says so."""
+    if model.calls_to("torch.set_default_device"):
+        return True
+    kinds = (call.argument("t", 0) for call in model.calls_to("torch.set_default_tensor_type"))
+    return not all(kind.given and _is_host_class(kind.node, kind.value, model) for kind in kinds)
+
+
+def _is_host_class(node: cst.BaseExpression | None, value: Value, model: Model) -> bool:
+    name = value.constant if isinstance(value.constant, str) else model.qualified(node)
+    return name is not None and name.startswith("torch.") and not name.startswith("torch.cuda.")
 
 
 def _creation(move: Call, model: Model) -> Creation | None:
@@ -64,20 +107,28 @@ def _creation(move: Call, model: Model) -> Creation | None:
     found = made(source, model)
     if found is None:
         return None
-    fills: list[cst.CSTNode] = []
+    uses = Uses()
     for read, write in found.writes:
-        uses = _uses(read, write, move, model)
-        if uses is None:
-            return None
-        fills += uses
-    return Creation(move, source, found, tuple(fills))
+        _sort(read, write, move, uses, model)
+    return Creation(move, source, found, uses)
 
 
 def _moves(call: Call, model: Model) -> bool:
     if call.method == "type":
         argument = call.argument("dtype", 0).node
         return argument is not None and (model.qualified(argument) or "").startswith("torch.cuda.")
-    return moves_to_accelerator(call, model)
+    if call.method == "type_as":
+        return goes_with_tensor(call, model) is not None
+    return moves_to_accelerator(call, model) or goes_with_tensor(call, model) is not None
+
+
+def goes_with_tensor(move: Call, model: Model) -> cst.BaseExpression | None:
+    """`x` of `.type_as(x)` and of `.to(x)`, if that is a tensor that may be on an accelerator."""
+    argument = move.argument("other", 0)
+    if not argument.given or argument.value.place is Place.HOST or move.method not in ("to", "type_as"):
+        return None
+    is_tensor = argument.value.is_tensor or move.method == "type_as"
+    return argument.node if is_tensor and len(move.arguments) == 1 else None
 
 
 def _has_default_device(factory: Call, model: Model) -> bool:
@@ -89,25 +140,24 @@ def _has_default_device(factory: Call, model: Model) -> bool:
 # -- what else happens to a variable
 
 
-def _uses(read: cst.CSTNode, write: Write, move: Call, model: Model) -> list[cst.CSTNode] | None:
-    """Statements that fill what a write put into a variable, before it is read for the copy. None where the host needs
-    the tensor for anything else."""
+def _sort(read: cst.CSTNode, write: Write, move: Call, uses: Uses, model: Model) -> None:
+    """What else reads what a write puts into a variable, which is read for a copy."""
     binding = model.binding(read)
-    if binding is None:
-        return None
+    assert binding is not None
     above = set(model.ancestors(read))
     returns = _stores_into(binding, above, model)
-    fills: list[cst.CSTNode] = []
+    uses.copies.add(read)
     for other in binding.reads:
-        if model.statement(other) in above or not _sees(write, other, binding, model):
+        if model.statement(other) not in above and not _sees(write, other, binding, model):
             continue
-        if returns and not is_before(model, other, read):
-            continue
-        if _is_filled(other, model):
-            fills.append(other)
-        elif not (_asks(other, model) or _is_same_move(other, move, model) or _excludes(other, read, model)):
-            return None
-    return fills
+        if model.statement(other) in above or (returns and not is_before(model, other, read)):
+            uses.copies.add(other)
+        elif _is_filled(other, model):
+            uses.fills.append(other)
+        elif _asks(other, model) or _is_same_move(other, move, model) or _excludes(other, read, model):
+            uses.copies.add(other)
+        else:
+            uses.others.add(other)
 
 
 def _excludes(a: cst.CSTNode, b: cst.CSTNode, model: Model) -> bool:

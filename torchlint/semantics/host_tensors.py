@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.host_use import is_before
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Write
+    from torchlint.semantics.entities import Binding, Call, Write
     from torchlint.semantics.model import Model
 
 
@@ -35,16 +35,26 @@ class Made:
     factories: tuple[Call, ...]
     agreement: Agreement = Agreement.EXACT
     writes: tuple[tuple[cst.CSTNode, Write], ...] = ()  # each variable where it is read, and the write that it reads
+    is_guessed: bool = False  # something that is computed with looks like a number, but is not known to be one
 
     def at_best(self, agreement: Agreement) -> Made:
-        return Made(self.factories, max(self.agreement, agreement), self.writes)
+        return replace(self, agreement=max(self.agreement, agreement))
 
     def through(self, read: cst.CSTNode, write: Write) -> Made:
-        return Made(self.factories, self.agreement, (*self.writes, (read, write)))
+        return replace(self, writes=(*self.writes, (read, write)))
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _joined(parts: Sequence[Made], agreement: Agreement = Agreement.EXACT, *, is_guessed: bool = False) -> Made:
+    return Made(
+        tuple(dict.fromkeys(call for part in parts for call in part.factories)),
+        max([agreement, *(part.agreement for part in parts)]),
+        tuple(dict.fromkeys(step for part in parts for step in part.writes)),
+        is_guessed or any(part.is_guessed for part in parts),
+    )
+
+
+def _words(names: str) -> frozenset[str]:
+    return frozenset(names.split())
 
 
 _FACTORIES = {
@@ -54,7 +64,15 @@ _FACTORIES = {
         Agreement.ROUNDED,
     ),
     **dict.fromkeys(_words("rand randn randint randperm"), Agreement.RANDOM),
+    "nn.Transformer.generate_square_subsequent_mask": Agreement.EXACT,
 }
+_ALIKE = {
+    **dict.fromkeys(_words("zeros_like ones_like full_like empty_like"), Agreement.EXACT),
+    **dict.fromkeys(_words("rand_like randn_like randint_like"), Agreement.RANDOM),
+}
+_TRANSPARENT = frozenset(
+    {"builtins.staticmethod", "builtins.classmethod", "torch.no_grad", "torch.inference_mode", "typing.override"}
+)
 SIZED_CLASSES = {
     "torch.Tensor": None,
     "torch.FloatTensor": "torch.float32",
@@ -88,6 +106,9 @@ _ROUNDED_ALIKE = _words(
     """
 )
 _BRINGING_OTHERS = _words("cuda requires_grad_ pin_memory copy_ apply_ map_ where")
+_TAKING_APART = (cst.Attribute, cst.Subscript, cst.For, cst.CompFor, cst.StarredElement)
+_EXACT_OPERATORS = (cst.Add, cst.Subtract, cst.Multiply)
+_MADE_OF_NUMBERS = _words("torch.tensor torch.as_tensor torch.asarray torch.scalar_tensor")
 _CONVERTERS = _words("tensor as_tensor from_numpy asarray frombuffer scalar_tensor stack cat concat")
 _DEPTH = 12
 
@@ -100,12 +121,15 @@ def made(node: cst.CSTNode, model: Model, depth: int = 0) -> Made | None:
         case cst.Call():
             return _of_call(model.call(node), model, depth)
         case cst.BinaryOperation(left=left, right=right):
-            exact = isinstance(node.operator, (cst.Add, cst.Subtract, cst.Multiply))
-            return _combined([left, right], model, depth, Agreement.EXACT if exact else Agreement.ROUNDED)
+            exact = Agreement.EXACT if isinstance(node.operator, _EXACT_OPERATORS) else Agreement.ROUNDED
+            return _combined([left, right], model, depth, exact, guess=True)
         case cst.Comparison(left=left, comparisons=[target]):
             return _combined([left, target.comparator], model, depth, Agreement.EXACT)
         case cst.UnaryOperation(operator=cst.Minus() | cst.BitInvert()):
             return made(node.expression, model, depth + 1)
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer() as place))]):
+            part = _of_elements(node.value, model, depth + 1, place.evaluated_value)
+            return part or made(node.value, model, depth + 1)
         case cst.Subscript() if all(_is_plain_index(part.slice) for part in node.slice):
             return made(node.value, model, depth + 1)
         case cst.Name() | cst.Attribute():
@@ -114,22 +138,21 @@ def made(node: cst.CSTNode, model: Model, depth: int = 0) -> Made | None:
 
 
 def _combined(
-    nodes: Iterable[cst.CSTNode], model: Model, depth: int, agreement: Agreement, required: int = 1
+    nodes: Iterable[cst.CSTNode], model: Model, depth: int, agreement: Agreement, required: int = 1, guess: bool = False
 ) -> Made | None:
     """Of a computation: at least one operand is made of sizes and numbers, the others are too, or are numbers."""
-    found = []
+    found, guesses = [], 0
     for node in nodes:
         if model.value(node).is_(Kind.NUMBER, Kind.STRING, Kind.DTYPE) or _is_literal(node):
             continue
         part = made(node, model, depth + 1)
-        if part is None:
+        if part is not None:
+            found.append(part)
+        elif guess and looks_like_number(node, model):
+            guesses += 1
+        else:
             return None
-        found.append(part)
-    if len(found) < required:
-        return None
-    factories = tuple(dict.fromkeys(call for part in found for call in part.factories))
-    writes = tuple(dict.fromkeys(step for part in found for step in part.writes))
-    return Made(factories, max([agreement, *(part.agreement for part in found)]), writes)
+    return _joined(found, agreement, is_guessed=guesses > 0) if len(found) >= required else None
 
 
 def _is_literal(node: cst.CSTNode) -> bool:
@@ -155,6 +178,8 @@ def _of_call(call: Call, model: Model, depth: int) -> Made | None:
     if factory is not None:
         return Made((call,), factory)
     name = call.callee or ""
+    if call.target is not None or call.foreign is not None:
+        return _of_helper(call, model, depth)
     package, _, function = name.rpartition(".")
     if name == "torch.autograd.Variable":
         wanted = call.argument("requires_grad", 1)
@@ -167,6 +192,23 @@ def _of_call(call: Call, model: Model, depth: int) -> Made | None:
     if call.receiver is not None and call.method is not None and package in ("", "torch.Tensor"):
         return _of_method(call, call.method, model, depth)
     return None
+
+
+def _of_helper(call: Call, model: Model, depth: int, *, elements: bool = False) -> Made | None:
+    """Of a function of the project, which makes what it returns for its callers alone: its call is the factory."""
+    home, function = model.elsewhere(call) or (model, call.target)
+    if function is None or function.is_generator or set(function.decorators) - _TRANSPARENT:
+        return None
+    of = _of_elements if elements else made
+    parts = [of(node.value, home, depth + 1) if node.value is not None else None for node in function.returns]
+    found = [part for part in parts if part is not None]
+    if not found or len(found) < len(parts):
+        return None
+    chain = {read for part in found for read, _ in part.writes}
+    bindings = (home.binding(read) for read in chain)
+    if any(binding is None or not chain.issuperset(binding.reads) for binding in bindings):
+        return None
+    return Made((call,), max(part.agreement for part in found), (), any(part.is_guessed for part in found))
 
 
 def _of_function(call: Call, function: str, model: Model, depth: int) -> Made | None:
@@ -197,11 +239,11 @@ def _of_method(call: Call, method: str, model: Model, depth: int) -> Made | None
     if not _continues(method) or not call.argument("generator").absent:
         return None
     source = made(call.receiver, model, depth + 1)
-    if source is None or any(_fails(arg.value, method, model, depth) for arg in call.arguments):
+    given = _of_arguments(call, method, model, depth) if source is not None else None
+    if source is None or given is None:
         return None
-    if method in CASTS | _SHAPING | _FILLING | _ROUNDED_ALIKE:
-        return source
-    return source.at_best(_drawn(method, Agreement.ROUNDED))
+    exact = method in CASTS | _SHAPING | _FILLING | _ROUNDED_ALIKE
+    return _joined([source, *given], Agreement.EXACT if exact else _drawn(method, Agreement.ROUNDED))
 
 
 def _continues(method: str) -> bool:
@@ -212,14 +254,15 @@ def _continues(method: str) -> bool:
     return words.is_tensor_method(method) and not words.leaves_tensors(method)
 
 
-def _fails(argument: cst.BaseExpression, method: str, model: Model, depth: int) -> bool:
-    """Whether an argument of a method may bring data with it, or name a device."""
-    value = model.value(argument)
+def _of_arguments(call: Call, method: str, model: Model, depth: int) -> list[Made] | None:
+    """What the arguments of a method are made of; None where one may bring data with it, or name a device."""
+    values = [arg.value for arg in call.arguments]
     if method in ("to", "type"):
-        return not (value.kind is Kind.DTYPE or _is_dtype(argument, model))
+        return [] if all(model.value(node).kind is Kind.DTYPE or _is_dtype(node, model) for node in values) else None
     if method in _SHAPING | _FILLING | _DRAWING:
-        return False
-    return _combined([argument], model, depth, Agreement.EXACT, required=0) is None
+        return []
+    found = [_combined([node], model, depth, Agreement.EXACT, required=0) for node in values]
+    return [part for part in found if part is not None] if None not in found else None
 
 
 def _is_dtype(node: cst.BaseExpression, model: Model) -> bool:
@@ -234,22 +277,102 @@ def _is_dtype(node: cst.BaseExpression, model: Model) -> bool:
 def _factory(call: Call, model: Model) -> Agreement | None:
     """How far another device agrees on what a call makes, where it is a factory that makes it on the host."""
     name = call.callee or ""
-    if not name.startswith("torch.") or name.count(".") != 1:
-        return None
-    if any(not call.argument(bound).absent for bound in _BINDING):
+    if not name.startswith("torch.") or any(not call.argument(bound).absent for bound in _BINDING):
         return None
     short = name[6:]
     if short in _FACTORIES:
         return _FACTORIES[short]
+    if short in _ALIKE:
+        model_tensor = call.argument("input", 0).value
+        return _ALIKE[short] if model_tensor.is_tensor and model_tensor.place is Place.HOST else None
     if short in ("arange", "range"):
         whole = all(model.value(arg.value).dtype == "int" for arg in call.arguments if arg.keyword is None)
         return Agreement.EXACT if whole else Agreement.ROUNDED
     if short == "normal":
         numbers = [call.argument(key, place) for place, key in enumerate(("mean", "std"))]
-        return Agreement.RANDOM if all(number.value.kind is Kind.NUMBER for number in numbers) else None
+        takes_numbers = call.argument("size", 2).given or all(number.value.kind is Kind.NUMBER for number in numbers)
+        return Agreement.RANDOM if takes_numbers else None
+    if name in _MADE_OF_NUMBERS:
+        return Agreement.EXACT if numbers_given(call, model) is not None else None
     if name in SIZED_CLASSES:
-        return Agreement.EXACT if _is_given_sizes(call, model) else None
+        given = _is_given_sizes(call, model) or numbers_given(call, model) is not None
+        return Agreement.EXACT if given else None
     return None
+
+
+def numbers_given(call: Call, model: Model) -> cst.BaseExpression | None:
+    """The first argument of a call that makes a tensor of it, where numbers are written out there."""
+    first = call.arguments[0] if call.arguments else None
+    if first is None or first.star or first.keyword is not None:
+        return None
+    takes_number = call.callee in _MADE_OF_NUMBERS
+    if not takes_number and call.callee not in SIZED_CLASSES:
+        return None
+    given = _is_list_of_numbers(first.value, model) or (takes_number and _is_number(first.value, model))
+    return first.value if given else None
+
+
+def _is_list_of_numbers(node: cst.BaseExpression, model: Model) -> bool:
+    """`[0, 1]`, `[[step]]`, `[0] * n`, `range(n)`."""
+    match node:
+        case cst.List() | cst.Tuple():
+            parts = [element.value for element in node.elements]
+            return bool(parts) and all(_is_number(part, model) or _is_list_of_numbers(part, model) for part in parts)
+        case cst.BinaryOperation(left=left, operator=cst.Multiply(), right=right):
+            times = model.value(right).is_(Kind.NUMBER, Kind.UNKNOWN)
+            return times and isinstance(left, (cst.List, cst.Tuple)) and _is_list_of_numbers(left, model)
+        case cst.Call():
+            return model.call(node).callee == "builtins.range"
+    return False
+
+
+def equal_numbers(node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
+    """The shape of what is written out, and the number that all of it is; None where they differ."""
+    if not isinstance(node, (cst.List, cst.Tuple)):
+        return ("()", node) if _is_literal(node) else None
+    rows = [equal_numbers(element.value) for element in node.elements]
+    first = rows[0] if rows else None
+    if first is None or any(row is None or row[0] != first[0] or text(row[1]) != text(first[1]) for row in rows):
+        return None
+    inner = first[0].strip("(),")
+    return f"({len(rows)}, {inner})" if inner else f"({len(rows)},)", first[1]
+
+
+def types_of(node: cst.BaseExpression, model: Model) -> frozenset[str | None]:
+    """The types of the numbers that `numbers_given` finds: "int", "float", "bool", or None of what is not known."""
+    match node:
+        case cst.List() | cst.Tuple():
+            return frozenset().union(*(types_of(element.value, model) for element in node.elements))
+        case cst.BinaryOperation(left=cst.List() | cst.Tuple() as left):
+            return types_of(left, model)
+        case cst.UnaryOperation():
+            return types_of(node.expression, model)
+        case cst.Call(func=cst.Name(value="range")):
+            return frozenset(["int"])
+    return frozenset([model.value(node).dtype])
+
+
+def _is_number(node: cst.BaseExpression, model: Model) -> bool:
+    return model.value(node).kind is Kind.NUMBER or _is_literal(node)
+
+
+def looks_like_number(node: cst.CSTNode, model: Model) -> bool:
+    """Whether an expression may be a number and nothing in the file treats it as anything else."""
+    match node:
+        case cst.BinaryOperation(left=left, right=right):
+            return all(_is_literal(part) or looks_like_number(part, model) for part in (left, right))
+        case cst.Name() | cst.Attribute():
+            value, binding = model.value(node), model.binding(node)
+            if value.kind is Kind.NUMBER:
+                return True
+            return value.kind is Kind.UNKNOWN and binding is not None and not _is_taken_apart(binding, model)
+    return False
+
+
+def _is_taken_apart(binding: Binding, model: Model) -> bool:
+    """Whether a variable has parts, methods or elements, or is called: numbers are just computed with."""
+    above = [model.parent(read) for read in binding.reads]
+    return binding.called or any(isinstance(node, _TAKING_APART) or getattr(node, "star", "") for node in above)
 
 
 def _is_given_sizes(call: Call, model: Model) -> bool:
@@ -298,9 +421,7 @@ def _of_variable(node: cst.Name | cst.Attribute, model: Model, depth: int) -> Ma
         found.append(part)
     if not found:
         return None
-    factories = tuple(dict.fromkeys(call for part in found for call in part.factories))
-    steps = tuple(dict.fromkeys(step for part in found for step in part.writes))
-    return Made(factories, max(part.agreement for part in found), steps)
+    return _joined(found)
 
 
 def _of_write(read: cst.CSTNode, write: Write, model: Model, depth: int) -> Made | None:
@@ -313,20 +434,24 @@ def _of_write(read: cst.CSTNode, write: Write, model: Model, depth: int) -> Made
     return part.through(read, write) if part is not None else None
 
 
-def _of_elements(node: cst.BaseExpression, model: Model, depth: int) -> Made | None:
-    """Of what an expression yields one by one: a list or tuple of tensors, by itself or in a variable."""
-    if isinstance(node, (cst.List, cst.Tuple)):
-        parts = [element.value for element in node.elements]
-        return _combined(parts, model, depth, Agreement.EXACT, required=max(len(parts), 1))
-    if not isinstance(node, cst.Name):
-        return None
-    writes = _reaching(node, model)
-    if writes is None or len(writes) != 1 or writes[0].value is None or writes[0].unpacked:
-        return None
-    if not isinstance(writes[0].value, (cst.List, cst.Tuple)):
-        return None
-    inner = _of_elements(writes[0].value, model, depth + 1)
-    return inner.through(node, writes[0]) if inner is not None else None
+def _of_elements(node: cst.BaseExpression, model: Model, depth: int, place: int | None = None) -> Made | None:
+    """Of what an expression yields one by one, or at one place: a list or tuple of tensors, in a variable, returned."""
+    match node:
+        case cst.List() | cst.Tuple():
+            wanted = slice(None) if place is None else slice(place, place + 1)
+            parts = [element.value for element in node.elements[wanted]]
+            return _combined(parts, model, depth, Agreement.EXACT, required=max(len(parts), 1))
+        case cst.ListComp() | cst.GeneratorExp():
+            return made(node.elt, model, depth + 1)
+        case cst.Call() if model.call(node).target is not None or model.call(node).foreign is not None:
+            return _of_helper(model.call(node), model, depth, elements=True)
+        case cst.Name():
+            writes = _reaching(node, model)
+            if writes is None or len(writes) != 1 or writes[0].value is None or writes[0].unpacked or depth > _DEPTH:
+                return None
+            inner = _of_elements(writes[0].value, model, depth + 1, place)
+            return inner.through(node, writes[0]) if inner is not None else None
+    return None
 
 
 def _reaching(node: cst.Name | cst.Attribute, model: Model) -> list[Write] | None:

@@ -101,8 +101,18 @@ def _asks_for_size(node: cst.CSTNode) -> bool:
 
 def is_accelerator(node: cst.BaseExpression | None, model: Model) -> bool:
     """Whether an expression names a device that may be a CUDA GPU. What only looks like a device counts too."""
-    if node is None:
-        return False
+    match node:
+        case None:
+            return False
+        case cst.IfExp(body=body, orelse=orelse):
+            return is_accelerator(body, model) or is_accelerator(orelse, model)
+        case (
+            cst.BinaryOperation(left=start)
+            | cst.Call(func=cst.Attribute(value=cst.SimpleString() as start, attr=cst.Name(value="format")))
+        ):  # "cuda:%d" % rank, "cuda:" + str(rank), "cuda:{}".format(rank)
+            return isinstance(start, cst.SimpleString) and str(start.evaluated_value).startswith("cuda")
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="get_device"))):
+            return True
     value = model.value(node)
     match value.kind:
         case Kind.DEVICE:

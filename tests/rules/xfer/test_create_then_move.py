@@ -2,13 +2,227 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import torch
 
 from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 
-@pytest.mark.parametrize(("device", "found"), [('f"cuda:{rank}"', 1), ('f"{kind}:{rank}"', 0), ('f"mps:{rank}"', 0)])
-def test_devices_that_are_written_with_the_number_of_the_process(device: str, found: int) -> None:
+@pytest.mark.parametrize(
+    ("device", "found"),
+    [
+        ('f"cuda:{rank}"', 1),
+        ('f"{kind}:{rank}"', 0),
+        ('f"mps:{rank}"', 0),
+        ('"cuda:%d" % rank', 1),
+        ('"cuda:" + str(rank)', 1),
+        ('"cuda:{}".format(rank)', 1),
+        ('"cpu:%d" % rank', 0),
+        ('"cuda" if torch.cuda.is_available() else "cpu"', 1),
+        ('"mps" if kind else "cpu"', 0),
+        ("kind.get_device()", 1),
+    ],
+)
+def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None:
     code = f"import torch\n\ndef totals(rank, kind):\n    return torch.zeros(2).to({device})\n"
     assert len(findings(code, "XFER01")) == found
     assert fixed(code, "XFER01").count(f"torch.zeros(2, device={device})") == found
+
+
+def _function(expression: str) -> str:
+    return f'import torch\n\ndef build(n, x, values, device="cuda"):\n    return {expression}\n'
+
+
+@pytest.mark.parametrize(
+    ("made", "instead"),
+    [
+        ("torch.tensor(0.).cuda()", 'torch.full((), 0., device="cuda")'),
+        ("torch.tensor(0).float().cuda()", 'torch.full((), 0, dtype=torch.float, device="cuda")'),
+        ("torch.tensor(0.1).double().cuda()", 'torch.full((), 0.1, device="cuda").double()'),
+        ("torch.tensor(300).byte().cuda()", 'torch.full((), 300, device="cuda").byte()'),
+        ("torch.tensor(-1, dtype=torch.float).cuda()", 'torch.full((), -1, dtype=torch.float, device="cuda")'),
+        ("torch.tensor([1., 0.]).cuda()", 'torch.tensor([1., 0.], device="cuda")'),
+        ("torch.tensor([[2, 2], [2, 2]]).cuda()", 'torch.full((2, 2), 2, device="cuda")'),
+        ("torch.FloatTensor([1]).cuda()", 'torch.full((1,), 1, dtype=torch.float32, device="cuda")'),
+        ("torch.FloatTensor([1, 2]).cuda()", 'torch.tensor([1, 2], dtype=torch.float32, device="cuda")'),
+        ("torch.LongTensor(range(0, 5)).cuda()", 'torch.tensor(range(0, 5), dtype=torch.int64, device="cuda")'),
+        ("torch.Tensor([0.5, 1]).cuda()", 'torch.tensor([0.5, 1], device="cuda")'),
+        ("torch.tensor([7] * n).cuda()", 'torch.tensor([7] * n, device="cuda")'),
+        ("torch.zeros(n).type_as(x)", "torch.zeros(n, dtype=x.dtype, device=x.device)"),
+        ("torch.arange(5).type_as(x)", "torch.arange(5, device=x.device).to(x.dtype)"),
+    ],
+)
+def test_fixes_of_numbers_make_the_same_tensor(made: str, instead: str) -> None:
+    """Compared on the host, which stands in for the GPU."""
+    after = fixed(_function(made), "XFER01", unsafe=False)
+    assert after == _function(instead)
+    tensors = []
+    for code in (made.replace(".cuda()", ""), instead.replace('"cuda"', '"cpu"')):
+        scope: dict[str, object] = {"torch": torch, "n": 3, "x": torch.ones(2, dtype=torch.float16)}
+        exec(_function(code), scope)
+        tensors.append(scope["build"](3, scope["x"], None))  # type: ignore[operator]
+    before, now = tensors
+    if "zeros(n)" in made:
+        before, now = before + 1, now + 1
+    assert before.dtype == now.dtype
+    assert torch.equal(before, now)
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["torch.Tensor([1, 2]).cuda()", "torch.LongTensor([1.5, 2]).cuda()", "torch.ByteTensor([1, 300]).cuda()"],
+)
+def test_classes_that_convert_in_their_own_way_are_left_as_they_are(made: str) -> None:
+    assert len(findings(_function(made), "XFER01")) == 1
+    assert fixed(_function(made), "XFER01") == _function(made)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "torch.tensor(values).cuda()",
+        "torch.tensor([values]).cuda()",
+        "torch.tensor([row[0] for row in values]).cuda()",
+        "torch.FloatTensor(values).cuda()",
+        "torch.tensor([]).cuda()",
+        "torch.tensor(0., requires_grad=True).cuda()",
+        "torch.zeros(n).type_as(x.cpu())",
+        "torch.zeros(n).to(torch.float16)",
+        "torch.tensor([1., 0.]).numpy()",
+        "torch.zeros_like(x).to(x.device)",
+        "(torch.ones(n) * values.mean()).cuda()",
+    ],
+)
+def test_data_and_what_stays_on_the_host_is_left_alone(data: str) -> None:
+    assert findings(_function(data), "XFER01") == []
+
+
+def test_what_looks_like_a_number_may_be_computed_with_but_is_not_fixed() -> None:
+    code = """
+        import torch
+
+        def sample(model, x, steps):
+            for step in reversed(steps):
+                t = (torch.ones(len(x)) * step).to(x.device)
+                x = model(x, t)
+            return x
+    """
+    assert [finding.line for finding in findings(code, "XFER01")] == [5]
+    assert "(torch.ones(len(x)) * step).to(x.device)" in fixed(code, "XFER01")
+
+
+@pytest.mark.parametrize("use", ["scale[0]", "scale.mean()", "[s for s in scale]", "len(*scale)"])
+def test_what_is_taken_apart_is_no_number(use: str) -> None:
+    code = f"""
+        import torch
+
+        def noise(n, scale):
+            print({use})
+            return (torch.ones(n) * scale).cuda()
+    """
+    assert findings(code, "XFER01") == []
+
+
+def test_numbers_of_a_distribution_with_a_size_are_numbers() -> None:
+    code = _function("torch.normal(n, x, size=(3, 4)).cuda()")
+    assert len(findings(code, "XFER01")) == 1
+    assert findings(_function("torch.normal(n, x).cuda()"), "XFER01") == []
+
+
+_PAIR = """
+    import torch
+
+    def targets(cuda):
+        one = torch.FloatTensor([1])
+        minus = one * -1
+        {between}
+        if cuda:
+            one, minus = one.cuda(), minus.cuda()
+        return one, minus
+"""
+
+
+def test_what_is_computed_from_a_tensor_for_another_copy_is_no_use_of_the_host() -> None:
+    assert [finding.line for finding in findings(_PAIR.format(between="pass"), "XFER01")] == [4]
+    assert findings(_PAIR.format(between="print(one)"), "XFER01") == []
+    assert findings(_PAIR.format(between="print(minus)"), "XFER01") == []
+
+
+_HELPER = """
+    import torch
+
+    def mask(n):
+        upper = torch.triu(torch.ones(n, n)) == 1
+        {between}
+        return upper.float().masked_fill(upper == 0, float("-inf"))
+
+    def attend(model, x, device):
+        return model(x, mask(len(x)).to(device))
+"""
+
+
+def test_a_function_that_makes_a_tensor_for_its_callers() -> None:
+    [finding] = findings(_HELPER.format(between="pass"), "XFER01")
+    assert finding.line == 9
+    assert "pass it the device" in finding.message
+    assert fixed(_HELPER.format(between="pass"), "XFER01").count("mask(len(x)).to(device)") == 1
+    assert findings(_HELPER.format(between="print(upper)"), "XFER01") == []
+
+
+@pytest.mark.parametrize("decorator", ["@functools.lru_cache", "@register"])
+def test_a_function_behind_a_decorator_may_return_anything(decorator: str) -> None:
+    code = _HELPER.format(between="pass").replace("def mask", f"{decorator}\n    def mask", 1)
+    assert findings(code.replace("import torch", "import functools, torch", 1), "XFER01") == []
+
+
+def test_hidden_states_that_a_method_makes_and_the_loop_copies() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+        class Recurrent(nn.Module):
+            def hidden(self, n):
+                return torch.zeros(1, n, 8), torch.zeros(1, n, 8)
+
+        def train(x, use_cuda):
+            model = Recurrent().cuda()
+            h, c = model.hidden(len(x))
+            h, c = h.cuda(), c.cuda()
+            states = [torch.zeros(3) for _ in x]
+            states = [state.cuda() for state in states]
+            pair = torch.zeros(3), torch.zeros(4)
+            return model(x, h, c), states, pair[0].cuda(), pair[1].cuda()
+    """
+    assert [finding.line for finding in findings(code, "XFER01")] == [10, 12, 14, 14]
+
+
+def test_a_function_of_another_file_that_makes_a_tensor(tmp_path: Path) -> None:
+    (tmp_path / "masks.py").write_text("import torch\n\ndef ones(n):\n    return torch.ones(n, n).tril()\n")
+    main = (
+        "from masks import ones\n\ndef fit(model, x, device):\n    model(x, ones(len(x)).to(device)).sum().backward()\n"
+    )
+    (tmp_path / "main.py").write_text(main)
+    source = Source.from_text(main, tmp_path / "main.py")
+    found = lint(source, Settings.selecting("XFER01"), strict=True, project=Project())
+    assert [finding.line for finding in found] == [6]
+
+
+@pytest.mark.parametrize(
+    ("default", "found"),
+    [
+        ("torch.set_default_tensor_type(torch.DoubleTensor)", 1),
+        ('torch.set_default_tensor_type("torch.FloatTensor")', 1),
+        ("torch.set_default_tensor_type(torch.cuda.FloatTensor)", 0),
+        ("torch.set_default_tensor_type(kind)", 0),
+        ('torch.set_default_device("cuda")', 0),
+    ],
+)
+def test_defaults_that_put_tensors_on_the_device(default: str, found: int) -> None:
+    code = f"import torch\n\n{default}\n\ndef build(n):\n    return torch.zeros(n).cuda()\n"
+    assert len(findings(code, "XFER01")) == found
