@@ -444,7 +444,7 @@ class _Finder:
         ref = self._model.value(call.node.func).ref or ""
         if ref.startswith(("torch.nn.", "torchvision.models.")):
             return True
-        behind = self._model.class_behind(ref)
+        behind = self._model.class_behind(ref) if ref else None
         if behind is None:
             return False
         bindings = (binding for cls in behind[1].lineage() for binding in cls.attributes.values())

@@ -1220,6 +1220,14 @@ def test_a_loop_that_nobody_takes_results_of() -> None:
     assert findings(code.replace("import time", "import time  # register_forward_hook("), "MEM05") == []
 
 
+def test_a_network_out_of_sight_in_a_project(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    code = SETUP + VARIANTS["volatile in the midst of training"]
+    (tmp_path / "main.py").write_text(code)
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert [finding.line for finding in found] == [code[: code.index("# here")].count("\n") + 1]
+
+
 PHASES = """
     class Trainer:
         def run_epoch(self, phase, batches):
