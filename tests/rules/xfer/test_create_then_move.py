@@ -204,9 +204,13 @@ def test_hidden_states_that_a_method_makes_and_the_loop_copies() -> None:
 
 def test_a_function_of_another_file_that_makes_a_tensor(tmp_path: Path) -> None:
     (tmp_path / "masks.py").write_text("import torch\n\ndef ones(n):\n    return torch.ones(n, n).tril()\n")
-    main = (
-        "from masks import ones\n\ndef fit(model, x, device):\n    model(x, ones(len(x)).to(device)).sum().backward()\n"
-    )
+    main = """
+import torch
+from masks import ones
+
+def fit(model, x, device):
+    model(x, ones(len(x)).to(device)).sum().backward()
+"""
     (tmp_path / "main.py").write_text(main)
     source = Source.from_text(main, tmp_path / "main.py")
     found = lint(source, Settings.selecting("XFER01"), strict=True, project=Project())
