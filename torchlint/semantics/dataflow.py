@@ -154,11 +154,15 @@ def _binds(model: Model, target: cst.CSTNode, binding: Binding) -> bool:
 
 
 def is_changed(model: Model, read: cst.CSTNode) -> bool:
-    """Whether a tensor is changed in place where it is read: `t[i] = 0`, `t.mul_(2)`."""
+    """Whether a tensor, or what holds some, is changed in place where it is read: `t[i] = 0`, `t.mul_(2)`, `b.x = t`."""
     node, parent = read, model.parent(read)
-    if isinstance(parent, cst.Attribute):
-        return parent.attr.value.endswith("_") and not parent.attr.value.endswith("__")
-    while isinstance(parent, cst.Subscript) and parent.value is node:
+    while isinstance(parent, (cst.Subscript, cst.Attribute)) and parent.value is node:
+        if (
+            isinstance(parent, cst.Attribute)
+            and parent.attr.value.endswith("_")
+            and not parent.attr.value.endswith("__")
+        ):
+            return True
         node, parent = parent, model.parent(parent)
     return isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.AugAssign) and parent.target is node)
 

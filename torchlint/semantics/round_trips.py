@@ -94,7 +94,7 @@ class _Way:
         match node:
             case cst.Call():
                 return self._call(self._model.call(node))
-            case cst.Attribute(attr=cst.Name(value="data"), value=inner) | cst.Subscript(value=inner):
+            case cst.Attribute(value=inner) | cst.Subscript(value=inner) if self._model.binding(node) is None:
                 self._work.append(inner)
             case cst.GeneratorExp(elt=inner) | cst.ListComp(elt=inner) | cst.DictComp(value=inner):
                 self._work.append(inner)

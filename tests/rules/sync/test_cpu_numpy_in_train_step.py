@@ -163,6 +163,16 @@ BROUGHT_BACK = {
                     out = model(**inputs)
                 evaluator.add(out, inputs["labels"].detach().cpu().numpy())
     """,
+    "an attribute of a batch of graphs": """
+        import torch
+        from torch_geometric.loader import DataLoader
+
+        def evaluate(model, data, device, truths):
+            for batch in DataLoader(data):
+                batch = batch.to(device)
+                model(batch)
+                truths.append(batch.y.view(-1).cpu())
+    """,
     "a helper that moves": """
         import torch
 
@@ -181,6 +191,17 @@ BROUGHT_BACK = {
 NO_WAY_BACK = {
     "labels that the device changes": evaluation("y[y > 2] = 0\ntruths.append(y.cpu())", "truths = []"),
     "labels that a method changes": evaluation("y.clamp_(0)\ntruths.append(y.cpu())", "truths = []"),
+    "an attribute that the loop sets": """
+        import torch
+        from torch_geometric.loader import DataLoader
+
+        def evaluate(model, data, device, found):
+            for batch in DataLoader(data):
+                batch = batch.to(device)
+                batch.y = model(batch)
+                found.append(batch.y.cpu())
+    """,
+    "labels that the device changes through data": evaluation("y.data[y > 2] = 0\nsave(y.cpu())"),
     "something computed from the batch": evaluation("truths.append((x * 2).cpu())", "truths = []"),
     "a name that is given something else": evaluation("x = out\nkept.append(x.cpu())", "kept = []"),
     "a few batches only": evaluation("if step < 4:\n    shown.append(x.cpu())", "shown = []"),
