@@ -18,7 +18,7 @@ from torchlint.config import Selection, Settings
 from torchlint.engine import is_worth_linting, lint
 from torchlint.finding import Applicability, Edit, Fix, Severity
 from torchlint.semantics.model import Model
-from torchlint.semantics.tree import SourceMismatchError
+from torchlint.semantics.spans import SourceMismatchError
 from torchlint.source import Source
 
 

@@ -83,7 +83,8 @@ class _Run:
         )
 
     def _run(self, rules: list[type[Rule]]) -> Iterator[Finding]:
-        from torchlint.semantics.tree import SourceMismatchError, deep_recursion
+        from torchlint.semantics.spans import SourceMismatchError
+        from torchlint.semantics.tree import deep_recursion
 
         model = self._model(self._parse())
         try:
@@ -95,7 +96,7 @@ class _Run:
 
     def _report(self, rules: list[type[Rule]], model: Model) -> Iterator[Finding]:
         """Findings of each rule, with spans and fixes of what it reported. A crash costs the rule's own findings."""
-        from torchlint.semantics.tree import SourceMismatchError
+        from torchlint.semantics.spans import SourceMismatchError
 
         for rule in rules:
             try:

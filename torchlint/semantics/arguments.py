@@ -33,7 +33,9 @@ def string_value(node: cst.CSTNode | None) -> str | None:
 
 def _with_partial(call: Call) -> Sequence[cst.Arg]:
     """The arguments of a call, among those that functools.partial has filled in: positions before, keywords behind."""
-    partial = next(iter(call.partial), None)
+    if not call.partial:
+        return call.node.args
+    partial = next(iter(call.partial))
     if not isinstance(partial, cst.Call) or len(call.partial) > 1:
         return call.node.args
     filled = partial.args[1:]

@@ -20,6 +20,8 @@ _BODIES = (cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleSta
 
 def text(node: cst.CSTNode) -> str:
     """The code of one node. `Model.code` needs the positions of the whole file, which only findings pay for."""
+    if isinstance(node, cst.Name) and not node.lpar:
+        return node.value
     return _PRINTER.code_for_node(node)
 
 

@@ -418,7 +418,7 @@ class Evaluator(Calls):
         """`b, c, h, w = x.shape` says that x has four dimensions."""
         target = node.targets[0].target
         source = node.value
-        if not isinstance(target, (cst.Tuple, cst.List)):
+        if type(target) is cst.Name or not isinstance(target, (cst.Tuple, cst.List)):
             return
         if any(isinstance(element, cst.StarredElement) for element in target.elements):
             return

@@ -504,7 +504,9 @@ class Expressions(ABC):
     def assign(self, target: cst.CSTNode, value: Value) -> None:
         """Bind `value` to an assignment target of any shape."""
         self.values[target] = value
-        if isinstance(target, (cst.Tuple, cst.List)):
+        if type(target) is cst.Name:
+            self._bind(target, value)
+        elif isinstance(target, (cst.Tuple, cst.List)):
             parts = self._parts(value, target)
             for element, part in zip(target.elements, parts):
                 starred = isinstance(element, cst.StarredElement)
@@ -514,10 +516,13 @@ class Expressions(ABC):
         else:
             if isinstance(target, cst.Attribute):
                 self.eval(target.value)
-            binding = self.scopes.bindings.get(target)
-            if binding is not None:
-                self.write(binding, value)
-                self.values[target] = self.env[binding]
+            self._bind(target, value)
+
+    def _bind(self, target: cst.CSTNode, value: Value) -> None:
+        binding = self.scopes.bindings.get(target)
+        if binding is not None:
+            self.write(binding, value)
+            self.values[target] = self.env[binding]
 
     @staticmethod
     def _parts(value: Value, target: cst.Tuple | cst.List) -> list[Value]:

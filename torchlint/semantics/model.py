@@ -27,8 +27,8 @@ from torchlint.semantics.names import Names
 from torchlint.semantics.regions import Switch
 from torchlint.semantics.roles import RoleFinder
 from torchlint.semantics.scopes import Scopes, collect
+from torchlint.semantics.spans import Span, Spans
 from torchlint.semantics.transfer import Arguments
-from torchlint.semantics.tree import spans
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 from torchlint.source import Source
 
@@ -406,10 +406,10 @@ class Model:
     # -- text --------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _spans(self) -> dict[cst.CSTNode, tuple[int, int]]:
-        return spans(self.module, self.source.text)
+    def _spans(self) -> Spans:
+        return Spans(self.module, self.source.text, self.source.line_starts, self._scopes.parents)
 
-    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+    def span(self, node: cst.CSTNode) -> Span:
         """Character offsets of the node's text: a statement's begins at its first token, an expression's at its own
         parentheses.
 

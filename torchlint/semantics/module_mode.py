@@ -159,11 +159,11 @@ class _Walk:
 
     def _calls(self, node: cst.CSTNode, modes: Modes) -> Modes:
         """Past the calls of an expression, inner ones first."""
-        if isinstance(node, cst.Lambda):
+        if type(node) is cst.Lambda:
             return modes
         for child in children(node):
             modes = self._calls(child, modes)
-        if not isinstance(node, cst.Call):
+        if type(node) is not cst.Call:
             return modes
         if node is self._place:
             self._before |= modes

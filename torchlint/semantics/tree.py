@@ -1,8 +1,7 @@
-"""Walking a LibCST tree without recursion, and the spans of its nodes in the source text.
+"""Walking a LibCST tree without recursion.
 
-LibCST's own visitors recurse (a sum of 1,500 terms overflows the stack) and visit every whitespace node; its position
-providers cost more than parsing. Here a walk is a stack over the fields that carry meaning, and spans are recorded in
-one code generation pass that runs only for files with findings.
+LibCST's own visitors recurse (a sum of 1,500 terms overflows the stack) and visit every whitespace node. Here a walk is
+a stack over the fields that carry meaning.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import libcst as cst
-from libcst._nodes.internal import CodegenState
 
 _SKIPPED_FIELDS = frozenset(
     """
@@ -72,64 +69,6 @@ def walk(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
         stack.extend(reversed(children(node)))
 
 
-class _SpanRecorder(CodegenState):
-    """Generates code and notes for every node where its text begins and ends, its own parentheses included."""
-
-    def __init__(self, module: cst.Module) -> None:
-        super().__init__(default_indent=module.default_indent, default_newline=module.default_newline)
-        self.offset = 0
-        self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
-        self._starts: list[int] = []
-
-    def add_token(self, value: str) -> None:
-        self.tokens.append(value)
-        self.offset += len(value)
-
-    def add_indent_tokens(self) -> None:
-        self.tokens.extend(self.indent_tokens)
-        self.offset += sum(map(len, self.indent_tokens))
-
-    def before_codegen(self, node: cst.CSTNode) -> None:
-        self._starts.append(self.offset)
-
-    def after_codegen(self, node: cst.CSTNode) -> None:
-        start = self._starts.pop()
-        if node not in self.spans:
-            self.spans[node] = (start, self.offset)
-
-    def record_syntactic_position(  # type: ignore[override]
-        self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
-    ) -> _Recording:
-        return _Recording(self, node, start_node, end_node)
-
-
-class _Recording:
-    """Notes the span of a node when it has been printed. A class, since generators that manage a context are slow."""
-
-    __slots__ = ("_end_node", "_node", "_recorder", "_start", "_start_node")
-
-    def __init__(
-        self, recorder: _SpanRecorder, node: cst.CSTNode, start_node: cst.CSTNode | None, end_node: cst.CSTNode | None
-    ) -> None:
-        self._recorder, self._node, self._start_node, self._end_node = recorder, node, start_node, end_node
-        self._start = recorder.offset
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        if not _has_parentheses(self._node):
-            known = self._recorder.spans
-            first = known[self._start_node][0] if self._start_node in known else self._start
-            last = known[self._end_node][1] if self._end_node in known else self._recorder.offset
-            known[self._node] = (first, last)
-
-
-def _has_parentheses(node: Any) -> bool:
-    own = getattr(node, "lpar", ())  # of `class A(B)`, `with (...)` and `from a import (b)` it is no sequence
-    return isinstance(own, (list, tuple)) and bool(own)
-
-
 @contextmanager
 def deep_recursion() -> Iterator[None]:
     """LibCST prints by recursion, several calls for each level of an expression."""
@@ -139,21 +78,3 @@ def deep_recursion() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(limit)
-
-
-class SourceMismatchError(Exception):
-    """The tree does not print as the text it was parsed from, so no position in it can be trusted."""
-
-
-def spans(module: cst.Module, text: str) -> dict[cst.CSTNode, tuple[int, int]]:
-    """Character span of every node of the module. Statements begin at their first token, expressions include their
-    own parentheses.
-
-    Raises SourceMismatchError where the printed tree differs from `text`.
-    """
-    recorder = _SpanRecorder(module)
-    with deep_recursion():
-        module._codegen(recorder)
-    if "".join(recorder.tokens) != text:
-        raise SourceMismatchError
-    return recorder.spans

@@ -12,6 +12,7 @@ from torchlint.semantics.tree import walk
 
 _EMPTY = cst.Module([])
 _METADATA = frozenset("shape size dtype device ndim dim new_zeros new_ones new_tensor type_as".split())
+_WRITING = frozenset({cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.Call, cst.Attribute})
 _COLLECTING = ("append", "extend")
 
 
@@ -100,6 +101,8 @@ class _Collector:
         )
 
     def _write(self, node: cst.CSTNode) -> None:
+        if type(node) not in _WRITING:
+            return
         if isinstance(node, cst.Assign):
             for target in node.targets:
                 self._target(target.target)

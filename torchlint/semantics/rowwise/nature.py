@@ -161,23 +161,26 @@ def _by_name(method: str | None, otherwise: Nature) -> Nature:
 
 # -- functions of the program ----------------------------------------------------------------------------------------
 
-_STOPPING = (cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del, cst.Try, cst.While, cst.With, cst.ClassDef)
+_STOPPING = frozenset(
+    {cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del, cst.Try, cst.While, cst.With, cst.ClassDef}
+)
+_ASSIGNING = frozenset({cst.AssignTarget, cst.AugAssign, cst.AnnAssign})
 
 
 def is_pure(function: Function, depth: int = 0) -> bool:
     """Whether a call of the function does nothing but compute its result, the same one for the same arguments."""
     if not isinstance(function.node, (cst.FunctionDef, cst.Lambda)) or function.is_generator:
         return False
-    if any(isinstance(node, _STOPPING) or _writes_outside(node, function) for node in walk(function.node.body)):
+    if any(type(node) in _STOPPING or _writes_outside(node, function) for node in walk(function.node.body)):
         return False
     return all(_is_harmless(call, function, depth) for call in function.calls)
 
 
 def _writes_outside(node: cst.CSTNode, function: Function) -> bool:
     """Whether a node changes an attribute, or an element of something that the function did not make."""
-    if not isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)):
+    if type(node) not in _ASSIGNING:
         return False
-    target: cst.BaseExpression = node.target
+    target: cst.BaseExpression = node.target  # type: ignore[attr-defined]
     if isinstance(target, cst.Attribute):
         return True
     while isinstance(target, cst.Subscript):

@@ -29,7 +29,7 @@ _DEPTH = 40
 _FEW = 8
 _COLLECTORS = ("torch.stack", "torch.cat", "torch.concat", "builtins.sum")
 
-_BINDING = (cst.For, cst.CompFor, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr)
+_BINDING = frozenset({cst.For, cst.CompFor, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,8 @@ def _written(root: cst.For | cst.Call) -> frozenset[str]:
     """Names that a loop assigns, the targets of loops and comprehensions in it included."""
     names: set[str] = set()
     for node in walk(root):
-        if isinstance(node, _BINDING):
-            names.update(_bound(node.target))
+        if type(node) in _BINDING:
+            names.update(_bound(node.target))  # type: ignore[attr-defined]
     return frozenset(names)
 
 
