@@ -16,9 +16,10 @@ class PythonBranchOnDeviceValue(Rule):
     ## What it does
 
     Finds, in every training step or evaluation batch, assertions about tensors of the device, `if` statements that test
-    one only to print something, `if tensor and flag`, where the flag alone could have decided, and
-    `if mask.any(): x[mask] = 0`, which does nothing for an empty mask anyway. Control flow that the algorithm needs is
-    left out: guards that stop the training, skipped steps, line searches, loops until convergence.
+    one only to print something, `if tensor and flag`, where the flag alone could have decided,
+    `if mask.any(): x[mask] = 0`, which does nothing for an empty mask anyway, and Python's `max(0, tensor)`. Control
+    flow that the algorithm needs is left out: guards that stop the training, skipped steps, line searches, loops until
+    convergence.
 
     ## Why is this bad
 
@@ -63,7 +64,8 @@ class PythonBranchOnDeviceValue(Rule):
 
     Safe where a flag can be asked first. A store under a mask does the same without the question; that is safe outside
     of a graph, and unsafe in one, for a store marks the tensor as changed even where the mask is empty. There is no fix
-    for assertions and for reports: check every so many steps, or check the data set once before the training.
+    for assertions and for reports: check every so many steps, or check the data set once before the training. There is
+    none for bounds either: `max(0, t)` is 0 where `t` is NaN, and `t.clamp(min=0)` is NaN.
 
     ## Measured effect
 
@@ -76,7 +78,7 @@ class PythonBranchOnDeviceValue(Rule):
 
     code = "SYNC05"
     name = "python-branch-on-device-value"
-    triggers = ("assert", "if ")
+    triggers = ("assert", "if ", "max(", "min(")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.branching import needless_decisions
@@ -92,6 +94,7 @@ def _message(model: Model, decision: Decision) -> str:
         Purpose.CLAIM: "Check every so many steps, or check the data before the loop.",
         Purpose.REPORT: "Nothing but a message hangs on it: check every so many steps.",
         Purpose.FLAG: "Ask the flag first: where it is off, nothing needs to be read.",
+        Purpose.BOUND: "`torch.clamp`, or `torch.maximum` and `torch.minimum`, do the same on the device.",
         Purpose.MASK: "Leave the question out: a store under an empty mask does nothing.",
     }[decision.purpose]
     return (

@@ -29,10 +29,11 @@ class Purpose(Enum):
     REPORT = "report"  # an `if` that does no more than print
     FLAG = "flag"  # `if tensor and flag`: the flag alone could have decided
     MASK = "mask"  # `if mask.any(): x[mask] = 0`, which does nothing where the mask is empty
+    BOUND = "bound"  # `max(0, tensor)`, by which Python compares
 
 
 class Decision(NamedTuple):
-    statement: cst.Assert | cst.If
+    statement: cst.Assert | cst.If | cst.Call
     tensor: cst.BaseExpression  # the first that the test looks at
     purpose: Purpose
     step: Step
@@ -62,6 +63,23 @@ def needless_decisions(model: Model) -> Iterator[Decision]:
         tensor = next(looked_at, None)
         if tensor is not None:
             yield Decision(node, tensor, purpose, step)
+    yield from _bounds(model, residence)
+
+
+def _bounds(model: Model, residence: Residence) -> Iterator[Decision]:
+    """`max(0, tensor)` and `min(a, b)` of single numbers on the device: of a clamp, nobody asks the outcome."""
+    for call in model.calls_to("builtins.max", "builtins.min"):
+        given = [arg.value for arg in call.arguments if arg.keyword is None and not arg.star]
+        if len(given) < 2 or len(given) != len(call.arguments):
+            continue
+        if not all(model.value(value).is_(Kind.TENSOR, Kind.NUMBER) for value in given):
+            continue
+        step = step_of(model, call.node)
+        if step is None or step.role not in (Role.STEPS, Role.EVALUATION):
+            continue
+        tensor = next((value for value in given if residence.may_be_device(value, step)), None)
+        if tensor is not None and not follows_answer(model, residence, call.node, step):
+            yield Decision(call.node, tensor, Purpose.BOUND, step)
 
 
 def _purpose(model: Model, node: cst.Assert | cst.If) -> Purpose | None:

@@ -156,7 +156,7 @@ def _binds(model: Model, target: cst.CSTNode, binding: Binding) -> bool:
 
 
 def is_changed(model: Model, read: cst.CSTNode) -> bool:
-    """Whether a tensor, or what holds some, is changed in place where it is read: `t[i] = 0`, `t.mul_(2)`, `b.x = t`."""
+    """Whether a tensor, or what holds some, is changed in place where it is read: `t[i] = 0`, `t.mul_(2)`."""
     node, parent = read, model.parent(read)
     while isinstance(parent, (cst.Subscript, cst.Attribute)) and parent.value is node:
         if (

@@ -24,6 +24,8 @@ NEEDLESS = {
     "an empty mask does nothing": evaluation(
         "mask = out > 3\nif mask.any():\n    out[mask] = 0\nkept.append(out)", "kept = []"
     ),
+    "a bound": training("weight = max(0.0, 1 - loss)\nkept.append(weight)", "kept = []"),
+    "a bound of two tensors": training("kept.append(min(loss.detach(), out.mean()))", "kept = []"),
     "an empty mask by its sum": evaluation(
         "mask = out > 3\nif mask.sum() > 0:\n    out[mask] = 0\nkept.append(out)", "kept = []"
     ),
@@ -40,6 +42,10 @@ SILENT = {
     "a flag of the tensor": training("assert loss.requires_grad"),
     "a kind": training("assert isinstance(loss, torch.Tensor)"),
     "numbers of Python": training("assert step < 100"),
+    "a bound of numbers": training("weight = max(0, step - 100)\nprint(weight)"),
+    "a bound on the host": evaluation("kept.append(max(0, out.mean().cpu()))", "kept = []"),
+    "the largest of a list": training("print(max([1, 2], key=weights.get))"),
+    "a bound at log intervals": training("if step % 100 == 0:\n    kept.append(max(0, loss))", "kept = []"),
     "at log intervals": training("if step % 100 == 0:\n    assert not torch.isnan(loss)"),
     "the flag comes first": evaluation("if debug and loss > 3:\n    raise ValueError(step)", "debug = False"),
     "one way or the other": training(
