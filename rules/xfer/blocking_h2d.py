@@ -15,8 +15,9 @@ class BlockingH2d(Rule):
 
     ## What it does
 
-    Finds `.to(device)` and `.cuda()` without `non_blocking=True` on batches of a data loader of the same file that pins
-    its memory, or that DATA02 asks to.
+    Finds `.to(device)` and `.cuda()` without `non_blocking=True` on batches of a data loader that pins its memory, or
+    that DATA02 asks to: one of the same file, or one that another file hands to the function; and on what
+    `pin_memory()` was just called on.
 
     ## Why is this bad
 
@@ -77,7 +78,7 @@ class BlockingH2d(Rule):
 
     code = "XFER02"
     name = "blocking-h2d"
-    triggers = ("Loader",)
+    triggers = (".to(", ".cuda(")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.copies import blocking_copies

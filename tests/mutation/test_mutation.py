@@ -16,7 +16,6 @@ RECALL = 0.95
 LOWER = {
     "eval": (0.89, "TRAIN04 does not know the mode of copies, and of networks out of sight that nothing trains before"),
     "synchronize": (0.5, "TIME01 asks for the wait before the last reading of the clock, not before the first"),
-    "blocking_copy": (0.78, "XFER02 knows the loaders of the same file"),
 }
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Confidence
+from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.feeding import reach, repeats
 from torchlint.semantics.loaders import Loader, loaders
+from torchlint.semantics.moves import Move, moves_of_unknown_origin, moves_to_accelerator
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Argument, Call
+    from torchlint.semantics.entities import Argument, Binding, Call, Function
     from torchlint.semantics.model import Model
-    from torchlint.semantics.moves import Move
 
 _NOT_WRITING = frozenset({"requires_grad_", "detach_", "share_memory_", "retain_grad_"})
 _CLOCKS = frozenset(
@@ -57,6 +58,48 @@ def blocking_copies(model: Model) -> Iterator[Copy]:
         copy = _copy(move, owners, model)
         if copy is not None:
             yield copy
+    yield from _of_pinned_tensors(model)
+    for function in model.functions:
+        yield from _of_loaders_from_elsewhere(function, model)
+
+
+def _of_pinned_tensors(model: Model) -> Iterator[Copy]:
+    """`x.pin_memory().to(device)`."""
+    for call in model.calls_to(".to", ".cuda"):
+        source = call.receiver
+        if not isinstance(source, cst.Call) or model.call(source).method != "pin_memory":
+            continue
+        if moves_to_accelerator(call, model) and repeats(call) and _waits(call, model):
+            yield Copy(call, source, (), True, Confidence.CERTAIN)
+
+
+def _of_loaders_from_elsewhere(function: Function, model: Model) -> Iterator[Copy]:
+    """Copies in a function that other files give a loader, which they build themselves."""
+    given = [name for name in function.params if function.parameter(name).kind is Kind.LOADER]
+    if len(given) != 1 or not function.foreign_callers or function.callers:
+        return
+    calls = list(moves_of_unknown_origin(function.calls, model))
+    owners = _owners_elsewhere(function, function.scope.bindings[given[0]], model) if calls else ()
+    origins = frozenset(origin for owner in owners for origin in owner.built)
+    for call in calls:
+        copy = _copy(Move(call, call.receiver, origins, True), owners, model) if owners and call.receiver else None
+        if copy is not None:
+            yield replace(copy, confidence=Confidence.LIKELY)
+
+
+def _owners_elsewhere(function: Function, parameter: Binding, model: Model) -> tuple[Loader, ...]:
+    """The loaders that other files pass as a parameter; none where one of them is not known."""
+    found: list[Loader] = []
+    for foreign in function.foreign_callers:
+        home, call = model.caller(foreign) or (model, None)
+        args = call.node.args if call is not None else ()
+        given = [arg.value for arg in args if parameter_of_function(call, function, arg) is parameter]  # type: ignore[arg-type]
+        origins = home.value(given[0]).origins if given else frozenset()
+        owners = [loader for loader in loaders(home) if loader.built & origins]
+        if not origins or not origins <= frozenset().union(*(owner.built for owner in owners)):
+            return ()
+        found += owners
+    return tuple(dict.fromkeys(found))
 
 
 def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
@@ -64,8 +107,7 @@ def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
         return None
     if not move.origins <= frozenset().union(*(owner.built for owner in owners)):
         return None
-    flag = _flag(move.call)
-    if flag.hidden or (flag.given and flag.value.constant is not False) or _is_timed(move.call, model):
+    if not _waits(move.call, model):
         return None
     options = [owner.option("pin_memory") for owner in owners]
     if any(owner.is_pinned for owner in owners):
@@ -76,6 +118,12 @@ def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
     if all(owner.is_pinned is False and reach(owner) is not None for owner in owners):
         return Copy(move.call, move.source, owners, False, Confidence.LIKELY)
     return None
+
+
+def _waits(call: Call, model: Model) -> bool:
+    """Whether a copy is not asked to go on in the background, and is not what the program measures."""
+    flag = _flag(call)
+    return not (flag.hidden or (flag.given and flag.value.constant is not False) or _is_timed(call, model))
 
 
 def _flag(call: Call) -> Argument:
@@ -119,7 +167,8 @@ def _root(node: cst.BaseExpression) -> cst.BaseExpression:
 
 def _is_host_batch(node: cst.CSTNode, origins: frozenset[cst.CSTNode], model: Model) -> bool:
     value = model.value(node)
-    return value.is_tensor and value.place is not Place.ACCELERATOR and bool(value.origins & origins)
+    may_be_it = bool(value.origins & origins) or (value.kind is Kind.BATCH and not value.origins)
+    return value.is_tensor and value.place is not Place.ACCELERATOR and may_be_it
 
 
 def _is_view(node: cst.CSTNode, origins: frozenset[cst.CSTNode], model: Model) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.tree import children
-from torchlint.semantics.values import Kind, Place, Value
+from torchlint.semantics.values import UNKNOWN, Kind, Place, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Call
@@ -52,6 +52,15 @@ def moves(model: Model) -> list[Move]:
             if origins:
                 found.append(Move(call, source, origins, False))
     return found
+
+
+def moves_of_unknown_origin(calls: Iterable[Call], model: Model) -> Iterator[Call]:
+    """Those of the calls that copy a batch of a loader that this file does not build."""
+    for call in calls:
+        source = _source(call, model)
+        value = model.value(_underlying(source)) if source is not None else UNKNOWN
+        if value.kind is Kind.BATCH and not value.origins and value.place is not Place.ACCELERATOR:
+            yield call
 
 
 def _underlying(node: cst.BaseExpression) -> cst.BaseExpression:

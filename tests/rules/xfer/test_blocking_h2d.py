@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 
 from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.fixing import fix_source
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 HEADER = """\
 import time
@@ -526,3 +532,67 @@ def test_the_fix_is_safe_only_for_tensors(name: str, is_safe: bool) -> None:
     code = code.replace("import torch\n", "import torch\nfrom batches import nested, tokenizer\n", 1)
     assert (fixed(code, "XFER02", unsafe=False) != code) is is_safe
     assert fixed(code, "XFER02", unsafe=True).count("non_blocking=True") == 2
+
+
+def test_a_tensor_that_was_pinned_for_the_copy() -> None:
+    code = """
+        import torch
+
+        def batch(data, device):
+            x = torch.stack(data)
+            return x.pin_memory().to(device)
+
+        def train(model, data, device):
+            for _ in range(100):
+                model(batch(data, device)).sum().backward()
+    """
+    assert [finding.line for finding in findings(code, "XFER02")] == [5]
+    assert "x.pin_memory().to(device, non_blocking=True)" in fixed(code, "XFER02", unsafe=False)
+    assert findings(code.replace("for _ in range(100)", "if device"), "XFER02") == []
+    assert findings(code.replace("x.pin_memory()", "x.contiguous()"), "XFER02") == []
+
+
+ENGINE = """\
+import torch
+
+
+def train(model, loader, optimizer, device):
+    for images, labels in loader:
+        images = images.to(device)
+        loss = torch.nn.functional.cross_entropy(model(images), labels.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+MAIN = """
+from engine import train
+
+for epoch in range(5):
+    train(model, loader, optimizer, device)
+"""
+
+
+def elsewhere(folder: Path, main: str, engine: str = ENGINE) -> list[int]:
+    (folder / "main.py").write_text(main)
+    (folder / "engine.py").write_text(engine)
+    source = Source.from_text(engine, folder / "engine.py")
+    found = lint(source, Settings.selecting("XFER02"), strict=True, project=Project())
+    return [finding.line for finding in found]
+
+
+def test_a_loader_that_another_file_hands_in(tmp_path: Path) -> None:
+    assert elsewhere(tmp_path, HEADER + MAIN) == [6, 7]
+
+
+def test_a_loader_that_nobody_knows_may_not_be_pinned(tmp_path: Path) -> None:
+    main = (HEADER + MAIN).replace("loader = DataLoader", "loader = make_loader")
+    assert elsewhere(tmp_path, main) == []
+    assert elsewhere(tmp_path, (HEADER + MAIN) + "train(model, make_loader(), optimizer, device)\n") == []
+
+
+def test_a_batch_that_the_host_writes_to_is_not_copied_in_the_background(tmp_path: Path) -> None:
+    engine = ENGINE.replace("loss.backward()", "loss.backward()\n        labels[0] = 1")
+    assert elsewhere(tmp_path, HEADER + MAIN, engine) == [6, 7]
+    source = Source.from_text(engine, tmp_path / "engine.py")
+    result = fix_source(source, Settings.selecting("XFER02"), unsafe=True, strict=True, project=Project())
+    assert "labels.to(device))" in result.source.text
