@@ -78,6 +78,7 @@ _REPORTERS = re.compile(
     r"|log(ger)?|log_(string|msg|message|metric|scalar|dict|loss|epoch|step|image|value|stat|train|val|eval|test|info"
     r"|result|data|line|text|histogram|table)\w*)"
 )
+_SEARCHES = _words("index count remove")
 _FILLING_ONLY = _words("append appendleft extend extendleft insert clear remove reverse")
 _FILLING_METHODS = _words("append appendleft add extend extendleft insert update setdefault put push put_nowait")
 _DEPTH = 6
@@ -381,7 +382,7 @@ class _Trail:
     def _method_argument(self, call: Call, site: cst.Call) -> None:
         method, receiver = call.method, call.receiver
         kind = call.receiver_value.kind
-        if self._only_reports(call):
+        if self._only_reports(call) or (method in _SEARCHES and kind in (Kind.LIST, Kind.UNKNOWN)):
             self._final()
         elif kind is Kind.SCALER or call.receiver_value.is_tensor or kind is Kind.MODULE:
             self.on(site)

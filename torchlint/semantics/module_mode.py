@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
 from torchlint.semantics.mode_layers import mode_layer
-from torchlint.semantics.tree import children
+from torchlint.semantics.tree import children, walk
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function
@@ -224,10 +226,10 @@ class _Walk:
             return False if isinstance(node, cst.Name) else self._of_part(node)
         ours, theirs = self._origins(), self._model.value(node).origins
         if ours and theirs:
-            return bool(ours & theirs)
+            return bool(ours & theirs) or binding in self._sources
         if any(write.kind == "for" for write in binding.writes):
             return None
-        if self._network in upstream(self._model, node) or binding in self._sources():
+        if self._network in upstream(self._model, node) or binding in self._sources:
             return True
         return False if binding.scope_function is self._network.scope_function or binding.cls is not None else None
 
@@ -244,13 +246,31 @@ class _Walk:
         reads = self._network.reads
         return self._model.value(reads[0]).origins if reads else frozenset()
 
+    @cached_property
     def _sources(self) -> set[Binding]:
         values = [
             write.value
             for write in self._network.writes
             if write.value is not None and self._model.parent(write.value) is not None
         ]
-        return set().union(*(upstream(self._model, value) for value in values)) if values else set()
+        return self._parts_given().union(*(upstream(self._model, value) for value in values))
+
+    def _parts_given(self) -> set[Binding]:
+        """Parameters through which a caller hands in a part of the network beside it: `draw(Sampler(net), net)`."""
+        function = self._network.scope_function
+        if not self._network.is_parameter:
+            return set()
+        callers = [(self._model, call) for call in function.callers]
+        callers += [found for call in function.foreign_callers if (found := self._model.caller(call)) is not None]
+        return {part for home, call in callers for part in self._given_beside(home, call, function)}
+
+    def _given_beside(self, home: Model, call: Call, function: Function) -> Iterator[Binding]:
+        given = {parameter_of_function(call, function, arg): arg.value for arg in call.arguments}
+        whole = given.get(self._network)
+        makers = upstream(home, whole) if whole is not None else set()
+        for parameter, value in given.items():
+            if parameter is not None and parameter is not self._network and home.binding(value) in makers:
+                yield parameter
 
     def _written(self, node: cst.CSTNode, modes: Modes) -> Modes:
         """After a statement that may make the network."""
@@ -262,9 +282,22 @@ class _Walk:
                 return frozenset({Mode.EVALUATION})
             if self._network in upstream(self._model, write.value) and self._network.name in code:
                 return modes
+            parts = [part for node in walk(write.value) if (part := self._part(node)) is not None]
+            if parts and isinstance(write.value, cst.Call) and self._depth < _DEPTH:
+                made_here = self._model.call(write.value)
+                return frozenset().union(
+                    *(self._ways.at(self._model, made_here, part, self._depth + 1) for part in parts)
+                )
             made = mode_layer(self._model, self._model.value(write.value))
             return frozenset({Mode.FRESH if made is not None else Mode.UNSEEN})
         return modes
+
+    def _part(self, node: cst.CSTNode) -> Binding | None:
+        """Another network that the network is built around, as a sampler is around the model that it draws from."""
+        if not isinstance(node, cst.Arg) or not self._model.value(node.value).is_(Kind.MODULE):
+            return None
+        binding = self._model.binding(node.value)
+        return binding if binding is not self._network else None
 
     def _is_made_here(self, value: cst.CSTNode) -> bool:
         """Whether functions in sight make a network, and leave it in training mode."""

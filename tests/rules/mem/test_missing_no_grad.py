@@ -472,6 +472,22 @@ def train(states):
         (-policy(state).log_prob(torch.tensor(action))).backward()
         opt.step()
 """,
+    "a beam search that returns the best": """\
+def beam_search(encoder, x):  # here
+    done, scores = [], []
+    states = encoder(x)
+    for step in range(3):
+        top, words = states.topk(2)
+        done.extend(words.tolist())
+        scores.extend(top[0])
+    return done[scores.index(max(scores))]
+
+for x, y in loader:
+    opt.zero_grad()
+    crit(model(x), y).backward()
+    opt.step()
+print(beam_search(model, torch.randn(1, 4)))
+""",
     "samples on the axes of a figure": """\
 import matplotlib.pyplot as plt
 

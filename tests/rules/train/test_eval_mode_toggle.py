@@ -216,7 +216,30 @@ for epoch in range(3):
     print(evaluate(net, test_loader))
 """,
 }
+# A network around another one: what counts is the mode of the inner one.
+AROUND = """\
+class Sampler(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x)
+
+def sample(sampler, inner, batches=test_loader):
+{}    with torch.no_grad():
+        for x, y in batches:
+            print(sampler(x).argmax(1))
+{}
+"""
+MISSED["the inner network is in training mode"] = (
+    AROUND.format("", "") + "net.eval()\ntrain_all(net)\ndrawer = Sampler(net)\nsample(drawer, net)\n"
+)
 KEPT = {
+    "the inner network is switched beside the outer": AROUND.format("    inner.eval()\n", "    inner.train()\n")
+    + "drawer = Sampler(net)\ntrain_all(net)\nsample(drawer, net)\n",
+    "the inner network is switched before it is wrapped": AROUND.format("", "")
+    + "train_all(net)\nnet.eval()\nteacher.eval()\ndrawer = Sampler(net).to('cpu')\nsample(drawer, net)\n",
     "the caller switches": "train_all(net)\nnet.eval()\nprint(evaluate(net, test_loader))\n",
     "the caller's caller switches": """\
 def report(model):
