@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _OTHER_FRAMEWORK = re.compile(r"(?m)^\s*(import|from) (mxnet|tensorflow|paddle|jax|mindspore)\b")
+_MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|set_default")
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat")
 
 
@@ -29,6 +30,7 @@ class Residence:
     def __init__(self, model: Model) -> None:
         self._model = model
         self.has_accelerator = _has_accelerator(model)
+        self._on_host: dict[Function, bool] = {}
         self._names_hosts_only = not self.has_accelerator and (model.uses_accelerator or _names_devices(model) is False)
 
     def may_be_device(self, tensor: cst.BaseExpression, step: Step, *, is_tensor: bool = False) -> bool:
@@ -40,7 +42,7 @@ class Residence:
         known = value.is_(Kind.TENSOR, Kind.BATCH)
         if value.place is Place.HOST or not (known or (value.kind is Kind.UNKNOWN and is_tensor)):
             return False
-        if step.loop is not None and self._makes_its_models(step.loop):
+        if step.loop is not None and (self._makes_its_models(step.loop) or self._stays_on_host(step.loop.function)):
             return False
         moved = value.place is Place.ACCELERATOR and not self._names_hosts_only
         if step.loop is None or step.role in (Role.STEPS, Role.EVALUATION):
@@ -98,6 +100,32 @@ class Residence:
             for value in map(self._model.value, modules)
         )
 
+    def _stays_on_host(self, function: Function) -> bool:
+        """Whether a function makes the models that it runs, and neither it nor they say a word of a device."""
+        if function not in self._on_host:
+            self._on_host[function] = self._has_host_models(function)
+        return self._on_host[function]
+
+    def _has_host_models(self, function: Function) -> bool:
+        model = self._model
+        forwards = [call for call in model.effects(function).forwards if call.function is function]
+        modules = {
+            value for call in forwards if (value := model.value(call.receiver or call.node.func)).ref is not None
+        }
+        made = [node for value in modules for node in value.origins]
+        if function.is_module or not made or not all(value.origins for value in modules):
+            return False
+        return (
+            all(model.function(node) is function for node in made)
+            and "set_default" not in model.source.text
+            and not _mentions_device(model, function.node)
+            and all(self._is_silent_class(value.ref) for value in modules)
+        )
+
+    def _is_silent_class(self, name: str | None) -> bool:
+        behind = self._model.class_behind(name) if name is not None else None
+        return behind is not None and not _mentions_device(behind[0], behind[1].node)
+
     def _brings_its_data(self, loop: Loop) -> bool:
         """Whether the batches come from an object that may keep them on the device, and not from a loader as is."""
         if isinstance(loop.iterable, cst.Call):
@@ -107,6 +135,11 @@ class Residence:
         return bool(writes) and all(
             isinstance(write.value, cst.Call) and self._model.call(write.value).receiver is not None for write in writes
         )
+
+
+def _mentions_device(model: Model, node: cst.CSTNode) -> bool:
+    start, end = model.span(node)
+    return _MOVING.search(model.source.text[start:end]) is not None
 
 
 def is_forward_pass(model: Model, function: Function) -> bool:

@@ -131,7 +131,11 @@ class _Judge:
         if None in freed or Fate.BACKWARD in fate:
             return
         if not all(freed):
-            known = fate is Fate.CONSUMED or (candidate.way is Way.SUM and self._is_in_evaluation(node))
+            known = fate is Fate.CONSUMED
+            if candidate.way is Way.SUM:
+                known |= fate is Fate.NONE or self._is_in_evaluation(
+                    node
+                )  # a sum that nobody reads is kept for nothing
             if not known or not all(self._grows(graph, lives) for graph in graphs):
                 return
         escapes = Fate.ESCAPES in fate and not all(freed)

@@ -51,6 +51,18 @@ for x, y in loader:
     opt.step()
 print(running / len(loader))
 """,
+    "a sum that nobody reads, starting anew in each round": """
+for epoch in range(2):
+    spread, outs = 0, []
+    for x, y in loader:
+        out = model(x)
+        outs.append(out)
+        spread += out.var(0).mean()  # here
+    loss = torch.cat(outs).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "weighted": "total = 0\nfor x, y in loader:\n" + STEP + "    total += loss * x.size(0)  # here\nprint(total)\n",
     "spelled out": "total = 0\nfor x, y in loader:\n"
     + STEP

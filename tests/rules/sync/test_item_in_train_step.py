@@ -104,6 +104,31 @@ SILENT = {
     "a script for the CPU": training(
         "total += loss.item()", "total = 0.0", "return total", head="import torch\nfrom torch import nn\n\n\n"
     ).replace("        x, y = x.to(device), y.to(device)\n", ""),
+    "a test that makes its model and leaves it on the host": """
+        import torch
+        from torch import nn
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(5, 3)
+
+            def forward(self, x):
+                return self.layer(x)
+
+        def train(model, loader, optimizer):
+            for x, y in loader:
+                model.cuda()(x.cuda()).sum().backward()
+                optimizer.step()
+
+        def test(path, loader):
+            model = Net()
+            model.load_state_dict(torch.load(path))
+            total = 0.0
+            for x, y in loader:
+                total += model(x).mean().item()
+            return total
+    """,
     "a model that this file makes and leaves on the host": """
         import torch
         from torch import nn
