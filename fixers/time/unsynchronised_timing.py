@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
-from torchlint.semantics.device_queue import is_wait
+from torchlint.semantics.device_queue import follows_wait
 from torchlint.semantics.entities import Role
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def fix(report: Report, model: Model) -> Fix | None:
         statement = _statement(reading, model)
         if statement is None:
             return None
-        if not _follows_a_wait(statement, model):
+        if not follows_wait(statement, model):
             rewriter = Rewriter(model)
             spelled = rewriter.name_for("torch.cuda", statement)
             if spelled is None:
@@ -48,13 +48,3 @@ def _statement(reading: cst.Call, model: Model) -> cst.BaseSmallStatement | None
     if isinstance(model.function(reading).node, cst.Lambda) or (loop is not None and loop.is_comprehension):
         return None
     return model.small_statement(reading)
-
-
-def _follows_a_wait(statement: cst.BaseSmallStatement, model: Model) -> bool:
-    line = model.statement(statement)
-    block = model.parent(line)
-    if not isinstance(block, (cst.IndentedBlock, cst.Module)):
-        return False
-    body: list[cst.CSTNode] = [*block.body]
-    before = body[: body.index(line)][-1:]
-    return any(is_wait(call) for node in before for call in model.calls_in(node))

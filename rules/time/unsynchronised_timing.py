@@ -7,6 +7,7 @@ from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
+    from torchlint.semantics.stopwatch import Interval
 
 
 class UnsynchronisedTiming(Rule):
@@ -18,7 +19,8 @@ class UnsynchronisedTiming(Rule):
     device in between is not waited for before the second reading. Anything that waits counts: `synchronize()`,
     `.item()`, `.cpu()`, printing a tensor, indexing with a mask, code out of sight that is given a tensor. A loop that
     waits in each iteration, or that takes its batches from a loader, is never far ahead of the device; times of such
-    loops, of whole epochs and of data loading are no findings.
+    loops, of whole epochs and of data loading are no findings. Where the program does wait right before the second
+    reading, a pass through a model that was queued before the first one, as in a warm-up, is a finding, too.
 
     ## Why is this bad
 
@@ -90,14 +92,32 @@ class UnsynchronisedTiming(Rule):
         from torchlint.semantics.stopwatch import unsynchronised_intervals
 
         for interval in unsynchronised_intervals(model):
-            work, since = model.code(interval.work.node), model.place(interval.start)
-            message = (
-                f"The time since {since} is read while the device may still compute `{work}`: it tells how long the "
-                "host took to queue the work. Call `torch.cuda.synchronize()` before both readings."
-            )
-            chain = (
-                Fact(interval.start, "the clock is read"),
-                Fact(interval.work.node, "queues work on the device; nothing waits for it"),
-                Fact(interval.end, "the clock is read again"),
-            )
-            yield Report(interval.end, message, interval.confidence, interval, chain)
+            yield _early(interval, model) if interval.is_early else _late(interval, model)
+
+
+def _late(interval: Interval, model: Model) -> Report:
+    work, since = model.code(interval.work.node), model.place(interval.start)
+    message = (
+        f"The time since {since} is read while the device may still compute `{work}`: it tells how long the "
+        "host took to queue the work. Call `torch.cuda.synchronize()` before both readings."
+    )
+    chain = (
+        Fact(interval.start, "the clock is read"),
+        Fact(interval.work.node, "queues work on the device; nothing waits for it"),
+        Fact(interval.end, "the clock is read again"),
+    )
+    return Report(interval.end, message, interval.confidence, interval, chain)
+
+
+def _early(interval: Interval, model: Model) -> Report:
+    work, until = model.code(interval.work.node), model.place(interval.end)
+    message = (
+        f"The time that ends in {until} begins while the device may still compute `{work}`: the rest of that work "
+        "counts as measured. Call `torch.cuda.synchronize()` before this reading, too."
+    )
+    chain = (
+        Fact(interval.work.node, "queues work on the device; nothing waits for it"),
+        Fact(interval.start, "the clock is read"),
+        Fact(interval.end, "the clock is read again, when all of the work is done"),
+    )
+    return Report(interval.start, message, interval.confidence, interval, chain)

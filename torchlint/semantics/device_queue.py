@@ -118,6 +118,17 @@ class DeviceQueue:
             return self._until(last, end, self.run(after[: after.index(last)], state))
         return None
 
+    def before(self, node: cst.CSTNode) -> State:
+        """What the function has queued when it reaches a node."""
+        body = self._model.function(node).node.body
+        self._stop = node
+        try:
+            return self.run([body] if isinstance(body, cst.CSTNode) else body, State())
+        except _ArrivedError as arrived:
+            return arrived.state
+        finally:
+            self._stop = None
+
     def waits_outside(self, loop: Loop, start: cst.CSTNode, end: cst.CSTNode) -> bool:
         """Whether an iteration waits before it reaches `start`, or after `end`."""
         body: list[cst.CSTNode] = [*loop.body]
@@ -371,6 +382,17 @@ def is_wait(call: Call) -> bool:
     """A call whose purpose is to wait for the device, by its name: `torch.cuda.synchronize()`, `time_sync()`."""
     name = last_name(call.node.func)
     return _SYNC_NAME.search(name) is not None and _NO_SYNC_NAME.search(name) is None
+
+
+def follows_wait(statement: cst.CSTNode, model: Model) -> bool:
+    """Whether the line before a statement, in the same block, waits for the device."""
+    line = model.statement(statement)
+    block = model.parent(line)
+    if not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return False
+    body: list[cst.CSTNode] = [*block.body]
+    before = body[: body.index(line)][-1:]
+    return any(is_wait(call) for node in before for call in model.calls_in(node))
 
 
 def _is_queued(method: str) -> bool:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.finding import Confidence
 from torchlint.semantics.dataflow import reaches
-from torchlint.semantics.device_queue import DeviceQueue, Work
+from torchlint.semantics.device_queue import DeviceQueue, Work, follows_wait
 from torchlint.semantics.housekeeping import CLOCKS
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Interval:
     difference: cst.BinaryOperation
     work: Work
     confidence: Confidence
+    is_early: bool = False  # the work was queued before the first reading, and the interval waits for it
 
 
 def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
@@ -46,7 +47,7 @@ def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
         queue = queue or DeviceQueue(model)
         if not queue.runs_ahead:
             return
-        interval = _interval(model, queue, start, end, node)
+        interval = _interval(model, queue, start, end, node) or _early_interval(model, queue, start, end, node)
         if interval is not None:
             seen.add(end)
             yield interval
@@ -68,6 +69,21 @@ def _interval(
     if is_made_up_for or not state.queued.is_heavy:
         return None
     return Interval(start, end, difference, state.queued, Confidence.LIKELY)
+
+
+def _early_interval(
+    model: Model, queue: DeviceQueue, start: cst.Call, end: cst.Call, difference: cst.BinaryOperation
+) -> Interval | None:
+    """One that waits just before the second reading, also for a pass through a model that ran before the first."""
+    function = model.function(start)
+    if function is not model.function(end) or isinstance(function.node, cst.Lambda) or model.loop(start) is not None:
+        return None
+    if not follows_wait(end, model) or follows_wait(start, model):
+        return None
+    work = queue.before(start).queued
+    if work is None or not work.is_heavy:
+        return None
+    return Interval(start, end, difference, work, Confidence.LIKELY, is_early=True)
 
 
 # -- readings

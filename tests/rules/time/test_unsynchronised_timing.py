@@ -520,3 +520,44 @@ def test_the_fixed_program_computes_the_same(case: str, capsys: pytest.CaptureFi
     assert tensors
     for name in tensors:
         torch.testing.assert_close(before[name], after[name], rtol=0, atol=0)
+
+
+WARM_UP = """\
+def latency(batch):
+    for _ in range(3):
+        net(batch)
+    {before}
+    start = time.perf_counter()
+    net(batch)
+    {after}
+    return time.perf_counter() - start
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("pass", "torch.cuda.synchronize()", [5]),
+        ("pass", "pass", [8]),
+        ("torch.cuda.synchronize()", "torch.cuda.synchronize()", []),
+        ("print(net(batch))", "torch.cuda.synchronize()", []),
+        ("batch = batch.clone()", "torch.cuda.synchronize()", [5]),
+        ("pass", "print(net(batch).item())", []),
+    ],
+)
+def test_a_warm_up_that_the_first_reading_does_not_wait_for(before: str, after: str, lines: list[int]) -> None:
+    assert found(WARM_UP.format(before=before, after=after)) == lines
+
+
+def test_a_reading_that_nothing_heavy_comes_before_needs_no_wait() -> None:
+    code = WARM_UP.format(before="pass", after="torch.cuda.synchronize()")
+    assert found(code.replace("net(batch)", "batch.neg()", 1)) == []
+    assert found(code.replace("range(3)", "loader")) == []
+
+
+def test_the_fix_of_a_warm_up_waits_before_the_first_reading_alone() -> None:
+    code = SETUP + WARM_UP.format(before="pass", after="torch.cuda.synchronize()")
+    changed = fixed(code, "TIME01")
+    assert changed.count("synchronize()") == 2
+    assert changed.index("    if torch.cuda.is_available():") < changed.index("start = time")
+    assert findings(changed, "TIME01") == []
