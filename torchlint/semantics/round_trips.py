@@ -87,7 +87,9 @@ class _Way:
 
     def _is_on_host(self, node: cst.CSTNode) -> bool:
         value = self._model.value(node)
-        return value.kind is Kind.BATCH and value.place is not Place.ACCELERATOR
+        if value.kind is Kind.BATCH:
+            return value.place is not Place.ACCELERATOR
+        return value.kind is Kind.TENSOR and value.place is Place.HOST
 
     def _passes(self, node: cst.CSTNode) -> bool:
         """Whether the node hands on what others made, which are then looked at in their turn."""

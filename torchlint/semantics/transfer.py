@@ -232,8 +232,10 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
         case "clone" | "contiguous" | "pin_memory" | "share_memory_" | "float" | "double" | "half" | "bfloat16":
             dtype = receiver.dtype if method in _KEEPING_DTYPE else "float"
             return receiver.but(kind=Kind.TENSOR, dtype=dtype)
-    if receiver.kind is Kind.BATCH and method in ("items", "keys", "values", "get", "pop", "copy", "update"):
-        return _batch_mapping(receiver, method)
+    if method in ("items", "keys", "get", "pop"):  # no tensor has them: it is a dict of tensors
+        return _mapping(receiver.but(rank=None), method)
+    if receiver.kind is Kind.BATCH and method in ("values", "copy", "update"):
+        return _mapping(receiver, method)
     entry = torch_api.method(method)
     if entry is not None:
         return _returned(entry, receiver, given, enabled, receiver.place)
@@ -255,7 +257,7 @@ def tensor_attribute(owner: Value, name: str) -> Value:
     return owner.but(kind=Kind.TENSOR, grad=Grad.DETACHED if entry.grad == "no" else owner.grad)
 
 
-def _batch_mapping(receiver: Value, method: str) -> Value:
+def _mapping(receiver: Value, method: str) -> Value:
     match method:
         case "items":
             return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(UNKNOWN, receiver)))

@@ -163,6 +163,9 @@ BROUGHT_BACK = {
                     out = model(**inputs)
                 evaluator.add(out, inputs["labels"].detach().cpu().numpy())
     """,
+    "a tensor that the step makes of an array": evaluation(
+        "z = torch.from_numpy(arrays[step])\nz = z.to(device)\nsave(model(z), z.cpu())"
+    ),
     "an attribute of a batch of graphs": """
         import torch
         from torch_geometric.loader import DataLoader

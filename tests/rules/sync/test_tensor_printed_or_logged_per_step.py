@@ -34,6 +34,7 @@ SILENT = {
     "what is no content": training("print(loss.shape, loss.device, out.size(0), len(out))"),
     "what torch refuses": training("print('{:.4f}'.format(loss.data[0]))"),
     "numbers of Python": training("print(step, time.time())"),
+    "the names of losses": training("for name, value in losses(model(x)).items():\n    print(name + ':')"),
     "on the host": training("print(out.detach().cpu())"),
     "lazily": training("log.debug('%s', loss)", "log = make_log()"),
     "once after the loop": training("pass", after="print(loss)"),
