@@ -15,8 +15,9 @@ class UnpinnedLoader(Rule):
 
     ## What it does
 
-    Finds data loaders without `pin_memory`, or with `pin_memory=False`, whose batches are moved to a GPU. Options in a
-    dict that the file itself builds are read; where options come from elsewhere, nothing is reported.
+    Finds data loaders without `pin_memory`, or with `pin_memory=False`, whose batches are moved to a GPU: in the same
+    file, by a trainer that is given the loader, or, where a function returns the loader, in files that get it from
+    there. Options in a dict that the file itself builds are read; where they come from elsewhere, nothing is reported.
 
     ## Why is this bad
 

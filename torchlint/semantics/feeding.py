@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Confidence
-from torchlint.semantics.loaders import CLASSES, Loader
+from torchlint.semantics.loaders import CLASSES, Loader, are_moved_elsewhere
 from torchlint.semantics.moves import is_accelerator, moves_to_accelerator
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call
+    from torchlint.semantics.entities import Call, Loop
     from torchlint.semantics.model import Model
 
 _HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch(?!\.nn\.Module\.)|wandb|matplotlib|logging|itertools|copy)\b")
@@ -32,7 +32,26 @@ def reach(loader: Loader) -> Confidence | None:
         return Confidence.LIKELY
     if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
         return Confidence.LIKELY
+    if _is_returned(loader) and loader.model.once(are_moved_elsewhere):
+        return Confidence.LIKELY
     return None
+
+
+def _is_returned(loader: Loader) -> bool:
+    """Whether a function returns the loader that it builds, and nothing in this file draws from it."""
+    model, function = loader.model, loader.site.function
+    if function.is_module or any(_draws(loop, loader) for loop in model.loops):
+        return False
+    return any(node.value is not None and _holds(model.value(node.value), loader) for node in function.returns)
+
+
+def _draws(loop: Loop, loader: Loader) -> bool:
+    return bool(loop.iterates.origins & loader.built)
+
+
+def _holds(value: Value, loader: Loader) -> bool:
+    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    return _is_loader(value, loader) or any(_holds(part, loader) for part in parts)
 
 
 def route(loader: Loader) -> Iterator[tuple[cst.CSTNode, str]]:
@@ -83,7 +102,9 @@ def _handed_to(loader: Loader) -> Iterator[Call]:
             continue
         if call.callee is not None and (_HARMLESS.match(call.callee) or call.callee in CLASSES):
             continue
-        if any(_comes_from(loader, model.value(arg.value)) for arg in call.arguments) and _is_accelerated(call, model):
+        values = [model.value(arg.value) for arg in call.arguments]
+        is_given = any(_comes_from(loader, value) or _is_made_with(loader, value) for value in values)
+        if is_given and _is_accelerated(call, model):
             yield call
 
 
@@ -92,8 +113,21 @@ def _comes_from(loader: Loader, value: Value) -> bool:
 
 
 def _takes_loader(call: Call, loader: Loader) -> bool:
+    """Whether a call is given the loader, or an object that was made with it."""
     values = [loader.model.value(arg.value) for arg in call.arguments]
-    return any(value.kind is Kind.LOADER and value.origins & loader.built for value in values)
+    return any(_is_loader(value, loader) or _is_made_with(loader, value) for value in values)
+
+
+def _is_loader(value: Value, loader: Loader) -> bool:
+    return value.kind is Kind.LOADER and bool(value.origins & loader.built)
+
+
+def _is_made_with(loader: Loader, value: Value) -> bool:
+    if not value.is_(Kind.INSTANCE, Kind.MODULE):
+        return False
+    makers = (loader.model.call(origin) for origin in value.origins if isinstance(origin, cst.Call))
+    given = (loader.model.value(arg.value) for maker in makers for arg in maker.arguments)
+    return any(_is_loader(argument, loader) for argument in given)
 
 
 def _is_accelerated(call: Call, model: Model, depth: int = 0) -> bool:
@@ -144,4 +178,6 @@ def _is_gpu_trainer(call: Call, model: Model) -> bool:
     accelerator, gpus = call.argument("accelerator"), call.argument("gpus")
     if gpus.given and gpus.value.kind is not Kind.NONE:
         return gpus.value.constant != 0
-    return accelerator.given and accelerator.value.constant in ("gpu", "cuda", "auto")
+    node = accelerator.node
+    choices = [node.body, node.orelse] if isinstance(node, cst.IfExp) else [node]
+    return any(node is not None and model.value(node).constant in ("gpu", "cuda", "auto") for node in choices)

@@ -220,6 +220,22 @@ class Imports:
             if source is not None:
                 yield source
 
+    def companions(self) -> Iterator[Source]:
+        """The files that import this one, and what they import beside it: to those they can hand what it makes."""
+        importers = self._importing(self.file)
+        files = importers.union(*map(self._imported, importers)) if len(importers) <= _MOST_IMPORTERS else set()
+        for file in sorted(files - {self.file}):
+            source = self.project.source(file)
+            if source is not None:
+                yield source
+
+    def _imported(self, file: str) -> set[str]:
+        """The files that a file imports something of."""
+        contents = self.project.outline(file)
+        names = [item.imported for item in contents.names.values() if item.kind == "import"]
+        places = (self.project.resolve(file, dotted) for dotted in (*names, *contents.stars))
+        return {place.file for place in places if place is not None}
+
     def users(self) -> Iterator[Source]:
         """The files that import this one, those that import these, and so on, as far as there are not too many."""
         found = [self.file]

@@ -43,6 +43,15 @@ CLASSES: dict[str, dict[str, int]] = {
 }
 # An option may also be set, or the place of every new tensor changed, where no argument shows it.
 _SET_ELSEWHERE = re.compile(r"\.(pin_memory|num_workers)\s*=[^=]|set_default_(device|tensor_type)\s*\(")
+# What a file that is not modelled here takes out of something, one after the other, and what it copies to a device.
+_DRAWN = re.compile(
+    r"\bfor\s+([\w\s,()*]+?)\s+in\s+(?:\w+\()*[\w.]*(?:[lL]oader|_dl|_iter)"
+    r"|^[ \t]*([\w ,]+?)\s*=\s*next\(",
+    re.MULTILINE,
+)
+_COPIED = re.compile(
+    r"\b([a-zA-Z_]\w*)(?:\[[^\]\n]*\])?\.(?:cuda\(|to\(\s*[\w.]*(?:device|gpu|cuda|rank))", re.IGNORECASE
+)
 _INDICES = re.compile(r"(^|_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
 _HAS_GPU = re.compile(
     r"(^|\.)((use_|has_|is_)?(cuda|gpu)|(cuda|gpu)(_is)?_available|cuda\.is_available)$", re.IGNORECASE
@@ -142,15 +151,29 @@ class Loader:
 def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
     text = model.source.text
-    uses_accelerator = model.uses_accelerator or "lightning" in model.frameworks
-    if not uses_accelerator or _SET_ELSEWHERE.search(text) or ("torch_xla" in text and "cuda" not in text):
+    built = list(_built(model))
+    if not built or _SET_ELSEWHERE.search(text) or ("torch_xla" in text and "cuda" not in text):
         return []
-    found = [loader for loader in _built(model) if not _is_out_of_scope(loader)]
+    if not (model.uses_accelerator or "lightning" in model.frameworks or model.once(are_moved_elsewhere)):
+        return []
+    found = [loader for loader in built if not _is_out_of_scope(loader)]
     for move in moves(model):
         for loader in found:
             if loader.built & move.origins:
                 loader.moves.append(move)
     return found
+
+
+def are_moved_elsewhere(model: Model) -> bool:
+    """Whether files that may get a loader from this one draw batches and copy them to an accelerator."""
+    return any(_copies_batches(source.text) for source in model.companions())
+
+
+def _copies_batches(text: str) -> bool:
+    if _SET_ELSEWHERE.search(text):
+        return False
+    drawn = {name for match in _DRAWN.finditer(text) for name in re.findall(r"[a-zA-Z_]\w*", match[1] or match[2])}
+    return any(match[1] in drawn for match in _COPIED.finditer(text))
 
 
 # -- finding loaders -------------------------------------------------------------------------------------------------

@@ -183,6 +183,11 @@ class Model:
         if self._imports is not None:
             yield from self._imports.neighbours()
 
+    def companions(self) -> Iterator[Source]:
+        """The files of the project that import this one, and those that they import, too."""
+        if self._imports is not None:
+            yield from self._imports.companions()
+
     def users(self) -> Iterator[Source]:
         """The files of the project from which this one can be reached, however far they are."""
         if self._imports is not None:

@@ -773,3 +773,92 @@ def test_a_dataset_of_another_file_may_compute_on_the_gpu(tmp_path: Path, datase
     for codes in ("DATA02", "XFER02"):
         found = lint(source, Settings.selecting(codes), strict=True, project=Project())
         assert bool(found) == (place == ")")
+
+
+LOADERS = """\
+from torch.utils.data import DataLoader
+from torchvision import datasets
+
+
+def get_loader(root, batch_size):
+    images = datasets.ImageFolder(root)
+    loader = DataLoader(images, batch_size, shuffle=True, num_workers=4)
+    return loader
+"""
+SCRIPT = """\
+import torch
+from loaders import get_loader
+from solver import Solver
+
+Solver(get_loader("data", 16), torch.device("cuda")).train()
+"""
+SOLVER = """\
+class Solver:
+    def __init__(self, loader, device):
+        self.loader, self.device = loader, device
+
+    def train(self):
+        {drawn}
+            step(x.{copied}, y)
+"""
+
+
+def in_project(folder: Path, loaders: str, script: str, solver: str) -> list[int]:
+    (folder / "pyproject.toml").touch()
+    for name, code in (("loaders", loaders), ("main", script), ("solver", solver)):
+        (folder / f"{name}.py").write_text(code)
+    found = lint(Source.read(folder / "loaders.py"), Settings.selecting("DATA02"), strict=True, project=Project())
+    return [finding.line for finding in found]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "copied", "lines"),
+    [
+        ("for x, y in self.loader:", "to(self.device)", [7]),
+        ("for i, (x, y) in enumerate(self.loader):", "cuda()", [7]),
+        ("for x, y in self.loader:", "to(float)", []),
+        ("for x, y in self.loader:", "flatten()", []),
+        ("for layer in self.layers:", "cuda()", []),
+    ],
+)
+def test_a_loader_whose_batches_another_file_copies(tmp_path: Path, drawn: str, copied: str, lines: list[int]) -> None:
+    assert in_project(tmp_path, LOADERS, SCRIPT, SOLVER.format(drawn=drawn, copied=copied)) == lines
+
+
+def test_a_loader_that_other_files_draw_by_hand(tmp_path: Path) -> None:
+    solver = SOLVER.format(drawn="while True:\n            x, y = next(batches)", copied="to(self.device)")
+    assert in_project(tmp_path, LOADERS, SCRIPT, solver) == [7]
+
+
+def test_a_loader_that_stays_in_its_file_is_not_that_of_others(tmp_path: Path) -> None:
+    solver = SOLVER.format(drawn="for x, y in self.loader:", copied="to(self.device)")
+    own = LOADERS.replace("return loader", "for x, y in loader:\n        print(x.shape)\n    return loader")
+    assert in_project(tmp_path, own, SCRIPT, solver) == []
+    assert in_project(tmp_path, LOADERS.replace("return loader", "return len(loader)"), SCRIPT, solver) == []
+    assert in_project(tmp_path, LOADERS, "import solver\n", solver) == []
+
+
+@pytest.mark.parametrize(
+    ("trainer", "found"),
+    [
+        ('accelerator="gpu" if torch.cuda.is_available() else "cpu"', 1),
+        ('accelerator="cpu"', 0),
+        ("max_epochs=3", 0),
+    ],
+)
+def test_a_loader_that_an_object_brings_to_a_trainer(trainer: str, found: int) -> None:
+    code = f"""
+        import lightning as L
+        import torch
+        from systems import System
+        from torch.utils.data import DataLoader
+        from torchvision import datasets
+
+        class Separator(System):
+            def common_step(self, batch):
+                return self.loss(batch)
+
+        loader = DataLoader(datasets.CIFAR10("data"), 64, num_workers=4)
+        L.Trainer({trainer}).fit(Separator(model=torch.nn.Linear(8, 2), train_loader=loader))
+    """
+    assert len(findings(code, "DATA02")) == found
