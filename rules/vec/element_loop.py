@@ -19,7 +19,7 @@ class ElementLoop(Rule):
     afterwards, a sum over the rows, rows that are picked one by one, elements that are read to count them; and Python's
     `sorted` on the elements of a tensor. A loop that reads what an earlier iteration computed, that draws random
     numbers, whose rows differ in shape, or that calls what may do anything is not reported, and neither is one that
-    runs fewer than eight times.
+    runs fewer than six times.
 
     ## Why is this bad
 

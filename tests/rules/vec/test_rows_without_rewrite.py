@@ -151,7 +151,67 @@ def test_work_on_rows_is_found(name: str) -> None:
     assert fixed(HEAD + loop, *ROW_RULES) == HEAD + loop
 
 
+FOUND |= {
+    "classes that are weighted in place": (
+        "VEC01",
+        """\
+def weighted(logits, names):
+    weights = np.array(names)
+    loss = F.softmax(logits, dim=-1)
+    for c in range(6):
+        loss[..., c] *= weights[c]
+    return loss
+""",
+    ),
+    "boxes that are clamped row by row": (
+        "VEC01",
+        """\
+def clamped(found, sizes: torch.Tensor):
+    output = 0
+    for part in found:
+        output = torch.cat([part, part.flip(0)])
+    for i in range(output.shape[0]):
+        output[i, [1, 3]] = torch.clamp(output[i, [1, 3]], 0.0, sizes[i, 0])
+    return output
+""",
+    ),
+    "numbers that are counted up": (
+        "VEC01",
+        """\
+def places(count):
+    found = torch.zeros(count, 1)
+    for i in range(count):
+        found[i, 0] = i
+    return found
+""",
+    ),
+}
+
 LOOK_ALIKES = {
+    "a list that becomes a tensor of the same name": """\
+def scaled(anchors, stride):
+    anchors = [(a[0] / stride, a[1] / stride) for a in anchors]
+    anchors = torch.tensor(anchors)
+    return anchors.repeat(3, 1).unsqueeze(0)
+""",
+    "tensors of a list that are added in place": """\
+def added(total: torch.Tensor, parts):
+    for i in range(len(parts)):
+        total[i] += parts[i]
+    return total
+""",
+    "places that something else says": """\
+def cleared(frames: torch.Tensor, ends):
+    for i, end in enumerate(ends):
+        if end:
+            frames[i] = 0
+    return frames
+""",
+    "keys of what is taken for a tensor": """\
+def reduced(loss, x, y):
+    losses = F.cross_entropy(x, y)
+    return [losses[name] for name in sorted(losses.keys())]
+""",
     "a collate function": """\
 def collate(batch):
     images = torch.zeros(len(batch), 3, 8, 8)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.rowwise.evidence import Evidence, evidence
 from torchlint.semantics.rowwise.names import spelled
 from torchlint.semantics.values import Kind
@@ -30,7 +31,7 @@ class Certainty:
         self._model = model
         self._tensors = Tensors(model, Reaching(model))
         self._known: dict[tuple[cst.CSTNode, cst.CSTNode], bool] = {}
-        self._used: dict[Binding, Evidence] = {}
+        self._used: dict[tuple[Binding, frozenset[cst.CSTNode]], Evidence] = {}
 
     def is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
         """Of an expression as it is evaluated at the statement `place`."""
@@ -40,12 +41,12 @@ class Certainty:
 
     def _is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
         value = self._model.value(node)
-        if value.kind not in (Kind.TENSOR, Kind.UNKNOWN, Kind.BATCH) or value.optional:
+        if value.kind not in (Kind.TENSOR, Kind.UNKNOWN, Kind.BATCH):
             return False
         if self._tensors.of(node, place).tensor or self._makes(node, _DEPTH):
             return True
         binding = self._model.binding(node)
-        return binding is not None and self._is_used_as_tensor(binding, value.kind is Kind.TENSOR)
+        return binding is not None and self._is_used_as_tensor(binding, node, value.kind is Kind.TENSOR)
 
     # what it was assigned
 
@@ -78,8 +79,8 @@ class Certainty:
         if call.target is not None:
             return self._returns(call.target, depth)
         name = call.callee or ""
-        if name.startswith("torch.Tensor.") or (call.callee is None and is_tensor_method(call.method or "")):
-            return True
+        if name.startswith("torch.Tensor.") or call.callee is None:  # what is taken for a tensor may be a dict
+            return is_tensor_method(call.method or "")
         return returns_tensor(name) and not returns_several(name)
 
     def _returns(self, function: Function, depth: int) -> bool:
@@ -100,9 +101,22 @@ class Certainty:
 
     # how it is used
 
-    def _is_used_as_tensor(self, binding: Binding, believed: bool) -> bool:
+    def _is_used_as_tensor(self, binding: Binding, node: cst.CSTNode, believed: bool) -> bool:
         """`believed`: the model takes it for a tensor, which it also does with what a module returns."""
-        if binding not in self._used:
-            self._used[binding] = evidence(self._model, binding)
+        writes = self._writes_read_at(binding, node)
+        if (binding, writes) not in self._used:
+            self._used[binding, writes] = evidence(self._model, self._reads_of(binding, writes))
         needed = Evidence.ARRAY if believed else Evidence.TENSOR
-        return needed in self._used[binding]
+        return needed in self._used[binding, writes]
+
+    def _writes_read_at(self, binding: Binding, node: cst.CSTNode) -> frozenset[cst.CSTNode]:
+        """Where what a variable holds at a node was assigned; a list may become a tensor of the same name."""
+        places = [write.target for write in binding.writes]
+        if len(places) > 1:
+            places = [place for place in places if reaches(self._model, binding, place, node)]
+        return frozenset(places)
+
+    def _reads_of(self, binding: Binding, writes: frozenset[cst.CSTNode]) -> list[cst.CSTNode]:
+        if len(writes) == len(binding.writes):
+            return list(binding.reads)
+        return [read for read in binding.reads if any(reaches(self._model, binding, place, read) for place in writes)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
 _TENSOR_ONLY = frozenset(
@@ -44,12 +44,12 @@ class Evidence(Flag):
     TENSOR = ARRAY | TORCH
 
 
-def evidence(model: Model, binding: Binding) -> Evidence:
-    """What all reads of a variable together say. What may be a list is none that a loop over it is about."""
-    found = Evidence.NONE
-    if any(_asks_for_list(model, read) for read in binding.reads):
+def evidence(model: Model, reads: Iterable[cst.CSTNode]) -> Evidence:
+    """What these reads of a variable together say. What may be a list is none that a loop over it is about."""
+    found, reads = Evidence.NONE, list(reads)
+    if any(_asks_for_list(model, read) for read in reads):
         return found
-    for read in binding.reads:
+    for read in reads:
         found |= _Use(model, read, _DEPTH).says()
         if found is Evidence.TENSOR:
             break

@@ -213,12 +213,20 @@ class Expressions:
         if place.depends <= Depends.ROW and headers.is_cut_into_rows(self, root):
             self._note_subject(root, place)
             return place.at_least(Depends.ROW)
-        maybe = place.depends <= Depends.ROW and self.model.value(root).kind is Kind.UNKNOWN
-        return replace(place.at_least(Depends.FOREIGN), maybe=maybe, array=array)
+        kind = self.model.value(root).kind
+        maybe = place.depends <= Depends.ROW and kind in (Kind.UNKNOWN, Kind.ARRAY)
+        return replace(place.at_least(Depends.FOREIGN), maybe=maybe, array=array or kind is Kind.ARRAY)
 
     def _note_subject(self, root: cst.BaseExpression, place: Seen) -> None:
         if place.depends <= Depends.ROW and not self._silent:
             self.trace.subjects.setdefault(self.name_of(root), root)
+
+    def changed(self, target: cst.Subscript, place: Seen, given: Seen) -> Seen:
+        """What becomes of `x[i]` where it is read, changed and written back: `x[i] *= w[i]`."""
+        self._note_subject(root_of(target), place)
+        operands = [place.at_least(Depends.ROW), given]
+        self._step(target, "arithmetic", operands)
+        return _inputs("arithmetic", operands)
 
     # operators
 

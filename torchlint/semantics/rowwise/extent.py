@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
 
-_FEW = 8
+_FEW = 6
 
 
 def runs_few_times(model: Model, loop: Loop) -> bool:

@@ -115,7 +115,7 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A result that outlives its iteration. `place`: of FILL and COUNT, what the index depends on. `path`: the branches
-    it lies in of conditions that are the same in every iteration."""
+    it lies in of conditions that are the same in every iteration. `guarded`: not every iteration keeps one."""
 
     sink: Sink
     name: str
@@ -124,6 +124,7 @@ class Kept:
     place: Seen = NOTHING
     value: cst.BaseExpression | None = None
     path: Path = ()
+    guarded: bool = False
 
     def meets(self, path: Path) -> bool:
         """Whether it is kept where these branches are taken."""

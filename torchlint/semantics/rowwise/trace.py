@@ -196,8 +196,10 @@ class _Reader:
                 self.trace.fault(kind, f"several iterations write the same element of `{name}`")
             return
         is_tensor = self._expressions.is_tensor(root)
+        if adds and is_tensor:
+            seen = self._expressions.changed(target, place, seen)
         sink = Sink.FILL if is_tensor else Sink.COUNT
-        self.trace.kept.append(Kept(sink, name, root, seen, place, value, self._path))
+        self.trace.kept.append(Kept(sink, name, root, seen, place, value, self._path, self._expressions.guarded))
 
     def _call(self, call: cst.Call) -> None:
         function = call.func

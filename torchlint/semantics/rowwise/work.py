@@ -203,11 +203,13 @@ def _does_work(trace: Trace) -> bool:
 
 
 def _is_fill(kept: Kept) -> bool:
-    """Rows that are copied, elements at places that a tensor names, and elements of a table."""
+    """Rows that are copied, elements at places that a tensor names or that are counted up, and elements of a table."""
     if kept.sink is Sink.COUNT:
         return kept.place.is_row and kept.seen.is_row
     if kept.sink is Sink.APPEND:
         return kept.seen.is_row and kept.value is not None and gathers(kept.value)
+    if kept.sink is Sink.FILL and not kept.guarded and max(kept.seen.depends, kept.place.depends) is Depends.INDEX:
+        return True
     if kept.sink is Sink.FILL and kept.seen.maybe:
         return True
     return kept.sink is Sink.FILL and (kept.seen.is_row or kept.place.is_row or len(kept.place.axes) > 1)
