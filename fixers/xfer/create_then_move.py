@@ -109,7 +109,7 @@ def _of_cuda_class(node: cst.BaseExpression, rewriter: Rewriter, model: Model) -
 
 def _is_in_reach(creation: Creation, model: Model) -> bool:
     """Whether the device can be named where the tensor is made, which then is made for the copy alone."""
-    if creation.made.is_guessed or creation.is_by_helper:
+    if not creation.is_all_in_sight:
         return False
     if not creation.made.writes:
         return True

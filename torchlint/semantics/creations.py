@@ -51,7 +51,12 @@ class Creation:
     @property
     def is_by_helper(self) -> bool:
         """Whether a function of the project makes the tensor."""
-        return any(call.target is not None or call.foreign is not None for call in self.made.factories)
+        return _is_helper(self.factory)
+
+    @property
+    def is_all_in_sight(self) -> bool:
+        """Whether all of it is made here, and of nothing that only looks like a number."""
+        return not self.made.is_guessed and not any(map(_is_helper, self.made.factories))
 
     def is_list(self, model: Model) -> bool:
         """Whether the tensor is made of several numbers, which have to be copied to the device in any case."""
@@ -61,6 +66,10 @@ class Creation:
     @property
     def is_random(self) -> bool:
         return self.made.agreement is Agreement.RANDOM
+
+
+def _is_helper(factory: Call) -> bool:
+    return factory.target is not None or factory.foreign is not None
 
 
 def creations(model: Model) -> Iterator[Creation]:

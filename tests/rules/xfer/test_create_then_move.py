@@ -175,6 +175,13 @@ def test_a_function_that_makes_a_tensor_for_its_callers() -> None:
     assert findings(_HELPER.format(between="print(upper)"), "XFER01") == []
 
 
+def test_a_tensor_that_is_made_here_and_by_a_function_has_no_fix() -> None:
+    code = _HELPER.format(between="pass").replace("mask(len(x))", "(torch.ones(4, 4) + mask(4))")
+    [finding] = findings(code, "XFER01")
+    assert "`torch.ones` fills this tensor" in finding.message
+    assert "(torch.ones(4, 4) + mask(4)).to(device)" in fixed(code, "XFER01")
+
+
 @pytest.mark.parametrize("decorator", ["@functools.lru_cache", "@register"])
 def test_a_function_behind_a_decorator_may_return_anything(decorator: str) -> None:
     code = _HELPER.format(between="pass").replace("def mask", f"{decorator}\n    def mask", 1)
