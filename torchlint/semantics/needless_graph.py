@@ -73,6 +73,9 @@ _GRADIENT_WORDS = re.compile(
     r"|\b(perturb|\w*attack|fgsm|pgd\w*)\("
 )
 _FREEZING = re.compile(r"requires_grad(_\(False\)|\s*=\s*False)")
+_FROZEN_INSIDE = re.compile(
+    r"requires_grad_\(False\)|for (\w+) in self\.parameters\(\):\s+\1\.requires_grad\s*=\s*False"
+)
 _FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
@@ -148,7 +151,11 @@ class _Finder:
         """Whether all parameters of the called module are switched off somewhere in the file."""
         module = root(self._model, call.node.func)
         called = text(call.node.func)
-        return module is not None and any(self._freezes(read, called) for read in module.reads)
+        if module is not None and any(self._freezes(read, called) for read in module.reads):
+            return True
+        ref = self._model.value(call.node.func).ref
+        behind = self._model.class_behind(ref) if ref else None
+        return behind is not None and behind[0].once(_frozen_classes) >= {behind[1].name}
 
     def _freezes(self, read: cst.CSTNode, called: str) -> bool:
         """`module.requires_grad_(False)`, a loop over its parameters, or a helper that is named for that."""
@@ -226,8 +233,7 @@ class _Finder:
             return None
         if Fate.ESCAPES in fate and self._calls_back(function):
             return None
-        asked = bool(loops or function.callers or function.foreign_callers)
-        asked = asked or (Fate.ESCAPES not in fate and (function.cls is None or not function.cls.is_module))
+        asked = self._is_asked_for(function, forwards, fate, loops)
         if not self._is_evaluation(forwards, fate, in_eval, named and asked, loops):
             return None
         if may_run_without_gradients(self._model, function):
@@ -235,6 +241,23 @@ class _Finder:
         certain = in_eval and Fate.ESCAPES not in fate
         best = next((call for call in forwards if call.loop is not None), forwards[0])
         return Evaluation(best, Extent.FUNCTION, node, certain, bare=self._bare(function))
+
+    def _is_asked_for(self, function: Function, forwards: Sequence[Call], fate: Fate, loops: Sequence[Loop]) -> bool:
+        """Whether the name of a function counts. A method of a module may be a part of a pass that others switch."""
+        if function.cls is None or not function.cls.is_module:
+            return Fate.ESCAPES not in fate or bool(loops or function.callers or function.foreign_callers)
+        over_data = any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops)
+        return over_data or self._is_entered(function) or any(map(self._is_volatile, forwards))
+
+    @staticmethod
+    def _is_entered(method: Function) -> bool:
+        """Whether a call of a method of a module is in sight that the module does not make itself."""
+        methods = [method]
+        for inner in methods:  # it grows while the loop runs
+            if inner.foreign_callers or any(call.function.cls is not inner.cls for call in inner.callers):
+                return inner.name != "forward"
+            methods.extend(call.function for call in inner.callers if call.function not in methods)
+        return False
 
     def _calls_back(self, function: Function) -> bool:
         """Whether the function calls something handed in that is no model and no metric, and may take gradients."""
@@ -270,6 +293,9 @@ class _Finder:
 
     def _is_run_for_numbers(self, call: Call) -> bool:
         """Whether a forward pass whose result becomes numbers runs again and again, and nothing else comes of it."""
+        cls = call.function.cls
+        if cls is not None and cls.is_module and not self._is_entered(call.function):
+            return False
         return repeats(call) and (self._keeps_nothing(call) or not self._state_is_read(call))
 
     def _state_is_read(self, call: Call) -> bool:
@@ -452,7 +478,8 @@ class _Finder:
 
     def _is_volatile(self, call: Call) -> bool:
         """Whether the arguments were made with `volatile=True`, and nothing of the result is sent backward."""
-        if not any(map(self._asks_for_no_graph, (arg.value for arg in call.node.args))):
+        given = (part for arg in call.node.args for part in _elements(arg.value))
+        if not any(map(self._asks_for_no_graph, given)):
             return False
         return self._tracer.of_expression(call.node) in (Fate.CONSUMED, Fate.NONE)
 
@@ -507,6 +534,11 @@ class _Finder:
         return False
 
 
+def _frozen_classes(model: Model) -> set[str]:
+    """The classes of a file that switch off the gradients of all their parameters."""
+    return {cls.name for cls in model.classes if _FROZEN_INSIDE.search(model.code(cls.node))}
+
+
 def _read_for_state(model: Model) -> set[str]:
     """What attributes are read of that are no modules, numbers or answers to arguments."""
     found: set[str] = set()
@@ -551,6 +583,10 @@ def _is_self(node: cst.BaseExpression) -> bool:
 
 def _is_false(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value == "False"
+
+
+def _elements(value: cst.BaseExpression) -> Sequence[cst.BaseExpression]:
+    return [element.value for element in value.elements] if isinstance(value, (cst.List, cst.Tuple)) else [value]
 
 
 def _is_built_on(value: cst.CSTNode | None, inner: cst.Call) -> bool:

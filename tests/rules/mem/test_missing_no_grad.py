@@ -508,6 +508,26 @@ for place in range(4):
     shown = points[place * 10]
     axes[place].scatter(shown[:, 0].detach(), shown[:, 1], s=10)
 """,
+    "volatile in a list of inputs": """\
+from torch.autograd import Variable
+
+class Detector(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Linear(4, 3)
+
+    def run(self, inputs):
+        return self.backbone(inputs[0])
+
+    def detect(self, image):  # here
+        image = Variable(image, volatile=True)
+        return self.run([image, 3]).data.cpu().numpy()
+
+    def learn(self, x, y):
+        opt.zero_grad()
+        crit(self.run([x]), y).backward()
+        opt.step()
+""",
     "volatile in the midst of training": """\
 from torch.autograd import Variable
 from somewhere import make_generator
@@ -955,6 +975,38 @@ class Actor(nn.Module):
 actor = Actor()
 for x, y in loader:
     print(actor.step(x))
+""",
+    "a part of a pass that callers out of sight switch": """\
+class Captioner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(4, 4)
+
+    def forward(self, x, mode="forward"):
+        return getattr(self, "_" + mode)(x)
+
+    def _sample(self, x):
+        return self._sample_beam(x)
+
+    def _sample_beam(self, x):
+        words = []
+        for step in range(3):
+            words.append(self.embed(x).argmax(1).tolist())
+        return words
+""",
+    "a metric whose network is frozen when it is made": """\
+class Statistics(nn.Module):
+    def __init__(self, inner: nn.Module):
+        super().__init__()
+        self.inner = inner.eval()
+        self.inner.requires_grad_(False)
+
+    def forward(self, x):
+        return self.inner(x)
+
+statistics = Statistics(model)
+for x, y in val_loader:
+    print(statistics(x).mean().item())
 """,
     "volatile that was written over": """\
 from torch.autograd import Variable
