@@ -18,11 +18,11 @@ def may_run_without_gradients(model: Model, function: Function) -> bool:
     if function.callers or function.foreign_callers or function.is_module:
         return False
     call = re.compile(rf"\b{re.escape(function.name)}\s*\(")
-    return any(_calls_under_switch(source.text, call) for source in model.users())
+    return any(_calls_under_switch(source.text, call) for source in model.users() if function.name in source.text)
 
 
 def _calls_under_switch(text: str, call: re.Pattern[str]) -> bool:
-    if not _OFF.search(text) or not call.search(text):
+    if not call.search(text) or not _OFF.search(text):
         return False
     lines = text.splitlines()
     return any(
