@@ -127,7 +127,7 @@ def _message(model: Model, kept: Retention) -> str:
 def _place(model: Model, kept: Retention) -> str:
     assert kept.keeper is not None
     keeping, home = kept.keeper.keeping.node, _home(kept)
-    file = "" if home is model else f" of {home.source.path.name}"
+    file = "" if home is model else f" of {home.path.name}"
     return f"`{home.function(keeping).qualname}` takes it in, {home.place(keeping)}{file}"
 
 

@@ -97,7 +97,7 @@ def _place(mismatch: Mismatch, model: Model) -> str:
     activation = mismatch.activation
     if activation.model is model:
         return model.place(activation.node)
-    return f"{activation.model.source.path.name}:{activation.model.line(activation.node)}"
+    return f"{activation.model.path.name}:{activation.model.line(activation.node)}"
 
 
 def _chain(mismatch: Mismatch, model: Model) -> tuple[Fact, ...]:

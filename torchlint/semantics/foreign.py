@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -60,6 +61,7 @@ class Imports:
     def __init__(self, project: Project, source: Source, *, deep: bool = True) -> None:
         self.project = project
         self.file = os.path.abspath(source.path)
+        self.path = Path(project.path_below_root(self.file))
         self.own_name = project.module_name(self.file)
         self._deep = deep and _TELLING.search(source.text) is not None
         self._values: dict[str, Value | None] = {}

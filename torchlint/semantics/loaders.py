@@ -238,7 +238,7 @@ def _shifted(call: Call, position: int | None) -> int | None:
 
 def _is_out_of_scope(loader: Loader) -> bool:
     return (
-        _is_test(loader.model.source.path)
+        _is_test(loader.model.path)
         or _is_test_function(loader.site.function)
         or _is_for_cpu(loader)
         or _yields_indices(loader)

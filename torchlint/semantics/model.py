@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
@@ -117,6 +118,11 @@ class Model:
     def name(self) -> str:
         """Of the file as others import it, where the project is known."""
         return self._scopes.functions[0].module
+
+    @property
+    def path(self) -> Path:
+        """Of the file below the root of its project, where that is known."""
+        return self._imports.path if self._imports is not None else self.source.path
 
     # -- what the file holds -----------------------------------------------------------------------------------------
 

@@ -187,7 +187,7 @@ class _Finder:
         return self._is_unit_test(function) or self._is_smoke_test(function)
 
     def _is_unit_test(self, function: Function) -> bool:
-        path = self._model.source.path
+        path = self._model.path
         folders = set(path.parts[:-1])
         if folders & {"tests", "testing"}:
             return True

@@ -104,18 +104,14 @@ class Project:
 
         file = os.path.abspath(source.path)
         on_disk = self.source(file)
-        if on_disk is not None and on_disk.data == source.data and file not in self._models:
-            self._sources[file] = source
-        if self._stands_alone(source, file):
+        if on_disk is not None and on_disk.data == source.data and self._stands_alone(file):
             model = self.model(file)
-            if model is not None and model.source is source and not model.asks_for_callers:
+            if model is not None and not model.asks_for_callers:
                 return model
         return Model.build(source, self.tree(source), Imports(self, source))
 
-    def _stands_alone(self, source: Source, file: str) -> bool:
+    def _stands_alone(self, file: str) -> bool:
         """Whether the file imports nothing of its project: what others see of it is all there is to know."""
-        if self.source(file) is not source:
-            return False
         contents = self.outline(file)
         imported = [d.imported for d in contents.names.values() if d.kind == "import"]
         return not any(self._module(file, name) for name in [*imported, *contents.stars])
@@ -126,7 +122,7 @@ class Project:
 
         file = os.path.abspath(source.path)
         known = self._trees.get(file)
-        if known is not None and known[0] is source:
+        if known is not None and known[0].data == source.data:
             return known[1]
         tree = parse(source)
         self._trees[file] = source, tree
@@ -134,10 +130,12 @@ class Project:
             self._trees.popitem(last=False)
         return tree
 
+    def path_below_root(self, file: str) -> str:
+        return os.path.relpath(file, self._files.root(file))
+
     def module_name(self, file: str) -> str:
         """`pkg.engine` of pkg/engine.py below the root: what its definitions are called elsewhere."""
-        relative = os.path.relpath(file, self._files.root(file)).removesuffix(".py")
-        return relative.replace(os.sep, ".").removesuffix(".__init__")
+        return self.path_below_root(file).removesuffix(".py").replace(os.sep, ".").removesuffix(".__init__")
 
     # -- imports -----------------------------------------------------------------------------------------------------
 

@@ -67,7 +67,7 @@ def _wrapped(module: Argument, model: Model) -> str:
 
 def _is_test(call: Call, model: Model) -> bool:
     """Code that tests data parallelism itself."""
-    name = PurePath(model.source.path).name
+    name = PurePath(model.path).name
     return name.startswith("test_") and call.function.name.startswith("test")
 
 

@@ -57,7 +57,7 @@ def reports(model: Model, code: str) -> Iterator[Report]:
 
 def _all_work(model: Model) -> tuple[Work, ...]:
     """Of nested loops the outermost one that is such work, in source order."""
-    return () if is_test(model.source.path) else tuple(_Finder(model).found())
+    return () if is_test(model.path) else tuple(_Finder(model).found())
 
 
 class _Finder:
