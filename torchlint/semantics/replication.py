@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -67,7 +66,7 @@ def _wrapped(module: Argument, model: Model) -> str:
 
 def _is_test(call: Call, model: Model) -> bool:
     """Code that tests data parallelism itself."""
-    name = PurePath(model.path).name
+    name = model.path.name
     return name.startswith("test_") and call.function.name.startswith("test")
 
 
