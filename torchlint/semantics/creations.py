@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Write
     from torchlint.semantics.model import Model
 
+_COPIES = re.compile(r"\.cuda\(|\.to\(\s*[\w.]*(device|gpu|cuda)", re.IGNORECASE)
 _QUESTIONS = frozenset(
     "shape dtype device is_cuda ndim size dim numel nelement is_contiguous get_device element_size".split()
 )
@@ -74,7 +76,7 @@ def _is_helper(factory: Call) -> bool:
 
 def creations(model: Model) -> Iterator[Creation]:
     """Copies to an accelerator of tensors that are made of sizes and numbers and used for nothing else before."""
-    if not model.uses_accelerator or _has_other_default(model):
+    if _has_other_default(model) or not (model.uses_accelerator or _is_used_on_accelerator(model)):
         return
     found = [_creation(move, model) for move in model.calls_to(".to", ".cuda", ".type", ".type_as")]
     known: set[cst.CSTNode] = set()
@@ -82,6 +84,13 @@ def creations(model: Model) -> Iterator[Creation]:
         if creation.factory.node not in known and not _has_default_device(creation.factory, model):
             known.add(creation.factory.node)
             yield creation
+
+
+def _is_used_on_accelerator(model: Model) -> bool:
+    """Whether `type_as` may copy to a device that this file does not name: those name it that use what is in it."""
+    if not model.calls_to(".type_as"):
+        return False
+    return any(_COPIES.search(source.text) for source in model.users())
 
 
 def _for_copies_alone(candidates: list[Creation]) -> list[Creation]:

@@ -237,3 +237,12 @@ def fit(model, x, device):
 def test_defaults_that_put_tensors_on_the_device(default: str, found: int) -> None:
     code = f"import torch\n\n{default}\n\ndef build(n):\n    return torch.zeros(n).cuda()\n"
     assert len(findings(code, "XFER01")) == found
+
+
+@pytest.mark.parametrize(("move", "found"), [(".cuda()", 1), (".to(device)", 1), (".train()", 0)])
+def test_a_file_that_names_no_device_but_is_used_on_one(tmp_path: Path, move: str, found: int) -> None:
+    code = "import torch\n\n\ndef start(batch):\n    return torch.ones(1, 1).type_as(batch)\n"
+    (tmp_path / "decoder.py").write_text(code)
+    (tmp_path / "main.py").write_text(f"from decoder import start\nfrom nets import net\n\nstart(net{move}(data))\n")
+    source = Source.from_text(code, tmp_path / "decoder.py")
+    assert len(lint(source, Settings.selecting("XFER01"), strict=True, project=Project())) == found
