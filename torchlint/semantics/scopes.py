@@ -26,6 +26,9 @@ _STATEMENTS = frozenset(
 )
 
 
+_LEAVES = frozenset({cst.Integer, cst.Float, cst.SimpleString, cst.Ellipsis, cst.Pass, cst.Break, cst.Continue})
+
+
 class Context(NamedTuple):
     """Where a node stands: its function, scope and innermost loop, and the statement it belongs to."""
 
@@ -119,15 +122,18 @@ class _Collector:
         context = Context(root, root.scope, None, None)
         self.found.contexts[self.found.module] = context
         self._push_all(self.found.module, children(self.found.module), context)
-        while self.stack:
-            node, parent, context = self.stack.pop()
-            if type(node) in _STATEMENTS:
+        stack, handlers, parents, contexts = self.stack, self.handlers, self.found.parents, self.found.contexts
+        while stack:
+            node, parent, context = stack.pop()
+            kind = type(node)
+            if kind in _STATEMENTS:
                 context = context._replace(statement=node)
-            self.found.parents[node] = parent
-            self.found.contexts[node] = context
-            handler = self.handlers.get(type(node))
+            parents[node] = parent
+            contexts[node] = context
+            handler = handlers.get(kind)
             if handler is None:
-                self._push_all(node, children(node), context)
+                if kind not in _LEAVES:
+                    self._push_all(node, children(node), context)
             else:
                 handler(node, context)  # type: ignore[operator]
         self._link_classes()
@@ -143,7 +149,7 @@ class _Collector:
             self.stack.append((node, parent, context))
 
     def _push_all(self, parent: cst.CSTNode, nodes: list[cst.CSTNode], context: Context) -> None:
-        self.stack.extend((node, parent, context) for node in reversed(nodes))
+        self.stack += [(node, parent, context) for node in reversed(nodes)]
 
     # -- writing names
 

@@ -50,7 +50,7 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """Direct children that are code, in field order."""
     found: list[cst.CSTNode] = []
     known = _is_node
-    for name in fields(type(node)):
+    for name in _fields.get(type(node)) or fields(type(node)):
         value = getattr(node, name)
         cls = type(value)
         if cls is list or cls is tuple:
