@@ -26,8 +26,19 @@ def is_for_other_releases(model: Model, node: cst.CSTNode) -> bool:
             if _catches_what_is_missing(guard.node):
                 return True
         elif guard.test is not None and any(_VERSION_WORDS.search(word) for word in _words(guard.test)):
-            return True
+            return not _asks_itself(model, guard.test)
     return False
+
+
+def _asks_itself(model: Model, test: cst.BaseExpression) -> bool:
+    """`hasattr(self, "cached")`: whether a method has run before, and nothing about releases."""
+    calls = [part for part in walk(test) if isinstance(part, cst.Call) and part.args]
+    asked = [call.args[0].value for call in calls if isinstance(call.func, cst.Name) and call.func.value == "hasattr"]
+    function = model.function(test)
+    return bool(asked) and all(
+        isinstance(node, cst.Name) and function.cls is not None and function.params[:1] == [node.value]
+        for node in asked
+    )
 
 
 def _catches_what_is_missing(handler: cst.ExceptHandler) -> bool:

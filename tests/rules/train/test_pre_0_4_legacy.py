@@ -91,6 +91,15 @@ def average(parameters, averages, kept):
         kept[p] = p.data.clone()  # here
         p.data = averages[p]
 """,
+    "what a module keeps from its first call on": """\
+from torch.autograd import Variable
+
+class Flow(nn.Module):
+    def forward(self, z):
+        if not hasattr(self, "inverse"):
+            self.inverse = Variable(z.inverse())  # here
+        return self.inverse @ z
+""",
     "a type": "kind = net.weight.data.dtype  # here\n",
 }
 
@@ -105,6 +114,12 @@ LOOK_ALIKES = {
     "an update in place": "net.weight.data -= 0.1 * x[:1]\n",
     "an update by assignment": "net.weight.data = 0.9 * net.weight.data\n",
     "a step by hand": "net.weight.data = net.weight.data - 0.1 * net.weight.grad.data\n",
+    "what older releases need": """\
+from torch.autograd import Variable
+inputs = x if hasattr(torch, "no_grad") else Variable(x)
+if not hasattr(torch, "no_grad"):
+    inputs = Variable(x)
+""",
     "blobs of another package": "def read(layer, make):\n    return make(layer.blobs[0].data)\n",
     "entries of a memory": "def last(memory, i):\n    return memory.transitions.data[i].state\n",
     "a packed sequence that a module gets": """\

@@ -175,6 +175,17 @@ def clamped(found, sizes: torch.Tensor):
     return output
 """,
     ),
+    "places that an extremum says": (
+        "VEC01",
+        """\
+def matched(ious: torch.Tensor):
+    best, places = ious.max(1)
+    _, own = ious.max(0)
+    for target, prior in enumerate(own):
+        places[prior] = target
+    return places
+""",
+    ),
     "numbers that are counted up": (
         "VEC01",
         """\

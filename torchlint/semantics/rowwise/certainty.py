@@ -97,7 +97,15 @@ class Certainty:
             parameter = self._model.parent(write.target)
             annotation = parameter.annotation if isinstance(parameter, cst.Param) else None
             return annotation is not None and _ANNOTATION.fullmatch(spelled(annotation.annotation)) is not None
-        return write.kind == "assign" and not write.unpacked and self._makes(write.value, depth - 1)
+        if write.kind != "assign":
+            return False
+        return self._is_part(write) if write.unpacked else self._makes(write.value, depth - 1)
+
+    def _is_part(self, write: Write) -> bool:
+        """`values, places = x.max(0)`"""
+        if not isinstance(write.value, cst.Call) or self._model.call(write.value).target is not None:
+            return False
+        return self._model.value(write.target).kind is Kind.TENSOR and self._is_made_by(write.value, 1, one=False)
 
     # how it is used
 
