@@ -179,7 +179,8 @@ class HostFlow:
         if function is self._entered:
             self._is_returned = True
             return
-        if self._loop is not None or function.passed_around or not self._depth or not function.callers:
+        is_seen = function.callers and not function.passed_around and (number or not function.foreign_callers)
+        if self._loop is not None or not self._depth or not is_seen:
             self._use |= Use.NEEDED
             return
         for call in function.callers:
@@ -215,8 +216,10 @@ class HostFlow:
         self._use |= Use.ACCUMULATED if is_sum else Use.GATHERED
 
     def _holds_numbers(self, target: cst.BaseExpression) -> bool:
-        """Whether `+=` adds to what the target holds, and does not make a list of it longer."""
+        """Whether `+=` adds to what the target holds, and does not make a list of it longer, or fill in a row."""
         binding = self._model.binding(target)
+        if isinstance(target, cst.Subscript):
+            return False
         starts = [write.value for write in binding.writes if write.kind == "assign"] if binding is not None else []
         values = [self._model.value(node) for node in (target, *starts) if node is not None]
         return any(value.is_(Kind.ARRAY, Kind.NUMBER, Kind.TENSOR) for value in values)
@@ -235,10 +238,17 @@ class HostFlow:
                 if not self._is_rewritten(binding, statement, read):
                     self._use |= Use.LATER if number else Use.GATHERED
             elif self._sees(read, statement, binding):
-                if self._model.is_log_gated(read):
+                if self._is_rare(read):
                     self._use |= Use.SELDOM
                 else:
                     self._on(read, number)
+
+    def _is_rare(self, read: cst.CSTNode) -> bool:
+        """Whether a statement runs at log intervals only; `x if verbose else (x, y)` is read either way."""
+        gates = (
+            guard for guard in self._model.guards(read, self._model.loop(read)) if guard.kind in ("log", "handler")
+        )
+        return any(not isinstance(guard.node, cst.IfExp) for guard in gates)
 
     def _is_in_loop(self, node: cst.CSTNode) -> bool:
         return self._loop is None or self._loop in self._model.loops_around(node)

@@ -28,10 +28,10 @@ class Step(NamedTuple):
     def rhythm(self) -> str:
         if self.loop is None:
             return "in every step" if self.role is Role.STEPS else "for every batch"
-        roles = {loop.role for loop in self.loop.around()}
-        if Role.STEPS in roles:
-            return "in every training step"
-        return "after every evaluation batch" if Role.EVALUATION in roles else "in every iteration"
+        role = next((loop.role for loop in self.loop.around() if loop.role in (Role.STEPS, Role.EVALUATION)), None)
+        if role is None:
+            return "in every iteration"
+        return "in every training step" if role is Role.STEPS else "after every evaluation batch"
 
 
 def step_of(model: Model, node: cst.CSTNode) -> Step | None:
