@@ -170,7 +170,7 @@ def _sort(read: cst.CSTNode, write: Write, move: Call, uses: Uses, model: Model)
             continue
         if model.statement(other) in above or (returns and not is_before(model, other, read)):
             uses.copies.add(other)
-        elif _is_filled(other, model):
+        elif _is_filled(other, model) or _is_set_in_part(other, write, model):
             uses.fills.append(other)
         elif _asks(other, model) or _is_same_move(other, move, model) or _excludes(other, read, model):
             uses.copies.add(other)
@@ -208,6 +208,25 @@ def _is_filled(read: cst.CSTNode, model: Model) -> bool:
         return False
     call = model.parent(parent)
     return isinstance(call, cst.Call) and isinstance(model.parent(call), cst.Expr)
+
+
+def _is_set_in_part(read: cst.CSTNode, write: Write, model: Model) -> bool:
+    """`x[:, 0] = 1` as a statement, once for each tensor: a device does that as well."""
+    place = model.parent(read)
+    target = model.parent(place) if isinstance(place, cst.Subscript) else None
+    if not isinstance(place, cst.Subscript) or not isinstance(target, cst.AssignTarget) or place.value is not read:
+        return False
+    statement = model.parent(target)
+    if not isinstance(statement, cst.Assign) or model.loops_around(statement) != model.loops_around(write.statement):
+        return False
+    plain = all(_is_plain(part.slice, model) for part in place.slice)
+    return plain and model.value(statement.value).kind is Kind.NUMBER
+
+
+def _is_plain(part: cst.BaseSlice, model: Model) -> bool:
+    if isinstance(part, cst.Slice):
+        return True
+    return isinstance(part, cst.Index) and model.value(part.value).is_(Kind.NUMBER, Kind.NONE)
 
 
 def _is_same_move(read: cst.CSTNode, move: Call, model: Model) -> bool:

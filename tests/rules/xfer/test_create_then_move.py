@@ -246,3 +246,28 @@ def test_a_file_that_names_no_device_but_is_used_on_one(tmp_path: Path, move: st
     (tmp_path / "main.py").write_text(f"from decoder import start\nfrom nets import net\n\nstart(net{move}(data))\n")
     source = Source.from_text(code, tmp_path / "decoder.py")
     assert len(lint(source, Settings.selecting("XFER01"), strict=True, project=Project())) == found
+
+
+@pytest.mark.parametrize(
+    ("fill", "found"),
+    [
+        ("mask[:, 0] = 1", 1),
+        ("mask[0] = -1.5", 1),
+        ("mask[:, :n] = 0", 1),
+        ("mask[0] = values[0]", 0),
+        ("mask[values > 0] = 1", 0),
+        ("for i in range(n): mask[i, :i] = 1", 0),
+        ("n = mask[0] + 1", 0),
+    ],
+)
+def test_a_tensor_whose_parts_are_set_to_numbers(fill: str, found: int) -> None:
+    code = f"""
+        import torch
+
+        def build(n, values):
+            mask = torch.zeros(n, n)
+            {fill}
+            return mask.cuda()
+    """
+    assert len(findings(code, "XFER01")) == found
+    assert "return mask.cuda()" in fixed(code, "XFER01")
