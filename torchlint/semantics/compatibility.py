@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.arguments import string_value
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -25,20 +26,25 @@ def is_for_other_releases(model: Model, node: cst.CSTNode) -> bool:
         if isinstance(guard.node, cst.ExceptHandler):
             if _catches_what_is_missing(guard.node):
                 return True
-        elif guard.test is not None and any(_VERSION_WORDS.search(word) for word in _words(guard.test)):
-            return not _asks_itself(model, guard.test)
+        elif guard.test is not None and _looks_at_release(model, guard.test):
+            return True
     return False
 
 
-def _asks_itself(model: Model, test: cst.BaseExpression) -> bool:
-    """`hasattr(self, "cached")`: whether a method has run before, and nothing about releases."""
-    calls = [part for part in walk(test) if isinstance(part, cst.Call) and part.args]
-    asked = [call.args[0].value for call in calls if isinstance(call.func, cst.Name) and call.func.value == "hasattr"]
-    function = model.function(test)
-    return bool(asked) and all(
-        isinstance(node, cst.Name) and function.cls is not None and function.params[:1] == [node.value]
-        for node in asked
+def _looks_at_release(model: Model, test: cst.BaseExpression) -> bool:
+    return any(_VERSION_WORDS.search(word) for word in _words(test)) or any(
+        isinstance(part, cst.Call) and _asks_for_later_addition(model, part) for part in walk(test)
     )
+
+
+def _asks_for_later_addition(model: Model, call: cst.Call) -> bool:
+    """`hasattr(torch, "compile")`: not of one's own object, and for nothing that Python itself looks for."""
+    if not isinstance(call.func, cst.Name) or call.func.value != "hasattr" or len(call.args) != 2:
+        return False
+    asked, name = call.args[0].value, string_value(call.args[1].value) or ""
+    function = model.function(call)
+    is_own = isinstance(asked, cst.Name) and function.cls is not None and function.params[:1] == [asked.value]
+    return not is_own and not name.startswith("__")
 
 
 def _catches_what_is_missing(handler: cst.ExceptHandler) -> bool:
@@ -46,10 +52,4 @@ def _catches_what_is_missing(handler: cst.ExceptHandler) -> bool:
 
 
 def _words(node: cst.CSTNode) -> list[str]:
-    found = []
-    for part in walk(node):
-        if isinstance(part, cst.Name):
-            found.append(part.value)
-        elif isinstance(part, cst.Call) and isinstance(part.func, cst.Name) and part.func.value == "hasattr":
-            found.append("has_torch")
-    return found
+    return [part.value for part in walk(node) if isinstance(part, cst.Name)]

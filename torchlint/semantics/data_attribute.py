@@ -422,6 +422,8 @@ def _meets_tensors(model: Model, node: cst.CSTNode) -> bool:
             name = model.call(above).callee or ""
             if name in _TENSOR_CLASSES or name.endswith("_like"):
                 return name.startswith("torch.")
+            if name.startswith("torchvision.utils."):
+                return True
             return words.returns_tensor(name) and not words.makes_tensor(name)
         case cst.BinaryOperation():
             return Kind.TENSOR in (model.value(parent.left).kind, model.value(parent.right).kind)

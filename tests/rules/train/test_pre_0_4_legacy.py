@@ -100,6 +100,11 @@ class Flow(nn.Module):
             self.inverse = Variable(z.inverse())  # here
         return self.inverse @ z
 """,
+    "samples that are saved": """\
+def save(fake, path):
+    from torchvision.utils import save_image
+    save_image(fake.data, path)  # here
+""",
     "a type": "kind = net.weight.data.dtype  # here\n",
 }
 

@@ -186,6 +186,16 @@ def matched(ious: torch.Tensor):
     return places
 """,
     ),
+    "the place of each label": (
+        "VEC01",
+        """\
+def regularised(logits, labels):
+    soft = torch.full_like(logits, 0.1)
+    for i in range(len(logits)):
+        soft[i, labels[i]] = 0.9
+    return F.cross_entropy(logits, labels) + F.mse_loss(soft, logits)
+""",
+    ),
     "numbers that are counted up": (
         "VEC01",
         """\

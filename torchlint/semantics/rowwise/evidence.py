@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.rowwise.names import root_of
+from torchlint.semantics.rowwise.nature import is_comparing
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method
@@ -135,6 +136,8 @@ class _Use:
         module = self._model.value(call.func)
         if module.kind is Kind.MODULE:
             return Evidence.TORCH if (module.ref or "").startswith("torch.nn.") else Evidence.NONE
+        if is_comparing(name) and argument in call.args[:2]:
+            return Evidence.TENSOR if self._whole else Evidence.TORCH
         takes_tensors = name.startswith("torch.") and name.rpartition(".")[2] not in _TAKES_ANYTHING
         return Evidence.TORCH if takes_tensors and call.args[0] is argument else Evidence.NONE
 
