@@ -76,6 +76,7 @@ _FREEZING = re.compile(r"requires_grad(_\(False\)|\s*=\s*False)")
 _FROZEN_INSIDE = re.compile(
     r"requires_grad_\(False\)|for (\w+) in self\.parameters\(\):\s+\1\.requires_grad\s*=\s*False"
 )
+_LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import_module")
 _FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
@@ -296,6 +297,8 @@ class _Finder:
         cls = call.function.cls
         if cls is not None and cls.is_module and not self._is_entered(call.function):
             return False
+        if call.function.is_module and not _LEARNED.search(self._model.source.text):
+            return False  # a script that shows what comes out of layers that it has just made
         return repeats(call) and (self._keeps_nothing(call) or not self._state_is_read(call))
 
     def _state_is_read(self, call: Call) -> bool:

@@ -448,6 +448,7 @@ import gym
 import numpy as np
 
 env = gym.make("CartPole-v1")
+model.load_state_dict(torch.load("expert.pt"))
 states, actions = [], []
 for episode in range(10):
     state, done = env.reset(), False
@@ -1286,6 +1287,19 @@ def test_a_loop_that_nobody_takes_results_of() -> None:
         """
     assert len(findings(code, "MEM05")) == 1
     assert findings(code.replace("import time", "import time  # register_forward_hook("), "MEM05") == []
+
+
+def test_a_script_that_shows_what_layers_return() -> None:
+    code = """
+        import torch
+
+        cell = torch.nn.RNN(4, 2)
+        for x in torch.randn(3, 1, 1, 4):
+            out, hidden = cell(x)
+            print(out.size(), out.tolist())
+        """
+    assert findings(code, "MEM05") == []
+    assert len(findings(code.replace("nn.RNN(4, 2)", "nn.RNN(4, 2); cell.load_state_dict({})"), "MEM05")) == 1
 
 
 def test_a_network_out_of_sight_in_a_project(tmp_path: Path) -> None:
