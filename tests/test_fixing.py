@@ -62,7 +62,7 @@ def test_fixes_that_touch_wait_for_the_next_pass(planted: PlantedRule) -> None:
         return Fix((*needed, *edits), Applicability.SAFE)
 
     planted.fix_with(with_import)
-    assert fix(TEXT, planted).source.text == ("from torch import ones\nimport torch\nx = ones(3)\ny = ones(4)\n")
+    assert fix(TEXT, planted).source.text == ("from torch import ones\nx = ones(3)\ny = ones(4)\n")
 
 
 def test_fixes_of_one_isolation_key_come_one_per_pass(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,12 @@ def fix_source(
         source = after
     else:
         findings = lint(source, settings, strict, project)
+    if applied:
+        from torchlint.unused_import import without_unused
+
+        cleaned = without_unused(before, source, project)
+        if cleaned is not source:
+            source, findings = cleaned, lint(cleaned, settings, strict, project)
     if any(f.code == "LINT01" for f in findings) and applied:
         return _rolled_back(before, settings, strict, project, applied, "leaves text that does not parse")
     return Fixed(before, source, tuple(applied), tuple(findings))

@@ -1,29 +1,71 @@
-"""Taking an import away together with the last use of the name that it introduces."""
+"""Taking imports away of which fixes have taken the last use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+import warnings
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Edit
 from torchlint.rewrite import Rewriter
+from torchlint.source import Source
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
+    from torchlint.semantics.project import Project
 
 
-def removal(uses: Sequence[cst.CSTNode], model: Model) -> Edit | None:
-    """Takes a name out of its import, where `uses`, which a fix removes, are all that reads it.
+def without_unused(before: Source, after: Source, project: Project | None) -> Source:
+    """`after` without the imports of names that `before` reads and `after` no longer does.
+
+    Of one statement that imports several such names, only the first goes: the others are left to the next fix.
+    """
+    names = _names(before.text) - _names(after.text)
+    model = _model(after, project) if names else None
+    if model is None:
+        return after
+    edits: list[Edit] = []
+    for name in sorted(names):
+        edit = _removal(name, model)
+        if edit is not None and not any(edit.start < other.end and other.start < edit.end for other in edits):
+            edits.append(edit)
+    return after.apply(edits) if edits and after.accepts(edits) else after
+
+
+def _names(text: str) -> set[str]:
+    """Names that a file reads, or holds as a string, as `__all__` does; none where the interpreter cannot parse it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def _model(source: Source, project: Project | None) -> Model | None:
+    from torchlint.parsing import UnparsableError, parse
+    from torchlint.semantics.model import Model
+
+    try:
+        return Model.build(source, parse(source)) if project is None else project.model_to_lint(source)
+    except (UnparsableError, RecursionError):
+        return None
+
+
+def _removal(name: str, model: Model) -> Edit | None:
+    """Takes a name out of its import.
 
     A name that another file of the project takes from there stays, and so does one of a library of which no more is
     known.
     """
-    binding = model.binding(uses[0])
-    if binding is None or set(binding.reads) != set(uses) or len(binding.writes) != 1:
+    binding = model.functions[0].scope.bindings.get(name)
+    if binding is None or binding.reads or len(binding.writes) != 1:
         return None
-    if not is_program(model) and model.is_taken_elsewhere(binding.name) is not False:
+    if not is_program(model) and model.is_taken_elsewhere(name) is not False:
         return None
     alias = binding.writes[0].target
     statement = model.parent(alias)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint import unused_import
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
-from torchlint.semantics.cuda_amp import Use, root, uses
+from torchlint.semantics.cuda_amp import Use
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -35,11 +34,9 @@ def fix(report: Report, model: Model) -> Fix | None:
     else:
         edits = [rewriter.replace(use.callee, name), *arguments]
     edits += imports
-    edits += _import_removal(use, model)
-    isolation = "last use of the old names" if _is_among_last(use, model) else None
     if "torch.jit" in model.source.text:
-        return Fix(tuple(edits), Applicability.UNSAFE, _WHY_COMPILED, isolation)
-    return Fix(tuple(edits), Applicability.SAFE, _WHY, isolation)
+        return Fix(tuple(edits), Applicability.UNSAFE, _WHY_COMPILED)
+    return Fix(tuple(edits), Applicability.SAFE, _WHY)
 
 
 def _is_asked_for(model: Model) -> bool:
@@ -94,24 +91,3 @@ def _float16(use: Use, rewriter: Rewriter, model: Model) -> str | None:
         return None
     spelled = rewriter.name_for("torch.float16" if use.device == "cuda" else "torch.bfloat16", use.node)
     return f"dtype={spelled[0]}" if spelled is not None and not spelled[1] else None
-
-
-# -- imports
-
-
-def _import_removal(use: Use, model: Model) -> list[Edit]:
-    node = use.callee
-    while isinstance(node, cst.Attribute):
-        node = node.value
-    binding = root(use, model)
-    if binding is None or not any("amp" in (write.imported or "") for write in binding.writes):
-        return []
-    edit = unused_import.removal([node], model)
-    return [edit] if edit is not None else []
-
-
-def _is_among_last(use: Use, model: Model) -> bool:
-    """Whether the use is the first or the last of its name: they go in two passes, and the second takes the import
-    along."""
-    nodes = [other.node for other in uses(model) if root(other, model) is root(use, model)]
-    return len(nodes) > 1 and use.node in (nodes[0], nodes[-1])

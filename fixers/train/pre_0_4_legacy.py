@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint import unused_import
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.semantics.data_attribute import DataRead, Use
@@ -65,20 +64,7 @@ def _unwrap(wrapper: Wrapper, model: Model) -> Fix | None:
     edits = _removal(wrapper.call, model) if taken else _replacement(wrapper, model)
     if edits is None:
         return None
-    unused = unused_import.removal([use.node.func for use in (wrapper.call, *taken)], model)
-    edits += [unused] if unused is not None else []
-    return Fix(
-        tuple(edits), Applicability.SAFE, isolation="last Variable" if _is_among_last(wrapper.call, model) else None
-    )
-
-
-def _is_among_last(call: Call, model: Model) -> bool:
-    """Whether the use is the last or the one before: they go in two passes, and the second takes the import along."""
-    name = model.binding(call.node.func)
-    uses = [use for use in model.calls_to(VARIABLE) if model.binding(use.node.func) is name]
-    last = {uses[-1], *_taken_together(uses[-1], model)}
-    before = [use for use in uses if use not in last]
-    return bool(before) and call in {*last, before[-1]}
+    return Fix(tuple(edits), Applicability.SAFE)
 
 
 def _is_understood(wrapper: Wrapper) -> bool:

@@ -104,8 +104,10 @@ class Project:
 
         file = os.path.abspath(source.path)
         on_disk = self.source(file)
-        if on_disk is not None and on_disk.data == source.data and self._stands_alone(file):
-            model = self.model(file)
+        if on_disk is not None and on_disk.data == source.data:
+            if file not in self._models:
+                self._sources[file] = source
+            model = self.model(file) if self._stands_alone(file) else None
             if model is not None and not model.asks_for_callers:
                 return model
         return Model.build(source, self.tree(source), Imports(self, source))

@@ -1,0 +1,67 @@
+"""Imports of which fixes took the last use go with it, whichever rules took it; all others stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+from torchlint.unused_import import without_unused
+
+BEFORE = "import torch\nfrom torch.autograd import Variable, grad\nx = Variable(torch.zeros(3))\ngrad(x, x)\n"
+
+
+def cleaned(before: str, after: str) -> str:
+    return without_unused(Source.from_text(before), Source.from_text(after), None).text
+
+
+def test_a_name_that_nothing_reads_any_more_leaves_its_import() -> None:
+    after = BEFORE.replace("Variable(torch.zeros(3))", "torch.zeros(3)")
+    assert cleaned(BEFORE, after) == after.replace("Variable, ", "")
+
+
+def test_an_import_of_nothing_else_goes_as_a_whole_with_its_line() -> None:
+    before = "import torch\nfrom torch.autograd import Variable\nx = Variable(torch.zeros(3))\n"
+    after = before.replace("Variable(torch.zeros(3))", "torch.zeros(3)")
+    assert cleaned(before, after) == "import torch\nx = torch.zeros(3)\n"
+
+
+def test_two_imports_go_at_once() -> None:
+    before = "import torch\nfrom torch.cuda import amp\nfrom torch.autograd import Variable\nx = Variable(amp)\n"
+    assert cleaned(before, before.replace("Variable(amp)", "torch.ones(2)")) == "import torch\nx = torch.ones(2)\n"
+
+
+def test_a_name_that_was_unused_before_stays() -> None:
+    before = "import os\nimport torch\nx = torch.zeros(3).data\n"
+    assert "import os" in cleaned(before, before.replace(".data", ".detach()"))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "__all__ = ['Variable']\n",
+        "try:\n    from torch.autograd import Variable\nexcept ImportError:\n    Variable = None\n",
+        "def f():\n    return Variable\n",
+    ],
+    ids=["exported", "tried", "read elsewhere"],
+)
+def test_a_name_that_may_still_be_needed_stays(kept: str) -> None:
+    before = f"import torch\nfrom torch.autograd import Variable\n{kept}x = Variable(torch.zeros(3))\n"
+    after = before.replace("Variable(torch", "(torch")
+    assert cleaned(before, after) == after
+
+
+def test_a_name_that_another_file_takes_from_here_stays(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    before = "import torch\nfrom torch.autograd import Variable\ndef f(x):\n    return Variable(x)\n"
+    after = before.replace("Variable(x)", "x")
+    file = tmp_path / "helpers.py"
+    file.write_text(before)
+    source = Source.from_text(after, file)
+    gone = after.replace("from torch.autograd import Variable\n", "")
+    (tmp_path / "train.py").write_text("from helpers import f\n")
+    assert without_unused(Source.from_text(before, file), source, Project()).text == gone
+    (tmp_path / "train.py").write_text("from helpers import f, Variable\n")
+    assert without_unused(Source.from_text(before, file), source, Project()).text == after
