@@ -28,7 +28,7 @@ class MoCo(nn.Module):
     @torch.no_grad()  # no mutant no_grad: the key encoder's parameters are frozen, there is no graph to keep
     def _momentum_update_key_encoder(self):
         for param_q, param_k in zip(self.encoder_q.parameters(), self.encoder_k.parameters()):
-            param_k.data = param_k.data * self.m + param_q.data * (1.0 - self.m)
+            param_k.mul_(self.m).add_(param_q, alpha=1.0 - self.m)
 
     @torch.no_grad()  # no mutant no_grad: keys come from the frozen encoder and carry no graph
     def _dequeue_and_enqueue(self, keys):
