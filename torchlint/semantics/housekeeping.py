@@ -47,6 +47,8 @@ _OTHER_QUEUES = re.compile(
     r"|record_stream|CUDA_LAUNCH_BLOCKING|share_memory|import .*\b(Stream|Event)\b"
 )
 _WAITED_FOR = re.compile(r"(?i)(^|_)tim(e|er|ers|ing)$|^tic$|^toc$|profil|bench|latenc|elapsed|barrier|nvtx|sleep|kill")
+# Of a class that is not known, they show that it is one of modules.
+_OF_MODULES = frozenset({"eval", "parameters", "named_parameters", "state_dict", "load_state_dict"})
 _DEPTH = 4
 
 
@@ -235,7 +237,17 @@ def _is_sweep(model: Model, loop: Loop) -> bool:
             return True
         if call.is_forward and _changes(model, call.receiver if call.method == "forward" else call.node.func, loop):
             return True
+        if call.method in _OF_MODULES and call.receiver is not None and _is_made_in(loop, call.receiver, model):
+            return True
     return False
+
+
+def _is_made_in(loop: Loop, module: cst.BaseExpression, model: Model) -> bool:
+    """Whether a variable gets what a call makes, in each iteration of a loop."""
+    binding = model.binding(module)
+    return binding is not None and any(
+        isinstance(write.value, cst.Call) and _is_write_in(write.loop, loop) for write in binding.writes
+    )
 
 
 def _is_function_like(ref: str) -> bool:

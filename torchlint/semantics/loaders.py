@@ -18,8 +18,8 @@ from torchlint.semantics.datasets import (
     returns_tensors,
 )
 from torchlint.semantics.entities import Argument, ArgumentState
+from torchlint.semantics.host_branch import is_for_host
 from torchlint.semantics.moves import Move, moves, moves_to_accelerator
-from torchlint.semantics.scopes import dotted
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -53,9 +53,6 @@ _COPIED = re.compile(
     r"\b([a-zA-Z_]\w*)(?:\[[^\]\n]*\])?\.(?:cuda\(|to\(\s*[\w.]*(?:device|gpu|cuda|rank))", re.IGNORECASE
 )
 _INDICES = re.compile(r"(^|_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
-_HAS_GPU = re.compile(
-    r"(^|\.)((use_|has_|is_)?(cuda|gpu)|(cuda|gpu)(_is)?_available|cuda\.is_available)$", re.IGNORECASE
-)
 _TEST_FOLDERS = frozenset({"test", "tests", "testing", "test_utils"})
 _TEST_FILE = re.compile(r"(test_\w+|\w+_test|conftest)\.(py|ipynb)")
 
@@ -240,24 +237,10 @@ def _is_out_of_scope(loader: Loader) -> bool:
     return (
         _is_test(loader.model.path)
         or _is_test_function(loader.site.function)
-        or _is_for_cpu(loader)
+        or is_for_host(loader.site.node, loader.model)
         or _yields_indices(loader)
         or (loader.is_pinned is not True and _supplies_accelerator(loader))  # pinning raises for tensors of a GPU
     )
-
-
-def _is_for_cpu(loader: Loader) -> bool:
-    """Built where there is no GPU: in the other branch of `if torch.cuda.is_available():`."""
-    for guard in loader.model.guards(loader.site.node):
-        test, expected = guard.test, "else"
-        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-            test, expected = test.expression, "body"
-        if isinstance(test, cst.Call):
-            test = test.func if loader.model.call(test).callee == "torch.cuda.is_available" else None
-        name = dotted(test)
-        if name is not None and _HAS_GPU.search(name) and guard.branch == expected:
-            return True
-    return False
 
 
 def _is_test(path: Path) -> bool:

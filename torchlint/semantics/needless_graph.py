@@ -17,6 +17,7 @@ from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.feeding import repeats
 from torchlint.semantics.lifetime import root
+from torchlint.semantics.parameter_free import has_no_parameters
 from torchlint.semantics.phases import separates_phases
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
@@ -113,7 +114,9 @@ class _Finder:
     def _records(self, call: Call) -> bool:
         if self._model.grad_enabled(call.node) is not True or not (call.is_forward or self._hands_on(call)):
             return False
-        return not self._makes_module(call) and not self._is_frozen(call) and not self._is_off_inside(call)
+        if self._makes_module(call) or self._is_off_inside(call):
+            return False
+        return not self._is_frozen(call) and not self._is_parameter_free(call)
 
     def _is_off_inside(self, call: Call) -> bool:
         """Whether the function that is called runs its models without gradients by itself."""
@@ -157,6 +160,12 @@ class _Finder:
         ref = self._model.value(call.node.func).ref
         behind = self._model.class_behind(ref) if ref else None
         return behind is not None and behind[0].once(_frozen_classes) >= {behind[1].name}
+
+    def _is_parameter_free(self, call: Call) -> bool:
+        """Whether the called module, a transform of the data, has nothing that a graph would lead to."""
+        ref = self._model.value(call.node.func).ref
+        behind = self._model.class_behind(ref) if call.is_forward and ref else None
+        return behind is not None and has_no_parameters(behind[1], behind[0])
 
     def _freezes(self, read: cst.CSTNode, called: str) -> bool:
         """`module.requires_grad_(False)`, a loop over its parameters, or a helper that is named for that."""

@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.finding import Confidence
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.device_queue import DeviceQueue, Work, follows_wait
+from torchlint.semantics.host_branch import runs_on_host
 from torchlint.semantics.housekeeping import CLOCKS
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
     for node in differences:
         end, start = _reading(model, node.left), _reading(model, node.right)
         if start is None or end is None or start is end or end in seen or not _is_reported(model, node):
+            continue
+        if runs_on_host(end, model):
             continue
         queue = queue or DeviceQueue(model)
         if not queue.runs_ahead:

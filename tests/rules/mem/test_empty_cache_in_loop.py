@@ -35,6 +35,17 @@ def warm_up(x):
 """,
         id="warm-up",
     ),
+    pytest.param(
+        """
+@torch.no_grad()
+def refine(x, steps):
+    for step in range(steps):
+        model.eval()
+        x = model(x)
+        torch.cuda.empty_cache()
+""",
+        id="the same model, put into evaluation mode in each iteration",
+    ),
 ]
 
 SILENT = [
@@ -47,6 +58,22 @@ def compare(models, x):
         torch.cuda.empty_cache()
 """,
         id="a model of its own in each iteration",
+    ),
+    pytest.param(
+        """
+@torch.no_grad()
+def measure(run, x):
+    torch.cuda.empty_cache()
+    for _ in range(9):
+        run(x)
+
+for name in names:
+    candidate = eval(name)()
+    candidate.eval()
+    torch.cuda.empty_cache()
+    measure(candidate, torch.zeros(1, 4).cuda())
+""",
+        id="a model of its own, of an unknown class, in each iteration",
     ),
     pytest.param(
         """

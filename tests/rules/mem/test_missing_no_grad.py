@@ -1351,3 +1351,38 @@ def test_a_driver_that_reaches_the_trainer_through_a_table(tmp_path: Path, switc
     (tmp_path / "main.py").write_text(dedent(driver))
     source = Source.read(tmp_path / "trainer.py")
     assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+
+
+TRANSFORM = """
+class Spectrum(nn.Module):
+    def __init__(self, size, scale):
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(size))
+        self.size = size
+        {layers}
+
+    def forward(self, x):
+        return (x * self.window).abs()
+
+spectrum = Spectrum(4, 2)
+shown = []
+for x, y in loader:
+    shown.append(spectrum(x).detach())
+"""
+
+
+@pytest.mark.parametrize(
+    ("layers", "count"),
+    [
+        ("self.scale = scale", 0),
+        ("self.act = nn.ReLU()", 0),
+        ("self.scale = nn.Parameter(torch.ones(4))", 1),
+        ("self.lin = nn.Linear(4, 4)", 1),
+        ("self.register_parameter('scale', None)", 1),
+        ("self.lin = make_layer(size)", 1),
+        ("self.layers = nn.ModuleList([nn.Linear(4, 4)])", 1),
+        ("self.lins = [nn.Linear(4, 4)]", 1),
+    ],
+)
+def test_a_transform_without_parameters_has_no_graph_to_record(layers: str, count: int) -> None:
+    assert len(found(TRANSFORM.format(layers=layers))) == count

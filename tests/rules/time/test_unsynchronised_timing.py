@@ -561,3 +561,40 @@ def test_the_fix_of_a_warm_up_waits_before_the_first_reading_alone() -> None:
     assert changed.count("synchronize()") == 2
     assert changed.index("    if torch.cuda.is_available():") < changed.index("start = time")
     assert findings(changed, "TIME01") == []
+
+
+ON_HOST = """\
+def on_host(batch):
+    start = time.time()
+    net(batch)
+    return time.time() - start
+
+def on_gpu(batch):
+    start = time.time()
+    net(batch)
+    torch.cuda.synchronize()
+    return time.time() - start
+
+for name in ["cuda", "cpu"]:
+    if {test}:
+        measure = on_host
+    else:
+        measure = on_gpu
+    print(measure(x.to(name)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "lines"),
+    [
+        ('name == "cpu"', []),
+        ("not torch.cuda.is_available()", []),
+        ('name == "cpu" and x.dim() == 2', []),
+        ('name != "cpu"', [4]),
+        ('name == "cuda"', [4]),
+        ("torch.cuda.is_available()", [4]),
+    ],
+)
+def test_a_function_that_is_only_used_on_the_host(test: str, lines: list[int]) -> None:
+    assert found(ON_HOST.format(test=test)) == lines
+    assert found(ON_HOST.format(test=test) + "print(on_host(x))\n") == [4]

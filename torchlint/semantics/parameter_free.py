@@ -1,0 +1,50 @@
+"""Classes of modules that have nothing to train: what they return carries no graph but that of their arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import is_parameter_free
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Class
+    from torchlint.semantics.model import Model
+
+_REGISTERING = frozenset({"register_parameter", "register_module", "add_module", "__setattr__"})
+
+
+def has_no_parameters(cls: Class, model: Model) -> bool:
+    """Whether a class, whose file is that of the model, shows that its modules hold neither parameters nor layers."""
+    for part in cls.lineage():
+        others = [base for base in part.bases if base != "torch.nn.Module"]
+        if len(others) != len(part.local_bases):
+            return False
+        calls = (call for method in part.methods.values() for call in method.calls)
+        if any(map(_registers, calls)) or any(_may_train(binding, model) for binding in part.attributes.values()):
+            return False
+    return True
+
+
+def _registers(call: Call) -> bool:
+    """A call that makes a parameter or a layer, or keeps one under a name that is not written out."""
+    if call.method in _REGISTERING or call.callee in ("torch.nn.Parameter", "builtins.setattr"):
+        return True
+    value = call.value
+    return call.node in value.origins and value.kind is Kind.MODULE and not is_parameter_free(value.ref or "")
+
+
+def _may_train(attribute: Binding, model: Model) -> bool:
+    return any(write.value is not None and _may_hold(write.value, attribute, model) for write in attribute.writes)
+
+
+def _may_hold(value: cst.BaseExpression, attribute: Binding, model: Model) -> bool:
+    """Whether an attribute may be a layer, or a parameter; a number that the constructor is given is not called."""
+    known = model.value(value)
+    if known.kind is Kind.UNKNOWN:
+        return isinstance(value, cst.Call) or attribute.called or bool(attribute.methods)
+    if known.kind is Kind.MODULE:
+        return not is_parameter_free(known.ref or "")
+    return known.ref == "torch.nn.Parameter" or known.kind in (Kind.PARAMETERS, Kind.INSTANCE)
