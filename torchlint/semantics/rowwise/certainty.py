@@ -29,7 +29,7 @@ class Certainty:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._tensors = Tensors(model, Reaching(model))
+        self._tensors = Tensors(model, model.once(Reaching))
         self._known: dict[tuple[cst.CSTNode, cst.CSTNode], bool] = {}
         self._used: dict[tuple[Binding, frozenset[cst.CSTNode]], Evidence] = {}
 

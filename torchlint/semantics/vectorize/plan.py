@@ -89,7 +89,7 @@ class _Planner:
         self._model = model
         self._root = root
         self._place: cst.CSTNode = root if isinstance(root, cst.For) else model.statement(root)
-        self._reaching = Reaching(model)
+        self._reaching = model.once(Reaching)
         self._tensors = Tensors(model, self._reaching)
 
     def plan(self) -> Plan | None:
