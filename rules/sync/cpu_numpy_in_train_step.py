@@ -78,6 +78,7 @@ class CpuNumpyInTrainStep(Rule):
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.element_reads import element_reads
+        from torchlint.semantics.host_use import Use
         from torchlint.semantics.readback import deferrable_readbacks
         from torchlint.semantics.round_trips import round_trips
 
@@ -97,8 +98,9 @@ class CpuNumpyInTrainStep(Rule):
             statement = model.small_statement(read.node) or read.node
             if not read.is_number and statement not in told and read.node not in of_rows:
                 told.add(statement)
-                message = (
-                    f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, for a metric. "
-                    "Compute it on the device and read it once at the end, or at log intervals."
+                message = f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, " + (
+                    "but it is used at intervals only. Copy it there."
+                    if read.use is Use.SELDOM
+                    else "for a metric. Compute it on the device and read it once at the end, or at log intervals."
                 )
                 yield Report(read.node, message, facts=read)

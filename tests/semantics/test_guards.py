@@ -57,6 +57,7 @@ def kinds_around(code: str) -> list[str]:
         "i % 10 == 0 or i == last",
         "args.verbose",
         "torch.distributed.get_rank() == 0 and i % 10 == 0",
+        "i == 0 and rank == 0",
     ],
 )
 def test_what_runs_every_so_often(condition: str) -> None:
@@ -89,6 +90,7 @@ def test_ways_to_run_every_so_often(code: str) -> None:
         ("loss > 3", "other"),
         ("i > 0", "other"),
         ("rank == 0", "rank"),
+        ("rank == 0 and x is not None", "rank"),
         ("trainer.is_global_zero", "rank"),
         ("accelerator.is_main_process", "rank"),
         ("x is not None", "optional"),

@@ -127,7 +127,7 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
     if depth < 2 and any(_asks_for_interval(scopes, node, depth) for node in nodes):
         return "log"
     if any(_RANK_NAMES.search(name) for name in names):
-        return "rank"
+        return "log" if any(map(_is_first_step, _conjuncts(test))) else "rank"
     if _is_optional(test):
         return "optional"
     if any(_PHASE_NAMES.match(name) for name in names):
@@ -217,6 +217,21 @@ def _is_optional(test: cst.BaseExpression) -> bool:
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
             return _is_optional(inner)
     return False
+
+
+def _conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """`a`, `b` and `c` of `a and b and c`."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from _conjuncts(test.left)
+        yield from _conjuncts(test.right)
+    else:
+        yield test
+
+
+def _is_first_step(test: cst.BaseExpression) -> bool:
+    """`i == 0`, but not `rank == 0`."""
+    names = (_identifier(node) for node in walk(test) if isinstance(node, (cst.Name, cst.Attribute)))
+    return _single_iteration(test) and not any(map(_RANK_NAMES.search, names))
 
 
 def _single_iteration(test: cst.BaseExpression) -> bool:

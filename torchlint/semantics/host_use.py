@@ -246,7 +246,9 @@ class HostFlow:
     def _is_rare(self, read: cst.CSTNode) -> bool:
         """Whether a statement runs at log intervals only; `x if verbose else (x, y)` is read either way."""
         gates = (
-            guard for guard in self._model.guards(read, self._model.loop(read)) if guard.kind in ("log", "handler")
+            guard
+            for guard in self._model.guards(read, self._loop or self._model.loop(read))
+            if guard.kind in ("log", "handler")
         )
         return any(not isinstance(guard.node, cst.IfExp) for guard in gates)
 
@@ -348,9 +350,19 @@ class HostFlow:
             self._use |= Use.NEEDED
         elif method in _COLLECTING_METHODS:
             self._use |= Use.COLLECTED
+            self._read_back(call)
         else:
             self._use |= Use.HANDED
             self._on(site, True)
+
+    def _read_back(self, call: Call) -> None:
+        """`losses[-1]` in the loop, right after `losses.append(loss)`."""
+        held = self._model.binding(call.receiver) if call.method == "append" and call.receiver is not None else None
+        for read in held.reads if held is not None else ():
+            is_near = self._model.function(read) is call.function and self._is_in_loop(read)
+            part = self._model.parent(read)
+            if is_near and isinstance(part, cst.Subscript) and _is_last_of(part, read) and not self._is_rare(read):
+                self._on(part, True)
 
     def _array_argument(self, call: Call, site: cst.Call) -> None:
         package, last = _names(call)
@@ -377,6 +389,14 @@ class HostFlow:
         """`zip(truths, guesses)`, over which a function that measures them loops."""
         package, last = _names(call)
         return self._entered is not None and package == "builtins" and last in _PAIRING
+
+
+def _is_last_of(part: cst.Subscript, whole: cst.CSTNode) -> bool:
+    """`values[-1]`."""
+    match part.slice:
+        case [cst.SubscriptElement(slice=cst.Index(value=cst.UnaryOperation(cst.Minus(), cst.Integer(value="1"))))]:
+            return part.value is whole
+    return False
 
 
 def _are_alternatives(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:

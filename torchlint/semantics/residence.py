@@ -42,6 +42,8 @@ class Residence:
         known = value.is_(Kind.TENSOR, Kind.BATCH)
         if value.place is Place.HOST or not (known or (value.kind is Kind.UNKNOWN and is_tensor)):
             return False
+        if self._is_made_of_host_tensors(tensor):
+            return False
         if step.loop is not None and (self._makes_its_models(step.loop) or self._stays_on_host(step.loop.function)):
             return False
         moved = value.place is Place.ACCELERATOR and not self._names_hosts_only
@@ -54,12 +56,26 @@ class Residence:
         outer = next((loop for loop in step.loop.around() if loop.role in (Role.STEPS, Role.EVALUATION)), None)
         return outer is not None and self.may_be_device(tensor, Step(outer, outer.role), is_tensor=is_tensor)
 
+    def _is_made_of_host_tensors(self, tensor: cst.BaseExpression) -> bool:
+        """Whether a call makes the tensor of tensors that were copied to the host for it."""
+        binding = self._model.binding(tensor)
+        made = [tensor] if binding is None else [write.value for write in binding.writes]
+        return bool(made) and all(isinstance(node, cst.Call) and self._is_given_copies(node) for node in made)
+
+    def _is_given_copies(self, node: cst.Call) -> bool:
+        call = self._model.call(node)
+        given = [value for arg in call.arguments if (value := self._model.value(arg.value)).kind is not Kind.NUMBER]
+        is_method = call.receiver_value.is_(Kind.TENSOR, Kind.BATCH)
+        return bool(given) and not is_method and all(v.kind is Kind.TENSOR and v.place is Place.HOST for v in given)
+
     def is_made_on_device(self, tensor: cst.BaseExpression, step: Step) -> bool:
         """Whether a loop that runs no model computes the tensor anew, from what this file has moved to a device."""
         if step.loop is None or self._names_hosts_only or is_forward_pass(self._model, step.loop.function):
             return False
         value = self._model.value(tensor)
         if value.kind is not Kind.TENSOR or value.place is not Place.ACCELERATOR:
+            return False
+        if self._is_made_of_host_tensors(tensor):
             return False
         return any(step.loop in call.loops() and call.node is not tensor for call in calls_behind(self._model, tensor))
 

@@ -11,7 +11,7 @@ from torchlint.semantics.dataflow import is_changed, reaches
 from torchlint.semantics.entities import Call, Function, Loop
 from torchlint.semantics.moves import moves_to_accelerator
 from torchlint.semantics.readback import reads
-from torchlint.semantics.steps import Step, step_of
+from torchlint.semantics.steps import Step, called_per_step, step_of
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
@@ -55,12 +55,35 @@ def round_trips(model: Model) -> Iterator[RoundTrip]:
 
 def _is_sampled(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     """`if step < 4:`, `if len(shown) < 9:`: in a few iterations only."""
+    if loop is not None and _is_cut_short(model, loop):
+        return True
     return any(
         isinstance(guard.test, cst.Comparison)
         and guard.branch == "body"
         and any(isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)) for target in guard.test.comparisons)
         for guard in model.guards(node, inside=loop)
     )
+
+
+def _is_cut_short(model: Model, loop: Loop) -> bool:
+    """`if i == n - 1: break` in a loop that runs once: it looks at a few batches before or after the training."""
+    if len(list(loop.around())) > 1 or called_per_step(model, loop.function) is not None:
+        return False
+    return any(
+        isinstance(statement, cst.If)
+        and isinstance(statement.test, cst.Comparison)
+        and _is_counter(model, statement.test.left, loop)
+        and isinstance(statement.body, cst.IndentedBlock)
+        and isinstance(statement.body.body[-1], cst.SimpleStatementLine)
+        and isinstance(statement.body.body[-1].body[-1], cst.Break)
+        for statement in loop.body
+    )
+
+
+def _is_counter(model: Model, node: cst.BaseExpression, loop: Loop) -> bool:
+    """`i` in `for i, batch in enumerate(loader)`."""
+    binding = model.binding(node)
+    return binding is not None and any(write.kind == "for" and write.loop is loop for write in binding.writes)
 
 
 class _Way:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from torchlint.semantics.entities import Function, Guard, Loop, Role
+from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -109,14 +111,32 @@ def _is_the_rest(guard: Guard) -> bool:
 
 
 def _is_within_step(model: Model, loop: Loop) -> bool:
-    """A comprehension, or a loop over a few names or the entries of a dict, as of named losses."""
-    if loop.is_comprehension:
+    """A comprehension, a loop over a few names or the entries of a dict, as of named losses, or none at all."""
+    if loop.is_comprehension or _ends_at_once(loop):
         return True
     if loop.parent is None or loop.role not in (Role.PLAIN, Role.ELEMENTS):
         return False
     if isinstance(loop.iterable, cst.Call):
         return model.call(loop.iterable).method in ("items", "values", "keys")
     return isinstance(loop.iterable, (cst.List, cst.Tuple)) or loop.iterates.kind is Kind.DICT
+
+
+def _ends_at_once(loop: Loop) -> bool:
+    """`for x, y in loader: ...; break` looks at the first batch only."""
+    last = loop.body[-1] if loop.body else None
+    return (
+        isinstance(last, cst.SimpleStatementLine)
+        and isinstance(last.body[-1], (cst.Break, cst.Return, cst.Raise))
+        and not any(isinstance(node, cst.Continue) for node in _own_statements(loop.body))
+    )
+
+
+def _own_statements(nodes: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """The statements of a loop and of what it branches into, without those of loops and functions in it."""
+    for node in nodes:
+        if not isinstance(node, (cst.For, cst.While, cst.FunctionDef, cst.ClassDef)):
+            yield node
+            yield from _own_statements(children(node))
 
 
 def _drives_environment(model: Model, loop: Loop) -> bool:

@@ -15,6 +15,9 @@ REDUCED_ON_THE_HOST = {
     "a mean that is kept": evaluation("shares.append(out.argmax(1).eq(y).cpu().numpy().mean())", "shares = []"),
     "a mean that is printed": training("print(step, np.mean(out.detach().cpu().numpy()))"),
     "a mean under a name": training("share = out.argmax(1).cpu().numpy().mean()\nprint(share)"),
+    "pictures of the first batch": evaluation(
+        "shown = out.cpu().numpy()\nif step == 0 and rank == 0:\n    for j in range(3):\n        show(shown[j])"
+    ),
     "an accuracy by another library": training(
         "p = out.argmax(1).cpu()\nscore += accuracy_score(targets[step], p)", "score = 0", "return score"
     ),
@@ -29,6 +32,9 @@ SILENT = {
     "predictions grow by cat": evaluation("kept = torch.cat([kept, out.cpu()])", "kept = torch.zeros(0, 3)"),
     "predictions are written to rows": evaluation("kept[step] = out.cpu()", "kept = make()", "return kept"),
     "a metric object on the host": evaluation("metric.update(out.cpu(), targets[step])", "metric = make()"),
+    "pictures of every batch, by one process": evaluation(
+        "shown = out.cpu().numpy()\nif rank == 0:\n    for j in range(3):\n        show(shown[j])"
+    ),
     "images are saved": training("save_image(out.detach().cpu(), 'out.png')"),
     "an area under a curve": evaluation("total += roc_auc_score(targets[step], out.cpu())", "total = 0"),
     "the loader's batch": """
@@ -153,6 +159,7 @@ NOT_MEASURED = {
 }
 
 BROUGHT_BACK = {
+    "until a batch of a kind turns up": evaluation("save(x.cpu())\nif total == 7:\n    break", "total = count()"),
     "labels for a metric on the host": evaluation("metric.update(out.cpu(), y.detach().cpu().numpy())"),
     "labels that are collected": evaluation("truths.extend(y.tolist())", "truths = []"),
     "lengths that packing wants on the host": training("packed = nn.utils.rnn.pack_padded_sequence(x, y.cpu())"),
@@ -211,6 +218,7 @@ BROUGHT_BACK = {
 }
 
 NO_WAY_BACK = {
+    "a few batches before the training": evaluation("save(x.cpu())\nif step == 7:\n    break"),
     "labels that the device changes": evaluation("y[y > 2] = 0\ntruths.append(y.cpu())", "truths = []"),
     "labels that a method changes": evaluation("y.clamp_(0)\ntruths.append(y.cpu())", "truths = []"),
     "an attribute that the loop sets": """

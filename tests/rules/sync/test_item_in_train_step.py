@@ -58,6 +58,18 @@ IN_EVERY_STEP = {
     "what is only logged at intervals": training(
         "total += loss.item()\nif step % 100 == 0:\n    print(total)\n    total = 0.0", "total = 0.0"
     ),
+    "a list of which the last number is printed": training(
+        "history.append(loss.item())\nprint(history[-1])", "history = []", "return history"
+    ),
+    "a list of which the first number stops the training": training(
+        "history.append(loss.item())\nif history[0] > 100:\n    break", "history = []", "return history"
+    ),
+    "a loop that skips batches before it breaks": evaluation(
+        "if len(x) < 8:\n    total += loss.item()\n    continue\nbreak", "total = 0.0", "return total"
+    ),
+    "a loss of what is on the device, of which a part is kept on the host": training(
+        "value, kept = judge(out, y), judge(out.cpu(), y)\ntotal += value.item()", "total = 0.0"
+    ),
     "the best so far, which is only reported": training("best = min(best, loss.item())", "best = 1e9", "return best"),
 }
 
@@ -86,6 +98,26 @@ SILENT = {
                 error = loss.item()
     """,
     "a scheduler needs it": training("scheduler.step(loss.item())", "scheduler = make_scheduler(optimizer)"),
+    "a list of which the last number stops the training": training(
+        "history.append(loss.item())\nif history[-1] > 100:\n    break", "history = []", "return history"
+    ),
+    "the first batch only": evaluation("total = loss.item()\nbreak", "total = 0.0", "return total"),
+    "the first batch of each noise level": """
+        import torch
+
+        @torch.no_grad()
+        def sweep(model, loader_for, criterion):
+            errors = []
+            for noise in range(5, 30, 5):
+                for x, y in loader_for(noise):
+                    error = criterion(model(x.cuda()), y.cuda()).item()
+                    errors.append(error)
+                    break
+            return errors
+    """,
+    "a loss that the model computes on the host": training(
+        "features = out.detach().to('cpu')\nvalue, share = model.score(features)\ntotal += value.item()", "total = 0.0"
+    ),
     "a file gets it": training("log.write(str(loss.item()))", "log = open('log.txt', 'w')"),
     "the next loss is scaled by it": training("scale = loss.item()\n(loss * scale).backward()"),
     "a tensor is made from it": training("weights.append(torch.tensor(loss.item()))", "weights = []"),
