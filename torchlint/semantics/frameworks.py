@@ -37,6 +37,7 @@ class Hook:
     role: Role
     batch: int | None = None  # position, after self, of the parameter that gets the batch
     on_device: bool = True  # the batch and the model
+    is_engine: bool = False  # what the function returns is its caller's output, for the metrics that somebody attaches
 
 
 _TRAINING, _EVALUATION = Hook(Role.STEPS, 0), Hook(Role.EVALUATION, 0)
@@ -70,7 +71,9 @@ def note_functions(calls: Iterable[Call]) -> None:
     for call in calls:
         if call.callee in _ENGINES:
             for function in call.passes:
-                function.hook = Hook(Role.STEPS if function.is_step else Role.EVALUATION, on_device=False)
+                function.hook = Hook(
+                    Role.STEPS if function.is_step else Role.EVALUATION, on_device=False, is_engine=True
+                )
 
 
 def parameter(function: Function, name: str) -> Value | None:

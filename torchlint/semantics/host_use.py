@@ -179,6 +179,9 @@ class HostFlow:
         if function is self._entered:
             self._is_returned = True
             return
+        if function.hook is not None and function.hook.is_engine and number:
+            self._use |= Use.HANDED
+            return
         is_seen = function.callers and not function.passed_around and (number or not function.foreign_callers)
         if self._loop is not None or not self._depth or not is_seen:
             self._use |= Use.NEEDED

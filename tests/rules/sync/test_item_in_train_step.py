@@ -295,6 +295,29 @@ def test_lightning_hooks_run_once_per_step() -> None:
     assert [finding.line for finding in findings(code, "SYNC01")] == [6]
 
 
+@pytest.mark.parametrize(
+    ("returned", "count"),
+    [("loss.item()", 1), ("loss.detach()", 0), ("make_tensor(loss.item()).cuda()", 0)],
+)
+def test_the_output_of_an_ignite_engine_is_for_its_metrics(returned: str, count: int) -> None:
+    code = f"""
+        import torch
+        from ignite.engine import Engine
+
+        def build(model, optimizer, criterion):
+            def update(engine, batch):
+                x, y = (part.cuda() for part in batch)
+                optimizer.zero_grad()
+                loss = criterion(model(x), y)
+                loss.backward()
+                optimizer.step()
+                return {returned}
+
+            return Engine(update)
+    """
+    assert len(findings(code, "SYNC01")) == count
+
+
 def test_a_model_that_another_file_hands_in_may_be_on_a_gpu() -> None:
     code = """
         from torch import nn
