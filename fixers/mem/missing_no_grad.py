@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.needless_graph import Evaluation
 
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
+_TRAINING = {"backward", "gradients", "optimizer_steps"}
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 
 
@@ -34,7 +35,7 @@ def fix(report: Report, model: Model) -> Fix | None:
 
 def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str) -> list[Edit]:
     region = found.region
-    if found.extent is Extent.PART or _leaves_in_between(region, found.extent):
+    if found.extent is Extent.PART or _leaves_in_between(region, found.extent) or _trains_elsewhere(found, model):
         return []
     if found.extent is Extent.FUNCTION:
         return [rewriter.decorate(region, f"@{name}()")] if isinstance(region, cst.FunctionDef) else []
@@ -53,6 +54,12 @@ def _leaves_in_between(region: cst.CSTNode, extent: Extent) -> bool:
         isinstance(node, (cst.Yield, cst.Await)) or getattr(node, "asynchronous", None) is not None
         for node in walk(region)
     )
+
+
+def _trains_elsewhere(found: Evaluation, model: Model) -> bool:
+    """Whether a function of another file that is called in the region takes gradients."""
+    loops = [loop for loop in found.forward.loops() if loop.node is found.region]
+    return any(_TRAINING & model.effects(loop).elsewhere for loop in loops)
 
 
 def _statements(model: Model, found: Evaluation) -> list[cst.BaseStatement]:

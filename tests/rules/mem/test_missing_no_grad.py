@@ -1353,6 +1353,28 @@ def test_a_driver_that_reaches_the_trainer_through_a_table(tmp_path: Path, switc
     assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
 
 
+def test_a_loop_in_which_another_file_takes_gradients_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    training = "def improve(model, states):\n    return torch.autograd.grad(model(states).sum(), model.parameters())\n"
+    (tmp_path / "improving.py").write_text("import torch\n" + training)
+    code = """
+        import torch
+        from improving import improve
+
+        model = torch.nn.Linear(4, 2)
+        model.load_state_dict(torch.load("model.pt"))
+        states = torch.randn(8, 4)
+
+        def run(count):
+            for _ in range(count):
+                print(model(states).sum().item())
+                improve(model, states)
+        """
+    (tmp_path / "main.py").write_text(dedent(code))
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert all(finding.fix is None for finding in found)
+
+
 TRANSFORM = """
 class Spectrum(nn.Module):
     def __init__(self, size, scale):
