@@ -33,6 +33,13 @@ def test_two_imports_go_at_once() -> None:
     assert cleaned(before, before.replace("Variable(amp)", "torch.ones(2)")) == "import torch\nx = torch.ones(2)\n"
 
 
+def test_a_name_that_is_imported_twice_leaves_both_imports() -> None:
+    line = "from torch.autograd import Variable\n"
+    before = f"import torch\n{line}import math\n{line}x = Variable(torch.zeros(3))\ny = math.pi\n"
+    after = before.replace("Variable(torch.zeros(3))", "torch.zeros(3)")
+    assert cleaned(before, after) == after.replace(line, "")
+
+
 def test_a_name_that_was_unused_before_stays() -> None:
     before = "import os\nimport torch\nx = torch.zeros(3).data\n"
     assert "import os" in cleaned(before, before.replace(".data", ".detach()"))

@@ -28,9 +28,9 @@ def without_unused(before: Source, after: Source, project: Project | None) -> So
         return after
     edits: list[Edit] = []
     for name in sorted(names):
-        edit = _removal(name, model)
-        if edit is not None and not any(edit.start < other.end and other.start < edit.end for other in edits):
-            edits.append(edit)
+        for edit in _removals(name, model):
+            if not any(edit.start < other.end and other.start < edit.end for other in edits):
+                edits.append(edit)
     return after.apply(edits) if edits and after.accepts(edits) else after
 
 
@@ -56,18 +56,22 @@ def _model(source: Source, project: Project | None) -> Model | None:
         return None
 
 
-def _removal(name: str, model: Model) -> Edit | None:
-    """Takes a name out of its import.
+def _removals(name: str, model: Model) -> list[Edit]:
+    """Takes a name out of its import, or of each where it is imported more than once.
 
     A name that another file of the project takes from there stays, and so does one of a library of which no more is
     known.
     """
     binding = model.functions[0].scope.bindings.get(name)
-    if binding is None or binding.reads or len(binding.writes) != 1:
-        return None
+    if binding is None or binding.reads:
+        return []
     if not is_program(model) and model.is_taken_elsewhere(name) is not False:
-        return None
-    alias = binding.writes[0].target
+        return []
+    edits = [_removal(write.target, model) for write in binding.writes]
+    return [edit for edit in edits if edit is not None] if None not in edits else []
+
+
+def _removal(alias: cst.CSTNode, model: Model) -> Edit | None:
     statement = model.parent(alias)
     line = model.parent(statement) if statement is not None else None
     if not isinstance(alias, cst.ImportAlias) or line is None or not _is_plain(line, model):
