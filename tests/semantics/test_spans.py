@@ -69,7 +69,7 @@ def spans_of(scopes: Scopes, source: Source) -> Spans:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize("ending", ["", "\n", "\n\n# the end\n"])
+@pytest.mark.parametrize("ending", ["", "\n", "\n\n# the end\n", "\n    \n        "])
 def test_each_node_stands_where_printing_the_whole_module_puts_it(newline: str, ending: str) -> None:
     scopes, source = scopes_of((PROGRAM + ending).replace("\n", newline))
     whole = spans_of(scopes, source)
