@@ -135,6 +135,8 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
     Not where something may set `requires_grad` or read `grad` of the one, and the other is still in use.
     """
     inner = wrapper.data.node
+    if _is_cut_off_again(wrapper.call.node, model) and not _wants_gradients(wrapper):
+        return True
     if inner is None or not wrapper.wraps_plain_tensor:
         return False
     if not isinstance(inner, cst.Name):
@@ -152,6 +154,15 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
         and not (binding.is_parameter or binding.is_global or binding.shared or binding.cls is not None)
         and all(write.value is not None and _is_temporary(write.value, model) for write in binding.writes)
     )
+
+
+def _is_cut_off_again(node: cst.Call, model: Model) -> bool:
+    """Whether all that is done with the result is to call its `detach()`."""
+    attribute = model.parent(node)
+    if not isinstance(attribute, cst.Attribute) or attribute.attr.value != "detach":
+        return False
+    call = model.parent(attribute)
+    return isinstance(call, cst.Call) and call.func is attribute
 
 
 def _is_temporary(node: cst.BaseExpression, model: Model) -> bool:

@@ -42,7 +42,11 @@ _VIEWS = frozenset(
     """.split()
 )
 # What comes back the same from the tensor itself, whether or not it has a graph.
-_INDIFFERENT = frozenset("item tolist size numel nelement dim detach element_size".split())
+_INDIFFERENT = frozenset(
+    """
+    item tolist size numel nelement dim detach element_size new new_zeros new_ones new_empty new_full new_tensor
+    """.split()
+)
 _INDIFFERENT_ATTRIBUTES = frozenset({"shape", "dtype", "device", "ndim", "is_cuda"})
 # Their results are new tensors, numbers or arrays: nothing done to them reaches the tensor or its version counter.
 _FRESH = frozenset(

@@ -190,3 +190,16 @@ def test_the_first_element_of_a_loss_becomes_a_number() -> None:
     after = fixed(SETUP + LEGACY["the first element of a loss"], "TRAIN10")
     assert "loss.item()" in after
     assert isinstance(run(after)["value"], float)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Variable(net(x)).detach()", "net(x).detach()"),
+        ("Variable(net(x) + 1).detach()", "(net(x) + 1).detach()"),
+        ("net(x).data.new(3).zero_()", "net(x).new(3).zero_()"),
+    ],
+)
+def test_nothing_is_detached_twice_or_for_a_new_tensor(before: str, after: str) -> None:
+    head = SETUP + "from torch.autograd import Variable\nprint(Variable)\ny = "
+    assert fixed(head + before, "TRAIN10") == head + after
