@@ -26,7 +26,7 @@ _DOUBT = "The loop calls code that may write to the tensor, which the list would
 
 def fix(report: Report, model: Model) -> Fix | None:
     reads: ElementReads = report.facts
-    if reads.of_rows or model.value(reads.tensor).kind is not Kind.TENSOR:
+    if reads.of_rows or model.value(reads.tensor).kind is not Kind.TENSOR or _may_be_list(model, reads.tensor):
         return None
     edits = _over_list(model, reads) if reads.is_iterated else _from_list(model, reads)
     if edits is None:
@@ -34,6 +34,16 @@ def fix(report: Report, model: Model) -> Fix | None:
     if _writes_nothing(model, reads.loop):
         return Fix(tuple(edits), Applicability.SAFE, _SAFE)
     return Fix(tuple(edits), Applicability.UNSAFE, _DOUBT)
+
+
+def _may_be_list(model: Model, tensor: cst.BaseExpression) -> bool:
+    """Whether it is one of several things that code out of sight returns, such as a loss, and so maybe a list."""
+    binding = model.binding(tensor)
+    if binding is None or model.value(tensor).rank is not None:
+        return False
+    sources = [write.value for write in binding.writes if write.unpacked and write.kind == "assign"]
+    calls = [model.call(source) for source in sources if isinstance(source, cst.Call)]
+    return any(call.target is None and not (call.callee or "").startswith("torch.") for call in calls)
 
 
 def _over_list(model: Model, reads: ElementReads) -> list[Edit] | None:

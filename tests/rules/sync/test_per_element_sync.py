@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from textwrap import dedent
+
 import pytest
 
 from tests.rules.sync.programs import TORCH_ONLY, evaluation, line_of, result_of, training
 from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
 from torchlint.finding import Applicability
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 ALL = ("SYNC01", "SYNC02", "SYNC03", "SYNC04", "SYNC06", "SYNC07", "SYNC09")
 
@@ -178,3 +185,34 @@ def test_the_fix_is_unsafe_where_the_loop_changes_a_tensor(write: str) -> None:
     [finding] = findings(code, "SYNC07")
     assert finding.fix is not None
     assert finding.fix.applicability is Applicability.UNSAFE
+
+
+def test_a_part_of_what_a_loss_of_another_file_returns_may_be_a_list(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    module = """
+        import torch
+
+        class Criterion(torch.nn.Module):
+            def forward(self, out, y):
+                parts = [torch.dist(out, y), (out - y).abs().max()]
+                return parts, sum(parts)
+        """
+    program = """
+        import torch
+        from criteria import Criterion
+
+        net, criterion = torch.nn.Linear(4, 2).cuda(), Criterion()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+        def train(loader):
+            for x, y in loader:
+                parts, loss = criterion(net(x.cuda()), y.cuda())
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                print([part.item() for part in parts])
+        """
+    (tmp_path / "criteria.py").write_text(dedent(module))
+    (tmp_path / "main.py").write_text(dedent(program))
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("SYNC07"), strict=True, project=Project())
+    assert all(finding.fix is None for finding in found)
