@@ -161,14 +161,14 @@ class Evaluator(Calls):
     def _recorded_run(self, function: Function) -> Run:
         """Run one function, be it in the middle of another that calls it."""
         outer = self.noted.journal, self.grads, self._looked_into, self.known.answers()
-        variables = self.env, self.grad, self.function, self.looks_elsewhere, self._ends, self._breaks
+        variables = self.env, self.grad, self.function, self.looks_elsewhere, self._ends, self._breaks, self.unbound
         self.noted.journal, self.grads, self._looked_into, answers = [], {}, set(), no_answers()
         self.known.note_answers(answers)
         self._running.append(function)
         self._run_function(function)
         self._running.pop()
         run = Run(self.noted.journal, self.grads, answers, self._looked_into)
-        self.env, self.grad, self.function, self.looks_elsewhere, self._ends, self._breaks = variables
+        self.env, self.grad, self.function, self.looks_elsewhere, self._ends, self._breaks, self.unbound = variables
         self.noted.journal, self.grads, self._looked_into, before = outer
         self.known.note_answers(before)
         return run
@@ -469,22 +469,28 @@ class Evaluator(Calls):
         return ends
 
     def _loop_body(self, node: cst.For | cst.While, begin: Callable[[], object]) -> None:
-        breaks, ends = self._breaks, self._ends
+        breaks, ends, unbound = self._breaks, self._ends, self.unbound
         for _ in range(_LOOP_PASSES):
             before = self.env
-            self.env, self._ends = dict(before), []
+            self.env, self._ends, self.unbound = dict(before), [], set()
             begin()
             self._suite(node.body)
-            after = self._joined([merge(before, self.env), *self._ends])
-            stable = after == before
-            self.env = after
-            if stable:
+            self.env = self._joined([merge(before, self.env), *self._ends])
+            unbound |= self.unbound
+            if not self._carries_on(before):
                 break
-        self._ends = ends
+        self._ends, self.unbound = ends, unbound
         if isinstance(node, cst.For):
             self._breaks = breaks
         if node.orelse is not None:
             self._suite(node.orelse.body)
+
+    def _carries_on(self, before: Env) -> bool:
+        """Whether the next iteration would read anything else than the first did."""
+        after = self.env
+        if any(after[binding] != value for binding, value in before.items()):
+            return True
+        return any(binding in after and binding not in before for binding in self.unbound)
 
     def _with(self, node: cst.With) -> bool:
         outer = self.grad

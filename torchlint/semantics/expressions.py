@@ -43,6 +43,7 @@ class Expressions(ABC):
         self.known = Tables()  # of the previous round
         self.noted = Tables()  # of this round
         self.env: Env = {}
+        self.unbound: set[Binding] = set()  # variables that were read where `env` lacks them
         self.grad: bool | None = True
         self.rehearsing: tuple[Function, ...] = ()  # functions that are run for their result alone: nothing is kept
         self.function: Function = scopes.functions[0]
@@ -119,7 +120,9 @@ class Expressions(ABC):
 
     def read(self, binding: Binding) -> Value:
         value = self.env.get(binding)
-        if value is not None and value.kind not in _FALLBACKS:
+        if value is None:
+            self.unbound.add(binding)
+        elif value.kind not in _FALLBACKS:
             return value
         imported = self._imported(binding)
         if imported is not None:
