@@ -42,13 +42,16 @@ CLASSES: dict[str, dict[str, int]] = {
     **{f"torch_geometric.loader.{name}": _GRAPHS for name in _GRAPH_LOADERS.split()},
 }
 # An option may also be set, or the place of every new tensor changed, where no argument shows it.
-_SET_ELSEWHERE = re.compile(r"\.(pin_memory|num_workers)\s*=[^=]|set_default_(device|tensor_type)\s*\(")
+_OPTION_SET = re.compile(r"\.(pin_memory|num_workers)\s*=[^=]")
+_DEFAULT_CHANGED = re.compile(r"set_default_(device|tensor_type)\s*\(")
 # What a file that is not modelled here takes out of something, one after the other, and what it copies to a device.
 _DRAWN = re.compile(
     r"\bfor\s+([\w\s,()*]+?)\s+in\s+(?:\w+\()*[\w.]*(?:[lL]oader|_dl|_iter)"
     r"|^[ \t]*([\w ,]+?)\s*=\s*next\(",
     re.MULTILINE,
 )
+_UNPACKED = re.compile(r"^[ \t]*(\w+(?:[ \t]*,[ \t]*\w+)+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?$", re.MULTILINE)
+_NAME = re.compile(r"[a-zA-Z_]\w*")
 _COPIED = re.compile(
     r"\b([a-zA-Z_]\w*)(?:\[[^\]\n]*\])?\.(?:cuda\(|to\(\s*[\w.]*(?:device|gpu|cuda|rank))", re.IGNORECASE
 )
@@ -149,11 +152,13 @@ def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
     text = model.source.text
     built = list(_built(model))
-    if not built or _SET_ELSEWHERE.search(text) or ("torch_xla" in text and "cuda" not in text):
+    if not built or _OPTION_SET.search(text) or ("torch_xla" in text and "cuda" not in text):
         return []
     if not (model.uses_accelerator or "lightning" in model.frameworks or model.once(are_moved_elsewhere)):
         return []
     found = [loader for loader in built if not _is_out_of_scope(loader)]
+    if _DEFAULT_CHANGED.search(text):
+        found = [loader for loader in found if loader.is_pinned and loader.workers != 0]  # only the host is pinned
     for move in moves(model):
         for loader in found:
             if loader.built & move.origins:
@@ -167,9 +172,10 @@ def are_moved_elsewhere(model: Model) -> bool:
 
 
 def _copies_batches(text: str) -> bool:
-    if _SET_ELSEWHERE.search(text):
+    if _OPTION_SET.search(text) or _DEFAULT_CHANGED.search(text):
         return False
-    drawn = {name for match in _DRAWN.finditer(text) for name in re.findall(r"[a-zA-Z_]\w*", match[1] or match[2])}
+    drawn = {name for match in _DRAWN.finditer(text) for name in _NAME.findall(match[1] or match[2])}
+    drawn |= {name for match in _UNPACKED.finditer(text) if match[2] in drawn for name in _NAME.findall(match[1])}
     return any(match[1] in drawn for match in _COPIED.finditer(text))
 
 

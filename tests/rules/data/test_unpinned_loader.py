@@ -862,3 +862,13 @@ def test_a_loader_that_an_object_brings_to_a_trainer(trainer: str, found: int) -
         L.Trainer({trainer}).fit(Separator(model=torch.nn.Linear(8, 2), train_loader=loader))
     """
     assert len(findings(code, "DATA02")) == found
+
+
+def test_a_batch_that_other_files_take_apart_below_the_loop(tmp_path: Path) -> None:
+    drawn = "for batch in self.loader:\n            x, y = {source}"
+    assert in_project(
+        tmp_path, LOADERS, SCRIPT, SOLVER.format(drawn=drawn.format(source="batch"), copied="cuda()")
+    ) == [7]
+    assert (
+        in_project(tmp_path, LOADERS, SCRIPT, SOLVER.format(drawn=drawn.format(source="pair"), copied="cuda()")) == []
+    )
