@@ -596,3 +596,19 @@ def test_a_batch_that_the_host_writes_to_is_not_copied_in_the_background(tmp_pat
     source = Source.from_text(engine, tmp_path / "engine.py")
     result = fix_source(source, Settings.selecting("XFER02"), unsafe=True, strict=True, project=Project())
     assert "labels.to(device))" in result.source.text
+
+
+@pytest.mark.parametrize(("workers", "count"), [("args.workers", 1), ("4", 1), ("0", 0)])
+def test_workers_that_pin_their_batches_make_them_on_the_host_whatever_the_default_type(
+    workers: str, count: int
+) -> None:
+    code = f"""
+torch.set_default_tensor_type("torch.cuda.FloatTensor")
+loader = DataLoader(images, 64, pin_memory=True, num_workers={workers})
+for inputs in loader:
+    loss = model(inputs.to(device)).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+    assert len(findings(HEADER + code, "XFER02")) == count
