@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Value
@@ -32,6 +32,7 @@ _TENSOR_ONLY = frozenset(
     """.split()
 )
 # Attributes of nothing else.
+_MAY_BE_TENSOR = re.compile(r"Tensor|Variable|Parameter|Loss|\bAny\b|\bobject\b|\bT\b")
 _TENSOR_ATTRIBUTES = frozenset({"grad", "grad_fn", "requires_grad"})
 _TENSOR_CLASSES = ("torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.autograd.Variable")
 # Methods whose result shares memory with what they are called on: in-place work behind them still writes to `.data`.
@@ -336,6 +337,8 @@ def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _
     binding = model.binding(owner)
     if binding is not None and binding.cls is None and not binding.is_parameter and not binding.writes:
         return False
+    if binding is not None and _is_declared_otherwise(model, binding):
+        return False
     if isinstance(owner, cst.Attribute) and owner.attr.value in _LEAF_ATTRIBUTES:
         return True
     is_part = isinstance(owner, cst.Subscript) and value.kind is Kind.BATCH
@@ -349,6 +352,15 @@ def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _
     if whole is not None and _is_used_as_tensor(model, whole):
         return True
     return _meets_tensors(model, chain.end)
+
+
+def _is_declared_otherwise(model: Model, binding: Binding) -> bool:
+    """Whether a parameter is annotated with something that no tensor is."""
+    declared = (model.parent(write.target) for write in binding.writes if write.kind == "parameter")
+    annotations = [param.annotation for param in declared if isinstance(param, cst.Param)]
+    return any(
+        annotation is not None and not _MAY_BE_TENSOR.search(text(annotation.annotation)) for annotation in annotations
+    )
 
 
 def _shows_tensor(chain: _Chain) -> bool:

@@ -115,6 +115,12 @@ def test_an_idiom_is_found(case: str) -> None:
 
 
 LOOK_ALIKES = {
+    "a parameter that is declared as something else": """\
+from arguments import Wrapper
+
+def is_understood(wrapper: Wrapper):
+    return wrapper.data.given and wrapper.requires_grad.given
+""",
     "an initialisation": "net.weight.data.normal_(0, 0.1)\n",
     "an update in place": "net.weight.data -= 0.1 * x[:1]\n",
     "an update by assignment": "net.weight.data = 0.9 * net.weight.data\n",
