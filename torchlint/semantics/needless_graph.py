@@ -548,6 +548,8 @@ class _Finder:
 
 def _frozen_classes(model: Model) -> set[str]:
     """The classes of a file that switch off the gradients of all their parameters."""
+    if not _FROZEN_INSIDE.search(model.source.text):
+        return set()
     return {cls.name for cls in model.classes if _FROZEN_INSIDE.search(model.code(cls.node))}
 
 
