@@ -5,16 +5,12 @@ files, whatever the number of workers. Writing is left to the caller.
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -141,39 +137,26 @@ def _process_all(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
         with _seldom_collected():
             yield from map(process, tasks)
         return
-    unfinished = {task.path: task for task in tasks}
+    from torchlint.workers import WorkerDiedError, spread
+
+    # The largest files first, so that the last one does not keep the others waiting.
+    unfinished = {task.path: task for task in sorted(tasks, key=lambda task: len(task.data), reverse=True)}
     try:
-        for result in _spread(tasks, workers):
+        for result in spread(process, tuple(unfinished.values()), workers, _prepare_worker):
             del unfinished[result.path]
             yield result
-    except BrokenProcessPool:
-        for task in unfinished.values():
+    except WorkerDiedError:
+        for task in [task for task in tasks if task.path in unfinished]:
             yield _process_alone(task)
-
-
-def _spread(tasks: Sequence[Task], workers: int) -> Iterator[Result]:
-    """Results as they are ready, the largest files first so that the last one does not keep the others waiting."""
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, initializer=_prepare_worker)
-    try:
-        ordered = sorted(tasks, key=lambda task: len(task.data), reverse=True)
-        with _interrupts_held_back():
-            futures: list[Future[Result]] = [pool.submit(process, task) for task in ordered]
-        for future in as_completed(futures):
-            yield future.result()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():
-            child.terminate()
-        raise
-    pool.shutdown()
 
 
 def _process_alone(task: Task) -> Result:
     """One file in a process of its own, after some file of the pool took its process down."""
+    from torchlint.workers import WorkerDiedError, spread
+
     try:
-        return next(_spread([task], 1))
-    except BrokenProcessPool:
+        return next(spread(process, [task], 1, _prepare_worker))
+    except WorkerDiedError:
         message = "the process that linted the file died: out of memory, or nested too deeply for the parser"
         return Result(task.path, (diagnose(INTERNAL_ERROR, message, task.path),))
 
@@ -192,21 +175,6 @@ def _seldom_collected() -> Iterator[None]:
 def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(*_GARBAGE_THRESHOLD)
-
-
-@contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Processes started here never see Ctrl-C, not even before they run a line; this one sees it at the end."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    # Starting the tracker would let the signals through again.
-    resource_tracker.ensure_running()
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def fix_tree(
