@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Confidence
-from torchlint.semantics.loaders import CLASSES, Loader, are_moved_elsewhere
-from torchlint.semantics.moves import is_accelerator, moves_to_accelerator
+from torchlint.semantics.loaders import CLASSES, Loader, are_moved_elsewhere, copies_batches
+from torchlint.semantics.moves import is_accelerator, moves_of_unknown_origin, moves_to_accelerator
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Loop
+    from torchlint.semantics.entities import Call, Function, Loop
     from torchlint.semantics.model import Model
 
 _HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch(?!\.nn\.Module\.)|wandb|matplotlib|logging|itertools|copy)\b")
@@ -40,9 +40,23 @@ def reach(loader: Loader) -> Confidence | None:
 def _is_returned(loader: Loader) -> bool:
     """Whether a function returns the loader that it builds, and nothing in this file draws from it."""
     model, function = loader.model, loader.site.function
-    if function.is_module or any(_draws(loop, loader) for loop in model.loops):
+    if function.is_module or any(_draws(loop, loader) for loop in model.loops) or not _is_used(function, model):
         return False
-    return any(node.value is not None and _holds(model.value(node.value), loader) for node in function.returns)
+    drawn_from = (node.value.item for node in function.yields if isinstance(node.value, cst.From))
+    handed_out = (*(node.value for node in function.returns), *drawn_from)
+    return any(node is not None and _holds(model.value(node), loader) for node in handed_out)
+
+
+def _is_used(function: Function, model: Model) -> bool:
+    """Whether a function is named in this file or in those that may get something from it."""
+    if (
+        function.callers
+        or function.passed_around
+        or function.cls is not None
+        or function.parent is not model.functions[0]
+    ):
+        return True
+    return any(function.name in source.text for source in model.companions())
 
 
 def _draws(loop: Loop, loader: Loader) -> bool:
@@ -104,8 +118,17 @@ def _handed_to(loader: Loader) -> Iterator[Call]:
             continue
         values = [model.value(arg.value) for arg in call.arguments]
         is_given = any(_comes_from(loader, value) or _is_made_with(loader, value) for value in values)
-        if is_given and _is_accelerated(call, model):
+        if is_given and (_is_accelerated(call, model) or _is_copied_elsewhere(call, model)):
             yield call
+
+
+def _is_copied_elsewhere(call: Call, model: Model) -> bool:
+    """Whether a function of another file copies the batches of a loader that it is given, or its helpers there do."""
+    entered = model.elsewhere(call)
+    if entered is None:
+        return False
+    home, function = entered
+    return any(moves_of_unknown_origin(function.calls, home)) or copies_batches(home.source.text)
 
 
 def _comes_from(loader: Loader, value: Value) -> bool:
@@ -137,7 +160,7 @@ def _is_accelerated(call: Call, model: Model, depth: int = 0) -> bool:
         is_device = value.kind is not Kind.NUMBER and is_accelerator(arg.value, model)
         if value.place is Place.ACCELERATOR or is_device:
             return True
-    if _MOVERS.search(_last_name(call)):
+    if _MOVERS.search(_last_name(call)) or any(_copies_what_it_gets(function, model) for function in call.passes):
         return True
     if call.receiver is None or depth > _DEPTH:
         return False
@@ -146,6 +169,13 @@ def _is_accelerated(call: Call, model: Model, depth: int = 0) -> bool:
         return True
     makers = [model.call(origin) for origin in receiver.origins if isinstance(origin, cst.Call)]
     return any(_is_gpu_trainer(maker, model) or _is_accelerated(maker, model, depth + 1) for maker in makers)
+
+
+def _copies_what_it_gets(function: Function, model: Model) -> bool:
+    """Whether a function that is handed to code out of sight, as the step of an engine, copies data to a GPU."""
+    return any(
+        moves_to_accelerator(call, model) and not call.receiver_value.is_(Kind.MODULE) for call in function.calls
+    )
 
 
 def _last_name(call: Call) -> str:

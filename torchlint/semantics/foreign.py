@@ -225,7 +225,7 @@ class Imports:
     def companions(self) -> Iterator[Source]:
         """The files that import this one, and what they import beside it: to those they can hand what it makes."""
         importers = self._importing(self.file)
-        files = importers.union(*map(self._imported, importers)) if len(importers) <= _MOST_IMPORTERS else set()
+        files = importers.union(*map(self._imported, importers)) if len(importers) <= _MOST_IMPORTERS else importers
         for file in sorted(files - {self.file}):
             source = self.project.source(file)
             if source is not None:

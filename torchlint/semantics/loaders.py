@@ -42,7 +42,8 @@ CLASSES: dict[str, dict[str, int]] = {
     **{f"torch_geometric.loader.{name}": _GRAPHS for name in _GRAPH_LOADERS.split()},
 }
 # An option may also be set, or the place of every new tensor changed, where no argument shows it.
-_OPTION_SET = re.compile(r"\.(pin_memory|num_workers)\s*=[^=]")
+_OPTION_SET = re.compile(r"([\w.]+)\.(pin_memory|num_workers)\s*=(?!=|\s*0\b)")
+_SUBCLASS = re.compile(r"^\s*class \w+\(.*Loader", re.MULTILINE)
 _DEFAULT_CHANGED = re.compile(r"set_default_(device|tensor_type)\s*\(")
 # What a file that is not modelled here takes out of something, one after the other, and what it copies to a device.
 _DRAWN = re.compile(
@@ -50,10 +51,14 @@ _DRAWN = re.compile(
     r"|^[ \t]*([\w ,]+?)\s*=\s*next\(",
     re.MULTILINE,
 )
-_UNPACKED = re.compile(r"^[ \t]*(\w+(?:[ \t]*,[ \t]*\w+)+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?$", re.MULTILINE)
+_UNPACKED = re.compile(
+    r"^[ \t]*(\w+(?:[ \t]*,[ \t]*\w+)+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?$"
+    r"|\bfor\s+([\w\s,]+?)\s+in\s+(\w+)(?:\.items\(\)|\.values\(\))?\s*[])}:]",
+    re.MULTILINE,
+)
 _NAME = re.compile(r"[a-zA-Z_]\w*")
 _COPIED = re.compile(
-    r"\b([a-zA-Z_]\w*)(?:\[[^\]\n]*\])?\.(?:cuda\(|to\(\s*[\w.]*(?:device|gpu|cuda|rank))", re.IGNORECASE
+    r"\b([a-zA-Z_]\w*)(?:\[[^\]\n]*\])?\.(?:cuda\(|to\(\s*[\w.]*(?:device|gpu|cuda|rank|\bdev\b))", re.IGNORECASE
 )
 _INDICES = re.compile(r"(^|_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
 _TEST_FOLDERS = frozenset({"test", "tests", "testing", "test_utils"})
@@ -152,7 +157,7 @@ def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
     text = model.source.text
     built = list(_built(model))
-    if not built or _OPTION_SET.search(text) or ("torch_xla" in text and "cuda" not in text):
+    if not built or _sets_options(text) or ("torch_xla" in text and "cuda" not in text):
         return []
     if not (model.uses_accelerator or "lightning" in model.frameworks or model.once(are_moved_elsewhere)):
         return []
@@ -168,14 +173,27 @@ def loaders(model: Model) -> list[Loader]:
 
 def are_moved_elsewhere(model: Model) -> bool:
     """Whether files that may get a loader from this one draw batches and copy them to an accelerator."""
-    return any(_copies_batches(source.text) for source in model.companions())
+    return any(copies_batches(source.text) for source in model.companions())
 
 
-def _copies_batches(text: str) -> bool:
-    if _OPTION_SET.search(text) or _DEFAULT_CHANGED.search(text):
+def _sets_options(text: str) -> bool:
+    """Whether an option is set on what may be a loader: not on what one is given it from, nor on `self` elsewhere."""
+    has_subclass = _SUBCLASS.search(text) is not None
+    return any(
+        re.search(rf"\b{name}\s*=\s*(?:int\()?{re.escape(owner)}\.{name}\b(?!\s*=)", text) is None
+        for owner, name in _OPTION_SET.findall(text)
+        if has_subclass or owner != "self"
+    )
+
+
+def copies_batches(text: str) -> bool:
+    """Whether code draws batches and copies them to an accelerator."""
+    if _sets_options(text) or _DEFAULT_CHANGED.search(text):
         return False
     drawn = {name for match in _DRAWN.finditer(text) for name in _NAME.findall(match[1] or match[2])}
-    drawn |= {name for match in _UNPACKED.finditer(text) if match[2] in drawn for name in _NAME.findall(match[1])}
+    for match in _UNPACKED.finditer(text):
+        if (match[2] or match[4]) in drawn:
+            drawn.update(_NAME.findall(match[1] or match[3]))
     return any(match[1] in drawn for match in _COPIED.finditer(text))
 
 

@@ -211,7 +211,7 @@ CLIPPERS = _words(
 # Functions that hand their first argument on, one element at a time.
 ITERATION_WRAPPERS = re.compile(
     r"(builtins\.(iter|reversed|sorted|list|tuple)|tqdm(\.\w+)*\.(tqdm|trange|tqdm_notebook)|tqdm\.tqdm|tqdm"
-    r"|tqdm_notebook|rich\.progress\.track|itertools\.(islice|cycle)|.*\bprefetch\w*)$"
+    r"|tqdm_notebook|rich\.progress\.track|(fastprogress\.)+progress_bar|itertools\.(islice|cycle)|.*\bprefetch\w*)$"
 )
 FRAMEWORKS = {
     "lightning": "lightning",

@@ -836,6 +836,7 @@ def test_a_loader_that_stays_in_its_file_is_not_that_of_others(tmp_path: Path) -
     assert in_project(tmp_path, own, SCRIPT, solver) == []
     assert in_project(tmp_path, LOADERS.replace("return loader", "return len(loader)"), SCRIPT, solver) == []
     assert in_project(tmp_path, LOADERS, "import solver\n", solver) == []
+    assert in_project(tmp_path, LOADERS, "import loaders\nimport solver\n", solver) == []
 
 
 @pytest.mark.parametrize(
@@ -872,3 +873,87 @@ def test_a_batch_that_other_files_take_apart_below_the_loop(tmp_path: Path) -> N
     assert (
         in_project(tmp_path, LOADERS, SCRIPT, SOLVER.format(drawn=drawn.format(source="pair"), copied="cuda()")) == []
     )
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        "x, y = [part.cuda() for part in batch]",
+        "batch = tuple(part.to(self.device) for part in batch)",
+        "for part in batch:\n                parts.append(part.to(dist_util.dev()))",
+        "for name, part in batch.items():\n                batch[name] = part.to(self.device)",
+    ],
+)
+def test_a_batch_that_other_files_copy_part_by_part(tmp_path: Path, copied: str) -> None:
+    solver = "class Solver:\n    def train(self):\n        for batch in self.loader:\n            " + copied + "\n"
+    assert in_project(tmp_path, LOADERS, SCRIPT, solver) == [7]
+    assert in_project(tmp_path, LOADERS, SCRIPT, solver.replace("in batch", "in layers")) == []
+
+
+def test_a_loader_that_many_files_import(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"gan{number}.py").write_text("from loaders import get_loader\n")
+    user = "from loaders import get_loader\nfor x, y in get_loader('data', 8):\n    x = x.{}()\n"
+    assert in_project(tmp_path, LOADERS, user.format("cuda"), "") == [7]
+    assert in_project(tmp_path, LOADERS, user.format("float"), "") == []
+
+
+def test_a_generator_that_yields_the_batches_of_its_loader(tmp_path: Path) -> None:
+    endless = LOADERS.replace("return loader", "while True:\n        yield from loader")
+    solver = SOLVER.format(drawn="while True:\n            x, y = next(self.loader)", copied="to(self.device)")
+    assert in_project(tmp_path, endless, SCRIPT, solver) == [7]
+    assert in_project(tmp_path, endless.replace("from loader", "from range(3)"), SCRIPT, solver) == []
+
+
+@pytest.mark.parametrize(("copied", "lines"), [("x.cuda()", [7]), ("x.float()", [])])
+def test_a_loader_that_goes_to_a_function_of_another_file(tmp_path: Path, copied: str, lines: list[int]) -> None:
+    script = LOADERS + "\n\nfit(get_loader('data', 8), 3)\nmodel.cuda()\n"
+    training = f"def fit(loader, epochs):\n    for batch in loader:\n        x, y = batch\n        step({copied}, y)\n"
+    assert in_project(tmp_path, "from solver import fit\n" + script, "", training) == [line + 1 for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("option", "found"),
+    [
+        ("args.num_workers = int(args.num_workers / 2)", 1),
+        ("args.num_workers = 0", 1),
+        ("other.num_workers = 4", 0),
+        ("loader.pin_memory = True", 0),
+    ],
+)
+def test_options_that_are_set_on_what_a_loader_is_given_them_from(option: str, found: int) -> None:
+    body = f"args = argparse.Namespace()\n{option}\nloader = DataLoader(images, 64, num_workers=args.num_workers)\n"
+    assert len(findings(script(body), "DATA02")) == found
+
+
+def test_an_object_that_keeps_the_options_of_its_loader() -> None:
+    kept = "class Data:\n    def __init__(self, count):\n        self.num_workers = count\n"
+    assert len(findings(script(kept + "loader = DataLoader(images, 64)\n"), "DATA02")) == 1
+    assert not findings(
+        script(kept.replace("Data:", "Data(DataLoader):") + "loader = DataLoader(images, 64)\n"), "DATA02"
+    )
+
+
+@pytest.mark.parametrize(("device", "found"), [("device", 1), ('"cpu"', 0)])
+def test_the_step_of_an_engine_copies_its_batches(device: str, found: int) -> None:
+    code = script(
+        f"""
+        from ignite.engine import Engine
+
+        loader = DataLoader(images, 64)
+
+        def step(engine, batch):
+            x, y = tuple(part.to({device}) for part in batch)
+            return criterion(model(x), y).item()
+
+        Engine(step).run(loader)
+        """,
+        "",
+    )
+    assert len(findings(code, "DATA02")) == found
+
+
+def test_a_bar_of_fastprogress_hands_batches_on() -> None:
+    loop = LOOP.replace("in loader", "in progress_bar(loader, parent=bar)")
+    imported = "from fastprogress.fastprogress import progress_bar\n"
+    assert len(findings(script(imported + "loader = DataLoader(images, 64)\n", loop), "DATA02")) == 1
