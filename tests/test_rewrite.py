@@ -111,9 +111,34 @@ ARGUMENTS = [
 ]
 
 
+LONG = "x" * 90
+ARGUMENTS += [
+    pytest.param(f"y = f(a, {LONG})\n", f"y = f(a, {LONG},\n      k=1)\n", id="long line"),
+    pytest.param(f"if c:\n\ty = f(a, {LONG})\n", f"if c:\n\ty = f(a, {LONG},\n\t      k=1)\n", id="after a tab"),
+    pytest.param(f"f(a,\n    {LONG}, c)\n", f"f(a,\n    {LONG}, c,\n    k=1)\n", id="long last line"),
+    pytest.param(f"f(a, {LONG})  # c\n", f"f(a, {LONG}, k=1)  # c\n", id="long line with a comment"),
+    pytest.param(f"{LONG}(a)\n", f"{LONG}(a, k=1)\n", id="no room under the first argument"),
+    pytest.param("f(\n    a,\n    b=2)  # c\n", "f(\n    a,\n    k=1,\n    b=2)  # c\n", id="comment behind the call"),
+    pytest.param("f(\n    a,\n    b)  # c\n", "f(\n    a,\n    b,\n    k=1)  # c\n", id="and none by name"),
+]
+
+
 @pytest.mark.parametrize(("text", "expected"), ARGUMENTS)
 def test_add_argument(text: str, expected: str) -> None:
     assert rewritten(text, "", lambda r, node: r.add_argument(node, "k=1"), cst.Call) == expected
+
+
+def test_an_argument_in_a_formatted_string_stays_on_its_line() -> None:
+    text = f"print(f'{{f(a)}} {LONG}')\n"
+    change = lambda r, node: r.add_argument(node, "k=1")  # noqa: E731
+    assert rewritten(text, "f(a", change, cst.Call) == text.replace("a)", "a, k=1)")
+
+
+def test_what_other_edits_take_off_the_line_makes_room() -> None:
+    text = f"y = f(a, {LONG}).real\n"
+    cut = Edit(text.index(".real"), len(text) - 1, "")
+    change = lambda r, node: r.add_argument(node, "k=1", [cut])  # noqa: E731
+    assert rewritten(text, "f(a", change, cst.Call) == text.replace(").real", ", k=1).real")
 
 
 def test_replace_argument_keeps_the_keyword() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchlint.config import DEFAULT_EXCLUDE
+from torchlint.line_length import configured
 
 _REPOSITORY = (".git", ".hg")
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "torchlint.toml")
@@ -22,6 +23,7 @@ class ProjectFiles:
         self._roots: dict[str, str] = {}
         self._files: dict[str, tuple[str, ...]] = {}
         self._fingerprints: dict[str, bytes] = {}
+        self._line_lengths: dict[str, int | None] = {}
 
     def root(self, file: str) -> str:
         """The folder of the repository that the file is in; without one, of the nearest project file; without that the
@@ -39,6 +41,17 @@ class ProjectFiles:
                     return candidate
         here = os.getcwd()
         return here if here in above[:-1] else folder
+
+    def line_length(self, file: str) -> int | None:
+        """What the nearest settings of a formatter say between the file and the root of its project."""
+        folder, root = os.path.dirname(file), self.root(file)
+        while True:
+            if folder not in self._line_lengths:
+                self._line_lengths[folder] = configured(Path(folder))
+            found = self._line_lengths[folder]
+            if found is not None or folder == root or not folder.startswith(root):
+                return found
+            folder = os.path.dirname(folder)
 
     def names_in(self, folder: str) -> frozenset[str]:
         """Names of the files and folders in a folder; none where it cannot be read."""

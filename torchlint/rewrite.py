@@ -37,6 +37,8 @@ _WORD = re.compile(r"\w")
 Small = cst.BaseSmallStatement
 SmallParent = cst.SimpleStatementLine | cst.SimpleStatementSuite
 Compound = cst.BaseCompoundStatement | cst.Else | cst.Finally | cst.ExceptHandler | cst.ExceptStarHandler
+Bracketed = cst.Call | cst.Dict
+Entry = cst.Arg | cst.BaseDictElement
 Sibling = cst.BaseStatement | cst.BaseSmallStatement
 
 
@@ -71,10 +73,11 @@ class Rewriter:
             return [self.insert(self._model.span(node)[1], suffix)]
         return self.wrap(node, "(", ")" + suffix)
 
-    def add_argument(self, call: cst.Call, argument: str) -> Edit:
+    def add_argument(self, call: cst.Call, argument: str, others: Sequence[Edit] = ()) -> Edit:
         """One more argument at the end of a call, laid out like the others.
 
         It is for the caller to know that no `*` or `**` of the call can hold it already.
+        others: edits of the same fix, which may make the line shorter.
         """
         if not call.args:
             return self.insert(self._model.span(call)[1] - len(self._closing(call)), argument)
@@ -82,13 +85,13 @@ class Rewriter:
         start, end = self._model.span(last)
         if isinstance(last, cst.GeneratorExp) and not self._text.startswith("(", start):
             return Edit(start, end, f"({self._text[start:end]}), {argument}")
-        return self._append(call, call.args[-1], argument)
+        return self._append(call, call.args[-1], argument, others)
 
     def add_entry(self, literal: cst.Dict, entry: str) -> Edit:
         """One more entry at the end of a dict that is not empty, laid out like the others."""
         return self._append(literal, literal.elements[-1], entry)
 
-    def _append(self, container: cst.Call | cst.Dict, last: cst.Arg | cst.BaseDictElement, text: str) -> Edit:
+    def _append(self, container: Bracketed, last: Entry, text: str, others: Sequence[Edit] = ()) -> Edit:
         """`text` after the last argument or entry, and after the comment on its line."""
         end = self._model.span(last.value)[1]
         trailing = self._comma_after(end)
@@ -96,7 +99,11 @@ class Rewriter:
         own_line = self._own_line(container, last)
         at = end if trailing is None else trailing
         if own_line is None:
-            return self.insert(at, f"{separator} {text}" + ("" if trailing is None else ","))
+            space = self._space_before(text, container, last, others)
+            return self.insert(at, f"{separator}{space}{text}" + ("" if trailing is None else ","))
+        if isinstance(last, cst.Arg) and last.keyword is not None and self._has_comment_behind(container):
+            start = self._model.span(last)[0]
+            return self.insert(start, f"{text},{self.newline}{own_line}")
         rest = self._rest_of_line(at)
         closing = "" if trailing is None else ","
         return Edit(at, at + len(rest), f"{separator}{rest}{self.newline}{own_line}{text}{closing}")
@@ -317,7 +324,7 @@ class Rewriter:
         default = self._model.module.default_indent
         return "\t" if indent.strip(" ") and not default.strip(" ") else default
 
-    def _own_line(self, container: cst.Call | cst.Dict, last: cst.Arg | cst.BaseDictElement) -> str | None:
+    def _own_line(self, container: Bracketed, last: Entry) -> str | None:
         """The margin for one more argument or entry, where the last one stands on a line of its own."""
         start = self._model.span(last)[0]
         margin = self._margin(start)
@@ -325,6 +332,29 @@ class Rewriter:
             return None
         opening = self._model.span(container)[0]
         return margin if self._line_start(opening) != self._line_start(start) else None
+
+    def _space_before(self, text: str, container: Bracketed, last: Entry, others: Sequence[Edit]) -> str:
+        """What stands before one more argument or entry on the line of the last one: a space, or a new line under the
+        first one of its line where the old line would grow too long."""
+        end = self._model.span(last)[1]
+        line_start, line_end = self._line_start(end), self._line_end(end)
+        line, limit = self._text[line_start:line_end].rstrip(), self._model.line_length
+        changes = (len(edit.text) - (edit.end - edit.start) for edit in others if line_start <= edit.start < line_end)
+        if len(line) + len(text) + 2 + sum(changes) <= limit or "#" in line or self._is_formatted(container):
+            return " "
+        first = container.args[0] if isinstance(container, cst.Call) else container.elements[0]
+        opening = self._model.span(first)[0]
+        is_first_line = self._line_start(opening) == line_start
+        margin = re.sub(r"[^\t]", " ", self._text[line_start:opening]) if is_first_line else self._margin(end)
+        return self.newline + margin if len(margin) + len(text) + 1 <= limit else " "
+
+    def _is_formatted(self, node: cst.CSTNode) -> bool:
+        """Whether a node stands in a formatted string, in which no line ends before Python 3.12."""
+        return any(isinstance(outer, cst.FormattedStringExpression) for outer in self._model.ancestors(node))
+
+    def _has_comment_behind(self, container: cst.CSTNode) -> bool:
+        end = self._model.span(container)[1]
+        return "#" in self._text[end : self._line_end(end)]
 
     def _comma_after(self, offset: int) -> int | None:
         """The offset behind the comma that follows, past white space and comments."""

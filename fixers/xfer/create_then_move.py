@@ -159,6 +159,11 @@ def _is_known_before(creation: Creation, before: cst.CSTNode, statement: cst.CST
 
 def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model) -> list[Edit] | None:
     dtype, folded = _dtype(creation, target, rewriter, model)
+    keeps = f".to({target.dtype})" if target.dtype is not None and target.dtype != dtype else ""
+    whole = _whole_statement(creation, model) if not keeps else None
+    removed = rewriter.remove_statement(whole) if whole is not None else None
+    cuts = [removed if removed is not None else _cut(creation.move.node, keeps, model)]
+    cuts += [_cut(node, "", model) for node in folded]
     edits: list[Edit] = []
     for factory in creation.made.factories:
         arguments = ([f"dtype={dtype}"] if dtype is not None else []) + [f"device={target.device}"]
@@ -174,12 +179,8 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
                 return None
             edits += renamed[0]
             arguments = renamed[1] + arguments
-        edits.append(rewriter.add_argument(factory.node, ", ".join(arguments)))
-    keeps = f".to({target.dtype})" if target.dtype is not None and target.dtype != dtype else ""
-    whole = _whole_statement(creation, model) if not keeps else None
-    removed = rewriter.remove_statement(whole) if whole is not None else None
-    edits.append(removed if removed is not None else _cut(creation.move.node, keeps, model))
-    edits += [_cut(node, "", model) for node in folded]
+        edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), cuts))
+    edits += cuts
     return None if any("#" in model.source.text[edit.start : edit.end] for edit in edits) else edits
 
 

@@ -73,6 +73,11 @@ class Imports:
         self._effects: dict[Function, set[str]] = {}
         self._asked: list[Function] = []
 
+    @property
+    def line_length(self) -> int | None:
+        """Of this file, where the settings of the project's formatter say it."""
+        return self.project.line_length(self.file)
+
     # -- what is imported --------------------------------------------------------------------------------------------
 
     def kind_of_class(self, dotted: str) -> Kind | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
 
+from torchlint.line_length import customary
 from torchlint.semantics import frameworks
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import ArgumentFinder
@@ -123,6 +124,12 @@ class Model:
     def path(self) -> Path:
         """Of the file below the root of its project, where that is known."""
         return self._imports.path if self._imports is not None else self.source.path
+
+    @property
+    def line_length(self) -> int:
+        """How many characters the lines of the file may have, for what a fix writes."""
+        configured = self._imports.line_length if self._imports is not None else None
+        return configured or customary(self.source.text.splitlines())
 
     # -- what the file holds -----------------------------------------------------------------------------------------
 

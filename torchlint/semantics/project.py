@@ -135,6 +135,10 @@ class Project:
     def path_below_root(self, file: str) -> str:
         return os.path.relpath(file, self._files.root(file))
 
+    def line_length(self, file: str) -> int | None:
+        """What the settings of the project's formatter say."""
+        return self._files.line_length(file)
+
     def module_name(self, file: str) -> str:
         """`pkg.engine` of pkg/engine.py below the root: what its definitions are called elsewhere."""
         return self.path_below_root(file).removesuffix(".py").replace(os.sep, ".").removesuffix(".__init__")

@@ -1,0 +1,69 @@
+"""How long the lines of a file may be, as the project tells its formatter or its linter."""
+
+from __future__ import annotations
+
+import configparser
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_FORMATTERS_DEFAULT = 88  # of Black and of Ruff
+_CUSTOMARY, _LONGEST = 100, 120
+_INI_FILES = ("setup.cfg", "tox.ini", ".flake8")
+_INI_SECTIONS = ("flake8", "pycodestyle")
+
+
+def customary(lines: Iterable[str]) -> int:
+    """Characters, where nothing is said: 100, or as many as the file's own lines have, but no more than 120."""
+    return min(max(_CUSTOMARY, *map(len, lines), 0), _LONGEST)
+
+
+def configured(folder: Path) -> int | None:
+    """Characters, where a file of settings in the folder says so."""
+    tools = _table(_toml(folder / "pyproject.toml") or {}, "tool") or {}
+    sections = [
+        _toml(folder / "ruff.toml"),
+        _toml(folder / ".ruff.toml"),
+        _table(tools, "ruff"),
+        _table(tools, "black"),
+    ]
+    given = [section.get("line-length", _FORMATTERS_DEFAULT) for section in sections if section is not None]
+    given += [text for name in _INI_FILES for text in _ini(folder / name)]
+    return next((length for length in map(_number, given) if length is not None), None)
+
+
+def _toml(path: Path) -> Mapping[str, Any] | None:
+    try:
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return document
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    found = document.get(name)
+    return found if isinstance(found, Mapping) else None
+
+
+def _ini(path: Path) -> list[str]:
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, configparser.Error):
+        return []
+    keys = ("max-line-length", "max_line_length")
+    return [parser[section][key] for section in _INI_SECTIONS for key in keys if parser.has_option(section, key)]
+
+
+def _number(given: object) -> int | None:
+    try:
+        length = int(str(given))
+    except ValueError:
+        return None
+    return length if length > 0 else None
