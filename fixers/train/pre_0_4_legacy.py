@@ -139,6 +139,8 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
         return True
     if inner is None or not wrapper.wraps_plain_tensor:
         return False
+    if isinstance(inner, cst.Subscript) and wrapper.data.value.kind is Kind.BATCH:
+        return not _wants_gradients(wrapper) and not _sees_leaves(model)
     if not isinstance(inner, cst.Name):
         return _is_temporary(inner, model)
     parent = model.parent(wrapper.call.node)
@@ -163,6 +165,12 @@ def _is_cut_off_again(node: cst.Call, model: Model) -> bool:
         return False
     call = model.parent(attribute)
     return isinstance(call, cst.Call) and call.func is attribute
+
+
+def _sees_leaves(model: Model) -> bool:
+    """Whether gradients of some tensor are asked for or switched, anywhere in the file."""
+    attributes = model.nodes_of(cst.Attribute)
+    return any(isinstance(node, cst.Attribute) and node.attr.value in _OF_LEAVES for node in attributes)
 
 
 def _is_temporary(node: cst.BaseExpression, model: Model) -> bool:

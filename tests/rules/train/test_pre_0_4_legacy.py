@@ -209,3 +209,23 @@ def test_the_first_element_of_a_loss_becomes_a_number() -> None:
 def test_nothing_is_detached_twice_or_for_a_new_tensor(before: str, after: str) -> None:
     head = SETUP + "from torch.autograd import Variable\nprint(Variable)\ny = "
     assert fixed(head + before, "TRAIN10") == head + after
+
+
+OF_A_BATCH = """\
+import torch
+from torch.autograd import Variable
+from torch.utils.data import DataLoader
+
+def train(data, net, criterion, optimizer):
+    for batch in DataLoader(data):
+        optimizer.zero_grad()
+        inputs, labels = Variable(batch[0]), Variable(batch[1])
+        criterion(net(inputs), labels).backward()
+        optimizer.step()
+"""
+
+
+def test_a_part_of_a_batch_stands_bare_unless_the_file_asks_for_gradients_of_tensors() -> None:
+    assert "inputs, labels = batch[0], batch[1]\n" in fixed(OF_A_BATCH, "TRAIN10")
+    probing = OF_A_BATCH + "        print(inputs.grad)\n"
+    assert "inputs, labels = batch[0].detach(), batch[1].detach()\n" in fixed(probing, "TRAIN10")
