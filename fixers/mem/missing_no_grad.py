@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
-from torchlint.semantics.needless_graph import Extent
+from torchlint.semantics.needless_graph import Extent, evaluations
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
     if found.extent is Extent.FUNCTION:
         return [rewriter.decorate(region, f"@{name}()")] if isinstance(region, cst.FunctionDef) else []
     header = f"with {name}({found.phase or ''}):"
-    return [edit for node in _statements(model, found) for edit in rewriter.indent_under([node], header) or []]
+    return [edit for block in _blocks(model, found) for edit in rewriter.indent_under(block, header) or []]
 
 
 def _leaves_in_between(region: cst.CSTNode, extent: Extent) -> bool:
@@ -62,10 +63,33 @@ def _trains_elsewhere(found: Evaluation, model: Model) -> bool:
     return any(_TRAINING & model.effects(loop).elsewhere for loop in loops)
 
 
-def _statements(model: Model, found: Evaluation) -> list[cst.BaseStatement]:
-    """What goes into a `with` block: the region, or the statements in it that run the model."""
+def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:
+    """What goes under one `with` each: the region, or the statements in it that run the model. Neighbours go together,
+    those that another finding speaks of too."""
+    region = found.region
+    if isinstance(region, cst.SimpleStatementLine):
+        return [_around(region, model.once(_single_statements), model)]
     forwards = [model.statement(call.node) for call in (found.forward, *found.others)]
-    short = model.code(found.region).count("\n") < _LONG
+    short = model.code(region).count("\n") < _LONG
     if short or not all(isinstance(node, cst.SimpleStatementLine) for node in forwards):
-        return [found.region] if isinstance(found.region, cst.BaseStatement) else []
-    return [node for node in dict.fromkeys(forwards) if isinstance(node, cst.SimpleStatementLine)]
+        return [[region]] if isinstance(region, cst.BaseStatement) else []
+    lines = {node for node in forwards if isinstance(node, cst.SimpleStatementLine)}
+    blocks = {block[0]: block for block in (_around(line, lines, model) for line in lines)}
+    return list(blocks.values())
+
+
+def _single_statements(model: Model) -> set[cst.SimpleStatementLine]:
+    return {
+        found.region
+        for found in evaluations(model)
+        if found.extent is Extent.BLOCK and isinstance(found.region, cst.SimpleStatementLine)
+    }
+
+
+def _around(
+    line: cst.SimpleStatementLine, lines: set[cst.SimpleStatementLine], model: Model
+) -> list[cst.BaseStatement]:
+    """The unbroken row of `lines` that a line is in."""
+    body = getattr(model.parent(line), "body", ())
+    rows = (list(row) for is_in, row in groupby(body, lambda node: node in lines) if is_in)
+    return next((row for row in rows if line in row), [line])

@@ -1204,6 +1204,18 @@ def test_a_long_loop_is_not_indented_as_a_whole() -> None:
     assert fixed(head + before + "    print(hits, shown)\n", "MEM05") == head + after + "    print(hits, shown)\n"
 
 
+def test_neighbouring_statements_go_into_one_block() -> None:
+    training = "G, H, D = nn.Linear(3, 4), nn.Linear(3, 4), nn.Linear(4, 1)\nfixed = torch.randn(2, 3)\n"
+    training += "for step in range(4):\n    opt.zero_grad()\n    D(G(torch.randn(2, 3)) + H(fixed)).mean().backward()\n"
+    training += "    opt.step()\n    if step % 2 == 0:\n"
+    first, second = "a = G(fixed).detach().numpy()\n", "b = H(fixed).detach().numpy()\n"
+    ends = "        print(a, b)\n"
+    block = f"        with torch.no_grad():\n            {first}            {second}"
+    assert fixed(f"{SETUP}{training}        {first}        {second}{ends}", "MEM05") == SETUP + training + block + ends
+    apart = f"        {first}        print(a)\n        {second}        print(b)\n"
+    assert fixed(SETUP + training + apart, "MEM05").count("with torch.no_grad():") == 2
+
+
 def test_is_no_safe_fix() -> None:
     code = SETUP + REWRITES["a whole function"][0]
     assert fixed(code, "MEM05", unsafe=False) == code
