@@ -94,6 +94,11 @@ def test_ways_to_run_every_so_often(code: str) -> None:
         ("trainer.is_global_zero", "rank"),
         ("accelerator.is_main_process", "rank"),
         ("x is not None", "optional"),
+        ("writer is not None", "optional"),
+        ("args.use_wandb", "optional"),
+        ("writer and rank == 0", "rank"),
+        ("writer.every is not None", "log"),
+        ("not args.verbose and writer", "log"),
         ("phase == 'train'", "phase"),
     ],
 )

@@ -35,6 +35,7 @@ _PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "tr
 _CHILD_METHODS = frozenset({"children", "modules", "named_children", "named_modules"})
 # Of what is imported or handed in, nothing is known but the name.
 _VAGUE = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE)
+_DATA_PARALLEL = "torch.nn.parallel.data_parallel"
 _NEUTRAL = re.compile(r"(math|time|os|json|random|logging|re|sys)\.")
 
 
@@ -344,6 +345,8 @@ class Calls(Expressions):
         ref = module.ref or ""
         inputs = [*given.all()]
         is_loss = words.is_loss_module(ref)
+        if is_loss and returned.is_container:
+            return transfer.detached(returned) if self.grad is False else returned
         if is_loss or words.is_parameter_free(ref):
             rank = 0 if is_loss else (inputs[0].rank if inputs else None)
             grad = transfer.mixed_grad(inputs, self.grad)
@@ -559,6 +562,8 @@ class Calls(Expressions):
             return first
         if name in words.WRAPPERS and first is not None:
             return first.but(origins=first.origins | {call.node}) if first.kind is Kind.MODULE else Value(Kind.MODULE)
+        if name == _DATA_PARALLEL and first is not None:
+            return self._replicated(call, first, given)
         if name == "functools.partial" and first is not None:
             return self._partial(call, first, given)
         entry = words.function(name)
@@ -578,6 +583,12 @@ class Calls(Expressions):
                 return first  # `loader = tqdm(loader)` is iterated, and measured, like the loader itself
             return Value(Kind.ITERATOR, element=self.elements(first), origins=first.origins)
         return self._library_call(call, name, first, given)
+
+    def _replicated(self, call: Call, module: Value, given: Arguments) -> Value:
+        """`data_parallel(model, inputs)` runs the model on the devices, on one input or on a tuple of them."""
+        inputs = given.get("inputs", 1) or UNKNOWN
+        parts = inputs.items if inputs.items is not None else (inputs,)
+        return self._forwarded(call, module.but(kind=Kind.MODULE, place=Place.ACCELERATOR), UNKNOWN, Arguments(parts))
 
     @staticmethod
     def _partial(call: Call, function: Value, given: Arguments) -> Value:

@@ -16,6 +16,10 @@ _LOG_NAMES = re.compile(
     r"|every|displ|disp_|summar|report|debug|visual|plot|vis_|wandb|tensorboard"
     r"|writer|show|save|eval_step|last_)"
 )
+_SINKS = re.compile(
+    r"(?i)((use|with|enable|has|summary|tb|log|train)_?)?"
+    r"(wandb|tensorboardx?|writer|tb|visdom|mlflow|neptune|comet|logger)(_?(writer|logger|run|enabled))?"
+)
 _RANK_NAMES = re.compile(
     r"(?i)(^|_)(rank|local_rank|global_rank|is_main|is_master|master|main_process|is_primary|global_zero|process_zero)"
 )
@@ -117,10 +121,11 @@ def _leaves(suite: cst.BaseSuite) -> bool:
 def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
     """log, rank, phase, optional or other."""
     nodes = list(walk(test))
-    names = [_identifier(node) for node in nodes if isinstance(node, (cst.Name, cst.Attribute))]
+    names = _identifiers(test)
     if any(_counts_round(node) for node in nodes) or _REMAINDERS.intersection(names):
         return "log"
-    if any(_LOG_NAMES.search(name) for name in names):
+    telling = [part for part in _conjuncts(test) if any(map(_LOG_NAMES.search, _identifiers(part)))]
+    if not all(map(_asks_for_sink, telling)):
         return "log"
     if depth < 2 and any(_assigned_gate(scopes, operand, depth) for operand in _operands(test)):
         return "log"
@@ -128,7 +133,7 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
         return "log"
     if any(_RANK_NAMES.search(name) for name in names):
         return "log" if any(map(_is_first_step, _conjuncts(test))) else "rank"
-    if _is_optional(test):
+    if telling or _is_optional(test):
         return "optional"
     if any(_PHASE_NAMES.match(name) for name in names):
         return "phase"
@@ -186,6 +191,10 @@ def _identifier(node: cst.Name | cst.Attribute) -> str:
     return node.attr.value if isinstance(node, cst.Attribute) else node.value
 
 
+def _identifiers(test: cst.BaseExpression) -> list[str]:
+    return [_identifier(node) for node in walk(test) if isinstance(node, (cst.Name, cst.Attribute))]
+
+
 def _operands(test: cst.BaseExpression) -> Iterator[cst.Name | cst.Attribute]:
     """The variables whose truth, or whose being equal to something, decides."""
     match test:
@@ -219,6 +228,13 @@ def _is_optional(test: cst.BaseExpression) -> bool:
     return False
 
 
+def _asks_for_sink(test: cst.BaseExpression) -> bool:
+    """`writer is not None`, `args.wandb`: whether there is a place to log to, which says nothing of how often."""
+    if not _is_optional(test) and not isinstance(test, (cst.Name, cst.Attribute)):
+        return False
+    return all(_SINKS.fullmatch(name) for name in _identifiers(test) if _LOG_NAMES.search(name))
+
+
 def _conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     """`a`, `b` and `c` of `a and b and c`."""
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
@@ -230,7 +246,7 @@ def _conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 def _is_first_step(test: cst.BaseExpression) -> bool:
     """`i == 0`, but not `rank == 0`."""
-    names = (_identifier(node) for node in walk(test) if isinstance(node, (cst.Name, cst.Attribute)))
+    names = _identifiers(test)
     return _single_iteration(test) and not any(map(_RANK_NAMES.search, names))
 
 

@@ -48,6 +48,7 @@ _PASSING = _words(
 )
 _PASSING_PACKAGES = _words("math numpy statistics scipy sklearn copy itertools collections")
 _CHECKS = _words("isnan isinf isfinite isclose allclose array_equal")
+_QUESTIONS = _words("isnan isinf isfinite")
 _LOG_PACKAGES = _words("logging wandb tqdm mlflow visdom neptune comet_ml loguru rich absl warnings")
 _LOG_METHODS = _words(
     """
@@ -88,11 +89,13 @@ class HostFlow:
         self._depth = depth
         self._entered = entered  # the function into which an array is followed
         self._is_returned = False
+        self._is_in_header = False  # of the test of an `if`, which is the matter of another rule then
         self._work: list[tuple[cst.CSTNode, bool]] = []
         self._seen: set[tuple[cst.CSTNode, bool]] = set()
         self._use = Use.NONE
 
     def of(self, node: cst.CSTNode, number: bool) -> Use:
+        self._is_in_header = self._model.small_statement(node) is None
         self._on(node, number)
         return self._followed()
 
@@ -128,8 +131,10 @@ class HostFlow:
                 pass
             case cst.IfExp(test=test) if test is node:
                 self._use |= Use.NEEDED
-            case cst.UnaryOperation(operator=cst.Not()):
+            case cst.UnaryOperation(operator=cst.Not()) if not number:
                 self._use |= Use.NEEDED
+            case cst.If() if number and not self._is_in_header and self._only_reports(parent):
+                self._use |= Use.LOGGED
             case cst.Subscript() if parent.value is not node:
                 self._use |= Use.NEEDED
             case cst.Index() if not number:
@@ -163,6 +168,34 @@ class HostFlow:
                 self._on(parent, number)
             case _:  # a test, an assertion, an index, a loop over it
                 self._use |= Use.NEEDED
+
+    def _only_reports(self, branch: cst.If) -> bool:
+        """Whether nothing hangs on a test but what is printed or logged, and names that nothing else reads."""
+        lines = branch.body.body
+        statements = [s for line in lines if isinstance(line, cst.SimpleStatementLine) for s in line.body]
+        return (
+            branch.orelse is None
+            and all(isinstance(line, cst.SimpleStatementLine) for line in lines)
+            and any(self._logs(statement) for statement in statements)
+            and all(self._logs(statement) or self._serves(statement, branch) for statement in statements)
+        )
+
+    def _logs(self, statement: cst.BaseSmallStatement) -> bool:
+        """A call to log something, the result of which nobody wants."""
+        if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
+            return False
+        call = self._model.call(statement.value)
+        return is_log(call) or (call.method or "").startswith("log")
+
+    def _serves(self, statement: cst.BaseSmallStatement, branch: cst.If) -> bool:
+        """Whether a statement gives names to what is logged, and does nothing else."""
+        if not isinstance(statement, cst.Assign) or self._model.effects(statement).forwards:
+            return False
+        bindings = [self._model.binding(target.target) for target in statement.targets]
+        return all(
+            binding is not None and all(branch.body in self._model.ancestors(read) for read in binding.reads)
+            for binding in bindings
+        )
 
     def _index(self, index: cst.Index) -> None:
         """`x[mask]`: an array picks parts of another."""
@@ -336,7 +369,9 @@ class HostFlow:
     def _number_argument(self, call: Call, site: cst.Call) -> None:
         package, last = _names(call)
         method = call.method or ""
-        if _checks(call) or (package == "builtins" and last in _NEEDING_BUILTINS):
+        if last in _QUESTIONS:
+            self._on(site, True)
+        elif _checks(call) or (package == "builtins" and last in _NEEDING_BUILTINS):
             self._use |= Use.NEEDED
         elif is_log(call):
             self._use |= Use.LOGGED

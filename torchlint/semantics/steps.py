@@ -101,7 +101,10 @@ def _is_the_rest(guard: Guard) -> bool:
     match guard.test:
         case cst.Comparison(left=cst.BinaryOperation(operator=cst.Modulo()), comparisons=[target]):
             rest = "body" if isinstance(target.operator, (cst.NotEqual, cst.IsNot, cst.GreaterThan)) else "else"
-        case cst.Comparison(left=cst.Name(), comparisons=[cst.ComparisonTarget(cst.Equal(), cst.Integer())]):
+        case cst.Comparison(
+            left=cst.Name() | cst.BinaryOperation(),
+            comparisons=[cst.ComparisonTarget(cst.Equal(), cst.Integer() | cst.BinaryOperation() | cst.Call())],
+        ):
             rest = "else"
         case cst.BinaryOperation(operator=cst.Modulo()):
             rest = "body"
@@ -111,14 +114,16 @@ def _is_the_rest(guard: Guard) -> bool:
 
 
 def _is_within_step(model: Model, loop: Loop) -> bool:
-    """A comprehension, a loop over a few names or the entries of a dict, as of named losses, or none at all."""
+    """A comprehension, a loop over a few names, a list of known length or the entries of a dict, or none at all."""
     if loop.is_comprehension or _ends_at_once(loop):
         return True
     if loop.parent is None or loop.role not in (Role.PLAIN, Role.ELEMENTS):
         return False
     if isinstance(loop.iterable, cst.Call):
         return model.call(loop.iterable).method in ("items", "values", "keys")
-    return isinstance(loop.iterable, (cst.List, cst.Tuple)) or loop.iterates.kind is Kind.DICT
+    if isinstance(loop.iterable, (cst.List, cst.Tuple)) or loop.iterates.kind is Kind.DICT:
+        return True
+    return loop.iterates.is_(Kind.LIST, Kind.TUPLE) and bool(loop.iterates.items)
 
 
 def _ends_at_once(loop: Loop) -> bool:

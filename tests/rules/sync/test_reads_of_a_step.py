@@ -1,0 +1,136 @@
+"""Which reads of a training step the rules about host synchronisation see, whatever the step is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.rules.sync.programs import training
+from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+
+def lines_in(path: Path, files: dict[str, str], *codes: str) -> list[str]:
+    """The stripped lines of main.py on which the rules find something."""
+    (path / "pyproject.toml").touch()
+    for name, code in files.items():
+        (path / name).write_text(dedent(code))
+    main = Source.read(path / "main.py")
+    found = lint(main, Settings.selecting(*codes), strict=True, project=Project())
+    return [main.line(finding.line).strip() for finding in found]
+
+
+REPORTS = {
+    "behind a check for NaN": "value = loss.item()\nif not math.isnan(value) and rank == 0:\n    print(step, value)",
+    "behind a bound": "value = loss.item()\nif value > 100:\n    print('large', value)",
+    "with names of its own": (
+        "value = loss.item()\nif value > 0:\n    took = time.time() - start\n    logger.log_training(value, took)"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", REPORTS.values(), ids=REPORTS)
+def test_a_test_that_only_guards_a_report_can_wait(body: str) -> None:
+    assert len(findings(training(body), "SYNC01")) == 1
+
+
+DECISIONS = {
+    "a stop": "value = loss.item()\nif math.isnan(value):\n    print(value)\n    break",
+    "an exception": "value = loss.item()\nif not math.isfinite(value):\n    raise ValueError(value)\nprint(value)",
+    "the best so far": "value = loss.item()\nif value < best:\n    best = value\n    print(best)",
+    "another report": "value = loss.item()\nif value > 9:\n    print(value)\nelse:\n    model.reset()",
+    "an answer that is stored": "is_bad = math.isnan(loss.item())\nif is_bad:\n    continue",
+    "a forward pass for the report": "value = loss.item()\nif value > 9:\n    shown = model(x)\n    print(shown)",
+    "the test itself, which another rule reports": "if loss.item() > 100:\n    print('large')",
+}
+
+
+@pytest.mark.parametrize("body", DECISIONS.values(), ids=DECISIONS)
+def test_a_test_that_the_step_hangs_on_needs_its_number(body: str) -> None:
+    assert findings(training(body, "best = 9.0"), "SYNC01") == []
+
+
+CRITERION = """
+    from torch import nn
+
+
+    class SpeechLoss(nn.Module):
+        def forward(self, guess, truth):
+            error = (guess - truth).square().mean()
+            size = guess.abs().mean()
+            return {returned}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "reading"),
+    [
+        ("[error, size], error + size", "for part in parts:\n            history.append(part.data.clone().item())"),
+        ("{'error': error, 'size': size}, error + size", "for part in parts.values():\n            note(part.item())"),
+        ("{'error': error, 'size': size}, error + size", "history.append(parts['size'].item())"),
+    ],
+)
+def test_the_parts_of_a_loss_of_another_file_are_read(tmp_path: Path, returned: str, reading: str) -> None:
+    program = f"""
+    import torch
+    from criterion import SpeechLoss
+
+    def train(model, loader, optimizer):
+        criterion = SpeechLoss().cuda()
+        history = []
+        for x, y in loader:
+            optimizer.zero_grad()
+            parts, loss = criterion(model(x.cuda()), y.cuda())
+            loss.backward()
+            optimizer.step()
+            {reading}
+        return history
+    """
+    files = {"criterion.py": CRITERION.replace("{returned}", returned), "main.py": program}
+    assert lines_in(tmp_path, files, "SYNC01") == [reading.rpartition("\n")[2].strip()]
+
+
+def test_data_parallel_as_a_function_is_a_forward_pass() -> None:
+    code = """
+        import torch
+        from torch.nn.parallel import data_parallel
+
+        class Trainer:
+            def __init__(self, net, devices):
+                self.net = net
+                self.devices = devices
+
+            @torch.no_grad()
+            def validate(self, loader):
+                errors = []
+                for batch in loader:
+                    guess = data_parallel(self.net, batch["mix"], device_ids=self.devices)
+                    errors.append(measure(guess, batch).item())
+                return errors
+
+        def measure(guess, batch):
+            return (guess - batch["voice"].to(guess.device)).square().mean()
+    """
+    assert [finding.line for finding in findings(code, "SYNC01")] == [14]
+
+
+def test_after_a_break_at_one_iteration_every_other_iteration_goes_on() -> None:
+    reading = "if step == len(loader.dataset) // size:\n    break\nprint(loss.item())"
+    assert len(findings(training(reading, "size = 64"), "SYNC01")) == 1
+
+
+@pytest.mark.parametrize("condition", ["writer is not None", "args.wandb", "tb_writer and rank == 0"])
+def test_whether_there_is_a_place_to_log_to_is_no_interval(condition: str) -> None:
+    code = training(f"if {condition}:\n    writer.add_scalar('loss', loss.item(), step)", "writer = make_writer()")
+    assert len(findings(code, "SYNC01")) == 1
+
+
+@pytest.mark.parametrize("condition", ["writer is not None and step % 10 == 0", "args.wandb_every", "args.debug"])
+def test_an_interval_is_one_beside_a_place_to_log_to(condition: str) -> None:
+    code = training(f"if {condition}:\n    writer.add_scalar('loss', loss.item(), step)", "writer = make_writer()")
+    assert findings(code, "SYNC01") == []
