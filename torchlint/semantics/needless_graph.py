@@ -22,10 +22,10 @@ from torchlint.semantics.phases import separates_phases
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.variable_wrapper import VARIABLE, wrapper_of
-from torchlint.semantics.vocabulary import module_method
+from torchlint.semantics.vocabulary import WRAPPERS, module_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Function, Guard, Loop
+    from torchlint.semantics.entities import Binding, Call, Class, Function, Guard, Loop
     from torchlint.semantics.model import Model
 
 
@@ -142,7 +142,9 @@ class _Finder:
         return bool(effects.backward or effects.gradients) or Fate.BACKWARD in self._tracer.within(helper, *forwards)
 
     def _makes_module(self, call: Call) -> bool:
-        """`net = Net(...).to(device)` of a class that came in as an argument: its result is used as a module."""
+        """`Net(...)`, also of a class that came in as an argument: what it returns is used as a module."""
+        if self._model.value(call.node.func).kind is Kind.CLASS:
+            return True
         node: cst.CSTNode | None = call.node
         while isinstance(parent := self._model.parent(node) if node is not None else None, (cst.Attribute, cst.Call)):
             node = parent
@@ -202,7 +204,7 @@ class _Finder:
         if folders & {"tests", "testing"}:
             return True
         in_tests = path.name.startswith("test_") or "test" in folders
-        return in_tests and (function.name.startswith("test") or function.cls is not None)
+        return in_tests and (function.name.startswith("test") or _is_test_case(function.cls, folders))
 
     def _is_smoke_test(self, function: Function) -> bool:
         """`def test(): net = Net(); print(net(torch.randn(...)).shape)` is a check of shapes, run once."""
@@ -317,7 +319,7 @@ class _Finder:
     def _may_train(self, where: Function | Loop) -> bool:
         """Whether a backward pass runs in a function or loop, or may run in code that it calls."""
         effects = self._model.effects(where)
-        if effects.backward or effects.gradients or effects.optimizer_steps:
+        if any(map(effects.has, ("backward", "gradients", "optimizer_steps"))):
             return True
         if any(self._hands_over_optimizer(call) for call in effects.opaque):
             return True
@@ -397,10 +399,25 @@ class _Finder:
             if call.method not in ("eval", "train") or call.receiver is None or len(call.node.args) > 1:
                 continue
             switched = root(self._model, call.receiver)
-            if switched is None or module is None or switched is module or _is_self(call.receiver):
+            if (
+                switched is None
+                or module in (None, switched)
+                or _is_self(call.receiver)
+                or self._wraps(module, switched)
+            ):
                 off = call.method == "train" and call.node.args and _is_false(call.node.args[0].value)
                 state = call.method == "eval" or bool(off)
         return state
+
+    def _wraps(self, wrapper: Binding, inner: Binding) -> bool:
+        """`parallel = nn.DataParallel(net).cuda()`, so that `net.eval()` counts for `parallel(x)`."""
+        made = [write.value for write in wrapper.writes if write.value is not None]
+        calls = (node for value in made for node in walk(value) if isinstance(node, cst.Call))
+        made += [call.args[0].value for call in calls if call.args and self._is_wrapper(call)]
+        return any(root(self._model, value) is inner for value in made)
+
+    def _is_wrapper(self, node: cst.Call) -> bool:
+        return self._model.call(node).callee in WRAPPERS
 
     def _bare(self, function: Function) -> cst.CSTNode | None:
         for call in function.calls:
@@ -544,6 +561,11 @@ class _Finder:
             if not called and not isinstance(parent, cst.Attribute):
                 return True
         return False
+
+
+def _is_test_case(cls: Class | None, folders: set[str]) -> bool:
+    """Whether a class of a file for tests is one of tests: `test_agent.py` may try an agent out."""
+    return cls is not None and ("test" in folders or cls.name.startswith("Test") or "unittest.TestCase" in cls.bases)
 
 
 def _frozen_classes(model: Model) -> set[str]:

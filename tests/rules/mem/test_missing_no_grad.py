@@ -1383,8 +1383,98 @@ def test_a_loop_in_which_another_file_takes_gradients_is_left_as_it_is(tmp_path:
                 improve(model, states)
         """
     (tmp_path / "main.py").write_text(dedent(code))
-    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
-    assert all(finding.fix is None for finding in found)
+    (finding,) = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert finding.fix is not None
+    start, end = min(edit.start for edit in finding.fix.edits), max(edit.end for edit in finding.fix.edits)
+    assert "improve(model" not in dedent(code)[start:end]
+    assert not any("improve(model" in edit.text for edit in finding.fix.edits)
+
+
+def test_a_policy_that_another_file_takes_gradients_of_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "regions.py").write_text(
+        "import torch\n"
+        "def trust_region_step(policy, states):\n"
+        "    return torch.autograd.grad(policy.sample(states).sum(), policy.parameters())\n"
+    )
+    code = """
+        import torch
+        from regions import trust_region_step
+
+        policy = torch.nn.Linear(4, 2)
+        policy.load_state_dict(torch.load("policy.pt"))
+
+        def sample(states):
+            print(policy(states).sum().item())
+            return {step}
+
+        for states in batches:
+            sample(states)
+        """
+    for step, function in (("trust_region_step(policy, states)", []), ("len(states)", ["def sample"])):
+        (tmp_path / "main.py").write_text(script := dedent(code.format(step=step)))
+        settings = Settings.selecting("MEM05")
+        found = lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())
+        marked = [script[finding.start :].partition("(")[0] for finding in found]
+        assert [name for name in marked if name.startswith("def")] == function
+
+
+@pytest.mark.parametrize("wrapper", ["net.cuda()", "nn.DataParallel(net).cuda()", "torch.compile(net)"])
+def test_a_wrapped_model_is_in_the_mode_of_the_model(wrapper: str) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+
+        net = nn.Linear(4, 2)
+        wrapped = {wrapper}
+        other = nn.Linear(4, 2)
+
+        def evaluate(batches, state):
+            net.eval()
+            for x in batches:
+                y, state = wrapped(x, state)
+                state = repackage(state)
+                print(y.sum().item())
+            return state
+        """
+    assert [finding.line for finding in findings(code, "MEM05")] == [8]
+    assert not findings(code.replace("net.eval()", "other.eval()"), "MEM05")
+
+
+@pytest.mark.parametrize(("name", "count"), [("Agent", 1), ("TestAgent", 0)])
+def test_an_agent_in_a_file_that_tries_it_out(name: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        class {name}:
+            def __init__(self):
+                self.net = torch.nn.Linear(4, 2)
+
+            def select_action(self, state):
+                return self.net(state).argmax().item()
+
+        agent = {name}()
+        for state in states:
+            agent.select_action(state)
+        """
+    assert len(findings(code, "MEM05", path="test_agent.py")) == count
+
+
+def test_a_class_of_another_file_that_runs_itself_when_it_is_made(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "nets.py").write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, size):\n"
+        "        super().__init__()\n"
+        "        self.body = torch.nn.Linear(size, 2)\n"
+        "        self.width = self.body(torch.ones(1, size)).shape[1]\n"
+    )
+    script = (
+        "import torch\nfrom nets import Net\n\ntorch.load('x')\nfor size in range(3):\n    print(net := Net(size))\n"
+    )
+    (tmp_path / "main.py").write_text(script)
+    assert not lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
 
 
 TRANSFORM = """
