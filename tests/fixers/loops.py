@@ -1,82 +1,162 @@
-"""Small loops over the rows of tensors, made at random: what the vectoriser must rewrite rightly, or leave alone."""
+"""Small loops over the rows of tensors, made at random: what the vectoriser must rewrite rightly, or leave alone.
+
+A loop is a way to run over the rows (a wrapper), an expression of one row (the body), and what keeps the result (the
+sink). Dimensions are named: n runs over the loop, m over an inner one, p and q are those of a row.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from random import Random
 
-_UNARY = ("torch.exp({})", "torch.tanh({})", "torch.abs({})", "{}.relu()", "-{}", "torch.sigmoid({})", "{}.square()")
-_UNARY_INT = ("torch.abs({})", "-{}", "{}.square()", "{}.clamp(min=0)")
-_BINARY = ("{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "torch.where({} > 0, {}, 0 * {})")
-_NUMBERS = ("2", "0.5", "3.0", "1")
-_REDUCTIONS = ("{}.sum()", "{}.mean()", "torch.sum({})", "{}.max()", "{}.norm()", "torch.norm({})", "{}.std()")
-_REDUCTIONS_INT = ("{}.sum()", "{}.max()", "{}.min()")
-_ALONG = ("{}.sum({})", "{}.mean(dim={})", "torch.sum({}, {})", "{}.amax({})", "{}.max({}).values", "{}.norm(dim={})")
-_ALONG_INT = ("{}.sum({})", "torch.sum({}, {})", "{}.amax({})")
-_KEEPING = ("torch.softmax({}, dim={})", "{}.cumsum({})", "F.normalize({}, dim={})", "{}.log_softmax({})")
+FLOATS, INTEGERS, COMPLEX = "floats", "integers", "complex"
 
-# Lines that make an iteration depend on another one, or do more than compute. `{}` is a row.
+_UNARY = {
+    FLOATS: ("torch.exp({})", "torch.tanh({})", "torch.abs({})", "{}.relu()", "-{}", "{}.sigmoid()", "{}.square()"),
+    INTEGERS: ("torch.abs({})", "-{}", "{}.square()", "{}.clamp(min=0)"),
+    COMPLEX: ("{}.conj()", "torch.exp({})", "-{}", "{}.square()", "torch.conj({})"),
+}
+_BINARY = {
+    FLOATS: ("{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "torch.where({} > 0, {}, 0 * {})"),
+    INTEGERS: ("{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "torch.where({} > 0, {}, 0 * {})"),
+    COMPLEX: ("{} + {}", "{} - {}", "{} * {}"),
+}
+_NUMBERS = ("2", "0.5", "3.0", "1")
+_REDUCTIONS = {
+    FLOATS: ("{}.sum()", "{}.mean()", "torch.sum({})", "{}.max()", "{}.norm()", "torch.norm({})", "{}.std()"),
+    INTEGERS: ("{}.sum()", "{}.max()", "{}.min()"),
+    COMPLEX: ("{}.sum()", "{}.mean()", "torch.sum({})", "{}.norm()"),
+}
+_ALONG = {
+    FLOATS: ("{}.sum({})", "{}.mean(dim={})", "torch.sum({}, {})", "{}.amax({})", "{}.max({}).values",
+             "{}.norm(dim={})"),
+    INTEGERS: ("{}.sum({})", "torch.sum({}, {})", "{}.amax({})"),
+    COMPLEX: ("{}.sum({})", "{}.mean(dim={})", "{}.norm(dim={})"),
+}  # fmt: skip
+_KEEPING = {
+    FLOATS: ("torch.softmax({}, dim={})", "{}.cumsum({})", "F.normalize({}, dim={})", "{}.log_softmax({})"),
+    INTEGERS: ("{}.cumsum({})",),
+    COMPLEX: ("{}.cumsum({})",),
+}
+_RANGES = {"range(n)": "range(n)", "tqdm(range)": "tqdm.tqdm(range(n))", "trange": "tqdm.trange(n)"}
+_COUNTS = {"range(len)": "len({})", "range(size)": "{}.size(0)", "range(shape)": "{}.shape[0]"}
+_LOSSES = ("F.mse_loss({}, {})", "F.l1_loss({}, {})", "F.cosine_similarity({}, {}, dim=0)")
+_OF_MATRIX = ("torch.linalg.det({})", "torch.logdet({})", "torch.linalg.inv({}).sum()", "torch.trace({})",
+              "torch.linalg.svdvals({}).sum()", "torch.linalg.eigvalsh({}).max()",
+              "torch.diagonal({}).sum()")  # fmt: skip
+
+# Lines that make an iteration depend on another one, or do more than compute. `{row}` is a row.
 DEPENDENCES = (
     "h = h + {row}; rows.append(h)",
     "h = torch.tanh({row} + h.mean()); rows.append(h)",
+    "h = torch.maximum(h, {row}); rows.append(h)",
+    "rows.append({row} * h.mean()); h = {row}",
     "rows.append({row} + torch.randn(1))",
+    "rows.append({row} * torch.rand_like({row}))",
     "rows.append(F.dropout({row}))",
     "rows.append({row} + rows[-1] if rows else {row})",
     "base.add_({row}.sum()); rows.append({row} * base.sum())",
     "rows.append({row} * len(rows))",
     "t.append(1); rows.append({row} * len(t))",
     "out[i] = {row}.sum() + out[i - 1]; rows.append({row})",
+    "out[i + 1] = {row}.sum() + out[i]; rows.append({row})",
+    "out[i] = {row}.sum() + out[i + 1]; out[i + 1] = 2; rows.append({row})",
     "out[i] = {row}.sum(); rows.append({row} * out.sum())",
     "out[0] = {row}.sum(); rows.append({row} * out[0])",
+    "out[-1] += {row}.sum(); rows.append({row} * out[i])",
     "out[i] = out[count - 1 - i] + {row}.sum(); rows.append({row})",
+    "out[order[i]] = {row}.sum() + out[i]; rows.append({row})",
+    "out[labels[i]] = {row}.sum(); rows.append({row})",
+    "out[labels[i]] += {row}.sum(); rows.append({row} * out[labels[i]])",
+    "table[labels[i], labels[i]] = {row}.sum(); rows.append({row})",
     "alias[i] = {row}.sum(); rows.append({row} * base[i])",
     "shifted[i] = base[i] + {row}.sum(); rows.append({row})",
+    "turned[i] = {row}.sum() + out[i]; rows.append({row})",
     "rows.append({row}.exp_())",
+    "rows.append({row}.clone()); rows[0].add_({row})",
     "x[i] = {row} * 2; rows.append({row} + x.sum())",
+    "x[i + 1] = {row} * 2; rows.append({row})",
+    "row = x[i]; row *= 2; rows.append({row} + x.sum())",
+    "r = x[0]; r += {row}; rows.append({row} * x[i])",
+    "best = best if best > {row}.sum() else {row}.sum(); rows.append({row} * best)",
+    "total += {row}.sum(); rows.append({row} / total)",
+    "total = total + {row}.sum(); out[i] = total; rows.append({row})",
+    "rows.append({row} * next(numbers))",
+    "rows.append({row} + bump({row}))",
+    "count = count + 1; rows.append({row} * count)",
 )
+_BRANCHES = (
+    ("if {row}.sum() > h.sum():", "    h = {row}", "rows.append(h)"),
+    ("if {row}.sum() > 0:", "    rows.append({row})", "else:", "    rows.append(h)", "    h = h + 1"),
+    ("if {row}.sum() > 0:", "    rows.append({row})"),
+    ("if {row}.sum() > 4:", "    break", "rows.append({row})"),
+    ("if out[i - 1] > 0:", "    out[i] = {row}.sum()", "rows.append({row})"),
+    ("if base[i] > 0:", "    out[i] = out[i - 1] + 1", "rows.append({row})"),
+    ("if base[i] > 0:", "    base[i + 1] = -base[i]", "rows.append({row})"),
+    ("if base[i] > 0:", "    total += 1", "rows.append({row} * total)"),
+)
+PLANTED: tuple[tuple[str, ...], ...] = (*(tuple(line.split("; ")) for line in DEPENDENCES), *_BRANCHES)
 
 
 @dataclass(frozen=True)
 class Generated:
-    """A module with a function `f`, and the shapes of the tensors to call it with."""
+    """A module with a function `f`, the shapes of the tensors to call it with, and what the loop is made of.
+
+    `indices`: those of the tensors that hold places along a dimension.
+    """
 
     code: str
     shapes: dict[str, tuple[str, ...]]
-    integers: bool
+    kind: str = FLOATS
+    indices: dict[str, str] = field(default_factory=dict)
+    sink: str = ""
+    wrapper: str = ""
+    body: frozenset[str] = frozenset()
 
 
 class Maker:
-    """Makes one loop. Dimensions are named: n runs over the loop, m over an inner one, p and q are those of a row."""
+    """Makes one loop."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
         self.shapes: dict[str, tuple[str, ...]] = {}
-        self.integers = random.random() < 0.15
+        self.indices: dict[str, str] = {}
+        self.kind = self.random.choices((FLOATS, INTEGERS, COMPLEX), (80, 12, 8))[0]
         self.inner = random.random() < 0.25
         self.axes = ("n", "m") if self.inner else ("n",)
         self.index = ("i", "j") if self.inner else ("i",)
         self.names = iter(f"{letter}{number}" for number in range(1, 9) for letter in "abcdefgh")
-        self.row_name: tuple[str, tuple[str, ...]] | None = None
+        self.row: tuple[str, tuple[str, ...]] | None = None
+        self.indexed = True  # whether the loop has an index
+        self.body_of: set[str] = set()
 
     # expressions of one iteration
 
     def tensor(self, *dims: str) -> str:
         """A parameter of that shape."""
         for name, known in self.shapes.items():
-            if known == dims and self.random.random() < 0.6:
+            if known == dims and name not in self.indices and self.random.random() < 0.6:
                 return name
         name = next(self.names)
         self.shapes[name] = dims
         return name
 
+    def places(self, along: str, *dims: str) -> str:
+        """A parameter that holds places along a dimension."""
+        name = next(self.names)
+        self.shapes[name] = dims
+        self.indices[name] = along
+        return name
+
     def atom(self, dims: tuple[str, ...]) -> str:
         kind = self.random.random()
-        if self.row_name is not None and self.row_name[1] == dims and kind < 0.4:
-            return self.row_name[0]
-        if kind < 0.12:
+        if self.row is not None and self.row[1] == dims and (kind < 0.4 or not self.indexed):
+            return self.row[0]
+        if kind < 0.12 or not self.indexed:
             return self.tensor(*dims)
-        if kind < 0.2 and len(self.axes) == 1:
-            return f"{self.tensor(*dims, 'n')}[..., {self.index[0]}]" if dims else f"{self.tensor('n')}[i]"
+        if kind < 0.2 and not self.inner:
+            return f"{self.tensor(*dims, 'n')}[..., i]" if dims else f"{self.tensor('n')}[i]"
         if kind < 0.3 and dims:
             where = self.random.randrange(len(dims) + 1)
             shape = [*dims[:where], "n", *dims[where:]]
@@ -85,7 +165,13 @@ class Maker:
             return f"{self.tensor(*shape)}[{', '.join(entries)}]"
         if kind < 0.36:
             return f"{self.tensor(*self.axes, 'q', *dims)}[{', '.join(self.index)}, 0]"
-        if self.inner and kind < 0.5:
+        if kind < 0.41 and not self.inner:
+            self.body_of.add("gather")
+            return f"{self.tensor('m', *dims)}[{self.places('m', 'n')}[i]]"
+        if kind < 0.46 and not self.inner:
+            self.body_of.add("pick")
+            return f"{self.tensor('n', 'm', *dims)}[i, {self.places('m', 'n')}[i]]"
+        if self.inner and kind < 0.6:
             axis = self.random.randrange(2)
             return f"{self.tensor(self.axes[axis], *dims)}[{self.index[axis]}]"
         return f"{self.tensor(*self.axes, *dims)}[{', '.join(self.index)}]"
@@ -95,34 +181,54 @@ class Maker:
             return self.atom(dims)
         kind = self.random.random()
         if kind < 0.2:
-            form = self.random.choice(_UNARY_INT if self.integers else _UNARY)
-            return form.format(_grouped(self.expression(dims, depth - 1)))
-        if kind < 0.55:
-            form = self.random.choice(_BINARY)
-            other = dims if self.random.random() < 0.7 else dims[self.random.randrange(len(dims) + 1) :]
-            first, second = self.expression(dims, depth - 1), self.expression(other, depth - 1)
-            if self.random.random() < 0.25 and form[0] == "{":
-                second = self.random.choice(_NUMBERS)
-            if "where" in form:
-                return form.format(_grouped(first), first, second)
-            return form.format(_grouped(first), _grouped(second))
-        if kind < 0.7 and not self.integers:
+            self.body_of.add("pointwise")
+            return self.random.choice(_UNARY[self.kind]).format(_grouped(self.expression(dims, depth - 1)))
+        if kind < 0.5:
+            return self.broadcasting(dims, depth)
+        if kind < 0.65 and self.kind != INTEGERS:
+            self.body_of.add("product")
             return self.product(dims, depth)
+        if kind < 0.7 and self.kind == FLOATS:
+            return self.matrix(dims, depth)
         if kind < 0.85 and len(dims) < 2:
-            extra = "p" if "p" not in dims else "q"
-            where = self.random.randrange(len(dims) + 1)
-            inside = [*dims[:where], extra, *dims[where:]]
-            form = self.random.choice(_ALONG_INT if self.integers else _ALONG)
-            dim = where if self.random.random() < 0.5 else where - len(inside)
-            return form.format(_grouped(self.expression(tuple(inside), depth - 1)), dim)
+            return self.along(dims, depth)
         if kind < 0.93 and not dims:
-            form = self.random.choice(_REDUCTIONS_INT if self.integers else _REDUCTIONS)
-            inside = self.random.choice((("p",), ("p", "q")))
-            return form.format(_grouped(self.expression(inside, depth - 1)))
-        if dims and not self.integers:
+            return self.reduction(depth)
+        if dims:
+            self.body_of.add("along")
             dim = self.random.randrange(-len(dims), len(dims))
-            return self.random.choice(_KEEPING).format(_grouped(self.expression(dims, depth - 1)), dim)
+            form = self.random.choice(_KEEPING[self.kind])
+            return form.format(_grouped(self.expression(dims, depth - 1)), dim)
         return self.atom(dims)
+
+    def broadcasting(self, dims: tuple[str, ...], depth: int) -> str:
+        self.body_of.add("pointwise")
+        form = self.random.choice(_BINARY[self.kind])
+        other = dims if self.random.random() < 0.7 else dims[self.random.randrange(len(dims) + 1) :]
+        first, second = self.expression(dims, depth - 1), self.expression(other, depth - 1)
+        if self.random.random() < 0.25 and form[0] == "{":
+            second = self.random.choice(_NUMBERS)
+        if "where" in form:
+            return form.format(_grouped(first), first, second)
+        return form.format(_grouped(first), _grouped(second))
+
+    def along(self, dims: tuple[str, ...], depth: int) -> str:
+        self.body_of.add("along")
+        extra = "p" if "p" not in dims else "q"
+        where = self.random.randrange(len(dims) + 1)
+        inside = [*dims[:where], extra, *dims[where:]]
+        dim = where if self.random.random() < 0.5 else where - len(inside)
+        form = self.random.choice(_ALONG[self.kind])
+        return form.format(_grouped(self.expression(tuple(inside), depth - 1)), dim)
+
+    def reduction(self, depth: int) -> str:
+        self.body_of.add("reduction")
+        if self.kind == FLOATS and self.random.random() < 0.2:
+            rows = [self.expression(("p",), depth - 1) for _ in range(2)]
+            return self.random.choice(_LOSSES).format(*rows)
+        form = self.random.choice(_REDUCTIONS[self.kind])
+        inside = self.random.choice((("p",), ("p", "q")))
+        return form.format(_grouped(self.expression(inside, depth - 1)))
 
     def product(self, dims: tuple[str, ...], depth: int) -> str:
         inside = "q" if "q" not in dims else "p"
@@ -142,34 +248,69 @@ class Maker:
         forms += {(2, 2): ["torch.mm({}, {})"], (2, 1): ["torch.mv({}, {})"], (1, 1): ["torch.dot({}, {})"]}.get(
             (len(left), len(right)), []
         )
+        if len(dims) == 2 and dims[0] != dims[1] and self.random.random() < 0.3:
+            letters = dict(zip((*dims, inside), "abc"))
+            spelled = ",".join("".join(letters[dim] for dim in part) for part in (left, right))
+            forms = [f"torch.einsum('{spelled}->{''.join(letters[dim] for dim in dims)}', {{}}, {{}})"]
         return self.random.choice(forms).format(_grouped(first), _grouped(second))
+
+    def matrix(self, dims: tuple[str, ...], depth: int) -> str:
+        """Of torch.linalg, of a matrix that is well conditioned."""
+        self.body_of.add("linalg")
+        size = dims[0] if dims else "p"
+        of = _grouped(self.expression((size, "q" if size == "p" else "p"), depth - 2))
+        turned = self.random.choice(("mT", "T", "t()"))
+        square = f"{of} @ {of}.{turned} + torch.eye({size})"
+        if not dims:
+            return self.random.choice(_OF_MATRIX).format(square)
+        right = self.expression(dims, depth - 1)
+        forms = ("torch.linalg.solve({}, {})", "torch.linalg.inv({}) @ {}", "torch.linalg.cholesky({}) @ {}")
+        form = self.random.choice(forms)
+        return form.format(square, right if "solve" in form else _grouped(right))
 
     # loops
 
     def loop(self) -> Generated:
         dims = self.random.choice(((), ("p",), ("p", "q")))
-        header = self.header()
-        sink = self.random.choice(("fill", "append", "comprehension", "sum"))
-        if self.inner and sink == "comprehension":
-            sink = "fill"
-        lines = {"fill": self.fill, "append": self.append, "comprehension": self.comprehension, "sum": self.sum}[sink](
-            header, dims
-        )
-        return self.module(lines)
+        wrapper, header = self.header()
+        sinks: dict[str, Callable[[str, tuple[str, ...]], list[str]]] = {
+            "fill": self.fill, "append": self.append, "sum": self.sum, "update": self.update,
+        }  # fmt: skip
+        if not self.indexed:
+            sinks = {"append": self.append, "sum": self.sum}
+        if not self.inner:
+            sinks |= {"comprehension": self.comprehension, "sum of a generator": self.sum_of_generator}
+            sinks |= {"list": self.list_of_rows, "mean": self.mean}
+        if not self.inner and self.indexed:
+            sinks |= {"where": self.where, "one-hot": self.one_hot, "histogram": self.histogram, "count": self.count}
+        sink = self.random.choice(list(sinks))
+        return self.module(sinks[sink](header, dims), sink=sink, wrapper=wrapper)
 
-    def header(self) -> str:
-        """The outer loop's header, without the colon."""
-        kind = self.random.random()
-        if kind < 0.45:
-            return "for i in range(n)"
+    def header(self) -> tuple[str, str]:
+        """The name of the outer loop's header, and the header without the colon."""
+        forms = ["range(n)", "range(n)", "range(len)", "range(size)", "range(shape)", "tqdm(range)", "trange"]
+        if not self.inner:
+            forms += ["direct", "direct", "enumerate", "enumerate", "zip", "enumerate(zip)", "tqdm", "unbind"]
+        form = self.random.choice(forms)
+        if form in _RANGES:
+            return form, f"for i in {_RANGES[form]}"
         x = self.tensor("n", *self.random.choice((("p",), ("p", "q"), ())))
-        dims = self.shapes[x][1:]
-        if kind < 0.6 or self.inner:
-            return self.random.choice((f"for i in range(len({x}))", f"for i in range({x}.size(0))"))
-        self.row_name = ("row", dims)
-        if kind < 0.85:
-            return f"for i, row in enumerate({x})"
-        return f"for i, (row, _) in enumerate(zip({x}, {self.tensor('n')}))"
+        if form.startswith("range"):
+            return (
+                form,
+                f"for i in range({_COUNTS[form].format(x)})",
+            )
+        self.row = ("row", self.shapes[x][1:])
+        self.indexed = "enumerate" in form
+        other = self.tensor("n")
+        return form, {
+            "direct": f"for row in {x}",
+            "unbind": f"for row in {x}.unbind()",
+            "tqdm": f"for row in tqdm.tqdm({x})",
+            "enumerate": f"for i, row in enumerate({x})",
+            "zip": f"for row, other in zip({x}, {other})",
+            "enumerate(zip)": f"for i, (row, _) in enumerate(zip({x}, {other}))",
+        }[form]
 
     def body(self, dims: tuple[str, ...]) -> tuple[list[str], str]:
         """Temporaries, and the value of one iteration."""
@@ -178,21 +319,52 @@ class Maker:
             shape = self.random.choice((dims, ("p",)))
             lines.append(f"t = {self.expression(shape, 1)}")
             if "[" in lines[0] or "row" in lines[0]:
-                self.row_name = ("t", shape)
-        return lines, self.expression(dims, self.random.randrange(1, 4))
+                self.row = ("t", shape)
+        return lines, self.value(dims)
+
+    def value(self, dims: tuple[str, ...]) -> str:
+        """An expression that is not the same in every iteration."""
+        for _ in range(20):
+            value = self.expression(dims, self.random.randrange(1, 4))
+            if self.varies(value):
+                return value
+        if self.indexed:
+            return f"{self.tensor(*self.axes, *dims)}[{', '.join(self.index)}]"
+        assert self.row is not None
+        of_row = self.row[0] + ".sum()" * bool(self.row[1])
+        return f"{of_row} * {self.tensor(*dims)}"
+
+    def varies(self, value: str) -> bool:
+        if self.inner:
+            return all(f"{index}]" in value or f"{index}, " in value for index in self.index)
+        of_row = self.row is not None and self.row[0] in value.replace(".", " ").replace("(", " ").split()
+        return of_row or "i]" in value or "[i, " in value or "i, :" in value
+
+    @property
+    def dtype(self) -> str:
+        return {FLOATS: "", INTEGERS: ", dtype=torch.int64", COMPLEX: ", dtype=torch.complex128"}[self.kind]
 
     def fill(self, header: str, dims: tuple[str, ...]) -> list[str]:
         lines, value = self.body(dims)
-        dtype = ", dtype=torch.int64" if self.integers else ""
         spot = f"out[{', '.join(self.index)}]"
         shape = [*self.axes, *dims]
         if dims and not self.inner and self.random.random() < 0.3:
             shape, spot = [dims[0], "n", *dims[1:]], "out[:, i]"
         sign = self.random.choice(("=", "=", "+="))
+        if not dims and sign == "=" and self.random.random() < 0.2:
+            value = f"{_grouped(value)}.item()"
         return [
-            f"out = torch.zeros({', '.join(shape)}{dtype})",
+            f"out = torch.zeros({', '.join(shape)}{self.dtype})",
             *self.nested(header, [*lines, f"{spot} {sign} {value}"]),
         ]
+
+    def update(self, header: str, dims: tuple[str, ...]) -> list[str]:
+        """Elements that are made out of themselves."""
+        lines, value = self.body(dims)
+        spot = f"out[{', '.join(self.index)}]"
+        form = self.random.choice(("{0} = {0} * {1}", "{0} *= {1}", "{0} = ({0} - {1}) * 2", "{0} -= {1}"))
+        made = f"{self.tensor(*self.axes, *dims)}.clone()"
+        return [f"out = {made}", *self.nested(header, [*lines, form.format(spot, _grouped(value))])]
 
     def nested(self, header: str, lines: list[str]) -> list[str]:
         if not self.inner:
@@ -201,25 +373,77 @@ class Maker:
 
     def append(self, header: str, dims: tuple[str, ...]) -> list[str]:
         lines, value = self.body(dims)
-        made = "torch.stack(rows)" if self.random.random() < 0.7 else f"torch.stack(rows, dim={len(dims)})"
-        if dims and self.random.random() < 0.3:
-            made = f"torch.cat(rows, dim={self.random.randrange(len(dims))})"
         between = ["scale = 2.0"] if self.random.random() < 0.3 else []
-        return ["rows = []", *self.nested(header, [*lines, f"rows.append({value})"]), *between, f"out = {made}"]
+        return [
+            "rows = []", *self.nested(header, [*lines, f"rows.append({value})"]), *between,
+            f"out = {self.joined('rows', dims)}",
+        ]  # fmt: skip
+
+    def joined(self, what: str, dims: tuple[str, ...]) -> str:
+        if dims and self.random.random() < 0.3:
+            return f"torch.cat({what}, dim={self.random.randrange(len(dims))})"
+        return f"torch.stack({what})" if self.random.random() < 0.7 else f"torch.stack({what}, dim={len(dims)})"
 
     def comprehension(self, header: str, dims: tuple[str, ...]) -> list[str]:
-        value = self.expression(dims, self.random.randrange(1, 4))
-        if "enumerate" not in header:
-            self.row_name = None
-        return [f"out = torch.stack([{value} {header}])"]
+        return [f"out = {self.joined(f'[{self.value(dims)} {header}]', dims)}"]
+
+    def list_of_rows(self, header: str, dims: tuple[str, ...]) -> list[str]:
+        return [f"rows = [{self.value(dims)} {header}]", f"out = {self.joined('rows', dims)}"]
+
+    def sum_of_generator(self, header: str, dims: tuple[str, ...]) -> list[str]:
+        return [f"out = sum({self.value(dims)} {header})"]
+
+    def mean(self, header: str, dims: tuple[str, ...]) -> list[str]:
+        lines, value = self.body(dims)
+        return ["rows = []", *self.nested(header, [*lines, f"rows.append({value})"]), "out = sum(rows) / len(rows)"]
 
     def sum(self, header: str, dims: tuple[str, ...]) -> list[str]:
         lines, value = self.body(dims)
-        start = self.random.choice(("0", "0.0", f"torch.zeros({', '.join(dims) or '()'})"))
+        start = self.random.choice(("0", "0.0", f"torch.zeros({', '.join(dims) or '()'}{self.dtype})"))
         form = self.random.choice(("out += {}", "out = out + {}", "out -= {}"))
         return [f"out = {start}", *self.nested(header, [*lines, form.format(_grouped(value))])]
 
-    def module(self, lines: list[str], extra: str = "") -> Generated:
+    def where(self, header: str, dims: tuple[str, ...]) -> list[str]:
+        """Elements that change where something holds."""
+        x = self.tensor("n", *dims)
+        spot = "out[i]"
+        condition = f"{x}[i]{'.sum()' * bool(dims)} {self.random.choice(('<', '>', '>='))} 0"
+        if self.kind == COMPLEX:
+            condition = condition.replace("[i]", "[i].real")
+        lines = [f"if {condition}:", f"    {spot} = {self.value(dims)}"]
+        if self.random.random() < 0.4:
+            lines += ["else:", f"    {spot} = {self.value(dims)}"]
+        return [f"out = {self.tensor('n', *dims)}.clone()", *self.nested(header, lines)]
+
+    def one_hot(self, header: str, dims: tuple[str, ...]) -> list[str]:
+        shape = self.random.choice((("n", "m"), ("n", "m", *dims)))
+        value = "1" if self.random.random() < 0.6 else self.value(shape[2:])
+        return [
+            f"out = torch.zeros({', '.join(shape)}{self.dtype})",
+            *self.nested(header, [f"out[i, {self.places('m', 'n')}[i]] = {value}"]),
+        ]
+
+    def histogram(self, header: str, dims: tuple[str, ...]) -> list[str]:
+        shape = self.random.choice((("m",), ("m", *dims)))
+        value = "1" if self.random.random() < 0.5 else self.value(shape[1:])
+        return [
+            f"out = torch.zeros({', '.join(shape)}{self.dtype})",
+            *self.nested(header, [f"out[{self.places('m', 'n')}[i]] += {value}"]),
+        ]
+
+    def count(self, header: str, dims: tuple[str, ...]) -> list[str]:
+        first, second = self.places("m", "n"), self.places("m", "n")
+        lines = self.random.choice(
+            (
+                [f"if {first}[i] == {second}[i]:", "    out += 1"],
+                [f"out += ({first}[i] == {second}[i]).item()"],
+                [f"out += int({first}[i] == {second}[i])"],
+                [f"out += ({first}[i] == {second}[i]).sum()"],
+            )
+        )
+        return ["out = 0", *self.nested(header, lines), "out = torch.as_tensor(out)"]
+
+    def module(self, lines: list[str], sink: str = "", wrapper: str = "") -> Generated:
         known = []
         for name, dims in self.shapes.items():
             if dims and self.random.random() < 0.85:
@@ -228,10 +452,29 @@ class Maker:
         sizes = {dim for dims in self.shapes.values() for dim in dims} | {"n", "m", "p", "q"}
         missing = [dim for dim in sorted(sizes) if not any(dim in line.split(" = ")[0].split(", ") for line in known)]
         head = [f"{dim} = SIZES['{dim}']" for dim in missing]
-        body = "\n".join(f"    {line}" for line in [*head, *known, extra, *lines, "return out"] if line)
+        body = "\n".join(f"    {line}" for line in [*head, *known, *lines, "return out"] if line)
         parameters = ", ".join(f"{name}: torch.Tensor" for name in self.shapes)
-        code = f"import torch\nimport torch.nn.functional as F\n\n\ndef f({parameters}):\n{body}\n"
-        return Generated(code, dict(self.shapes), self.integers)
+        code = f"import torch\nimport torch.nn.functional as F\nimport tqdm\n\n\ndef f({parameters}):\n{body}\n"
+        body_of = frozenset(self.body_of or {"copy"})
+        return Generated(code, dict(self.shapes), self.kind, dict(self.indices), sink, wrapper, body_of)
+
+
+def planted(random: Random, lines: tuple[str, ...]) -> Generated:
+    """A loop that would be independent but for these lines."""
+    maker = Maker(random)
+    maker.inner, maker.axes, maker.index, maker.kind = False, ("n",), ("i",), FLOATS
+    value = maker.expression(("p",), 2)
+    row = value if "[i" in value or "i]" in value else "x[i]"
+    maker.shapes = {"x": ("n", "p"), "base": ("n",), "labels": ("n",), **maker.shapes}
+    maker.indices["labels"] = "m"
+    head = ["rows = []", "t = []", "h = torch.zeros(p)", "count = n", "alias = base", "out = torch.zeros(n)"]
+    head += ["best = torch.zeros(())", "total = 0.0", "numbers = iter(range(n))", "turned = out.flip(0).flip(0)"]
+    head += ["shifted = base[1:]", "turned = out.view(n)", "table = torch.zeros(m, m)", "order = torch.randperm(n)"]
+    head += ["def bump(row, seen=[]):", "    seen.append(row)", "    return len(seen)"]
+    headers = ("for i in range(n - 1):", "for i, _ in enumerate(x[1:]):", "for i in tqdm.tqdm(range(n - 1)):")
+    body = [f"    {line.format(row=f'({row})')}" for line in lines]
+    kept = ["out = torch.stack(rows)"] if any("rows.append" in line for line in lines) else []
+    return maker.module([*head, random.choice(headers), *body, *kept], sink="planted")
 
 
 def _grouped(text: str) -> str:

@@ -186,7 +186,132 @@ def f(x: torch.Tensor):
         d[i] = x[i + 1] - x[i]
     return d
 """,
+        """\
+def f(x: torch.Tensor):
+    d = torch.zeros(len(x) - 1)
+    d[:] = (x[1:] - x[:-1]).flatten(0)
+    return d
+""",
+    ),
+    "rows and numbers that may differ in dtype": (
+        """\
+def f(x: torch.Tensor, s: torch.Tensor):
+    n, m = x.shape
+    (n,) = s.shape
+    return torch.stack([x[i] * s[i] for i in range(n)])
+""",
+        """\
+def f(x: torch.Tensor, s: torch.Tensor):
+    n, m = x.shape
+    (n,) = s.shape
+    return torch.vmap(lambda x_i, s_i: x_i * s_i)(x[:n], s)
+""",
+    ),
+    "a count of unknown sign": (
+        """\
+def f(x: torch.Tensor, n: int):
+    return torch.stack([x[i].exp() for i in range(n)])
+""",
+        """\
+def f(x: torch.Tensor, n: int):
+    return x[: max(n, 0)].exp()
+""",
+    ),
+    "an array that may hold anything": (
+        """\
+def f(x: torch.Tensor, w):
+    return torch.stack([x[i] * w for i in range(len(x))])
+""",
         None,
+    ),
+    "elements that change where something holds": (
+        """\
+def f(x: torch.Tensor):
+    (n,) = x.shape
+    y = x.clone()
+    for i in range(n):
+        if x[i] < 0:
+            y[i] = 0.1 * x[i]
+        else:
+            y[i] = 0
+    return y
+""",
+        """\
+def f(x: torch.Tensor):
+    (n,) = x.shape
+    y = x.clone()
+    chosen = x < 0
+    y[chosen] = (0.1 * x[chosen]).to(y.dtype)
+    y[~chosen] = 0
+    return y
+""",
+    ),
+    "one-hot": (
+        """\
+def f(label: torch.Tensor, classes: int):
+    (n,) = label.shape
+    label = label.long()
+    out = torch.zeros(n, classes)
+    for i in range(n):
+        out[i, label[i]] = 1
+    return out
+""",
+        """\
+def f(label: torch.Tensor, classes: int):
+    (n,) = label.shape
+    label = label.long()
+    out = torch.zeros(n, classes)
+    out[torch.arange(n), label] = 1
+    return out
+""",
+    ),
+    "a histogram": (
+        """\
+def f(label: torch.Tensor, weight: torch.Tensor):
+    (n,) = label.shape
+    counts = torch.zeros(10)
+    for c in label.long():
+        counts[c] += 1
+    return counts
+""",
+        """\
+def f(label: torch.Tensor, weight: torch.Tensor):
+    (n,) = label.shape
+    counts = torch.zeros(10)
+    counts.index_put_((label.long(),), counts.new_tensor(1), accumulate=True)
+    return counts
+""",
+    ),
+    "right answers that are counted": (
+        """\
+def f(found: torch.Tensor, wanted: torch.Tensor):
+    (n,) = found.shape
+    (_,) = wanted.shape
+    hits = 0
+    for i in range(n):
+        if found[i] == wanted[i]:
+            hits += 1
+    return hits / n
+""",
+        """\
+def f(found: torch.Tensor, wanted: torch.Tensor):
+    (n,) = found.shape
+    (_,) = wanted.shape
+    hits = 0
+    hits += int((found == wanted[:n]).sum())
+    return hits / n
+""",
+    ),
+    "a list that is stacked by the next statement": (
+        """\
+def f(x: torch.Tensor):
+    rows = [row.exp() for row in x]
+    return torch.stack(rows)
+""",
+        """\
+def f(x: torch.Tensor):
+    return x.exp()
+""",
     ),
     "differences of neighbours in a vector": (
         """\
@@ -313,11 +438,6 @@ DOUBTFUL = {
         "def f(x: torch.Tensor, w):\n    return torch.stack([x[i] * w for i in range(len(x))])\n",
         "the rank of `x` and of `w` is not known",
     ),
-    "operands that may differ in dtype": (
-        "def f(x: torch.Tensor, s: torch.Tensor):\n    n, m = x.shape\n    (n,) = s.shape\n"
-        "    return torch.stack([x[i] * s[i] for i in range(n)])\n",
-        "dtype",
-    ),
     "a target from elsewhere": (
         "def f(x: torch.Tensor, out: torch.Tensor):\n    n, m = x.shape\n    _, _ = out.shape\n"
         "    for i in range(n):\n        out[i] = x[i].exp()\n",
@@ -327,10 +447,6 @@ DOUBTFUL = {
         "def f(x: torch.Tensor):\n    out = torch.zeros_like(x)\n    for i in range(len(x)):\n        row = x[i] * 2\n"
         "        out[i] = row\n    return out, row\n",
         "`row` is read after the loop",
-    ),
-    "a count of unknown sign": (
-        "def f(x: torch.Tensor, n: int):\n    return torch.stack([x[i].exp() for i in range(n)])\n",
-        "how often",
     ),
 }
 

@@ -78,16 +78,6 @@ def last(states, lengths):
     return torch.stack(found)
 """,
     ),
-    "counts of pairs of labels": (
-        "VEC01",
-        """\
-def confusion(preds, targets, count):
-    found = torch.zeros(count, count)
-    for t, p in zip(targets.view(-1), preds.view(-1)):
-        found[t.long(), p.long()] += 1
-    return found
-""",
-    ),
     "right answers of each class": (
         "VEC01",
         """\

@@ -114,7 +114,7 @@ class _Finder:
         return Work(root, code, message, Confidence.LIKELY, None, self._chain(root, trace, step))
 
     def _attempt(self, root: Root) -> tuple[Plan | None, str]:
-        if not isinstance(root, (cst.For, cst.Call)) or (isinstance(root, cst.For) and not is_plain(root)):
+        if isinstance(root, cst.GeneratorExp) or (isinstance(root, cst.For) and not is_plain(root)):
             return None, "the body of the loop does more than compute"
         if root not in self._attempts:
             self._attempts[root] = attempt(self._model, root)

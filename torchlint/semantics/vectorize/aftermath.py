@@ -35,36 +35,55 @@ class Consumer:
     inlined: Lifted | None
 
 
-def consumers(lifter: Lifter, reaching: Reaching, root: cst.For, receiver: cst.Name, element: Lifted) -> list[Consumer]:
-    """The calls of stack and cat that use a list. Refuses a list that is used in any other way."""
+def grown(lifter: Lifter, reaching: Reaching, root: cst.For, receiver: cst.Name) -> Write:
+    """Where a list that a loop appends to was made. Refuses one that may hold something already."""
     binding = lifter.model.binding(receiver)
     creation = reaching.reaching(binding, root) if binding is not None else None
     if binding is None or creation is None or binding.shared or not _is_empty_list(creation.value):
         raise RefusedError(f"`{receiver.value}` is not known to be empty before the loop")
-    if not _creates_nothing_else(lifter.model, creation):
-        raise RefusedError(f"`{receiver.value}` may have another name")
     if reaching.block(creation.statement) is not reaching.block(root):
         raise RefusedError(f"`{receiver.value}` grows over more than this loop")
+    return creation
+
+
+def made(lifter: Lifter, root: cst.ListComp) -> tuple[cst.Name, Write]:
+    """The name that a comprehension is assigned to."""
+    target = lifter.model.small_statement(root)
+    name = target.targets[0].target if isinstance(target, cst.Assign) and target.value is root else None
+    binding = lifter.model.binding(name) if isinstance(name, cst.Name) else None
+    creation = next((write for write in binding.writes if write.target is name), None) if binding is not None else None
+    if not isinstance(name, cst.Name) or binding is None or creation is None or binding.shared:
+        raise RefusedError("what becomes of the list is not in sight")
+    return name, creation
+
+
+def consumers(
+    lifter: Lifter, reaching: Reaching, root: cst.For | cst.ListComp, name: cst.Name, creation: Write, element: Lifted
+) -> list[Consumer]:
+    """The calls of stack and cat that use a list. Refuses a list that is used in any other way."""
+    binding = lifter.model.binding(name)
+    if binding is None or not _creates_nothing_else(lifter.model, creation):
+        raise RefusedError(f"`{name.value}` may have another name")
     found = []
     measured = False
     for read in binding.reads:
-        if read is receiver:
+        if read is name:
             continue
         if root in lifter.model.ancestors(read):
-            raise RefusedError(f"`{receiver.value}` is read while it grows")
+            raise RefusedError(f"`{name.value}` is read while it grows")
         write = reaching.reaching(binding, read)
         if write is not None and write is not creation:
             continue
         if write is None or reaching.order(read) < reaching.order(root):
-            raise RefusedError(f"`{receiver.value}` is used as a list")
+            raise RefusedError(f"`{name.value}` is used as a list")
         if not _is_measured(lifter, read):
-            found.append(_consumer(lifter, receiver.value, creation, read, element))
+            found.append(_consumer(lifter, name.value, creation, read, element))
         else:
             measured = True
     if measured:
         found = [replace(consumer, inlined=None) for consumer in found]
     if not found:
-        raise RefusedError(f"`{receiver.value}` is never stacked")
+        raise RefusedError(f"`{name.value}` is never stacked")
     return found
 
 
@@ -78,10 +97,23 @@ def _consumer(lifter: Lifter, name: str, creation: Write, read: cst.CSTNode, ele
         raise RefusedError(f"`{name}` is used as a list")
     dim = operation.argument("dim", 1)
     place = 0 if dim is None else layout.integer(lifter, dim)
+    adds = lifter.adds
     named = element.but(text=name, level=ATOM, shares=False)
     joined = stacking.join(lifter, named, operation.name, place, element.count)
+    before = dict(lifter.doubts)
     whole = stacking.join(lifter, element, operation.name, place, element.count)
-    return Consumer(call, name, creation.statement, joined, stacking.of_its_own(whole))
+    inlined = stacking.of_its_own(whole) if lifter.doubts == before else None
+    lifter.doubts, lifter.adds = before, adds or (lifter.adds and not _divides_by_length(lifter, call, name))
+    return Consumer(call, name, creation.statement, joined, inlined)
+
+
+def _divides_by_length(lifter: Lifter, call: cst.Call, name: str) -> bool:
+    """`sum(rows) / len(rows)`, which has no value for no rows."""
+    quotient = lifter.model.parent(call)
+    if not isinstance(quotient, cst.BinaryOperation) or not isinstance(quotient.operator, cst.Divide):
+        return False
+    measured = quotient.right
+    return isinstance(measured, cst.Call) and lifter.code(measured) == f"len({name})"
 
 
 def _creates_nothing_else(model: Model, creation: Write) -> bool:

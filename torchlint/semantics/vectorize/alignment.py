@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torchlint.semantics.vectorize.shapes import ATOM, UNKNOWN_DTYPE, Axis, DType, Lifted, Rank
+from torchlint import spelling
+from torchlint.semantics.vectorize.shapes import ATOM, SCALAR, UNKNOWN_DTYPE, Axis, DType, Lifted, Missing, Rank
 
 if TYPE_CHECKING:
     from torchlint.semantics.vectorize.lifting import Lifter
@@ -14,14 +15,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Operands that broadcast against each other in one iteration, so written that they do for all of them."""
+    """Operands that broadcast against each other in one iteration, so written that they do for all of them.
+
+    `behind`: the loops' axes have been moved behind the others, and the result must have them in front again.
+    """
 
     operands: tuple[Lifted, ...]
     axes: tuple[Axis, ...]
     rank: Rank
+    behind: bool = False
 
     def texts(self, *levels: int) -> list[str]:
         return [operand.within(level) for operand, level in zip(self.operands, levels)]
+
+    def result(self, text: str, level: int) -> tuple[str, int]:
+        """The result of an operation on the operands, and how strongly its text binds."""
+        if not self.behind:
+            return text, level
+        return f"{text if level == ATOM else f'({text})'}{to_back(len(self.axes), back=True)}", ATOM
+
+
+def to_back(count: int, *, back: bool = False) -> str:
+    """`.movedim(...)` that puts the first `count` dimensions behind the others, or back in front of them."""
+    front, behind = list(range(count)), list(range(-count, 0))
+    first, second = (behind, front) if back else (front, behind)
+    if count == 1:
+        return f".movedim({first[0]}, {second[0]})"
+    return f".movedim(({', '.join(map(str, first))}), ({', '.join(map(str, second))}))"
 
 
 def union(operands: Sequence[Lifted]) -> tuple[Axis, ...]:
@@ -29,9 +49,22 @@ def union(operands: Sequence[Lifted]) -> tuple[Axis, ...]:
     return tuple(sorted({axis for operand in operands for axis in operand.axes}, key=lambda axis: axis.depth))
 
 
-def broadcast(lifter: Lifter, operands: Sequence[Lifted]) -> Together:
+def broadcast(lifter: Lifter, operands: Sequence[Lifted], *, in_front: bool = False) -> Together:
+    """`in_front`: what is done with the operands counts their dimensions, so that the loops' axes stay in front."""
     axes = union(operands)
-    rank = _widest(lifter, [operand for operand in operands if not operand.number])
+    lifter.scalars |= any(operand.axes and operand.rank.least == 0 for operand in operands)
+    tensors = [operand for operand in operands if not operand.number]
+    widest = _widest(tensors) if tensors else SCALAR
+    if (
+        lifter.guarded
+        and not in_front
+        and axes
+        and (widest is None or any(_difference(widest, one.rank) is None for one in tensors))
+    ):
+        return Together(tuple(_from_behind(operand, axes) for operand in operands), axes, lifter.some_rank(), True)
+    if widest is None:
+        lifter.doubt_rank(*(operand for operand in tensors if operand.rank.known is None))
+    rank = widest or lifter.some_rank()
     return Together(tuple(aligned(lifter, operand, axes, rank) for operand in operands), axes, rank)
 
 
@@ -65,7 +98,8 @@ def promoted(lifter: Lifter, operands: Sequence[Lifted], *, quotient: bool = Fal
     strongest = next((one for one in dtypes if all(one.absorbs(other) for other in dtypes)), None)
     if strongest is None:
         if len(tensors) > 1 and _changes_kind(tensors):
-            lifter.doubt("the operands may differ in dtype, which counts for whole tensors and not for their elements")
+            reason = "the operands may differ in dtype, which counts for whole tensors and not for their elements"
+            lifter.doubt(reason, Missing.DTYPE)
         return UNKNOWN_DTYPE
     numbers = [operand.dtype.category for operand in operands if operand.number]
     if strongest.inexact or all(category in ("int", "bool") and strongest.category == "int" for category in numbers):
@@ -75,6 +109,23 @@ def promoted(lifter: Lifter, operands: Sequence[Lifted], *, quotient: bool = Fal
     if strongest.category in ("int", "bool") and "float" in numbers:
         return DType("default", "float")
     return UNKNOWN_DTYPE
+
+
+def cast_back(lifter: Lifter, operands: Sequence[Lifted]) -> str | None:
+    """The dtype that a result has in one iteration, in code, where it may have another for whole tensors: elements that
+    have no dimensions do not count beside tensors that have some."""
+    tensors = [operand for operand in operands if not operand.number]
+    scalars = [_is_scalar(operand.rank) for operand in tensors]
+    if not lifter.guarded or len(tensors) != 2 or None in scalars or not _changes_kind(tensors):
+        return None
+    if any(one.dtype.absorbs(other.dtype) for one, other in (tensors, tensors[::-1])):
+        return None
+    result_type = spelling.spelled(lifter.model, "torch.result_type", lifter.place)
+    names = [lifter.dtypes.get(operand.dtype.token or "") for operand in tensors]
+    if result_type is None or None in names:
+        return None
+    like = (f"{name}.new_empty({'()' if scalar else 0})" for name, scalar in zip(names, scalars))
+    return f"{result_type}({', '.join(like)})"
 
 
 def _terms(dtype: DType) -> DType:
@@ -98,12 +149,18 @@ def _is_scalar(rank: Rank) -> bool | None:
     return False if rank.least > 0 else (rank.known == 0 if rank.known is not None else None)
 
 
-def _widest(lifter: Lifter, operands: Sequence[Lifted]) -> Rank:
-    for operand in operands:
-        if all(other.rank.at_most(operand.rank) for other in operands):
-            return operand.rank
-    lifter.doubt_rank(*(operand for operand in operands if operand.rank.known is None))
-    return lifter.some_rank()
+def _from_behind(operand: Lifted, axes: tuple[Axis, ...]) -> Lifted:
+    """An operand whose dimensions broadcast from the last on, whatever their number: the loops' axes follow."""
+    if operand.number:
+        return operand
+    moved = operand.atom + (to_back(operand.count) if operand.axes else "")
+    if operand.axes != axes:
+        moved += f"[..., {', '.join(':' if axis in operand.axes else 'None' for axis in axes)}]"
+    return operand.but(text=moved, level=ATOM, shape=None)
+
+
+def _widest(operands: Sequence[Lifted]) -> Rank | None:
+    return next((one.rank for one in operands if all(other.rank.at_most(one.rank) for other in operands)), None)
 
 
 def _difference(rank: Rank, other: Rank) -> int | None:

@@ -95,9 +95,12 @@ def _broadcasting(lifter: Lifter, operation: Operation) -> Lifted:
     values = operands[1:] if operation.name == "where" and operation.function is not None else operands
     dtype = BOOL if operation.name in COMPARES else alignment.promoted(lifter, values)
     lifter.operations.add("pointwise")
+    text, level = together.result(
+        operation.called(operation.name, list(together.operands), *_keywords(lifter, operation)), ATOM
+    )
     return Lifted(
-        operation.called(operation.name, list(together.operands), *_keywords(lifter, operation)),
-        ATOM,
+        text,
+        level,
         together.axes,
         together.rank,
         dtype.inexact_result() if operation.name in DIVIDES else dtype,

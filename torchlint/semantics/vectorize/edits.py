@@ -30,6 +30,8 @@ def fix_for(plan: Plan | None, model: Model) -> Fix | None:
     rewriter = Rewriter(model)
     if isinstance(plan.root, cst.Call):
         edits = _call_edits(plan.root, plan.result, model, rewriter)
+    elif isinstance(plan.root, cst.ListComp):
+        edits = _list_edits(plan, plan.root, model, rewriter)
     else:
         edits = _loop_edits(plan, plan.root, model, rewriter)
     if edits is None:
@@ -49,11 +51,24 @@ def _why(plan: Plan) -> str:
     return sentence[0].upper() + sentence[1:] + "."
 
 
-def _call_edits(call: cst.Call, result: Lifted | None, model: Model, rewriter: Rewriter) -> list[Edit] | None:
+def _call_edits(
+    call: cst.Call | cst.ListComp, result: Lifted | None, model: Model, rewriter: Rewriter
+) -> list[Edit] | None:
     if result is None or "#" in model.code(call):
         return None
     closed = isinstance(model.parent(call), _CLOSED)
     return [rewriter.replace(call, result.text if closed else result.atom)]
+
+
+def _list_edits(plan: Plan, root: cst.ListComp, model: Model, rewriter: Rewriter) -> list[Edit] | None:
+    """The list becomes a tensor, and goes where the next statement stacks it."""
+    only = plan.consumers[0]
+    if len(plan.consumers) == 1 and _is_next(plan, only, model.statement(root), model):
+        removed, used = rewriter.remove_statement(only.creation), _call_edits(only.call, only.inlined, model, rewriter)
+        return [removed, *used] if removed is not None and used is not None and "#" not in model.code(root) else None
+    parts = [_call_edits(root, plan.result, model, rewriter)]
+    parts += [_call_edits(consumer.call, consumer.by_name, model, rewriter) for consumer in plan.consumers]
+    return [edit for part in parts for edit in part or ()] if all(part is not None for part in parts) else None
 
 
 def _loop_edits(plan: Plan, root: cst.For, model: Model, rewriter: Rewriter) -> list[Edit] | None:
@@ -82,8 +97,8 @@ def _loop_edits(plan: Plan, root: cst.For, model: Model, rewriter: Rewriter) -> 
     return edits
 
 
-def _is_next(plan: Plan, consumer: Consumer, root: cst.For, model: Model) -> bool:
-    """Whether a list is used once, by the statement behind the loop."""
+def _is_next(plan: Plan, consumer: Consumer, root: cst.CSTNode, model: Model) -> bool:
+    """Whether a list is used once, by the statement behind the one that makes or fills it."""
     if consumer.inlined is None or sum(other.name == consumer.name for other in plan.consumers) != 1:
         return False
     block = model.parent(root)
@@ -108,10 +123,12 @@ def _lines(loop: cst.For, texts: dict[cst.CSTNode, list[str]]) -> Iterator[str]:
     assert isinstance(body, cst.IndentedBlock)
     yield from _commented([], body.header.comment)
     for statement in body.body:
-        if isinstance(statement, (cst.SimpleStatementLine, cst.For)):
+        if isinstance(statement, (cst.SimpleStatementLine, cst.For, cst.If)):
             yield from (line.comment.value for line in statement.leading_lines if line.comment is not None)
         if isinstance(statement, cst.For):
             yield from _lines(statement, texts)
+        elif isinstance(statement, cst.If):
+            yield from texts.get(statement, [])
         elif isinstance(statement, cst.SimpleStatementLine):
             yield from _commented(texts.get(statement, []), statement.trailing_whitespace.comment)
     yield from (line.comment.value for line in body.footer if line.comment is not None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint import spelling
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize.shapes import ATOM, Axis, Dimension, Lifted, RefusedError
 
@@ -45,6 +46,13 @@ class Reading:
     dropped: int = 0
     added: int = 0
     rest: int | None = None  # position of an ellipsis
+    slots: dict[Axis, int] = field(default_factory=dict)  # the entry of each loop's index
+    picked: set[Axis] = field(default_factory=set)  # loops that have an entry which is a tensor of places
+
+    @property
+    def scattered(self) -> set[Axis]:
+        """Loops without an index of their own here: several iterations may have the same place."""
+        return self.picked - set(self.dims)
 
     @property
     def count(self) -> int:
@@ -97,7 +105,8 @@ def _own_element(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
 
 
 def read(lifter: Lifter, base: Lifted, elements: Sequence[cst.SubscriptElement]) -> Reading:
-    reading = Reading([":"] * base.count, dict(zip(base.axes, range(base.count))), position=base.count)
+    places = dict(zip(base.axes, range(base.count)))
+    reading = Reading([":"] * base.count, places, position=base.count, slots=dict(places))
     for place, element in enumerate(elements):
         _read_element(lifter, base, reading, element.slice, len(elements) - place - 1)
     lifter.tensors.learn_least(base.rank, reading.consumed)
@@ -129,7 +138,8 @@ def _read_element(lifter: Lifter, base: Lifted, reading: Reading, index: cst.Bas
         _read_axis(lifter, base, reading, *stepped, left)
         return
     if lifter.varies(value):
-        raise RefusedError(f"`{lifter.code(value)}` picks elements by value")
+        _read_places(lifter, reading, value)
+        return
     fixed = lifter.invariant(value)
     if not fixed.number:
         known = lifter.model.value(value).kind
@@ -154,17 +164,78 @@ def _read_slice(lifter: Lifter, reading: Reading, index: cst.Slice) -> None:
 
 def _read_axis(lifter: Lifter, base: Lifted, reading: Reading, axis: Axis, shift: int, left: int) -> None:
     if axis in reading.places:
-        raise RefusedError("one index is used for two dimensions")
+        _read_again(lifter, reading, axis, _all_indices(lifter, axis, shift))
+        return
     if reading.rest is None:
         dimension = base.dimension(reading.consumed)
     else:
         dimension = base.dimension(-1 - left) if base.skipped == 0 or base.rank.known is not None else None
+    reading.slots[axis] = len(reading.entries)
     reading.entries.append(covered(lifter, axis, shift, dimension))
     reading.places[axis] = reading.position
     reading.dims[axis] = (reading.consumed if reading.rest is None else -1 - left, shift)
     reading.position += 1
     reading.consumed += 1
     reading.dropped += 1
+
+
+def _read_places(lifter: Lifter, reading: Reading, value: cst.BaseExpression) -> None:
+    """An index that a tensor holds: `label[i]` for every i is all of `label`."""
+    if lifter.mask is not None:
+        raise RefusedError(f"`{lifter.code(value)}` picks elements by value")
+    picked = _indices(lifter, value)
+    if picked.rank.known != 0 or picked.count != 1:
+        raise RefusedError(f"`{lifter.code(value)}` is not known to be one index")
+    (axis,) = picked.axes
+    if axis in reading.places:
+        _read_again(lifter, reading, axis, picked.text)
+    else:
+        reading.entries.append(picked.text)
+        reading.places[axis] = reading.position
+        reading.slots[axis] = len(reading.entries) - 1
+        reading.position += 1
+        reading.consumed += 1
+        reading.dropped += 1
+    reading.picked.add(axis)
+    lifter.operations.add("gather")
+
+
+def _read_again(lifter: Lifter, reading: Reading, axis: Axis, entry: str) -> None:
+    """A second dimension that the same loop runs over: of both, the places have to be listed."""
+    slot = reading.slots[axis]
+    between = reading.entries[slot + 1 :]
+    if reading.rest is not None or reading.added or any(other in between for other in (":", "...")):
+        if reading.places[axis] != 0 or len(reading.places) > 1 or reading.rest is not None or reading.added:
+            raise RefusedError("one index is used for two dimensions")
+    elif any(reading.slots[other] > slot for other in reading.slots):
+        raise RefusedError("one index is used for two dimensions")
+    if axis not in reading.picked:
+        shift = reading.dims[axis][1] if axis in reading.dims else -axis.start
+        reading.entries[slot] = _all_indices(lifter, axis, shift)
+        reading.picked.add(axis)
+    reading.entries.append(entry)
+    reading.consumed += 1
+    reading.dropped += 1
+
+
+def _all_indices(lifter: Lifter, axis: Axis, shift: int) -> str:
+    """A loop's index in all iterations, as a tensor."""
+    arange = spelling.spelled(lifter.model, "torch.arange", lifter.place)
+    first = axis.start + shift
+    if arange is None or first < 0 or not (axis.stop.natural or axis.whole):
+        raise RefusedError("one index is used for two dimensions")
+    stop = axis.stop.spelled(shift)
+    return f"{arange}({first}, {stop})" if first else f"{arange}({stop})"
+
+
+def _indices(lifter: Lifter, value: cst.BaseExpression) -> Lifted:
+    """A tensor of places. One byte or a truth value would choose among all places instead."""
+    picked = lifter.tensor(value)
+    if picked.dtype.category not in ("int", None):
+        raise RefusedError(f"`{lifter.code(value)}` is not known to hold indices")
+    if picked.dtype.token in ("int64", "torch.int32"):
+        return picked
+    return picked.but(text=f"{picked.atom}.long()", level=ATOM)
 
 
 def covered(lifter: Lifter, axis: Axis, shift: int, dimension: Dimension | None) -> str:
@@ -185,6 +256,8 @@ def covered(lifter: Lifter, axis: Axis, shift: int, dimension: Dimension | None)
     if stop.offset + shift < 0 or (stop.key is not None and shift < 0):
         lifter.doubt(f"`{stop.text}` may be too small")
     high = stop.spelled(shift)
+    if lifter.guarded and not axis.bounded and shift == 0:
+        high, axis.guarded = f"max({high}, 0)", True
     return f"{low}: {high}" if not (high.isidentifier() or high.isdigit()) else f"{low}:{high}"
 
 
@@ -243,7 +316,7 @@ def _result(lifter: Lifter, base: Lifted, reading: Reading) -> Lifted:
         claim=base.claim,
         shares=base.shares,
         exact=base.exact,
-        shape=base.shape if plain else None,
+        shape=base.shape if plain and not reading.picked else None,
         skipped=base.skipped + reading.consumed,
     )
 
@@ -263,11 +336,9 @@ def _gathered(lifter: Lifter, base: Lifted, index: cst.BaseSlice) -> Lifted | No
         return None
     if loop_index(lifter, index.value) is not None:
         return None
-    picked = lifter.tensor(index.value)
-    if picked.dtype.category != "int":
-        raise RefusedError(f"`{lifter.code(index.value)}` is not known to hold indices")
-    if picked.rank.known != 0:
-        raise RefusedError(f"`{lifter.code(index.value)}` is not known to be one index")
+    if lifter.mask is not None:
+        raise RefusedError(f"`{lifter.code(index.value)}` picks elements by value")
+    picked = _indices(lifter, index.value)
     lifter.tensors.learn_least(base.rank, 1)
     lifter.operations.add("gather")
     lifter.bases[base.text] += 1
@@ -275,7 +346,7 @@ def _gathered(lifter: Lifter, base: Lifted, index: cst.BaseSlice) -> Lifted | No
         f"{base.atom}[{picked.text}]",
         ATOM,
         picked.axes,
-        lifter.tensors.settled(base.rank.plus(-1)),
+        lifter.tensors.settled(base.rank.plus(-1)) if picked.rank.known == 0 else lifter.some_rank(),
         base.dtype,
         exact=base.exact and picked.exact,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.vectorize.operation import Operation
-from torchlint.semantics.vectorize.shapes import ATOM, SCALAR, Lifted, Rank, RefusedError
+from torchlint.semantics.vectorize.shapes import ATOM, SCALAR, Lifted, Missing, Rank, RefusedError
 
 if TYPE_CHECKING:
     from torchlint.semantics.vectorize.lifting import Lifter
@@ -104,7 +104,7 @@ def _squeeze(lifter: Lifter, operation: Operation) -> Lifted:
     place = shifted(lifter, operand, dim)
     index = dim if dim >= 0 or operand.rank.known is None else dim + operand.rank.known
     if index < 0 or operand.dimension(index) != (None, 1):
-        lifter.doubt(f"whether `{operation.code}` drops a dimension is not known")
+        lifter.doubt(f"whether `{operation.code}` drops a dimension is not known", Missing.RANK)
     text = operation.called("squeeze", [operand], str(place))
     return operand.but(text=text, level=ATOM, rank=operand.rank.plus(-1), shape=None)
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint import spelling
 from torchlint.semantics.tree import walk
-from torchlint.semantics.vectorize import alignment, batching, indexing, layout, products
+from torchlint.semantics.vectorize import alignment, batching, indexing, layout, mapping, products
 from torchlint.semantics.vectorize.operation import Operation
 from torchlint.semantics.vectorize.purity import impurity
 from torchlint.semantics.vectorize.shapes import (
@@ -28,8 +29,10 @@ from torchlint.semantics.vectorize.shapes import (
     SHIFT,
     SUM,
     UNARY,
+    UNKNOWN_DTYPE,
     Axis,
     Lifted,
+    Missing,
     Rank,
     RefusedError,
 )
@@ -74,7 +77,9 @@ class Lifter:
     the loops around the statement at hand, outermost first.
     """
 
-    def __init__(self, model: Model, tensors: Tensors, place: cst.CSTNode, written: frozenset[str]) -> None:
+    def __init__(
+        self, model: Model, tensors: Tensors, place: cst.CSTNode, written: frozenset[str], *, guarded: bool = False
+    ) -> None:
         self.model = model
         self.tensors = tensors
         self.place = place
@@ -92,26 +97,46 @@ class Lifter:
         self.cautions: set[str] = set()  # what a rewrite may change
         self.accesses: list[indexing.Access] = []
         self.context: tuple[Axis, ...] = ()
-        self.doubts: list[str] = []
+        self.doubts: dict[str, Missing] = {}
         self.operations: set[str] = set()
         self.bases: Counter[str] = Counter()  # how often a tensor is read at the loop's index
         self.others: set[str] = set()  # what may be a tensor and is the same in every iteration
         self.spread = False  # an operand is the same in several iterations
         self.progress = False  # a progress bar is around what the loop runs over
         self.claims: set[str] = set()  # arrays that are taken for tensors, which their uses must prove
+        self.scalars = False  # elements without dimensions are operands of the value at hand
+        self.needs_rows = False  # a mapped expression fails for a batch of no rows
+        self.in_statement = False  # what is lifted stays a part of its statement
+        self.guarded = guarded  # what is not known is provided for, in more words
+        self.mask: str | None = None  # the iterations in which the statement at hand runs
+        self.adds = False  # something is summed up, which is zero over no rows
+        self.dtypes: dict[str, str] = {}  # a tensor of each dtype that has no other name
+        self._introduced: set[str] = set()
         self._fresh = 0
 
     def code(self, node: cst.CSTNode) -> str:
         return self.model.module.code_for_node(node).strip()
 
-    def doubt(self, reason: str) -> None:
-        if reason not in self.doubts:
-            self.doubts.append(reason)
+    def doubt(self, reason: str, missing: Missing = Missing.MORE) -> None:
+        self.doubts.setdefault(reason, missing)
 
     def doubt_rank(self, *operands: Lifted) -> None:
         names = [f"`{operand.text}`" for operand in operands if _NAMED.fullmatch(operand.text)]
         of = " and of ".join(names) if names else "an operand"
-        self.doubt(f"the rank of {of} is not known")
+        self.doubt(f"the rank of {of} is not known", Missing.RANK)
+
+    def unused(self, name: str) -> str:
+        """A name that means nothing in the file."""
+        while name in self._introduced or re.search(rf"\b{name}\b", self.model.source.text):
+            name += "_"
+        self._introduced.add(name)
+        return name
+
+    def spelled_dtype(self, terms: Lifted) -> str | None:
+        """The dtype of a number plus one of these terms, in code; None where no name has the dtype of the terms."""
+        result_type = spelling.spelled(self.model, "torch.result_type", self.place)
+        named = terms.text if terms.text.isidentifier() else self.dtypes.get(terms.dtype.token or "")
+        return f"{result_type}({named}, 0)" if named is not None and result_type is not None else None
 
     def some_rank(self) -> Rank:
         """The rank of something of which nothing is known."""
@@ -139,14 +164,31 @@ class Lifter:
 
     # expressions
 
+    def value(self, node: cst.BaseExpression) -> Lifted:
+        """The value of a statement. Where a batched form needs ranks or dtypes that are not known, it is mapped."""
+        before = dict(self.doubts)
+        self.scalars = False
+        lifted = self.lift(node)
+        missing = {self.doubts[reason] for reason in self.doubts if reason not in before}
+        if not missing or Missing.MORE in missing:
+            return lifted
+        found = mapping.mapped(self, node, lifted, keeps_dtype=Missing.DTYPE not in missing)
+        if found is not None:
+            self.doubts = before
+            self.needs_rows |= self.scalars
+        return found or lifted
+
     def lift(self, node: cst.BaseExpression) -> Lifted:
         return self._by_form(node) if self.varies(node) else self.invariant(node)
 
     def _by_form(self, node: cst.BaseExpression) -> Lifted:
         if isinstance(node, cst.Name):
-            return self._name(node)
+            return self._chosen(self._name(node))
         if isinstance(node, cst.Subscript):
-            return indexing.subscript(self, node)
+            mask, self.mask = self.mask, None
+            lifted = indexing.subscript(self, node)
+            self.mask = mask
+            return self._chosen(lifted)
         if isinstance(node, cst.BinaryOperation):
             return self._binary(node)
         if isinstance(node, cst.UnaryOperation):
@@ -186,7 +228,7 @@ class Lifter:
 
     def _inferred(self, node: cst.BaseExpression) -> Lifted | None:
         """What the operations in an expression that does not vary say of its result."""
-        before = (list(self.doubts), set(self.operations), set(self.others), self.bases.copy(), self.spread)
+        before = (dict(self.doubts), set(self.operations), set(self.others), self.bases.copy(), self.spread)
         try:
             inferred = self._by_form(node)
         except RefusedError:
@@ -196,6 +238,8 @@ class Lifter:
         return inferred if certain else None
 
     def _constant(self, node: cst.BaseExpression, facts: Facts) -> Lifted:
+        if isinstance(node, cst.Name) and facts.tensor and facts.dtype.token is not None:
+            self.dtypes[facts.dtype.token] = node.value
         return Lifted(
             self.one_line(node),
             _level(node),
@@ -232,7 +276,9 @@ class Lifter:
 
     def tensor(self, node: cst.BaseExpression) -> Lifted:
         """A lifted operand that is certainly a tensor."""
-        lifted = self.lift(node)
+        return self.certain(self.lift(node), node)
+
+    def certain(self, lifted: Lifted, node: cst.BaseExpression) -> Lifted:
         if lifted.claim is not None and not lifted.pair:
             self.claims.add(lifted.claim)
             return lifted
@@ -254,6 +300,14 @@ class Lifter:
         facts = self.tensors.of(node, self.place)
         return facts.key if (facts.array or is_array) and not facts.tensor else None
 
+    def _chosen(self, lifted: Lifted) -> Lifted:
+        """The rows for which the condition at hand holds."""
+        if self.mask is None or not lifted.axes:
+            return lifted
+        if lifted.axes != self.context or lifted.pair:
+            raise RefusedError(f"not all rows of `{lifted.text}` are for the condition to choose from")
+        return lifted.but(text=f"{lifted.atom}[{self.mask}]", level=ATOM, shares=False, shape=None)
+
     # operators
 
     def _binary(self, node: cst.BinaryOperation) -> Lifted:
@@ -263,13 +317,16 @@ class Lifter:
             return products.matmul(self, left, right)
         together = alignment.broadcast(self, [left, right])
         first, second = together.texts(level + (spelled == "**"), level + (spelled != "**"))
-        dtype = alignment.promoted(self, [left, right], quotient=spelled == "/")
+        text, level = together.result(f"{first} {spelled} {second}", level)
+        cast = alignment.cast_back(self, [left, right]) if spelled in "+-*" else None
+        if cast is not None:
+            text, level = f"{text if level == ATOM else f'({text})'}.to({cast})", ATOM
+        dtype = alignment.promoted(self, [left, right], quotient=spelled == "/") if cast is None else UNKNOWN_DTYPE
         if spelled == "/":
             dtype = dtype.inexact_result()
         self.operations.add("pointwise")
         exact = spelled in _EXACT_OPERATORS and left.exact and right.exact
         tensor = left.tensor or right.tensor
-        text = f"{first} {spelled} {second}"
         return Lifted(text, level, together.axes, together.rank, dtype, tensor=tensor, exact=exact)
 
     def _unary(self, node: cst.UnaryOperation) -> Lifted:
@@ -289,7 +346,8 @@ class Lifter:
         first, second = together.texts(BIT_OR, BIT_OR)
         self.operations.add("pointwise")
         exact = left.exact and right.exact
-        return Lifted(f"{first} {spelled} {second}", COMPARISON, together.axes, together.rank, BOOL, exact=exact)
+        text, level = together.result(f"{first} {spelled} {second}", COMPARISON)
+        return Lifted(text, level, together.axes, together.rank, BOOL, exact=exact)
 
     # calls and attributes
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.semantics.vectorize import alignment
 from torchlint.semantics.vectorize.operation import Operation
-from torchlint.semantics.vectorize.shapes import ATOM, Lifted, Rank, RefusedError
+from torchlint.semantics.vectorize.shapes import ATOM, Axis, Lifted, Rank, RefusedError
 from torchlint.semantics.vectorize.vocabulary import MATRIX_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _solve(lifter: Lifter, operation: Operation) -> Lifted:
         lifter.doubt_rank(matrix, right)
     axes = alignment.union([matrix, right])
     first = alignment.aligned(lifter, matrix, axes, matrix.rank)
-    second = alignment.aligned(lifter, right, axes, right.rank)
+    second = _with_all(alignment.aligned(lifter, right, axes, right.rank), axes)
     lifter.operations.add("linalg")
     if right.rank.known == 1:
         column = second.but(text=f"{second.atom}.unsqueeze(-1)", level=ATOM)
@@ -49,6 +49,15 @@ def _solve(lifter: Lifter, operation: Operation) -> Lifted:
     else:
         text = operation.called("solve", [first, second])
     return Lifted(text, ATOM, axes, Rank(right.rank.known or 2), matrix.dtype, exact=False)
+
+
+def _with_all(right: Lifted, axes: tuple[Axis, ...]) -> Lifted:
+    """A right-hand side with as many batch dimensions as the matrices: with one less it is taken for vectors where the
+    sizes allow it."""
+    first = next((place for place, axis in enumerate(axes) if axis in right.axes), len(axes))
+    if first == 0:
+        return right
+    return right.but(text=f"{right.atom}[{', '.join(['None'] * first)}]", level=ATOM, shape=None)
 
 
 RULES: dict[str, Callable[[Lifter, Operation], Lifted]] = {"linalg.solve": _solve}

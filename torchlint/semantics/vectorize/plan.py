@@ -12,7 +12,7 @@ import libcst as cst
 from torchlint.finding import Confidence
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.vectorize import headers, stacking
-from torchlint.semantics.vectorize.aftermath import Consumer, consumers, read_afterwards
+from torchlint.semantics.vectorize.aftermath import Consumer, consumers, grown, made, read_afterwards
 from torchlint.semantics.vectorize.body import Body, Line
 from torchlint.semantics.vectorize.lifting import Lifter
 from torchlint.semantics.vectorize.operation import Operation
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _PASSES = 4
 _DEPTH = 40
 _FEW = 8
+Root = cst.For | cst.Call | cst.ListComp
+"""A for statement, the call of stack or cat around a comprehension, or a comprehension that is stacked later."""
+
 _COLLECTORS = ("torch.stack", "torch.cat", "torch.concat", "builtins.sum")
 
 _BINDING = frozenset({cst.For, cst.CompFor, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr})
@@ -36,12 +39,12 @@ _BINDING = frozenset({cst.For, cst.CompFor, cst.AssignTarget, cst.AugAssign, cst
 class Plan:
     """One loop, and its batched form.
 
-    `root` is the for statement, or the call of stack or cat around a comprehension, which `result` takes the place of.
-    `lines` take the place of a for statement; of a list that it fills, `consumers` are the calls that use it.
+    `result` takes the place of a call or a comprehension, `lines` take that of a for statement; of a list, `consumers`
+    are the calls that use it.
     With any of `doubts` the loop must not be rewritten. `exact`: bit for bit the same numbers and gradients.
     """
 
-    root: cst.For | cst.Call
+    root: Root
     tensor: str
     operations: frozenset[str]
     doubts: tuple[str, ...]
@@ -61,7 +64,7 @@ def is_test(path: Path) -> bool:
     return path.name.startswith("test_") or not {"test", "tests"}.isdisjoint(path.parts[:-1])
 
 
-def attempt(model: Model, root: cst.For | cst.Call) -> tuple[Plan | None, str]:
+def attempt(model: Model, root: Root) -> tuple[Plan | None, str]:
     """The plan for one loop; or None, and what stands in its way, where the loop is not known to be independent work on
     the rows of a tensor."""
     if isinstance(root, cst.Call) and model.qualified(root.func) not in _COLLECTORS:
@@ -73,10 +76,12 @@ def attempt(model: Model, root: cst.For | cst.Call) -> tuple[Plan | None, str]:
 
 
 def is_plain(loop: cst.For) -> bool:
-    """Whether the body is nothing but simple statements and loops of them, and not nested beyond reason."""
+    """Whether the body is nothing but simple statements, loops and branches of them, not nested beyond reason."""
     level: list[cst.CSTNode] = [loop]
     for _ in range(_DEPTH):
-        if any(isinstance(node, cst.BaseCompoundStatement) and not isinstance(node, cst.For) for node in level):
+        if any(
+            isinstance(node, cst.BaseCompoundStatement) and not isinstance(node, (cst.For, cst.If)) for node in level
+        ):
             return False
         level = [child for node in level for child in children(node)]
         if not level:
@@ -85,7 +90,7 @@ def is_plain(loop: cst.For) -> bool:
 
 
 class _Planner:
-    def __init__(self, model: Model, root: cst.For | cst.Call) -> None:
+    def __init__(self, model: Model, root: Root) -> None:
         self._model = model
         self._root = root
         self._place: cst.CSTNode = root if isinstance(root, cst.For) else model.statement(root)
@@ -93,26 +98,47 @@ class _Planner:
         self._tensors = Tensors(model, self._reaching)
 
     def plan(self) -> Plan | None:
+        plan = self._settled()
+        if plan is None or not plan.doubts:
+            return plan
+        other = self._settled(guarded=True)
+        return plan if other is None or other.doubts else other
+
+    def _settled(self, *, guarded: bool = False) -> Plan | None:
         """Passes repeat while the loop's own operations teach something about ranks."""
         for _ in range(_PASSES):
             learned = self._tensors.learned
-            lifter = Lifter(self._model, self._tensors, self._place, _written(self._root))
-            plan = self._comprehension(lifter) if isinstance(self._root, cst.Call) else self._statement(lifter)
+            lifter = Lifter(self._model, self._tensors, self._place, _written(self._root), guarded=guarded)
+            plan = self._planned(lifter)
             if self._tensors.learned == learned:
                 return plan if all(map(self._tensors.is_proven, lifter.claims)) else None
         return None
 
-    def _comprehension(self, lifter: Lifter) -> Plan | None:
-        assert isinstance(self._root, cst.Call)
-        result = stacking.collected(lifter, Operation.read(lifter, self._root))
+    def _planned(self, lifter: Lifter) -> Plan | None:
+        if isinstance(self._root, cst.For):
+            return self._statement(lifter, self._root)
+        if isinstance(self._root, cst.ListComp):
+            return self._list(lifter, self._root)
+        return self._call(lifter, self._root)
+
+    def _list(self, lifter: Lifter, root: cst.ListComp) -> Plan | None:
+        name, creation = made(lifter, root)
+        element = stacking.of_comprehension(lifter, root)
+        if not lifter.operations or not lifter.bases or headers.covers_few(lifter.loops, _FEW):
+            return None
+        used = consumers(lifter, self._reaching, root, name, creation, element)
+        lifter.cautions.add("an empty batch gives a tensor and no error")
+        return self._made(lifter, exact=False, consumers=tuple(used), result=stacking.of_its_own(element))
+
+    def _call(self, lifter: Lifter, root: cst.Call) -> Plan | None:
+        lifter.in_statement = True
+        result = stacking.collected(lifter, Operation.read(lifter, root))
         if not lifter.operations or not lifter.bases or headers.covers_few(lifter.loops, _FEW):
             return None
         lifter.cautions.add("an empty batch gives a tensor and no error")
         return self._made(lifter, exact=False, result=stacking.of_its_own(result))
 
-    def _statement(self, lifter: Lifter) -> Plan | None:
-        root = self._root
-        assert isinstance(root, cst.For)
+    def _statement(self, lifter: Lifter, root: cst.For) -> Plan | None:
         find_sinks(lifter, root)
         body = Body(lifter)
         with headers.entered(lifter, root.target, root.iter):
@@ -128,7 +154,8 @@ class _Planner:
         used = [
             consumer
             for name, receiver in body.receivers.items()
-            for consumer in consumers(lifter, self._reaching, root, receiver, body.rows[name])
+            for creation in (grown(lifter, self._reaching, root, receiver),)
+            for consumer in consumers(lifter, self._reaching, root, receiver, creation, body.rows[name])
         ]
         if body.rows:
             lifter.cautions.add("an empty batch gives a tensor and no error")
@@ -148,6 +175,8 @@ class _Planner:
     ) -> Plan:
         if not all(axis.bounded for axis in lifter.loops):
             lifter.doubt("how often the loop runs is not known")
+        if lifter.needs_rows and (lifter.accesses or lifter.adds):
+            lifter.doubt("a rank or a dtype is not known, and torch.vmap takes no empty batch of scalars")
         if lifter.progress:
             lifter.cautions.add("the progress bar goes")
         cut = any(axis.cut for axis in lifter.loops)
@@ -167,7 +196,7 @@ class _Planner:
         )
 
 
-def _written(root: cst.For | cst.Call) -> frozenset[str]:
+def _written(root: Root) -> frozenset[str]:
     """Names that a loop assigns, the targets of loops and comprehensions in it included."""
     names: set[str] = set()
     for node in walk(root):

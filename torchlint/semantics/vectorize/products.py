@@ -10,7 +10,17 @@ import libcst as cst
 
 from torchlint.semantics.vectorize import alignment
 from torchlint.semantics.vectorize.operation import Operation
-from torchlint.semantics.vectorize.shapes import ATOM, PRODUCT, SCALAR, UNARY, DType, Lifted, Rank, RefusedError
+from torchlint.semantics.vectorize.shapes import (
+    ATOM,
+    PRODUCT,
+    SCALAR,
+    UNARY,
+    DType,
+    Lifted,
+    Missing,
+    Rank,
+    RefusedError,
+)
 
 if TYPE_CHECKING:
     from torchlint.semantics.vectorize.lifting import Lifter
@@ -43,7 +53,7 @@ def matmul(lifter: Lifter, left: Lifted, right: Lifted) -> Lifted:
     if unknown:
         lifter.doubt_rank(*unknown)
     else:
-        lifter.doubt("the operands are batches already")
+        lifter.doubt("the operands are batches already", Missing.RANK)
     return _at(left, right, lifter.some_rank(), dtype)
 
 

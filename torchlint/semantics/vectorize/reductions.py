@@ -156,7 +156,8 @@ def _loss(lifter: Lifter, operation: Operation) -> Lifted:
     if dtype.category is None:
         dtype = DType(dtype.token, "inexact")
     power = "square" if operation.name == "mse_loss" else "abs"
-    errors = Lifted(f"({first} - {second}).{power}()", ATOM, together.axes, together.rank, dtype)
+    difference, _ = together.result(f"({first} - {second})", ATOM)
+    errors = Lifted(f"{difference}.{power}()", ATOM, together.axes, together.rank, dtype)
     lifter.operations.add("reduction")
     return _whole(lifter, errors, mode, [], dtype)
 
@@ -191,7 +192,7 @@ def _cosine(lifter: Lifter, operation: Operation) -> Lifted:
     if len(operation.operands) != 2 or not operation.only("dim", "eps"):
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
     operands = [lifter.tensor(operand) for operand in operation.operands]
-    together = alignment.broadcast(lifter, operands)
+    together = alignment.broadcast(lifter, operands, in_front=True)
     dim = operation.keywords.get("dim")
     whole = Lifted("the rows", ATOM, together.axes, together.rank)
     place = layout.shifted(lifter, whole, 1 if dim is None else layout.integer(lifter, dim))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import Protocol
 
 
@@ -127,10 +128,11 @@ class Axis:
     index: str | None = None
     whole: bool = False  # some tensor has this loop's size as a dimension, so it is not negative
     cut: bool = False  # some tensor had to be cut to this loop's size
+    guarded: bool = False  # where it was cut, a negative size counts as none
 
     @property
     def bounded(self) -> bool:
-        return self.stop.natural or self.whole
+        return self.stop.natural or self.whole or self.guarded
 
 
 class Shape(Protocol):
@@ -197,6 +199,14 @@ class Lifted:
 
     def but(self, **changes: object) -> Lifted:
         return replace(self, **changes)  # type: ignore[arg-type]
+
+
+class Missing(Enum):
+    """What a batched form needs and is not known. An expression under vmap needs neither ranks nor dtypes."""
+
+    RANK = auto()
+    DTYPE = auto()
+    MORE = auto()
 
 
 class RefusedError(Exception):

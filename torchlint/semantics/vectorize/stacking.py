@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.semantics.vectorize import headers, layout
 from torchlint.semantics.vectorize.operation import Operation
-from torchlint.semantics.vectorize.shapes import ATOM, Lifted, RefusedError
+from torchlint.semantics.vectorize.shapes import ATOM, UNKNOWN_DTYPE, Lifted, RefusedError
 
 if TYPE_CHECKING:
     from torchlint.semantics.vectorize.lifting import Lifter
@@ -22,7 +22,7 @@ def collected(lifter: Lifter, operation: Operation) -> Lifted:
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
     dim = operation.argument("dim", 1)
     place = 0 if dim is None else layout.integer(lifter, dim)
-    element = _of_comprehension(lifter, what) if isinstance(what, (cst.ListComp, cst.GeneratorExp)) else None
+    element = of_comprehension(lifter, what) if isinstance(what, (cst.ListComp, cst.GeneratorExp)) else None
     if element is None and isinstance(what, cst.Name) and what.value in lifter.lists:
         depth, element = lifter.lists[what.value]
         if depth != len(lifter.context):
@@ -32,7 +32,8 @@ def collected(lifter: Lifter, operation: Operation) -> Lifted:
     return join(lifter, element, operation.name, place, element.count - len(lifter.context))
 
 
-def _of_comprehension(lifter: Lifter, node: cst.ListComp | cst.GeneratorExp) -> Lifted:
+def of_comprehension(lifter: Lifter, node: cst.ListComp | cst.GeneratorExp) -> Lifted:
+    """What each element of a comprehension is, for all of them."""
     return _clause(lifter, node.for_in, node.elt)
 
 
@@ -42,7 +43,7 @@ def _clause(lifter: Lifter, clause: cst.CompFor, element: cst.BaseExpression) ->
     with headers.entered(lifter, clause.target, clause.iter):
         if clause.inner_for_in is not None:
             return _clause(lifter, clause.inner_for_in, element)
-        lifted = lifter.tensor(element)
+        lifted = lifter.certain(lifter.value(element), element)
         if lifted.axes != lifter.context:
             raise RefusedError("the same value is collected several times")
         return lifted
@@ -54,24 +55,33 @@ def join(lifter: Lifter, element: Lifted, name: str, dim: int, loops: int) -> Li
     joined = element.but(axes=element.axes[:first], rank=element.rank.plus(1), shape=None)
     steps = f".flatten({first}, {first + loops - 1})" if loops > 1 else ""
     if name == "python sum":
-        if not element.dtype.lasts:
-            lifter.doubt("the dtype is not known, and a sum of integers has another than its terms")
-        lifter.operations.add("reduction")
-        return element.but(
-            text=f"{element.atom}{steps}.sum({first})",
-            level=ATOM,
-            axes=element.axes[:first],
-            dtype=element.dtype.sum(),
-            shares=False,
-            exact=False,
-            shape=None,
-        )
+        return summed(lifter, element, list(range(first, element.count)), to_number=True)
     if name == "stack":
         steps += f".movedim({first}, {dim if dim < 0 else first + dim})" if dim else ""
     else:
         steps += _concatenated(lifter, element, first, dim)
         joined = joined.but(rank=element.rank)
     return joined.but(text=element.atom + steps, level=ATOM) if steps else joined
+
+
+def summed(lifter: Lifter, terms: Lifted, places: list[int], *, to_number: bool) -> Lifted:
+    """The sum over some of the loops' axes. Added one by one to a number, integers keep their dtype."""
+    arguments = str(places[0]) if len(places) == 1 else f"({', '.join(map(str, places))})"
+    dtype = terms.dtype.sum()
+    if to_number and not terms.dtype.lasts:
+        spelled = lifter.spelled_dtype(terms)
+        if spelled is None and lifter.in_statement:
+            name = lifter.unused("terms")
+            named = terms.but(text=name)
+            terms, spelled = terms.but(text=f"({name} := {terms.text})", level=ATOM), lifter.spelled_dtype(named)
+        if spelled is None:
+            lifter.doubt("the dtype is not known, and a sum of integers has another than its terms")
+        arguments, dtype = f"{arguments}, dtype={spelled}", UNKNOWN_DTYPE
+    lifter.operations.add("reduction")
+    lifter.adds = True
+    axes = tuple(axis for place, axis in enumerate(terms.axes) if place not in places)
+    text = f"{terms.atom}.sum({arguments})"
+    return terms.but(text=text, level=ATOM, axes=axes, dtype=dtype, shares=False, exact=False, shape=None)
 
 
 def _concatenated(lifter: Lifter, element: Lifted, first: int, dim: int) -> str:

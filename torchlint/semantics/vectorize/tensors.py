@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize.dtypes import DEFAULT, cast, cast_by_to, dtype_argument
 from torchlint.semantics.vectorize.reaching import Reaching
-from torchlint.semantics.vectorize.shapes import SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank
+from torchlint.semantics.vectorize.shapes import INT64, SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank
 from torchlint.semantics.vectorize.sizes import Sizes, shape_owner
 from torchlint.semantics.vectorize.uses import Uses
 from torchlint.semantics.vectorize.vocabulary import LIKE
@@ -37,6 +37,7 @@ _SAME_SHAPE = _words(
 _COPIES = _words("clone exp log sqrt sigmoid tanh relu abs")
 _RESHAPING = _words("resize_ squeeze_ unsqueeze_ t_ transpose_ set_ swapaxes_ as_strided_ unflatten_")
 _TENSOR_ONLY = _words("size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros new_tensor")
+_MAKE_INDICES = _words("randperm randint argsort argmax argmin multinomial")
 _DEPTH = 8
 _CONDITIONAL = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.BaseComp)
 _TENSOR_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
@@ -237,6 +238,8 @@ class Tensors:
         returned = self._returned(node, key, depth)
         if returned is not None:
             return returned
+        if name is not None and name.removeprefix("torch.") in _MAKE_INDICES:
+            return replace(self._plain(node, key, place, depth), dtype=dtype_argument(self._model, node, INT64))
         if isinstance(node.func, cst.Attribute) and (name is None or not name.startswith("torch.")):
             return self._of_method(node, node.func, key, place, depth)
         return None
@@ -289,7 +292,7 @@ class Tensors:
                 like = self.of(source, place, depth + 1)
                 return Facts(like.key, like.rank, True, dims=like.dims, dtype=dtype, fresh=True)
             elif not isinstance(only, cst.Integer) and self._model.value(only).kind is not Kind.NUMBER:
-                return None
+                return Facts(key, Rank(0, key), True, dtype=dtype, fresh=True)
         sizes_found = [self.sizes.of(expression, place, depth + 1) for expression in positional]
         dims = tuple(
             size.dimension if size is not None else (f"{key}#{index}", 0) for index, size in enumerate(sizes_found)
