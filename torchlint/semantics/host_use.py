@@ -94,9 +94,15 @@ class HostFlow:
         self._seen: set[tuple[cst.CSTNode, bool]] = set()
         self._use = Use.NONE
 
-    def of(self, node: cst.CSTNode, number: bool) -> Use:
+    def of(self, node: cst.CSTNode, number: bool, position: int | None = None) -> Use:
+        """The use of a value, or of one part of the tuple that a call returns."""
         self._is_in_header = self._model.small_statement(node) is None
-        self._on(node, number)
+        statement = self._model.parent(node)
+        if position is not None and isinstance(statement, cst.Assign):
+            for target in statement.targets:
+                self._store(target.target, statement, number, position)
+        else:
+            self._on(node, number)
         return self._followed()
 
     def _followed(self) -> Use:
@@ -127,6 +133,10 @@ class HostFlow:
                 self._augmented(parent, number)
             case cst.Return():
                 self._returned(parent, number)
+            case cst.Element() if isinstance(whole := self._model.parent(parent), cst.Tuple):
+                self._part(whole, list(whole.elements).index(parent), number)
+            case cst.For() | cst.CompFor() if number and parent.iter is node:
+                self._iterated(parent, node)
             case cst.Expr() | cst.Del():
                 pass
             case cst.IfExp(test=test) if test is node:
@@ -197,6 +207,14 @@ class HostFlow:
             for binding in bindings
         )
 
+    def _iterated(self, loop: cst.For | cst.CompFor, numbers: cst.CSTNode) -> None:
+        """Over a list of numbers, or over a dict of them, of which the loop gets the keys and not the numbers."""
+        key, held = self._model.binding(loop.target), self._model.binding(numbers)
+        indexed = {self._model.parent(read) for read in held.reads} if held is not None else set()
+        looked_up = [above for read in key.reads for above in self._model.ancestors(read)] if key is not None else []
+        if not any(isinstance(above, cst.Subscript) and above in indexed for above in looked_up):
+            self._store(loop.target, loop, True)
+
     def _index(self, index: cst.Index) -> None:
         """`x[mask]`: an array picks parts of another."""
         element = self._model.parent(index)
@@ -206,8 +224,21 @@ class HostFlow:
         else:
             self._use |= Use.NEEDED
 
-    def _returned(self, statement: cst.Return, number: bool) -> None:
-        """From a function that is one step: on, in the loops of this file that call it."""
+    def _part(self, whole: cst.Tuple, position: int, number: bool) -> None:
+        """Where a tuple is returned or taken apart, each part goes its own way."""
+        statement = self._model.parent(whole)
+        if any(isinstance(element, cst.StarredElement) for element in whole.elements):
+            self._on(whole, number)
+        elif isinstance(statement, cst.Return):
+            self._returned(statement, number, position)
+        elif isinstance(statement, cst.Assign):
+            for target in statement.targets:
+                self._store(target.target, statement, number, position)
+        else:
+            self._on(whole, number)
+
+    def _returned(self, statement: cst.Return, number: bool, position: int | None = None) -> None:
+        """From a function that is one step: on, in the loops that call it; an array in those of this file only."""
         function = self._model.function(statement)
         if function is self._entered:
             self._is_returned = True
@@ -215,24 +246,28 @@ class HostFlow:
         if function.hook is not None and function.hook.is_engine and number:
             self._use |= Use.HANDED
             return
-        is_seen = function.callers and not function.passed_around and (number or not function.foreign_callers)
-        if self._loop is not None or not self._depth or not is_seen:
+        abroad = [self._model.caller(call) for call in function.foreign_callers] if number else []
+        callers = [*((self._model, call) for call in function.callers), *abroad]
+        is_seen = callers and not function.passed_around and (number or not function.foreign_callers)
+        if self._loop is not None or not self._depth or not is_seen or None in callers:
             self._use |= Use.NEEDED
             return
-        for call in function.callers:
+        for model, call in filter(None, callers):
             loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
-            self._use |= HostFlow(self._model, loop, self._depth - 1).of(call.node, number)
+            self._use |= HostFlow(model, loop, self._depth - 1).of(call.node, number, position)
 
     # -- what holds it
 
-    def _store(self, target: cst.CSTNode, statement: cst.CSTNode, number: bool) -> None:
+    def _store(self, target: cst.CSTNode, statement: cst.CSTNode, number: bool, position: int | None = None) -> None:
         match target:
             case cst.Name() | cst.Attribute():
                 if isinstance(statement, cst.Assign) and _adds_to(statement.value, target):
                     self._use |= Use.ACCUMULATED if number else Use.GATHERED
                 self._read_later(self._model.binding(target), statement, number)
-            case cst.Tuple() | cst.List():
-                for element in target.elements:
+            case cst.Tuple(elements=elements) | cst.List(elements=elements):
+                is_plain = not any(isinstance(element, cst.StarredElement) for element in elements)
+                parts = elements if position is None or not is_plain else elements[position : position + 1]
+                for element in parts:
                     self._store(element.value, statement, number)
             case cst.Subscript() if number and isinstance(statement, cst.Assign) and _adds_to(statement.value, target):
                 self._use |= Use.ACCUMULATED
@@ -296,6 +331,7 @@ class HostFlow:
         blocks = [node for node in self._model.ancestors(read) if isinstance(node, cst.IndentedBlock)]
         return any(
             not self._is_in_loop(write.statement)
+            and write.kind != "augmented"
             and self._model.parent(write.statement) in blocks
             and is_before(self._model, statement, write.target)
             and self._precedes(write, read)

@@ -16,7 +16,7 @@ from torchlint.semantics.values import Kind, Place, Value
 from torchlint.semantics.vocabulary import GRADIENT_NORMS
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.entities import Call, Loop
     from torchlint.semantics.model import Model
 
 _OTHER_FRAMEWORK = re.compile(r"(?m)^\s*(import|from) (mxnet|tensorflow|paddle|jax|mindspore)\b")
@@ -84,8 +84,14 @@ class Residence:
         if is_forward_pass(self._model, loop.function):
             return False
         calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
-        forwards = [call for call in calls if runs_model(self._model, call, whole=False)]
+        forwards = [call for call in calls if runs_model(self._model, call, whole=False) or self._is_given_batch(call)]
         return bool(forwards) and (moved or self.has_accelerator)
+
+    def _is_given_batch(self, call: Call) -> bool:
+        """Whether a call that is given a model is given one batch besides, and not all of them."""
+        given = [self._model.value(arg.value) for arg in call.arguments]
+        is_moved = any(v.place is Place.ACCELERATOR and v.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) for v in given)
+        return is_moved and runs_model(self._model, call)
 
     def _is_computed(self, tensor: cst.BaseExpression, step: Step) -> bool:
         """Whether a model computed the tensor, on whatever device it is, and that device may be a GPU."""
@@ -159,10 +165,16 @@ def _mentions_device(model: Model, node: cst.CSTNode) -> bool:
 
 
 def is_forward_pass(model: Model, function: Function) -> bool:
-    """A method of a model, other than one that trains it."""
+    """A method of a model, other than one that trains it or switches its mode, as what runs all of an evaluation."""
     if function.cls is None or not function.cls.is_module or function.cls.is_lightning:
         return False
-    return not model.effects(function).optimizer_steps
+    return not model.effects(function).optimizer_steps and not any(
+        call.method in ("eval", "train") and _is_own_object(call.receiver, function) for call in function.calls
+    )
+
+
+def _is_own_object(node: cst.BaseExpression | None, function: Function) -> bool:
+    return isinstance(node, cst.Name) and function.params[:1] == [node.value]
 
 
 def _has_accelerator(model: Model) -> bool:
