@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _DEVICE_WORDS = re.compile(r"(?i)cuda|gpu|\bmps\b|\bxpu\b")
+_DEFAULT_PLACE = re.compile(r"set_default_(device|tensor_type)|with torch\.device\(")
 _SYNC_NAME = re.compile(r"(?i)(^|_)sync(hroni[sz]e)?($|_)|^synchroni[sz]e|^barrier$|^wait_for_everyone$")
 _NO_SYNC_NAME = re.compile(r"(?i)^no_sync$|batch_?norm|async")
 _WAITING_METHODS = ("tobytes", "save")  # of arrays and images
@@ -309,9 +310,31 @@ class DeviceQueue:
         """A pass through a model, forward or back: what its code in this file waits for, and the pass itself."""
         if call.target is not None and self.of_function(call.target).waits:
             return self._after(self.of_function(call.target), state)
-        if all(value.place is Place.HOST for value in self._places(call)):
+        if all(value.place is Place.HOST for value in self._places(call)) or self._is_left_on_host(call):
             return state
         return state.with_work(Work(call.node, is_heavy=True))
+
+    def _is_left_on_host(self, call: Call) -> bool:
+        """A model that is made in sight, and that nobody moves or hands on, is where it was made."""
+        model, binding = self._model, self._model.binding(call.node.func)
+        if binding is None or binding.cls is not None or binding.methods & {"to", "cuda"}:
+            return False
+        on_device = (model.value(arg.value).place is Place.ACCELERATOR for arg in call.arguments)
+        if any(on_device) or _DEFAULT_PLACE.search(model.source.text):
+            return False
+        keeps_it = all(isinstance(model.parent(read), (cst.Call, cst.Attribute)) for read in binding.reads)
+        return keeps_it and all(self._makes_on_host(write.value) for write in binding.writes)
+
+    def _makes_on_host(self, made: cst.BaseExpression | None) -> bool:
+        """`Net(...).eval()`, with no device among the arguments but the host."""
+        while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value == "eval":
+            made = made.func.value
+        if not isinstance(made, cst.Call) or self._model.value(made.func).kind is not Kind.CLASS:
+            return False
+        given = [self._model.value(arg.value) for arg in made.args if arg.star == ""]
+        return len(given) == len(made.args) and all(
+            value.place is Place.HOST or value.is_(Kind.NUMBER, Kind.NONE) or _is_other_text(value) for value in given
+        )
 
     def _places(self, call: Call) -> list[Value]:
         """What says where a pass runs."""
@@ -402,6 +425,11 @@ def _is_queued(method: str) -> bool:
 
 def _is_idle(call: Call) -> bool:
     return call.method in _IDLE_METHODS or call.is_zero_grad
+
+
+def _is_other_text(value: Value) -> bool:
+    """Text that names no device: `pretrained="imagenet"`."""
+    return value.kind is Kind.STRING and value.constant is not None and not _DEVICE_WORDS.search(str(value.constant))
 
 
 def _parts(node: cst.BaseExpression) -> list[cst.BaseExpression]:

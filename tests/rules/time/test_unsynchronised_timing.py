@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
 from torchlint.finding import Confidence
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 SETUP = """\
 import time
@@ -598,3 +604,35 @@ for name in ["cuda", "cpu"]:
 def test_a_function_that_is_only_used_on_the_host(test: str, lines: list[int]) -> None:
     assert found(ON_HOST.format(test=test)) == lines
     assert found(ON_HOST.format(test=test) + "print(on_host(x))\n") == [4]
+
+
+NEVER_MOVED = """\
+from detectors import Detector
+
+{before}detector = Detector({given}).eval(){after}
+images = [1, 2]
+t0 = time.time()
+boxes = detector(images)
+print(time.time() - t0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "before", "after", "is_found"),
+    [
+        ('pretrained="faces"', "", "", False),
+        ('device=torch.device("cpu")', "", "", False),
+        ("device=device", "", "", True),
+        ('"cuda:1"', "", "", True),
+        ("", "", ".cuda()", True),
+        ("", "", "\ndetector.to(device)", True),
+        ("", "", "\nmove(detector)", True),
+        ("", 'torch.set_default_device("cuda")\n', "", True),
+    ],
+)
+def test_a_model_that_nobody_moves(given: str, before: str, after: str, is_found: bool, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "detectors.py").write_text("from torch import nn\n\nclass Detector(nn.Module):\n    pass\n")
+    (tmp_path / "main.py").write_text(SETUP + NEVER_MOVED.format(given=given, before=before, after=after))
+    settings = Settings.selecting("TIME01")
+    assert bool(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == is_found
