@@ -26,7 +26,9 @@ _DOUBT = "The loop calls code that may write to the tensor, which the list would
 
 def fix(report: Report, model: Model) -> Fix | None:
     reads: ElementReads = report.facts
-    if reads.of_rows or model.value(reads.tensor).kind is not Kind.TENSOR or _may_be_list(model, reads.tensor):
+    if reads.of_rows or reads.asked:
+        return None
+    if model.value(reads.tensor).kind is not Kind.TENSOR or _may_be_list(model, reads.tensor):
         return None
     edits = _over_list(model, reads) if reads.is_iterated else _from_list(model, reads)
     if edits is None:
@@ -82,10 +84,11 @@ def _from_list(model: Model, reads: ElementReads) -> list[Edit] | None:
 
 def _items(reads: ElementReads) -> list[cst.Call]:
     """The reads by `.item()`, which a number has not; `int(number)` and `float(number)` can stay."""
-    return [node for node in reads.nodes if isinstance(node.func, cst.Attribute)]
+    return [node for node in reads.nodes if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)]
 
 
-def _element(node: cst.Call) -> cst.BaseExpression:
+def _element(node: cst.BaseExpression) -> cst.BaseExpression:
+    assert isinstance(node, cst.Call)
     return node.func.value if isinstance(node.func, cst.Attribute) else node.args[0].value
 
 

@@ -14,9 +14,9 @@ class PerElementSync(Rule):
 
     ## What it does
 
-    Finds `.item()`, `int(...)` and `float(...)` on the elements of one tensor, and `.cpu()` and `.tolist()` on its
-    rows, in a loop or a comprehension that every training step or evaluation batch runs and that does not write the
-    tensor. Rows that are copied on a condition are left out.
+    Finds `.item()`, `int(...)` and `float(...)` on the elements of one tensor, comparisons of them of which Python asks
+    the truth, and `.cpu()` and `.tolist()` on its rows, in a loop or a comprehension that every training step or
+    evaluation batch runs and that does not write the tensor. Rows that are copied on a condition are left out.
 
     ## Why is this bad
 
@@ -57,7 +57,7 @@ class PerElementSync(Rule):
     Safe: the same Python numbers come out, in the same order. `flatten` is there because the elements of a tensor of
     shape (n, 1) are single numbers too. Unsafe where the loop changes a tensor in place, which may be the one that it
     reads. There is no fix where the loop uses the elements as tensors besides, for these may carry gradients, and none
-    for rows.
+    for rows and comparisons.
 
     ## Measured effect
 
@@ -70,7 +70,7 @@ class PerElementSync(Rule):
 
     code = "SYNC07"
     name = "per-element-sync"
-    triggers = (".item", "int(", "float(", ".cpu", ".tolist")
+    triggers = (".item", "int(", "float(", ".cpu", ".tolist", " if ")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.element_reads import element_reads

@@ -46,7 +46,7 @@ def follows_answer(model: Model, residence: Residence, node: cst.CSTNode, step: 
         residence.may_be_device(leaf, step)
         for guard in model.guards(node, inside=step.loop)
         if guard.test is not None and guard.branch == "body" and guard.node in above
-        for leaf in _leaves(model, guard.test)
+        for leaf in tensors_asked(model, guard.test)
     )
 
 
@@ -59,7 +59,7 @@ def needless_decisions(model: Model) -> Iterator[Decision]:
         if purpose is None or step is None or step.role not in (Role.STEPS, Role.EVALUATION):
             continue
         test = node.test.left if purpose is Purpose.FLAG and isinstance(node.test, cst.BooleanOperation) else node.test
-        looked_at = (leaf for leaf in _leaves(model, test) if residence.may_be_device(leaf, step))
+        looked_at = (leaf for leaf in tensors_asked(model, test) if residence.may_be_device(leaf, step))
         tensor = next(looked_at, None)
         if tensor is not None:
             yield Decision(node, tensor, purpose, step)
@@ -150,14 +150,14 @@ def _mask(model: Model, test: cst.BaseExpression) -> cst.BaseExpression | None:
     return test.args[0].value if call.callee == f"torch.{name}" and len(test.args) == 1 else None
 
 
-def _leaves(model: Model, test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+def tensors_asked(model: Model, test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     """The tensors whose truth the test asks for, whole or as a number."""
     match test:
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
-            yield from _leaves(model, inner)
+            yield from tensors_asked(model, inner)
         case cst.BooleanOperation(left=left, right=right):
-            yield from _leaves(model, left)
-            yield from _leaves(model, right)
+            yield from tensors_asked(model, left)
+            yield from tensors_asked(model, right)
         case cst.Comparison(comparisons=comparisons):
             if not all(isinstance(target.operator, _ORDERS) for target in comparisons):
                 return
@@ -167,7 +167,7 @@ def _leaves(model: Model, test: cst.BaseExpression) -> Iterator[cst.BaseExpressi
                 for side in (test.left, *(target.comparator for target in comparisons)):
                     yield from _number(model, side)
         case cst.Call(args=[cst.Arg(value=inner)]) if model.call(test).callee in _CHECKS:
-            yield from _leaves(model, inner)
+            yield from tensors_asked(model, inner)
         case _:
             yield from _number(model, test)
             if model.value(test).kind is Kind.TENSOR:

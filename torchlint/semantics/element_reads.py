@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.branching import tensors_asked
 from torchlint.semantics.dataflow import is_changed
 from torchlint.semantics.readback import reads
 from torchlint.semantics.residence import Residence
@@ -27,6 +29,7 @@ class ElementReads:
     """All reads of the elements of one tensor by one loop, none of which writes the tensor.
 
     `of_rows`: some of them copy a whole row, or are numbers of a row that the loop is at.
+    `asked`: of some, Python asks the truth, or how they compare.
     """
 
     tensor: cst.BaseExpression
@@ -34,13 +37,14 @@ class ElementReads:
     step: Step
     is_iterated: bool  # the loop runs over the tensor itself, and not over its indices
     of_rows: bool = False
-    nodes: list[cst.Call] = field(default_factory=list)
+    asked: bool = False
+    nodes: list[cst.BaseExpression] = field(default_factory=list)
 
 
 def element_reads(model: Model) -> list[ElementReads]:
     found: dict[tuple[Loop, Binding | cst.BaseExpression], ElementReads] = {}
     residence = model.once(Residence)
-    for node, read, how in reads(model):
+    for node, read, how in chain(reads(model), _asked(model)):
         if not model.loops_around(node):
             continue
         element = _bare(model, read) if how in _WHOLE else read
@@ -57,8 +61,20 @@ def element_reads(model: Model) -> list[ElementReads]:
                     continue
                 known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
             known.of_rows |= how in _WHOLE or (is_iterated and isinstance(element, cst.Subscript))
+            known.asked |= how == "truth"
             known.nodes.append(node)
     return list(found.values())
+
+
+def _asked(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    """`if guess[i] == truth[i]`, `1 if mask[i] else 0`: what may be elements, of which Python asks the truth."""
+    for node in model.nodes_of(cst.If, cst.IfExp, cst.CompIf):
+        assert isinstance(node, (cst.If, cst.IfExp, cst.CompIf))
+        for asked in tensors_asked(model, node.test) if model.loops_around(node.test) else ():
+            sides = [] if isinstance(model.parent(asked), cst.Attribute) else [asked]  # `.item()` is a read of its own
+            if isinstance(asked, cst.Comparison):
+                sides = [asked.left, *(target.comparator for target in asked.comparisons)]
+            yield from ((asked, side, "truth") for side in sides if isinstance(side, (cst.Name, cst.Subscript)))
 
 
 def _bare(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:

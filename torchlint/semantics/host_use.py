@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
+from torchlint.semantics.steps import is_the_rest
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
@@ -319,7 +320,7 @@ class HostFlow:
         gates = (
             guard
             for guard in self._model.guards(read, self._loop or self._model.loop(read))
-            if guard.kind in ("log", "handler")
+            if guard.kind in ("log", "handler") and not is_the_rest(guard)
         )
         return any(not isinstance(guard.node, cst.IfExp) for guard in gates)
 

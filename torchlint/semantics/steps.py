@@ -52,20 +52,31 @@ def step_of(model: Model, node: cst.CSTNode) -> Step | None:
 
 def step_around(model: Model, node: cst.CSTNode) -> Step | None:
     """The training step or evaluation batch that runs the node at least once, in an inner loop perhaps."""
+    inner: Loop | None = None
     for loop in model.loops_around(node):
         if loop.role in (Role.STEPS, Role.EVALUATION):
-            gated = is_gated(model, node, loop) or _drives_environment(model, loop)
-            return None if gated else Step(loop, loop.role)
+            if _drives_environment(model, loop):
+                return None
+            if is_gated(model, node, loop):
+                return Step(inner, inner.role) if inner is not None else None
+            return Step(loop, loop.role)
+        if _runs_models(model, loop) and not is_gated(model, node, loop):
+            inner = loop
     outermost = model.loops_around(node)[-1:]
     if outermost and outermost[0].role is Role.EPOCHS:
         return None
     return step_of(model, outermost[0].node) if outermost and not is_gated(model, node, None) else None
 
 
+def _runs_models(model: Model, loop: Loop) -> bool:
+    """Whether a loop that counts its rounds, be it in an evaluation at intervals, runs a model in each of them."""
+    return loop.role in (Role.PLAIN, Role.ELEMENTS) and any(call.loop is loop for call in model.effects(loop).forwards)
+
+
 def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     """Whether the node runs at some iterations only, to log something or to handle an error."""
     gates = (guard for guard in model.guards(node, inside=loop) if guard.kind in _GATES)
-    return any(not _trains(model, guard) and not _is_the_rest(guard) for guard in gates)
+    return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates)
 
 
 def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Role | None:
@@ -96,7 +107,7 @@ def _trains(model: Model, guard: Guard) -> bool:
     return branch is not None and guard.kind == "log" and bool(model.effects(branch).backward)
 
 
-def _is_the_rest(guard: Guard) -> bool:
+def is_the_rest(guard: Guard) -> bool:
     """What runs but in the first iteration, or but every n steps."""
     match guard.test:
         case cst.Comparison(left=cst.BinaryOperation(operator=cst.Modulo()), comparisons=[target]):

@@ -59,7 +59,37 @@ ROW_BY_ROW = {
     """,
 }
 
+COMPARED = {
+    "two by index": evaluation(
+        "best = out.argmax(1)\nfor i in range(9):\n    if best[i] == y[i]:\n        hits += 1", "hits = 0"
+    ),
+    "two at once": evaluation("for p, t in zip(out.argmax(1), y):\n    if p != t:\n        errors += 1", "errors = 0"),
+    "with a number": evaluation("for s in out[:, 0]:\n    if s > 0.5:\n        hits += 1", "hits = 0"),
+    "one or the other": evaluation(
+        "best = out.argmax(1)\nhits += sum([1 if best[i] == y[i] else 0 for i in range(9)])", "hits = 0"
+    ),
+    "the truth of each": evaluation(
+        "right = out.argmax(1) == y\nkept.append([i for i in range(9) if right[i]])", "kept = []"
+    ),
+    "by an evaluation at intervals": training(
+        "if step % 100 == 0:\n    for trial in range(9):\n        best = model(x).argmax(1)\n"
+        "        hits += sum([1 if best[i] == y[i] else 0 for i in range(9)])",
+        "hits = 0",
+    ),
+}
+
 SILENT = {
+    "compared on the host": evaluation(
+        "best = out.argmax(1).tolist()\nfor i in range(9):\n    if best[i] == names[i]:\n        hits += 1",
+        "hits, names = 0, make()",
+    ),
+    "no comparison of values": evaluation(
+        "for i in range(9):\n    if out[i] is None or out[i].shape[0] == 3 or len(out[i]) > 2:\n        hits += 1",
+        "hits = 0",
+    ),
+    "compared at log intervals": training(
+        "if step % 100 == 0:\n    best = out.argmax(1)\n    print([i for i in range(9) if best[i] == y[i]])"
+    ),
     "rows on a condition": evaluation(
         "for row in out:\n    if wanted(row):\n        kept.append(row.cpu())", "kept = []"
     ),
@@ -100,6 +130,13 @@ def test_a_tensor_that_is_copied_row_by_row_is_found_and_has_no_fix(code: str) -
     [finding] = findings(code, *ALL)
     assert finding.code == "SYNC07"
     assert "once per row" in finding.message
+    assert finding.fix is None
+
+
+@pytest.mark.parametrize("code", COMPARED.values(), ids=COMPARED)
+def test_a_tensor_that_is_compared_number_by_number_is_found_and_has_no_fix(code: str) -> None:
+    [finding] = findings(code, *ALL)
+    assert finding.code == "SYNC07"
     assert finding.fix is None
 
 
