@@ -13,7 +13,7 @@ from torchlint.semantics.provenance import calls_behind, is_handed_in, runs_mode
 from torchlint.semantics.steps import Step
 from torchlint.semantics.transfer import place_named
 from torchlint.semantics.values import Kind, Place, Value
-from torchlint.semantics.vocabulary import GRADIENT_NORMS
+from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Loop
@@ -51,7 +51,7 @@ class Residence:
             return (known and moved) or (value.kind is not Kind.BATCH and self._is_computed(tensor, step))
         if self._is_computed_by_loop(tensor, step.loop, moved):
             return True
-        if step.role is not Role.PLAIN:
+        if step.role is not Role.PLAIN and not self._is_measure_of_part(tensor, step.loop):
             return False
         outer = next((loop for loop in step.loop.around() if loop.role in (Role.STEPS, Role.EVALUATION)), None)
         return outer is not None and self.may_be_device(tensor, Step(outer, outer.role), is_tensor=is_tensor)
@@ -86,6 +86,12 @@ class Residence:
         calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
         forwards = [call for call in calls if runs_model(self._model, call, whole=False) or self._is_given_batch(call)]
         return bool(forwards) and (moved or self.has_accelerator)
+
+    def _is_measure_of_part(self, tensor: cst.BaseExpression, loop: Loop) -> bool:
+        """Whether a loop over samples computes one number of each; a number that is there before is only picked."""
+        value = self._model.value(tensor)
+        calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
+        return value.is_tensor and value.rank == 0 and any(map(_measures, calls))
 
     def _is_given_batch(self, call: Call) -> bool:
         """Whether a call that is given a model is given one batch besides, and not all of them."""
@@ -157,6 +163,12 @@ class Residence:
         return bool(writes) and all(
             isinstance(write.value, cst.Call) and self._model.call(write.value).receiver is not None for write in writes
         )
+
+
+def _measures(call: Call) -> bool:
+    """A mean, a sum, a loss."""
+    name = call.callee or ""
+    return is_reduction(call.method or name.rpartition(".")[2]) or is_loss_function(name)
 
 
 def _mentions_device(model: Model, node: cst.CSTNode) -> bool:

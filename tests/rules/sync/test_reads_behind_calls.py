@@ -140,3 +140,35 @@ SPEAKERS = """
 )
 def test_a_method_that_switches_the_mode_of_its_model_is_no_forward_pass(name: str, first: str, count: int) -> None:
     assert len(findings(SPEAKERS.format(name=name, first=first), "SYNC01")) == count
+
+
+SAMPLES = """
+    import math
+    import torch
+    from torch.nn import functional as F
+
+    @torch.no_grad()
+    def measure(model, loader):
+        found = []
+        for x, y in loader:
+            x, y = x.cuda(), y.cuda()
+            out = model(x)
+            for j in range(len(x)):
+                {body}
+        return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        ("found.append(-10 * math.log10(torch.mean((out[j] - y[j]) ** 2).cpu().data))", ["SYNC01"]),
+        ("found.append(F.mse_loss(out[j], y[j]).item())", ["SYNC01"]),
+        ("found.append((out[j] - y[j]).abs().mean().item())", ["SYNC01"]),
+        ("found.append(out.argmax(1)[j].item())", []),
+        ("if F.mse_loss(out[j], y[j]).item() < 1: found.append(j)", []),
+        ("found.append(torch.tensor([j, 2.0]).mean().item())", []),
+    ],
+)
+def test_a_measure_of_every_single_sample_is_read_once_per_sample(body: str, codes: list[str]) -> None:
+    assert [finding.code for finding in findings(SAMPLES.format(body=body), "SYNC01", "SYNC02", "SYNC03")] == codes
