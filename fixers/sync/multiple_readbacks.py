@@ -32,9 +32,7 @@ def fix(report: Report, model: Model) -> Fix | None:
 def _stacked(model: Model, several: Several) -> Fix | None:
     """`a, b = torch.stack([x.detach(), y.detach()]).tolist()` before the statement."""
     reads = several.reads
-    if any(map(_is_refused, reads)) or not all(
-        _can_move(model, read) and _is_real_number(model, read) for read in reads
-    ):
+    if not all(_can_move(model, read) and _is_real_number(model, read) for read in reads):
         return None
     first = reads[0].node
     rewriter = Rewriter(model)
@@ -54,7 +52,7 @@ def _stacked(model: Model, several: Several) -> Fix | None:
 def _named(model: Model, again: Again) -> Fix | None:
     """The name that the first read is given, or one that it gets now, in the place of the second."""
     first, read = again.first, again.read
-    if _is_refused(first) or not isinstance(first.tensor, cst.Name) or not _can_move(model, first):
+    if not isinstance(first.tensor, cst.Name) or not _can_move(model, first):
         return None
     statement = model.parent(first.node)
     rewriter = Rewriter(model)
@@ -70,11 +68,6 @@ def _named(model: Model, again: Again) -> Fix | None:
             ]
     edits.append(rewriter.replace(read.node, name))
     return Fix(tuple(edits), Applicability.SAFE if _is_fresh(model, first) else Applicability.UNSAFE, _NAMED)
-
-
-def _is_refused(read: Readback) -> bool:
-    """`loss.data[0]` is an error today, and another rule rewrites it."""
-    return read.how == "data"
 
 
 def _can_move(model: Model, read: Readback) -> bool:

@@ -73,7 +73,7 @@ class MetricReadbackPerBatch(Rule):
 
     code = "SYNC06"
     name = "metric-readback-per-batch"
-    triggers = (".item", "int(", ".tolist", ".cpu", ".numpy", ".data[")
+    triggers = (".item", "int(", ".tolist", ".cpu", ".numpy")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.repeated_reads import numbers

@@ -280,17 +280,6 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:
     return Use.SHARED
 
 
-def numbers_read(model: Model) -> Iterator[tuple[cst.Subscript, cst.BaseExpression]]:
-    """Every `loss.data[0]`, which was `loss.item()` before torch 0.4, with the tensor of a single value."""
-    for node in model.nodes_of(cst.Attribute):
-        assert isinstance(node, cst.Attribute)
-        element = model.parent(node) if node.attr.value == "data" else None
-        if not isinstance(element, cst.Subscript) or element.value is not node or not _is_first(element):
-            continue
-        if model.qualified(node) is None and _holds_one_value(model, node.value, model.value(node.value)):
-            yield element, node.value
-
-
 def _is_first(node: cst.CSTNode) -> bool:
     match node:
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))]):

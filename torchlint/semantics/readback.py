@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.branching import follows_answer
-from torchlint.semantics.data_attribute import numbers_read
 from torchlint.semantics.entities import Call, Loop
 from torchlint.semantics.host_use import DEFERRABLE, KEPT, HostFlow, Use
 from torchlint.semantics.residence import Residence
@@ -31,10 +29,10 @@ _CONVERSIONS = {"builtins.float": "float", "builtins.int": "int"}
 class Readback:
     """One place where the host waits for the device, in a loop over training steps or evaluation batches."""
 
-    node: cst.BaseExpression
+    node: cst.Call
     tensor: cst.BaseExpression
     value: Value  # of the tensor
-    how: str  # item, float, int, cpu, tolist, or data for `loss.data[0]`
+    how: str  # item, float, int, cpu or tolist
     is_number: bool  # a single number is read, not a whole tensor
     step: Step
     use: Use
@@ -58,12 +56,11 @@ class Readback:
 def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
     residence = model.once(Residence)
-    old_style = ((node, tensor, "data") for node, tensor in numbers_read(model))
-    for node, tensor, how in chain(reads(model), old_style):
+    for node, tensor, how in reads(model):
         step = step_of(model, node)
         if step is None:
             continue
-        computed = residence.may_be_device(tensor, step, is_tensor=how in ("item", "cpu", "data"))
+        computed = residence.may_be_device(tensor, step, is_tensor=how in ("item", "cpu"))
         if not computed and not residence.is_made_on_device(tensor, step):
             continue
         if follows_answer(model, residence, node, step):

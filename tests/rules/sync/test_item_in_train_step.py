@@ -40,9 +40,6 @@ IN_EVERY_STEP = {
         "criticism = judge(out)\ncriticism.backward()\ntotal += criticism.detach().cpu().numpy()", "total = 0.0"
     ),
     "a number through to('cpu')": training("total += loss.to('cpu').item()", "total = 0.0"),
-    "the old spelling": training("total += loss.data[0]", "total = 0.0", "return total"),
-    "the old spelling in an evaluation": evaluation("history.append(F.mse_loss(out, y).data[0])", "history = []"),
-    "the old spelling in a print": training("print('{:.4f}'.format(loss.data[0]))"),
     "a number through the host": training("total += loss.cpu().item()", "total = 0.0", "return total"),
     "a name that is read later": training("last = loss.item()", "last = None", "return last"),
     "a name that is printed": training("value = loss.item()\nprint(step, value)"),
@@ -270,9 +267,7 @@ SILENT = {
     "an exception handler": training(
         "try:\n    model(x)\nexcept RuntimeError:\n    print(loss.item())",
     ),
-    "the first of many values": training("rows.append(out.data[0])", "rows = []"),
-    "the old spelling, at intervals": training("if step % 100 == 0:\n    print(loss.data[0])"),
-    "the old spelling, of a list of parts": training("total += stack.data[0]", "total, stack = 0.0, Stack()"),
+    "the old spelling, which fails today": training("total += loss.data[0]", "total = 0.0", "return total"),
     "the gradient norm is not read but formatted": training("print('%.3f' % loss)"),
 }
 

@@ -17,7 +17,6 @@ COUNTED = {
     "eq of a view": evaluation(
         "_, p = out.max(1)\ncorrect += p.eq(y.view_as(p)).sum().item()", "correct = 0", "return correct"
     ),
-    "the old spelling": evaluation("correct += out.argmax(1).eq(y).sum().data[0]", "correct = 0", "return correct"),
     "torch.sum": evaluation("correct += torch.sum(out.argmax(1) == y).item()", "correct = 0", "return correct"),
     "data": evaluation(
         "_, p = torch.max(out.data, 1)\ncorrect += (p == y).sum().item()", "correct = 0", "return correct"

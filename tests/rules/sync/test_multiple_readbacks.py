@@ -15,7 +15,6 @@ SEVERAL = {
     "in a log": training("wandb.log({'loss': loss.item(), 'mean': out.mean().item()})"),
     "in a text": training("print(f'{loss.item():.3f} {out.mean().item():.3f} {out.std().item():.3f}')"),
     "in a list": training("history.append((loss.item(), out.mean().item()))", "history = []"),
-    "in the old spelling": training("print(loss.data[0], F.l1_loss(out, y).data[0])"),
     "by float": evaluation("history.append([float(loss), float(out.mean())])", "history = []"),
 }
 
@@ -63,14 +62,6 @@ def test_reads_of_different_numbers_in_different_statements_are_matters_of_their
 @pytest.mark.parametrize("code", SILENT.values(), ids=SILENT)
 def test_reads_that_are_rare_or_cost_nothing_are_silent(code: str) -> None:
     assert findings(code, "SYNC02") == []
-
-
-@pytest.mark.parametrize("body", ["print(loss.data[0], F.l1_loss(out, y).data[0])", "print(loss.data[0])\n" * 2])
-def test_the_old_spelling_is_rewritten_before_its_reads_are_joined(body: str) -> None:
-    assert not any(finding.fix for finding in findings(training(body), "SYNC02"))
-    once = fixed(training(body), "TRAIN10")
-    assert ".data" not in once
-    assert all(finding.fix for finding in findings(once, "SYNC02"))
 
 
 def test_a_sum_of_a_product_is_one_finding_and_a_matter_of_the_sum() -> None:
