@@ -199,7 +199,6 @@ SILENT = {
         '"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"'
     ),
     "the answer for each image": evaluation("print(step, out[0].argmax().item())"),
-    "the samples of a batch": evaluation("for p in out:\n    kept.append(p.max().item())", "kept = []"),
     "after a copy to the host": evaluation("out = out.cpu()\ntotal += out.mean().item()", "total = 0.0"),
     "once per epoch": """
         import torch

@@ -165,6 +165,7 @@ SAMPLES = """
         ("found.append(-10 * math.log10(torch.mean((out[j] - y[j]) ** 2).cpu().data))", ["SYNC01"]),
         ("found.append(F.mse_loss(out[j], y[j]).item())", ["SYNC01"]),
         ("found.append((out[j] - y[j]).abs().mean().item())", ["SYNC01"]),
+        ("found.append(out[j].max().item())", ["SYNC01"]),
         ("found.append(out.argmax(1)[j].item())", []),
         ("if F.mse_loss(out[j], y[j]).item() < 1: found.append(j)", []),
         ("found.append(torch.tensor([j, 2.0]).mean().item())", []),
