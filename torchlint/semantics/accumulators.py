@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.entities import Loop, Write
+from torchlint.semantics.entities import Binding, Loop, Write
 from torchlint.semantics.host_use import is_before
 from torchlint.semantics.values import Kind
 
@@ -46,7 +47,7 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
     term, loop = _term(model, read, of_powers), read.loop
     update = _update(model, term) if term is not None else None
     binding = model.binding(_target(update)) if update is not None else None
-    if term is None or update is None or loop is None or binding is None or binding.shared or binding.is_parameter:
+    if term is None or update is None or loop is None or binding is None or _is_seen_elsewhere(model, binding):
         return None
     writes = [write for write in binding.writes if write.target is not _target(update)]
     settled = _settled(model, writes, loop)
@@ -76,7 +77,7 @@ def obstacle(model: Model, read: Readback) -> str | None:
     binding = model.binding(_target(update)) if update is not None else None
     if update is None or loop is None or binding is None:
         return "it is not simply added to a variable of the function"
-    if binding.shared or binding.is_parameter:
+    if _is_seen_elsewhere(model, binding):
         return f"other code sees `{binding.name}`"
     for node in binding.reads:
         if _is_inside(model, node, loop) and model.small_statement(node) is not update:
@@ -145,6 +146,14 @@ def _update(model: Model, term: cst.CSTNode) -> cst.Assign | cst.AugAssign | Non
 
 def _target(update: cst.Assign | cst.AugAssign) -> cst.BaseExpression:
     return update.target if isinstance(update, cst.AugAssign) else update.targets[0].target
+
+
+def _is_seen_elsewhere(model: Model, binding: Binding) -> bool:
+    """Whether another function has the sum, or a file that imports this one has its name."""
+    if binding.shared or binding.is_parameter:
+        return True
+    name = re.compile(rf"\b{re.escape(binding.name)}\b")
+    return binding.is_global and any(name.search(source.text) for source in model.users())
 
 
 def _is_inside(model: Model, node: cst.CSTNode, loop: Loop) -> bool:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from textwrap import dedent
+
 import pytest
 
 from tests.rules.sync.programs import TORCH_ONLY, evaluation, result_of, training
 from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
 from torchlint.finding import Applicability
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 COUNT = "correct += (out.argmax(1) == y).sum().item()"
 
@@ -128,3 +135,25 @@ def test_the_fix_is_unsafe_where_the_loop_reads_a_clock() -> None:
     [finding] = findings(code, "SYNC06")
     assert finding.fix is not None
     assert finding.fix.applicability is Applicability.UNSAFE
+
+
+@pytest.mark.parametrize(("name", "fixable"), [("correct", False), ("total", True)])
+def test_a_count_that_another_file_imports_stays_a_number(tmp_path: Path, name: str, fixable: bool) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "report.py").write_text(f"from scores import {name}\n")
+    code = """
+        import torch
+        from data import loader, model
+
+        correct = total = 0
+        with torch.no_grad():
+            for x, y in loader:
+                x, y = x.cuda(), y.cuda()
+                correct += (model(x).argmax(1) == y).sum().item()
+                total += len(y)
+        print(correct / total)
+        """
+    (tmp_path / "scores.py").write_text(dedent(code))
+    source = Source.read(tmp_path / "scores.py")
+    [found] = lint(source, Settings.selecting("SYNC06"), strict=True, project=Project())
+    assert (found.fix is not None) == fixable
