@@ -48,8 +48,8 @@ class MatmulInLoop(Rule):
     ## Fix safety
 
     Unsafe: a batched product may round differently from single ones, on a GPU always and on a CPU for products of
-    matrices and vectors, and all results are in memory at once. No fix where it is not proven which operands are
-    vectors and which are matrices; the message then says so.
+    matrices and vectors, and all results are in memory at once. Where it is not known which operands are vectors and
+    which are matrices, the fix maps the product of one row with `torch.vmap`.
 
     ## Measured effect
 

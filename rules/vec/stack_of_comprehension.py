@@ -48,7 +48,8 @@ class StackOfComprehension(Rule):
     ## Fix safety
 
     Unsafe: sums and transcendental functions may differ in the last bits, all rows are in memory at once, and an empty
-    tensor gives an empty result where `torch.stack` raises. No fix where a rank or a dtype is not known.
+    tensor gives an empty result where `torch.stack` raises. Where a rank or a dtype is not known, the fix maps the
+    expression of one row with `torch.vmap`.
 
     ## Measured effect
 

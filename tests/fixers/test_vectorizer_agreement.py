@@ -290,6 +290,16 @@ out = torch.stack([torch.linalg.solve(v[i] @ v[i].mT + eye, v[i] @ x[i]) for i i
 """,
         FLOATS,
     ),
+    "solve for right-hand sides that fewer loops vary": (
+        """\
+eye = 9 * torch.eye(p, dtype=x.dtype)
+out = torch.zeros(n, n, p, q)
+for i in range(n):
+    for k in range(n):
+        out[i, k] = torch.linalg.solve(v[i].t() @ v[k] + eye, v[k].t())
+""",
+        FLOATS,
+    ),
     "complex": (
         """\
 out = torch.zeros(n, q, dtype=x.dtype)
@@ -322,6 +332,9 @@ def test_a_form_is_rewritten_and_agrees(name: str) -> None:
 
 
 KEPT = {
+    "losses of rows that may differ in dtype": """\
+out = torch.stack([F.mse_loss(x[i], s[i]) for i in range(n)])
+""",
     "an alias of a sum": """\
 out = torch.zeros(p, dtype=x.dtype)
 later = out.expand(n, p)
@@ -465,6 +478,7 @@ REPORTED = {
     "an alias of a sum",
     "in place on an operand",
     "index as a number",
+    "losses of rows that may differ in dtype",
     "module",
     "own function",
     "row read after the loop",

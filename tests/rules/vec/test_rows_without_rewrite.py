@@ -131,17 +131,6 @@ def f(roots: torch.Tensor):
     return sorted(range(roots.shape[0]), key=lambda k: abs(abs(roots[k]) - 1))
 """,
     ),
-}
-
-
-@pytest.mark.parametrize("name", FOUND)
-def test_work_on_rows_is_found(name: str) -> None:
-    code, loop = FOUND[name]
-    assert [finding.code for finding in findings(HEAD + loop, *ROW_RULES)] == [code]
-    assert fixed(HEAD + loop, *ROW_RULES) == HEAD + loop
-
-
-FOUND |= {
     "classes that are weighted in place": (
         "VEC01",
         """\
@@ -196,7 +185,50 @@ def places(count):
     return found
 """,
     ),
+    "right answers of each class, of a batch from elsewhere": (
+        "VEC01",
+        """\
+def right(model, batches, size):
+    correct, total = [0.0] * 10, [0.0] * 10
+    for data, target in batches:
+        _, pred = torch.max(model(data), 1)
+        same = np.squeeze(pred.eq(target.data.view_as(pred)))
+        for i in range(size):
+            label = target.data[i]
+            correct[label] += same[i].item()
+            total[label] += 1
+    return correct, total
+""",
+    ),
+    "answers that are compared one by one": (
+        "VEC06",
+        """\
+def accuracy(outputs, answers, count):
+    _, predicted = torch.max(outputs.data, 1)
+    rewards = [1 if predicted[j] == answers[j] else 0 for j in range(count)]
+    return np.sum(rewards)
+""",
+    ),
+    "products beside noise": (
+        "LIN01",
+        """\
+def received(channels: torch.Tensor, sent: torch.Tensor, level: float):
+    found = []
+    for k in range(channels.shape[0]):
+        clean = channels[k] @ sent
+        found.append(clean + level * torch.randn_like(clean))
+    return torch.stack(found)
+""",
+    ),
 }
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_work_on_rows_is_found(name: str) -> None:
+    code, loop = FOUND[name]
+    assert [finding.code for finding in findings(HEAD + loop, *ROW_RULES)] == [code]
+    assert fixed(HEAD + loop, *ROW_RULES) == HEAD + loop
+
 
 LOOK_ALIKES = {
     "a list that becomes a tensor of the same name": """\

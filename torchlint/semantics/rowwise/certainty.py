@@ -45,6 +45,8 @@ class Certainty:
             return False
         if self._tensors.of(node, place).tensor or self._makes(node, _DEPTH):
             return True
+        if isinstance(node, cst.Attribute) and node.attr.value in _PARTS and self.is_tensor(node.value, place):
+            return True
         binding = self._model.binding(node)
         return binding is not None and self._is_used_as_tensor(binding, node, value.kind is Kind.TENSOR)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.rowwise.state import Step, Trace
+from torchlint.semantics.rowwise.state import Fault, Step, Trace
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -94,10 +94,13 @@ def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
     if not trace.subjects and not any(step.inputs.alone for step in trace.steps):
         return None
     free = [step for step in trace.steps if step.inputs.is_row and not step.guarded and _is_of(root, step)]
-    for code in ("LIN02", "LIN03"):
+    drawn = Fault.RANDOM in trace.faults  # what draws nothing is all that keeps the rows apart
+    for code in ("LIN02", "LIN03", *(("LIN01",) if drawn else ())):
         found = next((step for step in free if _kind(step) == code), None)
         if found is not None:
             return found
+    if drawn:
+        return None
     alone = next((step for step in free if step.inputs.alone and _takes_batch(step)), None)
     return alone or next((step for step in trace.steps if _is_lone_inference(model, root, step)), None)
 

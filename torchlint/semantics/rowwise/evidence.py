@@ -21,7 +21,7 @@ _TENSOR_ONLY = frozenset(
     """
     size dim unsqueeze detach cuda cpu permute requires_grad_ numel expand type_as new_zeros new_ones float double half
     long t mm mv bmm matmul norm exp log sqrt softmax log_softmax sigmoid relu unbind contiguous clamp topk masked_fill
-    index_select
+    index_select view_as expand_as
     """.split()
 )
 _ARRAY_ATTRIBUTES = ("shape", "ndim")

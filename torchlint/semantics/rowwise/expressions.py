@@ -214,7 +214,7 @@ class Expressions:
             self._note_subject(root, place)
             return place.at_least(Depends.ROW)
         kind = self.model.value(root).kind
-        maybe = place.depends <= Depends.ROW and kind in (Kind.UNKNOWN, Kind.ARRAY)
+        maybe = place.depends <= Depends.ROW and kind in (Kind.UNKNOWN, Kind.ARRAY, Kind.BATCH)
         return replace(place.at_least(Depends.FOREIGN), maybe=maybe, array=array or kind is Kind.ARRAY)
 
     def _note_subject(self, root: cst.BaseExpression, place: Seen) -> None:
@@ -241,9 +241,12 @@ class Expressions:
         return seen
 
     def _operator(self, node: cst.BaseExpression) -> Seen:
-        seen = together(*(self.of(part) for part in _parts(node)))
+        parts = [self.of(part) for part in _parts(node)]
+        seen = together(*parts)
         if _asks_membership(node):
             return seen.at_least(Depends.FOREIGN) if seen.varies else seen
+        if isinstance(node, cst.Comparison):
+            seen = matched(*parts)
         if seen.depends >= Depends.ROW:
             self._step(node, "arithmetic", [seen])
         return replace(seen, mask=isinstance(node, cst.Comparison) or seen.mask)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Root = cst.For | cst.Call | cst.ListComp | cst.GeneratorExp
 
 _OTHER_ROLES = (Role.EPOCHS, Role.STEPS, Role.MODULES)
-_HARMLESS = frozenset((Fault.OPAQUE, Fault.RAGGED))
+_HARMLESS = frozenset((Fault.OPAQUE, Fault.RAGGED, Fault.RANDOM))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +187,8 @@ def _is_of_row(kept: Kept, trace: Trace) -> bool:
         return False
     if kept.seen.depends <= Depends.ROW:
         return True
+    if kept.sink is Sink.COUNT:
+        return kept.place.is_row and kept.seen.maybe
     if not kept.seen.maybe or kept.sink not in (Sink.FILL, Sink.APPEND):
         return False
     drawn = trace.drawn and kept.sink is Sink.FILL and kept.value is not None and gathers(kept.value)
@@ -205,7 +207,7 @@ def _does_work(trace: Trace) -> bool:
 def _is_fill(kept: Kept) -> bool:
     """Rows that are copied, elements at places that a tensor names or that are counted up, and elements of a table."""
     if kept.sink is Sink.COUNT:
-        return kept.place.is_row and kept.seen.is_row
+        return kept.place.is_row and (kept.seen.is_row or kept.seen.maybe)
     if kept.sink is Sink.APPEND:
         return kept.seen.is_row and kept.value is not None and gathers(kept.value)
     if kept.sink is Sink.FILL and not kept.guarded and max(kept.seen.depends, kept.place.depends) is Depends.INDEX:

@@ -12,6 +12,7 @@ import libcst as cst
 
 from torchlint import spelling
 from torchlint.semantics.tree import children, walk
+from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize import alignment
 from torchlint.semantics.vectorize.shapes import ATOM, Axis, Lifted
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from torchlint.semantics.vectorize.lifting import Lifter
 
 _OPAQUE = (cst.BaseComp, cst.Lambda, cst.NamedExpr, cst.BaseString)
-# A batch of no rows has no shape that `-1` could stand for; `data` leaves the graph that vmap makes.
-_UNMAPPED = frozenset(("view", "reshape", "data"))
+# A batch of no rows has no shape that `-1` could stand for; `data` leaves the graph that vmap makes; losses put the
+# dimensions of operands that differ in rank in the wrong places.
+_UNMAPPED = frozenset(("view", "reshape", "data", "mse_loss", "l1_loss"))
 # Takes dimensionless tensors for whole ones when it looks for the dtype of its result.
 _PROMOTES_OTHERWISE = "where"
 
@@ -62,7 +64,7 @@ def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, *, keeps_dt
     """The expression under `torch.vmap`; None where it has no such form. `lifted` is what is known of its result,
     `keeps_dtype` whether the dtypes of its operands decide nothing."""
     vmap = spelling.spelled(lifter.model, "torch.vmap", lifter.place)
-    if vmap is None or any(_is_unmapped(part, keeps_dtype) for part in walk(node)):
+    if vmap is None or any(_is_unmapped(lifter, part, keeps_dtype) for part in walk(node)):
         return None
     parameters = _Parameters(lifter.model.source.text)
     start, end = lifter.model.span(node)
@@ -91,9 +93,11 @@ def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, *, keeps_dt
     )
 
 
-def _is_unmapped(node: cst.CSTNode, keeps_dtype: bool) -> bool:
+def _is_unmapped(lifter: Lifter, node: cst.CSTNode, keeps_dtype: bool) -> bool:
     if isinstance(node, _OPAQUE):
         return not isinstance(node, cst.SimpleString)
+    if isinstance(node, cst.Call):
+        return lifter.model.value(node.func).kind is Kind.MODULE
     name = node.value if isinstance(node, cst.Name) else ""
     return name in _UNMAPPED or (name == _PROMOTES_OTHERWISE and not keeps_dtype)
 
