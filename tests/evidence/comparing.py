@@ -16,31 +16,31 @@ class Comparison:
     """Names of what differs, and the largest differences of the numbers among these."""
 
     compared: int = 0
-    different: list[str] = field(default_factory=list)
+    numbers: list[str] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)  # the same number in another type
     texts: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)  # in one of the runs
     absolute: float = 0.0
     relative: float = 0.0
 
     @property
     def equal(self) -> bool:
-        return not self.different and not self.texts
+        return not (self.numbers or self.types or self.texts or self.missing)
 
 
 def compare(before: Leaves, after: Leaves) -> Comparison:
-    result = Comparison(compared=len(before), different=sorted(before.keys() ^ after.keys()))
-    for name in before.keys() & after.keys():
+    result = Comparison(compared=len(before), missing=sorted(before.keys() ^ after.keys()))
+    for name in sorted(before.keys() & after.keys()):
         old, new = before[name], after[name]
         if same(old, new):
             continue
         if isinstance(old, str) and isinstance(new, str):
             result.texts.append(name)
-        else:
-            result.different.append(name)
-            absolute, relative = differences(old, new)
-            result.absolute = max(result.absolute, absolute)
-            result.relative = max(result.relative, relative)
-    result.different.sort()
-    result.texts.sort()
+            continue
+        absolute, relative = differences(old, new)
+        (result.numbers if absolute else result.types).append(name)
+        result.absolute = max(result.absolute, absolute)
+        result.relative = max(result.relative, relative)
     return result
 
 
@@ -64,5 +64,5 @@ def differences(before: Any, after: Any) -> tuple[float, float]:
         return math.inf, math.inf
     if not absolute.numel():
         return 0.0, 0.0
-    relative = absolute / old.abs().clamp_min(torch.finfo(torch.float64).tiny)
-    return float(absolute.nan_to_num(math.inf).max()), float(relative.nan_to_num(0.0, math.inf).max())
+    relative = absolute / torch.maximum(old.abs(), new.abs())
+    return float(absolute.nan_to_num(math.inf).max()), float(relative.nan_to_num(0.0).max())

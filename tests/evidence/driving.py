@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib
 import io
@@ -73,16 +72,6 @@ def run_cells(
             source = "".join(content["cells"][number]["source"])
             exec(compile(source, f"{notebook}#{number}", "exec"), variables)
     return variables, printed.getvalue()
-
-
-def run_functions(script: Path, *functions: str) -> dict[str, Any]:
-    """The imports of a script, and these functions of it, where the rest needs what is not here."""
-    tree = ast.parse(script.read_text(encoding="utf-8-sig"))
-    kept = (ast.Import, ast.ImportFrom)
-    tree.body = [node for node in tree.body if isinstance(node, kept) or getattr(node, "name", "") in functions]
-    variables: dict[str, Any] = {}
-    exec(compile(tree, str(script), "exec"), variables)
-    return variables
 
 
 def shortened(source: str, replace: dict[str, str]) -> str:

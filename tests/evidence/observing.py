@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import multiprocessing
 import os
+import random
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -98,6 +100,14 @@ def observed(run: Callable[[Path], Values], root: Path, output: Path, errors: Pa
         values = run(root)
     finally:
         sys.settrace(None)
-    random_state = {"torch": torch.get_rng_state(), "numpy": np.random.get_state()[1]}
-    found = dict(leaves({"values": values, "random state": random_state}))
-    torch.save({"values": found, "lines": tracer.lines}, output)
+    torch.save({"values": dict(leaves(values)), "random state": random_state(), "lines": tracer.lines}, output)
+
+
+def random_state() -> tuple[str, ...]:
+    """What the generators would draw next, as digests."""
+    states = (
+        torch.get_rng_state().numpy().tobytes(),
+        np.random.get_state()[1].tobytes(),
+        repr(random.getstate()).encode(),
+    )
+    return tuple(hashlib.sha1(state).hexdigest() for state in states)

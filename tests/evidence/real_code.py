@@ -23,12 +23,13 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from tests.evidence.comparing import Comparison, compare
+from tests.evidence.comparing import compare
 from tests.evidence.observing import Lines, observe
 from tests.evidence.piece import Piece, find, names
 from tests.evidence.table import table
@@ -96,14 +97,15 @@ def applied(findings: list[dict[str, Any]], lines: Lines, kinds: set[str]) -> tu
     return fixes, +ran
 
 
-def outcome(comparison: Comparison) -> Record:
+def outcome(before: dict[str, Any], after: dict[str, Any]) -> Record:
+    comparison = compare(before["values"], after["values"])
+    drawn = before["random state"] == after["random state"]
     return {
-        "equal": comparison.equal,
-        "compared": comparison.compared,
-        "different": comparison.different,
-        "different_texts": comparison.texts,
-        "largest_absolute": finite(comparison.absolute),
-        "largest_relative": finite(comparison.relative),
+        "equal": comparison.equal and drawn,
+        "random_state_equal": drawn,
+        **asdict(comparison),
+        "absolute": finite(comparison.absolute),
+        "relative": finite(comparison.relative),
     }
 
 
@@ -125,7 +127,7 @@ def measure(piece: Piece, checkouts: Path, scratch: Path) -> Record:
         "path": piece.path,
         "blob": blob(checkouts / piece.checkout / piece.path),
         "what": piece.what,
-        "original_twice": outcome(compare(original["values"], again["values"])),
+        "original_twice": outcome(original, again),
     }
     for name, options, kinds in (
         ("safe", ["--fix"], {"safe"}),
@@ -135,15 +137,16 @@ def measure(piece: Piece, checkouts: Path, scratch: Path) -> Record:
         torchlint(folder, piece.lint, *options)
         fixes, ran = applied(findings, original["lines"], kinds)
         after = observe(piece.run, folder)
-        result = (
-            {"error": after["error"]} if "error" in after else outcome(compare(original["values"], after["values"]))
-        )
+        result = {"error": after["error"]} if "error" in after else outcome(original, after)
         record[name] = {"fixes": dict(sorted(fixes.items())), "ran": dict(sorted(ran.items())), **result}
     return record
 
 
 def broken(record: Record) -> bool:
-    return not record["safe"].get("equal") or "error" in record["unsafe"]
+    """Whether a safe fix changed more than the type of a number, or any fix ended the run."""
+    safe, unsafe = record["safe"], record["unsafe"]
+    kept = "error" not in safe and safe["random_state_equal"]
+    return "error" in unsafe or not kept or any(safe[kind] for kind in ("numbers", "texts", "missing"))
 
 
 def environment() -> dict[str, str]:

@@ -40,13 +40,15 @@ def values(result: dict[str, Any]) -> str:
         return f"**fails**: {result['error'].splitlines()[-1]}"
     if result["equal"]:
         return f"{result['compared']}, all bit-equal"
-    parts = []
-    if result["different"]:
-        sizes = f"{number(result['largest_absolute'])} absolute, {number(result['largest_relative'])} relative"
-        parts.append(f"{len(result['different'])} of {result['compared']} differ, at most {sizes}")
-    if result["different_texts"]:
-        parts.append("other text is printed")
-    return "; ".join(parts)
+    sizes = f"at most {number(result['absolute'])} absolute, {number(result['relative'])} relative"
+    parts = {
+        f"{len(result['numbers'])} of {result['compared']} differ, {sizes}": result["numbers"],
+        f"{len(result['types'])} of {result['compared']} have another type, but the same value": result["types"],
+        f"{len(result['missing'])} values are in one run only": result["missing"],
+        "other text is printed": result["texts"],
+        "other random numbers were drawn": not result["random_state_equal"],
+    }
+    return "; ".join(part for part, holds in parts.items() if holds)
 
 
 def number(value: float | str) -> str:

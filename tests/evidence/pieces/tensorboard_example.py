@@ -10,10 +10,10 @@ from tests.evidence.piece import Piece, Values
 
 
 def run(checkout: Path) -> Values:
-    written: list[tuple[object, ...]] = []
+    written: dict[str, object] = {}
     writer = MagicMock()
-    writer.add_scalar = lambda name, value, global_step: written.append((name, value, global_step))
-    writer.add_hparams = lambda *row: written.append(row)
+    writer.add_scalar = lambda name, value, global_step: written.update({f"{name} {global_step}": value})
+    writer.add_hparams = lambda settings, results: written.update(results)
     torchvision(MNIST=Pictures)
     stand_in("torch.utils.tensorboard", SummaryWriter=lambda folder: writer)
     variables, _ = run_script(checkout / PIECE.path, replace={"batch_sizes = [256]": "batch_sizes = [32]"})
