@@ -72,11 +72,11 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         raise TypeError(f"{name} is {type(value).__name__}, which cannot be compared.")
 
 
-def observe(run: Callable[[Path], Values], root: Path) -> dict[str, Any]:
+def observe(run: Callable[[Path], Values], root: Path, *, traced: bool = False) -> dict[str, Any]:
     """In a process of its own, so that runs share no module, and torch is imported once for all of them."""
     with tempfile.TemporaryDirectory() as folder:
         output, errors = Path(folder, "values"), Path(folder, "errors")
-        process = multiprocessing.get_context("fork").Process(target=observed, args=(run, root, output, errors))
+        process = multiprocessing.get_context("fork").Process(target=observed, args=(run, root, traced, output, errors))
         process.start()
         process.join(SECONDS)
         if process.is_alive():
@@ -89,13 +89,13 @@ def observe(run: Callable[[Path], Values], root: Path) -> dict[str, Any]:
         return result
 
 
-def observed(run: Callable[[Path], Values], root: Path, output: Path, errors: Path) -> None:
+def observed(run: Callable[[Path], Values], root: Path, traced: bool, output: Path, errors: Path) -> None:
     os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
     os.environ["MPLBACKEND"] = "Agg"
     torch.use_deterministic_algorithms(True)
     tracer = Tracer(root)
     seed()
-    sys.settrace(tracer)
+    sys.settrace(tracer if traced else None)
     try:
         values = run(root)
     finally:

@@ -117,7 +117,7 @@ def measure(piece: Piece, checkouts: Path, scratch: Path) -> Record:
     """All runs of a piece. Every version lies in the same place when it runs, so that no path differs."""
     folder = copy(piece, checkouts, scratch / "checkout")
     findings = json.loads(torchlint(folder, piece.lint, "--output-format", "json"))
-    original = observe(piece.run, folder)
+    original = observe(piece.run, folder, traced=True)
     if "error" in original:
         raise DoesNotRunError(original["error"])
     again = observe(piece.run, copy(piece, checkouts, folder))
