@@ -33,6 +33,15 @@ def test_two_imports_go_at_once() -> None:
     assert cleaned(before, before.replace("Variable(amp)", "torch.ones(2)")) == "import torch\nx = torch.ones(2)\n"
 
 
+def test_two_names_of_one_import_go_at_once() -> None:
+    before = "import torch\nfrom torch.cuda.amp import autocast, GradScaler\nx = autocast(GradScaler())\n"
+    assert cleaned(before, before.replace("autocast(Grad", "torch.autocast(torch.Grad")) == (
+        "import torch\nx = torch.autocast(torch.GradScaler())\n"
+    )
+    beside = before.replace("autocast, GradScaler", "autocast, custom_fwd, GradScaler")
+    assert "import custom_fwd\n" in cleaned(beside, beside.replace("autocast(GradScaler())", "1"))
+
+
 def test_a_name_that_is_imported_twice_leaves_both_imports() -> None:
     line = "from torch.autograd import Variable\n"
     before = f"import torch\n{line}import math\n{line}x = Variable(torch.zeros(3))\ny = math.pi\n"
@@ -71,4 +80,24 @@ def test_a_name_that_another_file_takes_from_here_stays(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("from helpers import f\n")
     assert without_unused(Source.from_text(before, file), source, Project()).text == gone
     (tmp_path / "train.py").write_text("from helpers import f, Variable\n")
+    assert without_unused(Source.from_text(before, file), source, Project()).text == after
+
+
+def test_a_name_that_comes_along_with_a_star_import_stays_where_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "nets").mkdir()
+    before = "import torch\nfrom torch.autograd import Variable\ndef f(x):\n    return Variable(x)\n"
+    after = before.replace("Variable(x)", "x")
+    file = tmp_path / "nets" / "small.py"
+    file.write_text(before)
+    source = Source.from_text(after, file)
+    gone = after.replace("from torch.autograd import Variable\n", "")
+    (tmp_path / "nets" / "__init__.py").write_text("from .small import *\n")
+    (tmp_path / "train.py").write_text("import nets\nfrom torch.autograd import Variable\nVariable(nets.f(1))\n")
+    assert without_unused(Source.from_text(before, file), source, Project()).text == gone
+    (tmp_path / "train.py").write_text("from nets import *\nVariable(f(1))\n")
+    assert without_unused(Source.from_text(before, file), source, Project()).text == after
+    (tmp_path / "train.py").write_text("from nets import f, Variable\n")
+    assert without_unused(Source.from_text(before, file), source, Project()).text == after
+    (tmp_path / "train.py").write_text("import nets\nnets.Variable(nets.f(1))\n")
     assert without_unused(Source.from_text(before, file), source, Project()).text == after

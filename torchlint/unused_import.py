@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 def without_unused(before: Source, after: Source, project: Project | None) -> Source:
-    """`after` without the imports of names that `before` reads and `after` no longer does.
-
-    Of one statement that imports several such names, only the first goes: the others are left to the next fix.
-    """
+    """`after` without the imports of names that `before` reads and `after` no longer does."""
     names = _names(before.text) - _names(after.text)
-    model = _model(after, project) if names else None
-    if model is None:
-        return after
-    edits: list[Edit] = []
-    for name in sorted(names):
-        for edit in _removals(name, model):
-            if not any(edit.start < other.end and other.start < edit.end for other in edits):
-                edits.append(edit)
-    return after.apply(edits) if edits and after.accepts(edits) else after
+    while names and (model := _model(after, project)) is not None:
+        edits: list[Edit] = []
+        for name in sorted(names):
+            removals = _removals(name, model)
+            # Two names of one statement go one after the other.
+            if not any(edit.start < other.end and other.start < edit.end for edit in removals for other in edits):
+                edits += removals
+                names.remove(name)
+        if not edits or not after.accepts(edits):
+            break
+        after = after.apply(edits)
+    return after
 
 
 def _names(text: str) -> set[str]:

@@ -101,15 +101,7 @@ class Imports:
 
     def is_taken_elsewhere(self, name: str) -> bool:
         """Whether another file of the project takes a name of the top level from this one."""
-        module = self.own_name.rpartition(".")[2]
-        for file in self.project.files_importing(self.file, frozenset({module})):
-            contents, source = self.project.outline(file), self.project.source(file)
-            imported = [definition.imported.split(".")[-2:] for definition in contents.names.values()]
-            if [module, name] in imported or any(star.rpartition(".")[2] == module for star in contents.stars):
-                return True
-            if source is not None and f"{module}.{name}" in source.text:
-                return True
-        return False
+        return self.project.is_taken(self.file, name)
 
     def value(self, dotted: str) -> Value | None:
         """What an imported name is; None where no file of the project defines it."""

@@ -281,6 +281,21 @@ class Project:
 
     # -- importers ---------------------------------------------------------------------------------------------------
 
+    def is_taken(self, file: str, name: str, depth: int = _DEPTH) -> bool:
+        """Whether another file takes a name of the top level of a file, by itself or with all others."""
+        module = self.module_name(file).rpartition(".")[2]
+        for other in self.files_importing(file, frozenset({module})):
+            contents, source = self.outline(other), self.source(other)
+            text = source.text if source is not None else ""
+            imported = [definition.imported.split(".")[-2:] for definition in contents.names.values()]
+            if [module, name] in imported or f"{module}.{name}" in text:
+                return True
+            if any(star.rpartition(".")[2] == module for star in contents.stars):
+                is_read = name not in contents.names and re.search(rf"\b{name}\b", text) is not None
+                if is_read or depth == 0 or self.is_taken(other, name, depth - 1):
+                    return True
+        return False
+
     def files_importing(self, file: str, words_of: frozenset[str]) -> tuple[str, ...]:
         """Files of the project whose import lines name one of the words; the file itself left out."""
         root = self._files.root(file)
