@@ -117,6 +117,8 @@ ARGUMENTS += [
     pytest.param(f"if c:\n\ty = f(a, {LONG})\n", f"if c:\n\ty = f(a, {LONG},\n\t      k=1)\n", id="after a tab"),
     pytest.param(f"f(a,\n    {LONG}, c)\n", f"f(a,\n    {LONG}, c,\n    k=1)\n", id="long last line"),
     pytest.param(f"f(a, {LONG})  # c\n", f"f(a, {LONG}, k=1)  # c\n", id="long line with a comment"),
+    pytest.param(f"f(a, {LONG} + {LONG})\n", f"f(a, {LONG} + {LONG}, k=1)\n", id="long before"),
+    pytest.param(f"f(g(a), {LONG})\n", f"f(g(a), {LONG},\n  k=1)\n", id="call within"),
     pytest.param(f"{LONG}(a)\n", f"{LONG}(a, k=1)\n", id="no room under the first argument"),
     pytest.param("f(\n    a,\n    b=2)  # c\n", "f(\n    a,\n    k=1,\n    b=2)  # c\n", id="comment behind the call"),
     pytest.param("f(\n    a,\n    b)  # c\n", "f(\n    a,\n    b,\n    k=1)  # c\n", id="and none by name"),
@@ -132,6 +134,21 @@ def test_an_argument_in_a_formatted_string_stays_on_its_line() -> None:
     text = f"print(f'{{f(a)}} {LONG}')\n"
     change = lambda r, node: r.add_argument(node, "k=1")  # noqa: E731
     assert rewritten(text, "f(a", change, cst.Call) == text.replace("a)", "a, k=1)")
+
+
+def test_only_a_call_that_ends_its_line_is_broken() -> None:
+    text = f"y = [f(a, {LONG}), 2]\n"
+    change = lambda r, node: r.add_argument(node, "k=1")  # noqa: E731
+    assert rewritten(text, "f(a", change, cst.Call) == text.replace("),", ", k=1),")
+    text = f"y = [2, f(a, {LONG})]\n"
+    assert rewritten(text, "f(a", change, cst.Call) == text.replace(")]", ",\n          k=1)]")
+
+
+def test_a_new_line_begins_under_the_first_argument_as_other_edits_leave_it() -> None:
+    text = f"y = long_name(a, {LONG[:80]})\n"
+    renamed = Edit(4, 13, "f")
+    change = lambda r, node: [r.add_argument(node, "k='some text'", [renamed]), renamed]  # noqa: E731
+    assert rewritten(text, "long", change, cst.Call) == f"y = f(a, {LONG[:80]},\n      k='some text')\n"
 
 
 def test_what_other_edits_take_off_the_line_makes_room() -> None:

@@ -335,22 +335,30 @@ class Rewriter:
 
     def _space_before(self, text: str, container: Bracketed, last: Entry, others: Sequence[Edit]) -> str:
         """What stands before one more argument or entry on the line of the last one: a space, or a new line under the
-        first one of its line where the old line would grow too long."""
-        end = self._model.span(last)[1]
+        first one of its line where the old line would grow too long and ends with the call."""
+        end, limit = self._model.span(last)[1], self._model.line_length
         line_start, line_end = self._line_start(end), self._line_end(end)
-        line, limit = self._text[line_start:line_end].rstrip(), self._model.line_length
-        changes = (len(edit.text) - (edit.end - edit.start) for edit in others if line_start <= edit.start < line_end)
-        if len(line) + len(text) + 2 + sum(changes) <= limit or "#" in line or self._is_formatted(container):
+        length = len(self._text[line_start:line_end].rstrip())
+        added = [(edit.start, len(edit.text) - (edit.end - edit.start)) for edit in others]
+        growth = len(text) + 2 + sum(size for start, size in added if line_start <= start < line_end)
+        if not length <= limit < length + growth or not self._ends_line(container):
             return " "
         first = container.args[0] if isinstance(container, cst.Call) else container.elements[0]
         opening = self._model.span(first)[0]
-        is_first_line = self._line_start(opening) == line_start
-        margin = re.sub(r"[^\t]", " ", self._text[line_start:opening]) if is_first_line else self._margin(end)
+        if self._line_start(opening) == line_start:
+            margin = re.sub(r"[^\t]", " ", self._text[line_start:opening])
+            width = len(margin) + sum(size for start, size in added if line_start <= start < opening)
+            margin = margin.ljust(width)[:width]
+        else:
+            margin = self._margin(end)
         return self.newline + margin if len(margin) + len(text) + 1 <= limit else " "
 
-    def _is_formatted(self, node: cst.CSTNode) -> bool:
-        """Whether a node stands in a formatted string, in which no line ends before Python 3.12."""
-        return any(isinstance(outer, cst.FormattedStringExpression) for outer in self._model.ancestors(node))
+    def _ends_line(self, container: Bracketed) -> bool:
+        """Whether only closing brackets follow; in a formatted string no line ends before Python 3.12."""
+        end = self._model.span(container)[1]
+        rest = self._text[end : self._line_end(end)]
+        formatted = any(isinstance(outer, cst.FormattedStringExpression) for outer in self._model.ancestors(container))
+        return not formatted and re.fullmatch(r"[)\]},:\s]*", rest) is not None
 
     def _has_comment_behind(self, container: cst.CSTNode) -> bool:
         end = self._model.span(container)[1]

@@ -164,6 +164,9 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     removed = rewriter.remove_statement(whole) if whole is not None else None
     cuts = [removed if removed is not None else _cut(creation.move.node, keeps, model)]
     cuts += [_cut(node, "", model) for node in folded]
+    casts = _casts_to_host(creation, rewriter, model)
+    if casts is None:
+        return None
     edits: list[Edit] = []
     for factory in creation.made.factories:
         arguments = ([f"dtype={dtype}"] if dtype is not None else []) + [f"device={target.device}"]
@@ -179,9 +182,28 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
                 return None
             edits += renamed[0]
             arguments = renamed[1] + arguments
-        edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), cuts))
-    edits += cuts
+        edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), [*edits, *casts, *cuts]))
+    edits += [*casts, *cuts]
     return None if any("#" in model.source.text[edit.start : edit.end] for edit in edits) else edits
+
+
+def _casts_to_host(creation: Creation, rewriter: Rewriter, model: Model) -> list[Edit] | None:
+    """`.type(torch.LongTensor)` copies to the host what is no longer there: only its dtype is meant."""
+    edits = []
+    made = {creation.factory.node, *(read for read, _ in creation.made.writes)}
+    for root in (creation.source, *(write.value for _, write in creation.made.writes)):
+        for node in walk(root) if root is not None else ():
+            if not isinstance(node, cst.Call) or model.call(node).method != "type" or len(node.args) != 1:
+                continue
+            cast = model.qualified(node.args[0].value)
+            if cast not in SIZED_CLASSES or made.isdisjoint(walk(node.func)):
+                continue
+            dtype = SIZED_CLASSES[cast]
+            spelled = rewriter.name_for(dtype, node) if dtype is not None else None
+            if spelled is None or spelled[1]:
+                return None
+            edits.append(rewriter.replace_argument(node.args[0], spelled[0]))
+    return edits
 
 
 def _dtype(creation: Creation, target: _Target, rewriter: Rewriter, model: Model) -> tuple[str | None, list[cst.Call]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -237,6 +238,41 @@ def fit(model, x, device):
 def test_defaults_that_put_tensors_on_the_device(default: str, found: int) -> None:
     code = f"import torch\n\n{default}\n\ndef build(n):\n    return torch.zeros(n).cuda()\n"
     assert len(findings(code, "XFER01")) == found
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "x = torch.arange(n).repeat(2).type(torch.LongTensor)\n    x = x.to(device)\n",
+            "x = torch.arange(n, device=device).repeat(2).type(torch.int64)\n",
+        ),
+        (
+            "x = torch.arange(n)\n    x = x.type(torch.FloatTensor).to(device)\n",
+            "x = torch.arange(n, device=device)\n    x = x.type(torch.float32)\n",
+        ),
+        (
+            "x = (torch.arange(n) + 1).type(torch.DoubleTensor).to(device)\n",
+            "x = (torch.arange(n, device=device) + 1).type(torch.float64)\n",
+        ),
+    ],
+)
+def test_a_cast_that_would_bring_the_tensor_back_to_the_host_keeps_its_dtype_alone(before: str, after: str) -> None:
+    head, tail = "import torch\n\ndef build(n, device, net):\n    net.cuda()\n    ", "    return net(x)\n"
+    assert fixed(head + before + tail, "XFER01") == head + after + tail
+    outputs = []
+    for body in (before, after):
+        namespace: dict[str, Any] = {}
+        exec(head.replace("net.cuda()", "pass") + body + tail, namespace)
+        outputs.append(namespace["build"](3, "cpu", lambda x: x))
+        assert namespace["build"](3, "meta", lambda x: x).is_meta
+    assert torch.equal(*outputs)
+    assert outputs[0].dtype == outputs[1].dtype
+
+
+def test_a_cast_to_the_default_class_of_tensors_leaves_the_fix_out() -> None:
+    code = "import torch\n\ndef build(n, device):\n    return torch.arange(n).type(torch.Tensor).to(device)\n"
+    assert fixed(code, "XFER01") == code
 
 
 @pytest.mark.parametrize(("move", "found"), [(".cuda()", 1), (".to(device)", 1), (".train()", 0)])
