@@ -14,7 +14,8 @@ from tests.evidence.piece import Piece, Values
 
 def run(checkout: Path) -> Values:
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Dropout(), nn.Linear(4 * 6 * 6, 10))
-    loader = DataLoader(TensorDataset(torch.rand(40, 3, 8, 8), torch.randint(10, (40,))), batch_size=8, shuffle=True)
+    data = TensorDataset(torch.rand(40, 3, 8, 8), torch.randint(10, (40,)))
+    loader = DataLoader(data, batch_size=8, shuffle=True)  # torchlint: ignore[DATA02] all of it is on the CPU
     stand_in("data", train_loader=loader, valid_loader=loader, device=torch.device("cpu"))
     settings = {"num_epochs": 2, "num_classes": 10, "batch_size": 8, "learning_rate": 0.01}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

@@ -40,7 +40,7 @@ def run(checkout: Path) -> Values:
         line.split("\t", 1)[1] for line in printed.getvalue().splitlines() if "\t" in line
     ]  # each begins with the time
     saved = sorted((checkout / "checkpoints").iterdir())
-    return {"printed": lines, "saved": {path.name: torch.load(path) for path in saved}}
+    return {"printed": lines, "saved": {path.name: torch.load(path, weights_only=True) for path in saved}}
 
 
 PIECE = Piece(
