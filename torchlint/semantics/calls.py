@@ -628,7 +628,7 @@ class Calls(Expressions):
         if name.startswith("deepspeed."):
             return frameworks.function(name, given) or UNKNOWN
         if name.startswith("numpy."):
-            return Value(Kind.ARRAY, place=Place.HOST)
+            return Value(Kind.ARRAY, place=Place.HOST, element=NUMBER if name in words.NUMPY_ROWS else None)
         if name.startswith("torch.distributions."):
             return transfer.distribution(name, given, self.grad).but(origins=frozenset([call.node]))
         if name in ("copy.deepcopy", "copy.copy") and first is not None:

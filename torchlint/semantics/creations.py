@@ -10,22 +10,28 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import reaches, text
-from torchlint.semantics.host_tensors import Agreement, Made, equal_numbers, made, numbers_given
+from torchlint.semantics.host_tensors import (
+    Agreement,
+    Made,
+    brings_numbers,
+    equal_numbers,
+    looks_like_number,
+    made,
+    numbers_given,
+)
 from torchlint.semantics.host_use import is_before
 from torchlint.semantics.moves import moves_to_accelerator
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Write
+    from torchlint.semantics.entities import Binding, Call, Loop, Write
     from torchlint.semantics.model import Model
 
 _COPIES = re.compile(r"\.cuda\(|\.to\(\s*[\w.]*(device|gpu|cuda)", re.IGNORECASE)
 _QUESTIONS = frozenset(
     "shape dtype device is_cuda ndim size dim numel nelement is_contiguous get_device element_size".split()
 )
-_FILLS = frozenset(
-    "fill_ zero_ normal_ uniform_ random_ bernoulli_ exponential_ resize_ squeeze_ unsqueeze_ t_".split()
-)
+_FEW = 4
 
 
 @dataclass(slots=True)
@@ -96,11 +102,19 @@ def _is_used_on_accelerator(model: Model) -> bool:
 def _for_copies_alone(candidates: list[Creation]) -> list[Creation]:
     """Those whose variables nothing reads but copies, and what is computed from them for copies alone."""
     while True:
-        copied = {read for creation in candidates for read in creation.uses.copies}
+        copied = {read for creation in candidates for read in (*creation.uses.copies, *_models_of(creation))}
         left = [creation for creation in candidates if creation.uses.others <= copied]
         if len(left) == len(candidates):
             return left
         candidates = left
+
+
+def _models_of(creation: Creation) -> Iterator[cst.CSTNode]:
+    """`x` of `torch.ones_like(x)`, which is made wherever `x` is."""
+    for factory in creation.made.factories:
+        first = factory.argument("input", 0).node
+        if first is not None and (factory.callee or "").endswith("_like"):
+            yield first
 
 
 def _has_other_default(model: Model) -> bool:
@@ -202,25 +216,64 @@ def _asks(read: cst.CSTNode, model: Model) -> bool:
 
 
 def _is_filled(read: cst.CSTNode, model: Model) -> bool:
-    """`x.fill_(1)` as a statement."""
-    parent = model.parent(read)
-    if not isinstance(parent, cst.Attribute) or parent.attr.value not in _FILLS:
-        return False
-    call = model.parent(parent)
-    return isinstance(call, cst.Call) and isinstance(model.parent(call), cst.Expr)
+    """`x.fill_(1)`, `_ = x.data.normal_()`, `nn.init.ones_(x)` as a statement: what a device does as well."""
+    above = model.parent(read)
+    if isinstance(above, cst.Attribute) and above.attr.value == "data":
+        above = model.parent(above)
+    node = model.parent(above) if above is not None else None
+    if isinstance(node, cst.Call) and above is not node.func:
+        return _is_statement(node, model) and (model.call(node).callee or "").startswith("torch.nn.init.")
+    while isinstance(node, cst.Call) and _changes_in_place(model.call(node), model):
+        if _is_statement(node, model):
+            return True
+        above = model.parent(node)
+        node = model.parent(above) if isinstance(above, cst.Attribute) else None
+    return False
+
+
+def _changes_in_place(call: Call, model: Model) -> bool:
+    return (call.method or "").endswith("_") and brings_numbers(call, model)
+
+
+def _is_statement(call: cst.Call, model: Model) -> bool:
+    """Whether nobody takes what a call returns."""
+    match model.parent(call):
+        case cst.Expr() | cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value="_"))]):
+            return True
+    return False
 
 
 def _is_set_in_part(read: cst.CSTNode, write: Write, model: Model) -> bool:
-    """`x[:, 0] = 1` as a statement, once for each tensor: a device does that as well."""
+    """`x[:, 0] = 1`, `x[:, i] *= 2` as a statement, a few times for each tensor: a device does that as well."""
     place = model.parent(read)
-    target = model.parent(place) if isinstance(place, cst.Subscript) else None
-    if not isinstance(place, cst.Subscript) or not isinstance(target, cst.AssignTarget) or place.value is not read:
+    if not isinstance(place, cst.Subscript) or place.value is not read:
         return False
-    statement = model.parent(target)
-    if not isinstance(statement, cst.Assign) or model.loops_around(statement) != model.loops_around(write.statement):
+    above = model.parent(place)
+    statement = model.parent(above) if isinstance(above, cst.AssignTarget) else above
+    if not isinstance(statement, (cst.Assign, cst.AugAssign)) or statement.value is place:
         return False
-    plain = all(_is_plain(part.slice, model) for part in place.slice)
-    return plain and model.value(statement.value).kind is Kind.NUMBER
+    outer = model.loops_around(write.statement)
+    loops = [loop for loop in model.loops_around(statement) if loop not in outer]
+    plain = all(_is_plain(part.slice, model) for part in place.slice) and all(_runs_few_times(loop) for loop in loops)
+    return plain and _is_number(statement.value, model)
+
+
+def _is_number(node: cst.BaseExpression, model: Model) -> bool:
+    """`2`, `low + 1`, `bounds[0][1] - bounds[0][0]`, but no variable or row of which nothing is known."""
+    match node:
+        case cst.BinaryOperation(left=left, right=right):
+            return _is_number(left, model) and _is_number(right, model)
+        case cst.Subscript():
+            return looks_like_number(node, model)
+    return model.value(node).kind is Kind.NUMBER
+
+
+def _runs_few_times(loop: Loop) -> bool:
+    """`for i in range(2)`."""
+    match loop.iterable:
+        case cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=cst.Integer() as count)]):
+            return count.evaluated_value <= _FEW
+    return False
 
 
 def _is_plain(part: cst.BaseSlice, model: Model) -> bool:

@@ -14,6 +14,7 @@ from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.host_use import is_before
 from torchlint.semantics.values import Kind, Place
+from torchlint.semantics.variable_wrapper import VARIABLE, is_false
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Write
@@ -86,8 +87,8 @@ SIZED_CLASSES = {
     "torch.ByteTensor": "torch.uint8",
     "torch.BoolTensor": "torch.bool",
 }
-# Arguments that bind the tensor, or what is drawn, to the host, or make it a leaf of the graph.
-_BINDING = ("device", "pin_memory", "generator", "requires_grad", "out", "layout", "names")
+# Arguments that bind the tensor, or what is drawn, to the host.
+_BINDING = ("device", "pin_memory", "generator", "out", "layout", "names")
 CASTS = _words("long int short bool byte char float double half bfloat16 type to")
 _SHAPING = _words(
     """
@@ -131,6 +132,8 @@ def made(node: cst.CSTNode, model: Model, depth: int = 0) -> Made | None:
             part = _of_elements(node.value, model, depth + 1, place.evaluated_value)
             return part or made(node.value, model, depth + 1)
         case cst.Subscript() if all(_is_plain_index(part.slice) for part in node.slice):
+            return made(node.value, model, depth + 1)
+        case cst.Attribute(attr=cst.Name(value="data")) if model.binding(node) is None:
             return made(node.value, model, depth + 1)
         case cst.Name() | cst.Attribute():
             return _of_variable(node, model, depth)
@@ -181,9 +184,9 @@ def _of_call(call: Call, model: Model, depth: int) -> Made | None:
     if call.target is not None or call.foreign is not None:
         return _of_helper(call, model, depth)
     package, _, function = name.rpartition(".")
-    if name == "torch.autograd.Variable":
-        wanted = call.argument("requires_grad", 1)
-        return _of_first(call, model, depth, Agreement.EXACT) if wanted.absent else None
+    if name == VARIABLE:
+        is_leaf = _makes_leaf(call, 1)
+        return _of_first(call, model, depth, Agreement.EXACT) if not is_leaf else None
     if package == "torch.nn.init":
         drawn = function not in ("zeros_", "ones_", "constant_", "eye_")
         return _of_first(call, model, depth, Agreement.RANDOM if drawn else Agreement.EXACT)
@@ -279,6 +282,8 @@ def _factory(call: Call, model: Model) -> Agreement | None:
     name = call.callee or ""
     if not name.startswith("torch.") or any(not call.argument(bound).absent for bound in _BINDING):
         return None
+    if _makes_leaf(call):
+        return None
     short = name[6:]
     if short in _FACTORIES:
         return _FACTORIES[short]
@@ -298,6 +303,12 @@ def _factory(call: Call, model: Model) -> Agreement | None:
         given = _is_given_sizes(call, model) or numbers_given(call, model) is not None
         return Agreement.EXACT if given else None
     return None
+
+
+def _makes_leaf(call: Call, position: int | None = None) -> bool:
+    """Whether gradients may be wanted of what a call makes."""
+    wanted = call.argument("requires_grad", position)
+    return not wanted.absent and not is_false(wanted.node)
 
 
 def numbers_given(call: Call, model: Model) -> cst.BaseExpression | None:
@@ -366,7 +377,34 @@ def looks_like_number(node: cst.CSTNode, model: Model) -> bool:
             if value.kind is Kind.NUMBER:
                 return True
             return value.kind is Kind.UNKNOWN and binding is not None and not _is_taken_apart(binding, model)
+        case cst.Subscript():
+            return _is_number_of_row(node, model) or _is_place_in_table(node, model)
     return False
+
+
+def _is_number_of_row(node: cst.Subscript, model: Model) -> bool:
+    """`steps[i + 1]` of an array or list of numbers."""
+    row = model.value(node.value)
+    index = [part.slice for part in node.slice]
+    return row.element is not None and row.element.kind is Kind.NUMBER and isinstance(index[0], cst.Index)
+
+
+def _is_place_in_table(node: cst.Subscript, model: Model) -> bool:
+    """`bounds[0][i]`: an element of an element of what nothing says to be a tensor, at places that are numbers."""
+    inner = node.value
+    tables = (inner, inner.value) if isinstance(inner, cst.Subscript) else ()
+    places = [part for row in (node, inner) if isinstance(row, cst.Subscript) for part in row.slice]
+    return bool(tables) and (
+        all(model.value(table).kind is Kind.UNKNOWN for table in tables)
+        and all(isinstance(part.slice, cst.Index) and _is_number(part.slice.value, model) for part in places)
+    )
+
+
+def brings_numbers(call: Call, model: Model) -> bool:
+    """`x.mul_(0.5)`: a method that a tensor made of sizes and numbers keeps being such a tensor through."""
+    if call.method is None or not _continues(call.method) or not call.argument("generator").absent:
+        return False
+    return _of_arguments(call, call.method, model, 0) is not None
 
 
 def _is_taken_apart(binding: Binding, model: Model) -> bool:
@@ -381,9 +419,35 @@ def _is_given_sizes(call: Call, model: Model) -> bool:
         return False
     if has_sizes(call, model):
         return True
-    above = model.parent(call.node)
-    fills = isinstance(above, cst.Attribute) and above.attr.value in _FILLING | _DRAWING
-    return fills and call.arguments[0].keyword is None and model.value(call.arguments[0].value).kind is Kind.UNKNOWN
+    only = call.arguments[0]
+    unknown = only.keyword is None and model.value(only.value).kind is Kind.UNKNOWN
+    return unknown and (_is_filled_over(call.node, model) or _is_filled_over_next(call, model))
+
+
+def _is_filled_over(node: cst.CSTNode, model: Model) -> bool:
+    """`x.fill_(1)`, `x.data.normal_()` of what a node gives: whatever it was made of, it keeps the shape alone."""
+    above = model.parent(node)
+    if isinstance(above, cst.Attribute) and above.attr.value == "data":
+        above = model.parent(above)
+    return isinstance(above, cst.Attribute) and above.attr.value in _FILLING | _DRAWING
+
+
+def _is_filled_over_next(call: Call, model: Model) -> bool:
+    """Whether the next statement fills the variable that a tensor is put into."""
+    inner: cst.CSTNode = call.node
+    while isinstance(arg := model.parent(inner), cst.Arg):
+        wrapper = model.parent(arg)
+        if not isinstance(wrapper, cst.Call) or model.call(wrapper).callee != VARIABLE:
+            return False
+        inner = wrapper
+    match model.parent(inner):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+            binding, line = model.binding(target), model.statement(inner)
+            body = getattr(model.parent(line), "body", ())
+            after = body[body.index(line) + 1 :][:1] if line in body else ()
+            reads = binding.reads if binding is not None else ()
+            return any(model.statement(read) in after and _is_filled_over(read, model) for read in reads)
+    return False
 
 
 def has_sizes(call: Call, model: Model) -> bool:
@@ -404,6 +468,10 @@ def _is_torch_size(node: cst.BaseExpression, model: Model) -> bool:
             return model.value(owner).is_tensor
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[]):
             return True
+        case cst.BinaryOperation(left=left, operator=cst.Add(), right=right):
+            parts = (left, right)
+            plain = all(_is_torch_size(part, model) or isinstance(part, cst.Tuple) for part in parts)
+            return plain and any(_is_torch_size(part, model) for part in parts)
     return False
 
 

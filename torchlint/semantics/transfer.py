@@ -92,7 +92,9 @@ def element_of(value: Value) -> Value:
             return Value(Kind.BATCH, Grad.DETACHED, place, origins=value.origins)
         case Kind.TENSOR:
             return value.but(rank=value.rank - 1 if value.rank else None, optional=False)
-        case Kind.BATCH | Kind.ARRAY | Kind.STRING:
+        case Kind.ARRAY:
+            return value.element or value
+        case Kind.BATCH | Kind.STRING:
             return value
         case Kind.PARAMETERS:
             return Value(Kind.TENSOR, Grad.CARRIES, ref="torch.nn.Parameter")

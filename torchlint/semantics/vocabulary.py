@@ -191,6 +191,7 @@ def is_module_factory(name: str) -> bool:
 
 # -- contexts and effects --------------------------------------------------------------------------------------------
 
+NUMPY_ROWS = _words("numpy.arange numpy.linspace numpy.logspace numpy.geomspace")  # arrays whose elements are numbers
 GRAD_DISABLING = _words("torch.no_grad torch.inference_mode")
 GRAD_SWITCHES = GRAD_DISABLING | _words("torch.enable_grad torch.set_grad_enabled")
 WRAPPERS = _words(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -307,3 +308,127 @@ def test_a_tensor_whose_parts_are_set_to_numbers(fill: str, found: int) -> None:
     """
     assert len(findings(code, "XFER01")) == found
     assert "return mask.cuda()" in fixed(code, "XFER01")
+
+
+_MOVED_LATER = """
+    import numpy as np
+    import torch
+    from torch import nn
+    from torch.autograd import Variable
+
+    class Solver:
+        def __init__(self, config):
+            self.n, self.region, self.label = config.n, config["region"], 1
+
+        def run(self, x, cuda):
+            {made}
+            {between}
+            if cuda:
+                made = made.cuda()
+            return made
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "between"),
+    [
+        ("made = Variable(torch.arange(0, 4), requires_grad=False)", "pass"),
+        ("made = torch.zeros(4, requires_grad=False)", "pass"),
+        ("made = Variable(torch.FloatTensor(self.n))", "_ = made.data.fill_(self.label)"),
+        ("made = torch.FloatTensor(self.n)", "made.uniform_(0, 1)"),
+        ("made = torch.FloatTensor(x.size() + (4,)).zero_()", "pass"),
+        ("made = torch.rand(4, 2)", "made.mul_(2).sub_(1)"),
+        ("made = torch.empty(4, 2)", "nn.init.normal_(made)"),
+        ("made = torch.rand(4, 2)", "made[:, 0] *= self.region[0][1] - self.region[0][0]"),
+        ("made = torch.rand(4, 2)", "for i in range(2): made[:, i] += self.region[i][0]"),
+    ],
+)
+def test_what_happens_on_the_way_to_a_copy_under_a_condition(made: str, between: str) -> None:
+    code = _MOVED_LATER.format(made=made, between=between)
+    assert [finding.line for finding in findings(code, "XFER01")] == [11]
+    assert "made = made.cuda()" in fixed(code, "XFER01")
+
+
+@pytest.mark.parametrize(
+    ("made", "between"),
+    [
+        ("made = Variable(torch.arange(0., 4.), requires_grad=True)", "pass"),
+        ("made = torch.zeros(4, requires_grad=cuda)", "pass"),
+        ("made = Variable(torch.FloatTensor(self.n))", "print(self.n)"),
+        ("made = torch.FloatTensor(x + (4,))", "pass"),
+        ("made = torch.rand(4, 2)", "made.mul_(x)"),
+        ("made = torch.rand(4, 2)", "made.copy_(x)"),
+        ("made = torch.rand(4, 2)", "other = made.mul_(2)"),
+        ("made = torch.rand(4, 2)", "made[:, 0] *= self.region[0]"),
+        ("made = torch.rand(4, 2)", "made[:, 0] = x"),
+        ("made = torch.rand(4, 2)", "for i in range(64): made[:, i] += self.region[i][0]"),
+    ],
+)
+def test_data_that_comes_in_on_the_way_to_a_copy(made: str, between: str) -> None:
+    assert findings(_MOVED_LATER.format(made=made, between=between), "XFER01") == []
+
+
+def test_a_tensor_that_another_is_made_like() -> None:
+    code = """
+        import torch
+
+        def grid(net, cuda):
+            x = torch.linspace(0, 1, 100)
+            t = torch.ones_like(x) * 2
+            {between}
+            if cuda:
+                x = x.cuda()
+                t = t.cuda()
+            return net(x, t)
+    """
+    assert [finding.line for finding in findings(code.format(between="pass"), "XFER01")] == [4, 5]
+    assert findings(code.format(between="print(t)"), "XFER01") == []
+
+
+_SCHEDULE = """
+    import numpy as np
+    import torch
+
+    def sample(net, x, count, device, given):
+        steps = {steps}
+        for index, step in enumerate(steps):
+            t = (torch.ones(4) * step).long().to(device)
+            last = (torch.ones(4) * steps[index - 1]).long().to(device)
+            x = net(x, t, last)
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "lines"),
+    [
+        ("np.linspace(count, 1, 20, dtype=int)[:-1]", [7, 8]),
+        ("np.arange(0, count, 5)", [7, 8]),
+        ("np.load(given)", []),
+    ],
+)
+def test_elements_of_an_array_of_numbers_are_numbers(steps: str, lines: list[int]) -> None:
+    code = _SCHEDULE.format(steps=steps)
+    assert [finding.line for finding in findings(code, "XFER01")] == lines
+
+
+def test_a_schedule_of_numbers_gives_the_same_steps_after_the_fix() -> None:
+    """Compared on the host, which stands in for the GPU."""
+    code = dedent(_SCHEDULE.format(steps="np.linspace(count, 1, 20, dtype=int)[:-1]"))
+    after = fixed(code, "XFER01")
+    assert "torch.ones(4, device=device) * step" in after
+    assert "steps[index - 1]).long().to(device)" in after
+    totals = []
+    for text in (code, after):
+        scope: dict[str, Any] = {}
+        exec(text, scope)
+        totals.append(scope["sample"](lambda x, t, last: 3 * x + t - last, torch.zeros(4).long(), 99, "cpu", None))
+    assert torch.equal(*totals)
+
+
+def test_constants_wrapped_for_no_gradient_are_made_on_the_device() -> None:
+    code = _function("Variable(torch.zeros(n), requires_grad=False).cuda()").replace(
+        "import torch\n", "import torch\nfrom torch.autograd import Variable\n", 1
+    )
+    after = fixed(code, "XFER01", unsafe=False)
+    assert 'return Variable(torch.zeros(n, device="cuda"), requires_grad=False)' in after
