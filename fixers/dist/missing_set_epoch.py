@@ -29,7 +29,7 @@ _WHY = "from the second epoch on the data comes in another order"
 def fix(report: Report, model: Model) -> Fix | None:
     stale: StaleSampler = report.facts
     loop = stale.epochs.node
-    if isinstance(loop, cst.CompFor):
+    if stale.home is not None or isinstance(loop, cst.CompFor):
         return None
     kept = sampler_at_epochs(stale, model)
     through = _condition(*kept, stale, model) if kept is not None else _through_loader(stale, model)

@@ -16,8 +16,9 @@ class MissingSetEpoch(Rule):
     ## What it does
 
     Finds a `DistributedSampler` that shuffles, whose loader is trained on in several epochs of this file, here or by a
-    function of another file, and that nobody tells the epoch: neither under its own name, nor through the loader, nor
-    in code that gets hold of either. Samplers with `shuffle=False`, those of validation loaders, and frameworks that set the epoch are left alone.
+    function of another file, or of a file that gets the loader from a function of this one, and that nobody tells the
+    epoch: neither under its own name, nor through the loader, nor in code that gets hold of either. Samplers with
+    `shuffle=False`, those of validation loaders, and frameworks that set the epoch are left alone.
 
     ## Why is this bad
 
@@ -69,7 +70,7 @@ class MissingSetEpoch(Rule):
 
     Unsafe: the order of the data changes from the second epoch on, which is the purpose. Where the sampler may be
     another one or None, the call is made only if it is there; where the loop has no number for its epochs, the sampler
-    counts them.
+    counts them. No fix where the epochs are in another file.
 
     ## Measured effect
 
@@ -92,8 +93,11 @@ class MissingSetEpoch(Rule):
 
 
 def _message(stale: StaleSampler, model: Model) -> str:
+    place = (stale.home or model).place(stale.epochs.node)
+    if stale.home is not None:
+        place += f" of {stale.home.source.path.name}"
     return (
         "Nobody calls `set_epoch` on this sampler, so it always shuffles with the seed of epoch 0: all epochs of the "
-        f"loop in {model.place(stale.epochs.node)} see the same batches in the same order. "
+        f"loop in {place} see the same batches in the same order. "
         "Call `set_epoch(epoch)` at the beginning of each epoch."
     )

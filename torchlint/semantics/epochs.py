@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.frameworks import SET_EPOCH
 from torchlint.semantics.tree import walk
@@ -19,6 +20,7 @@ from torchlint.semantics.values import Kind, Value
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Function
     from torchlint.semantics.model import Model
+    from torchlint.source import Source
 
 SAMPLER = "torch.utils.data.DistributedSampler"
 _LOADERS = frozenset({"torch.utils.data.DataLoader", "torch_geometric.loader.DataLoader"})
@@ -35,12 +37,14 @@ class StaleSampler:
     """A shuffling sampler whose batches are trained on in every iteration of `epochs`, always in the same order.
 
     `drawn_from` is what the steps iterate over, or what is handed to the function of another file that holds them.
+    `home` is the model of the file in which the epochs are, where that is another one.
     """
 
     sampler: Call
     loader: Call
     drawn_from: cst.BaseExpression
     epochs: Loop
+    home: Model | None = None
 
 
 def stale_samplers(model: Model) -> Iterator[StaleSampler]:
@@ -53,7 +57,11 @@ def stale_samplers(model: Model) -> Iterator[StaleSampler]:
         for loader in model.calls:
             if loader.callee in _LOADERS and _takes(loader, sampler, model):
                 found = _epochs_over(sampler, loader, model)
-                if found is not None and not _may_be_told(sampler, loader, model):
+                if found is None:
+                    found = _epochs_elsewhere(sampler, loader, model)
+                elif _may_be_told(sampler, loader, model):
+                    continue
+                if found is not None:
                     yield found
                     break
 
@@ -159,6 +167,87 @@ def _made_again(sampler: Call, loader: Call, epochs: Loop, model: Model) -> bool
     return any(
         epochs in call.loops() or epochs in loops_around_calls(call.function, model, 0) for call in (sampler, loader)
     )
+
+
+# -- epochs in other files
+
+
+def _epochs_elsewhere(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
+    """The epochs of a file that gets the loader from a function of this one, where no file there sets any epoch."""
+    function = sampler.function
+    if loader.function is not function or function.is_module or function.cls is not None or function.callers:
+        return None
+    places = [_place_of(loader, returned.value, model) for returned in function.returns]
+    if None in places or len(set(places)) != 1 or any(map(_sets_epochs, (model.source, *model.users()))):
+        return None
+    for home, call in model.calls_elsewhere(function):
+        found = _epochs_with(sampler, loader, call, places[0], home)
+        if found is not None and not any(map(_sets_epochs, (home.source, *home.neighbours()))):
+            return found
+    return None
+
+
+def _sets_epochs(source: Source) -> bool:
+    return "set_epoch" in source.text
+
+
+def _place_of(loader: Call, returned: cst.BaseExpression | None, model: Model) -> int | None:
+    """At which place of what is returned a loader is: -1 where it is returned by itself, None where it is not."""
+    parts = [element.value for element in returned.elements] if isinstance(returned, cst.Tuple) else [returned]
+    found = [place for place, part in enumerate(parts) if part is not None and _is_loader(part, loader, model)]
+    if len(found) != 1:
+        return None
+    return found[0] if isinstance(returned, cst.Tuple) else -1
+
+
+def _is_loader(node: cst.BaseExpression, loader: Call, model: Model) -> bool:
+    value = model.value(node)
+    return value.kind is Kind.LOADER and loader.node in value.origins
+
+
+def _epochs_with(sampler: Call, loader: Call, call: Call, place: int | None, home: Model) -> StaleSampler | None:
+    kept = _kept_in(call, place, home)
+    if kept is None or home.frameworks & SET_EPOCH:
+        return None
+    for steps in home.loops:
+        if not _trains(steps, home) or not _comes_from(steps.iterable, kept, home):
+            continue
+        for epochs in outer_loops(steps, home):
+            again = epochs in call.loops() or epochs in loops_around_calls(call.function, home, 0)
+            if epochs.role is Role.EPOCHS and not again:
+                assert steps.iterable is not None
+                return StaleSampler(sampler, loader, steps.iterable, epochs, home)
+    return None
+
+
+def _kept_in(call: Call, place: int | None, home: Model) -> Binding | None:
+    """The variable in which a caller keeps the loader, and nothing else."""
+    target: cst.CSTNode | None = None
+    match home.parent(call.node), place:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=elements))]), int(index) if index >= 0:
+            plain = index < len(elements) and all(isinstance(element, cst.Element) for element in elements)
+            target = elements[index].value if plain else None
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() | cst.Attribute() as single)]), -1:
+            target = single
+    binding = home.binding(target) if target is not None else None
+    return binding if binding is not None and len(binding.writes) == 1 else None
+
+
+def _comes_from(node: cst.CSTNode | None, kept: Binding, home: Model, depth: int = 0) -> bool:
+    """Whether an expression iterates over a variable: itself, in a progress bar, or as a parameter that gets it."""
+    if node is None or depth > _DEPTH:
+        return False
+    if isinstance(node, cst.Call):
+        wraps = node.args and (home.call(node).callee is not None or isinstance(node.func, cst.Name))
+        return bool(wraps) and _comes_from(node.args[0].value, kept, home, depth + 1)
+    binding = home.binding(node)
+    if binding is None or binding is kept:
+        return binding is kept
+    function = binding.scope_function
+    if binding.is_parameter and len(binding.writes) == 1:
+        given = [part for caller in function.callers for part in given_to(home, caller, binding)]
+        return bool(given) and all(_comes_from(part, kept, home, depth + 1) for part in given)
+    return len(binding.writes) == 1 and _comes_from(binding.writes[0].value, kept, home, depth + 1)
 
 
 # -- who may set the epoch

@@ -263,6 +263,17 @@ class Imports:
             return []
         return self._calls_by_name.get(function.qualname, [])
 
+    def calls_of(self, function: Function) -> Iterator[tuple[Model, Call]]:
+        """Calls of a function in the files that import this one, whatever the function does."""
+        importers = self._importing(self.file)
+        for file in sorted(importers) if len(importers) <= _MOST_IMPORTERS else ():
+            source = self.project.source(file)
+            model = self.project.model(file) if source is not None and function.name in source.text else None
+            if model is not None:
+                for name, call in _calls_into(model, self.project, file, self.file):
+                    if name == function.qualname:
+                        yield model, call
+
     def prepare(self, functions: list[Function]) -> None:
         """The functions of this file, of which callers may be asked for."""
         self._asked = [function for function in functions if _is_worth_asking(function)]

@@ -393,6 +393,11 @@ class Model:
         model = self._imports.project.model(call.file) if self._imports is not None else None
         return (model, model.call(call.node)) if model is not None and isinstance(call.node, cst.Call) else None
 
+    def calls_elsewhere(self, function: Function) -> Iterator[tuple[Model, Call]]:
+        """Calls of a function of this file in others, as the models of those files know them."""
+        if self._imports is not None:
+            yield from self._imports.calls_of(function)
+
     # -- for the models of other files -------------------------------------------------------------------------------
 
     def member(self, name: str) -> Value:

@@ -12,6 +12,7 @@ import torch
 from tests.support import findings, fixed
 from torchlint.config import Settings
 from torchlint.engine import lint
+from torchlint.finding import Finding
 from torchlint.fixing import fix_source
 from torchlint.semantics.project import Project
 from torchlint.source import Source
@@ -382,3 +383,85 @@ def test_trained_in_a_function_of_another_file(tmp_path: Path, first: str, found
     assert len(lint(source, Settings.selecting("DIST02"), strict=True, project=Project())) == found
     after = fix_source(source, Settings.selecting("DIST02"), unsafe=True, strict=True, project=Project()).source.text
     assert after.count("loader.sampler.set_epoch(epoch)") == found
+
+
+_BUILDER = """
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def loaders(train, test):
+    sampler = {sampler}
+    test_sampler = DistributedSampler(test, shuffle=False)
+    return DataLoader(train, 8, sampler=sampler), DataLoader(test, 8, sampler=test_sampler)
+"""
+_CALLER = """
+from tqdm import tqdm
+from builder import loaders
+
+
+def fit(model, optimizer, train, test, epochs):
+    train_loader, test_loader = loaders(train, test)
+    for epoch in range(epochs):
+        bar = tqdm(train_loader)
+        {first}
+        for x, y in bar:
+            optimizer.zero_grad()
+            (model(x) - y).square().mean().backward()
+            optimizer.step()
+"""
+
+
+def _found_in_builder(directory: Path, builder: str, caller: str) -> list[Finding]:
+    (directory / "builder.py").write_text(builder)
+    (directory / "fit.py").write_text(caller)
+    source = Source.from_text(builder, directory / "builder.py")
+    return lint(source, Settings.selecting("DIST02"), strict=True, project=Project())
+
+
+def test_a_sampler_of_a_loader_that_another_file_trains_on(tmp_path: Path) -> None:
+    builder = _BUILDER.format(sampler="DistributedSampler(train)")
+    [finding] = _found_in_builder(tmp_path, builder, _CALLER.format(first="pass"))
+    assert finding.line == 6
+    assert "of the loop in line 8 of fit.py" in " ".join(finding.message.replace("all epochs ", "").split())
+    assert finding.fix is None
+
+
+@pytest.mark.parametrize(
+    ("sampler", "old", "new"),
+    [
+        ("DistributedSampler(train)", "        pass\n", "        train_loader.sampler.set_epoch(epoch)\n"),
+        ("DistributedSampler(train)", "tqdm(train_loader)", "tqdm(test_loader)"),
+        ("DistributedSampler(train)", "train_loader, test_loader =", "test_loader, train_loader ="),
+        ("DistributedSampler(train)", "            optimizer.step()\n", ""),
+        ("DistributedSampler(train)", "        bar =", "        train_loader, _ = loaders(train, test)\n        bar ="),
+        ("DistributedSampler(train)", "from tqdm import", "from accelerate import Accelerator\nfrom tqdm import"),
+        ("DistributedSampler(train, shuffle=False)", "", ""),
+    ],
+)
+def test_another_file_that_sees_to_the_order_or_does_not_repeat_it(
+    tmp_path: Path, sampler: str, old: str, new: str
+) -> None:
+    builder, caller = _BUILDER.format(sampler=sampler), _CALLER.format(first="pass").replace(old, new)
+    assert _found_in_builder(tmp_path, builder, caller) == []
+
+
+def test_a_function_of_the_other_file_that_gets_the_loader(tmp_path: Path) -> None:
+    caller = """
+from builder import loaders
+
+
+def one_epoch(model, optimizer, batches):
+    for x, y in batches:
+        optimizer.zero_grad()
+        (model(x) - y).square().mean().backward()
+        optimizer.step()
+
+
+def fit(model, optimizer, train, test):
+    train_loader, test_loader = loaders(train, test)
+    for epoch in range(9):
+        one_epoch(model, optimizer, train_loader)
+"""
+    builder = _BUILDER.format(sampler="DistributedSampler(train)")
+    assert [finding.line for finding in _found_in_builder(tmp_path, builder, caller)] == [6]
+    assert _found_in_builder(tmp_path, builder, caller.replace("    for epoch in range(9):\n    ", "")) == []
