@@ -220,6 +220,83 @@ def received(channels: torch.Tensor, sent: torch.Tensor, level: float):
     return torch.stack(found)
 """,
     ),
+    "rows that Python adds up": (
+        "VEC01",
+        """\
+def rate(gains, count):
+    logs = torch.log(gains.det())
+    return sum(logs) / count
+""",
+    ),
+    "a window of each image": (
+        "VEC01",
+        """\
+def windows(images: torch.Tensor, corners: torch.Tensor, side):
+    ends = corners + side
+    found = []
+    for i in range(images.shape[0]):
+        found.append(images[i, :, corners[i, 0] : ends[i, 0], corners[i, 1] : ends[i, 1]])
+    return torch.stack(found)
+""",
+    ),
+    "right answers of each sentence under a mask": (
+        "VEC01",
+        """\
+def right(outputs, answers):
+    predicted = outputs.argmax(1)
+    answers = answers.view(8, -1)
+    hits, words, whole = 0, 0, 0
+    for row, answer in zip(predicted, answers):
+        known = answer.ne(-1)
+        row, answer = torch.masked_select(row, known), torch.masked_select(answer, known)
+        same = row.eq(answer)
+        hits += same.sum().item()
+        words += same.shape[0]
+        if same.sum().item() == same.shape[0]:
+            whole += 1
+    return hits, words, whole
+""",
+    ),
+    "an inverse for each user beside what grows": (
+        "LIN03",
+        """\
+def estimates(heard: torch.Tensor, spread: torch.Tensor, users):
+    for k in range(users):
+        noisy = heard[:, :, k] + torch.randn_like(heard[:, :, k])
+        inverse = torch.linalg.inv(spread[:, :, :, k])
+        found = torch.bmm(inverse, noisy.unsqueeze(2))
+        if k == 0:
+            together = found
+        else:
+            together = torch.cat((together, found), dim=-1)
+    return together
+""",
+    ),
+    "one frame after the other through a network": (
+        "VEC02",
+        """\
+class Encoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU())
+
+    def forward(self, x):
+        return self.layers(x).flatten(1)
+
+
+class Frames(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = Encoder()
+
+    def forward(self, frames, last):
+        found = []
+        for t in range(frames.size(1)):
+            found.append(self.encoder(frames[:, t, :, :]))
+        found.append(self.encoder(last))
+        return torch.stack(found)
+""",
+    ),
 }
 
 
@@ -312,6 +389,68 @@ def mix(x: torch.Tensor):
     for i in range(x.size(0)):
         x[i] = x[i] * np.random.beta(1, 1)
     return x
+""",
+    "a list that Python adds up": "def f(x: torch.Tensor):\n    losses = [x.mean(), x.std()]\n    return sum(losses)\n",
+    "an array that Python adds up": "def f(count):\n    return sum(np.zeros(count))\n",
+    "sizes that Python adds up": "def f(x: torch.Tensor):\n    return sum(x.shape) + sum(x.size()) + sum(x.tolist())\n",
+    "losses of a dict that Python adds up": """\
+def f(model: torch.nn.Module, images, targets):
+    losses = model(images, targets)
+    return sum(losses.values())
+""",
+    "parts that Python adds up": """\
+def f(x: torch.Tensor, loss, weights):
+    return sum(x.chunk(3)) + sum(torch.split(x, 3)) + sum(x.unbind(0)) + sum(torch.autograd.grad(loss, weights))
+""",
+    "results that Python adds up": """\
+def f(model: torch.nn.Module, x):
+    losses = model(x)
+    total = sum(losses)
+    total.backward()
+""",
+    "windows of their own length": """\
+def windows(signals: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor):
+    found = []
+    for i in range(signals.shape[0]):
+        found.append(signals[i, starts[i] : ends[i]])
+    return torch.cat(found)
+""",
+    "what a mask picks": """\
+def known(rows: torch.Tensor, masks: torch.Tensor):
+    found = []
+    for i in range(rows.shape[0]):
+        found.append(rows[i][masks[i] > 0])
+    return torch.cat(found)
+""",
+    "an inverse of what grows": """\
+def grown(parts: torch.Tensor, start):
+    rows = start
+    for i in range(parts.shape[0]):
+        rows = torch.cat((rows, torch.linalg.inv(rows @ parts[i])))
+    return rows
+""",
+    "a network that keeps what it saw": """\
+class Cell(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3))
+        self.state = 0
+
+    def forward(self, x):
+        self.state = self.layer(x) + self.state
+        return self.state
+
+
+class Frames(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = Cell()
+
+    def forward(self, frames):
+        found = []
+        for t in range(frames.size(1)):
+            found.append(self.cell(frames[:, t, :]))
+        return torch.stack(found)
 """,
 }
 

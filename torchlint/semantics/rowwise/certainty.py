@@ -43,6 +43,8 @@ class Certainty:
         value = self._model.value(node)
         if value.kind not in (Kind.TENSOR, Kind.UNKNOWN, Kind.BATCH):
             return False
+        if isinstance(node, cst.Call) and self._model.call(node).method == "values":  # of a dict, for all that is known
+            return False
         if self._tensors.of(node, place).tensor or self._makes(node, _DEPTH):
             return True
         if isinstance(node, cst.Attribute) and node.attr.value in _PARTS and self.is_tensor(node.value, place):
@@ -76,6 +78,8 @@ class Certainty:
     def _is_made_by(self, node: cst.Call, depth: int, *, one: bool = True) -> bool:
         """`one`: by itself, and not as one of several results."""
         call = self._model.call(node)
+        if call.callee == "builtins.sum" and len(node.args) == 1:
+            return self._makes(node.args[0].value, depth - 1)
         if call.value.kind is not Kind.TENSOR and one:
             return False
         if call.target is not None:

@@ -43,7 +43,11 @@ def is_collected(model: Model, root: cst.CSTNode, receiver: cst.BaseExpression |
 
 
 def _collects(model: Model, binding: Binding, root: cst.CSTNode) -> bool:
-    uses = [read for read in binding.reads if root not in model.ancestors(read) and not _is_measured(model, read)]
+    uses = [
+        read
+        for read in binding.reads
+        if root not in model.ancestors(read) and not _is_measured(model, read) and not _is_grown(model, read)
+    ]
     after = [read for read in uses if collector(model, read) is not None]
     others = [read for read in uses if read not in after and not _follows_stack(model, binding, read)]
     return bool(after) and not others
@@ -53,6 +57,13 @@ def _is_measured(model: Model, read: cst.CSTNode) -> bool:
     argument = model.parent(read)
     call = model.parent(argument) if isinstance(argument, cst.Arg) else None
     return isinstance(call, cst.Call) and model.qualified(call.func) == "builtins.len"
+
+
+def _is_grown(model: Model, read: cst.CSTNode) -> bool:
+    """`rows.append(last)`"""
+    method = model.parent(read)
+    call = model.parent(method) if isinstance(method, cst.Attribute) and method.attr.value == "append" else None
+    return isinstance(call, cst.Call) and call.func is method
 
 
 def _follows_stack(model: Model, binding: Binding, read: cst.CSTNode) -> bool:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _ATTRIBUTES = ("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout")
 _OPERATORS = {cst.MatrixMultiply: "@", cst.Subtract: "arithmetic -"}
+_REDUCTIONS = ("sum", "any", "all", "count_nonzero")
 _SCALING = ("arithmetic", "mul", "add", "div")
 _SELECTING = (cst.Comparison, cst.BooleanOperation)
 
@@ -141,7 +142,7 @@ class Expressions:
         if spelled(node) in self._names.fills:
             return NOTHING
         seen = self.quiet(node)
-        return NOTHING if seen.depends <= Depends.ROW else seen
+        return NOTHING if seen.depends <= Depends.ROW else _reduced(seen)
 
     # subscripts
 
@@ -159,11 +160,15 @@ class Expressions:
             seen = self.of(part.value)
             if seen.maybe and _is_number(part.value):
                 seen = replace(seen, depends=Depends.ROW, maybe=False)
-            return seen.at_least(Depends.RAGGED) if seen.varies and self._is_mask(part.value, seen) else seen
+            return _picked(seen) if seen.varies and self._is_mask(part.value, seen) else seen
         assert isinstance(part, cst.Slice)
         ends = [end for end in (part.lower, part.upper, part.step) if end is not None]
         seen = together(*(self.of(end) for end in ends))
-        if not seen.varies or self._is_window(part):
+        if not seen.varies:
+            return seen
+        if self._is_window(part):
+            if seen.is_row and part.lower is not None:
+                self._step(part.lower, ".narrow", [seen])
             return seen
         return seen.at_least(Depends.RAGGED)
 
@@ -171,8 +176,12 @@ class Expressions:
         return seen.mask or isinstance(node, _SELECTING) or self.model.value(node).dtype == "bool"
 
     def _is_window(self, part: cst.Slice) -> bool:
-        """`x[i : i + 3]`: as many elements in every iteration."""
+        """`x[i : i + 3]`, `x[start[i] : end[i]]` with `end = start + 3`: as many elements in every iteration."""
         lower, upper = part.lower, self._defined(part.upper)
+        if isinstance(lower, cst.Subscript) and isinstance(upper, cst.Subscript):
+            if index_text(lower) != index_text(upper):
+                return False
+            lower, upper = root_of(lower), self._defined(root_of(upper))
         if lower is None or part.step is not None or not isinstance(upper, cst.BinaryOperation):
             return False
         if not isinstance(upper.operator, cst.Add) or self.quiet(upper.right).varies:
@@ -309,7 +318,9 @@ class Expressions:
         inputs = [held, *given]
         seen = self._shaped(node, method, inputs) if kind is Nature.SHAPED else _inputs(f".{method}", inputs)
         if kind is Nature.RAGGED and seen.varies:
-            seen = seen.at_least(Depends.RAGGED)
+            seen = _picked(seen) if method == "masked_select" else seen.at_least(Depends.RAGGED)
+        if method in _REDUCTIONS and not node.args:
+            seen = _reduced(seen)
         if method.endswith("_") and not method.endswith("__"):
             self._in_place(call, held, seen)
         seen = _alone(seen) if _makes_batch(node, method, 0) else seen
@@ -331,6 +342,10 @@ class Expressions:
         kind = nature(call)
         name = call.callee or call.method or ""
         seen = _inputs(name, given)
+        if kind is Nature.NETWORK:
+            self.trace.fault(Fault.NETWORK, f"`{self.name_of(node.func)}` may treat the rows of a batch as one")
+            self._step(node, "forward", [seen])
+            return seen
         if kind in (Nature.OPAQUE, Nature.RANDOM, Nature.REPORTS, Nature.FORWARD):
             if kind is Nature.FORWARD:
                 self._step(node, "forward", [seen])
@@ -338,7 +353,9 @@ class Expressions:
         if kind is Nature.SHAPED:
             seen = self._shaped(node, name, given)
         elif kind is Nature.RAGGED and seen.varies:
-            seen = seen.at_least(Depends.RAGGED)
+            seen = _picked(seen) if name == "torch.masked_select" else seen.at_least(Depends.RAGGED)
+        elif name.removeprefix("torch.") in _REDUCTIONS and len(node.args) == 1:
+            seen = _reduced(seen)
         if name == "torch.from_numpy" and seen.depends is Depends.FOREIGN:
             return seen
         seen = _alone(seen) if _makes_batch(node, name.rpartition(".")[2], 1) else seen
@@ -402,6 +419,16 @@ def _inputs(name: str, operands: list[Seen]) -> Seen:
     if name != "arithmetic" and name not in _OPERATORS.values() and not is_comparing(name):
         return together(*operands)
     return matched(*operands, scaled=name.rpartition(".")[2] in _SCALING)
+
+
+def _picked(seen: Seen) -> Seen:
+    """What a mask picks."""
+    return replace(seen.at_least(Depends.RAGGED), masked=seen.masked or seen.is_row)
+
+
+def _reduced(seen: Seen) -> Seen:
+    """All of what a mask picked, made one number: the mask of the whole batch does the same."""
+    return replace(seen, depends=Depends.ROW, masked=False) if seen.masked else seen
 
 
 def _alone(seen: Seen) -> Seen:

@@ -110,13 +110,16 @@ def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpressi
         call = reader.model.call(iterable)
         source = iterable.args[0].value if call.callee in ("torch.unbind", "torch.split") and iterable.args else None
         if call.callee in (*_UNBOUND, *_SPLIT):
-            size = iterable.args[-1].value if iterable.args else None
-            if call.callee in _SPLIT and not (size is not None and _integer(size) == 1):
+            if call.callee in _SPLIT and not _is_one(iterable.args[call.callee == "torch.split" :]):
                 return None
             return source if source is not None else call.receiver
     if reader.is_tensor(iterable) or (reader.of(iterable).is_row and reader.believed_tensor(iterable)):
         return iterable
     return None
+
+
+def _is_one(sizes: Sequence[cst.Arg]) -> bool:
+    return bool(sizes) and _integer(sizes[0].value) == 1
 
 
 def is_cut_into_rows(reader: Expressions, node: cst.BaseExpression) -> bool:
@@ -127,7 +130,7 @@ def is_cut_into_rows(reader: Expressions, node: cst.BaseExpression) -> bool:
     call = reader.model.call(source)
     sizes = source.args[1:] if call.callee == "torch.split" else source.args
     if call.callee == "torch.split" or call.method == "split":
-        return bool(sizes) and _integer(sizes[0].value) == 1
+        return _is_one(sizes)
     return call.callee in _UNBOUND or (call.callee is None and call.method == "unbind")
 
 

@@ -56,13 +56,15 @@ def bound_names(target: cst.CSTNode) -> Iterator[str]:
 @dataclass(frozen=True, slots=True)
 class Names:
     """`fills`: the indices at which tensors and lists from outside are written, by their names. `read_whole`: what is
-    read in any other way than for its shape, to add to it, or at one of these indices."""
+    read in any other way than for its shape, to add to it, or at one of these indices. `grown`: what torch.cat makes
+    longer, and nothing else reads."""
 
     written: frozenset[str]
     counters: frozenset[str]
     totals: frozenset[str]
     read_whole: frozenset[str]
     fills: dict[str, frozenset[str]] = field(default_factory=dict)
+    grown: frozenset[str] = frozenset()
 
     @classmethod
     def none(cls) -> Names:
@@ -81,6 +83,7 @@ class _Collector:
         self._assigned: Counter[str] = Counter(bound_names(loop.target))
         self._added: Counter[str] = Counter()
         self._counted: Counter[str] = Counter()
+        self._grown: set[str] = set()
         self._fills: dict[str, set[str]] = {}
         self._excused: set[cst.CSTNode] = set()  # reads that are part of collecting
         self._reads: Counter[str] = Counter()
@@ -98,6 +101,7 @@ class _Collector:
             frozenset(unread - counters),
             frozenset(name for name, count in self._reads.items() if count),
             {name: frozenset(texts) for name, texts in self._fills.items()},
+            frozenset(name for name in self._grown if not self._reads[name]),
         )
 
     def _write(self, node: cst.CSTNode) -> None:
@@ -137,11 +141,16 @@ class _Collector:
                 self._excused.add(part)
 
     def _note_addition(self, target: cst.BaseExpression, value: cst.BaseExpression, statement: cst.CSTNode) -> None:
-        """`total = total + e`."""
+        """`total = total + e`, `rows = torch.cat((rows, e))`."""
         match target, value:
             case cst.Name(name), cst.BinaryOperation(cst.Name(left), cst.Add() | cst.Subtract(), right) if left == name:
                 self._note_added(name, right, statement)
                 self._excused.add(value.left)
+            case cst.Name(name), cst.Call(func=cst.Attribute(attr=cst.Name("cat" | "concat")), args=[first, *_]):
+                parts = first.value.elements if isinstance(first.value, (cst.Tuple, cst.List)) else ()
+                if parts and isinstance(parts[0].value, cst.Name) and parts[0].value.value == name:
+                    self._grown.add(name)
+                    self._excused.add(parts[0].value)
 
     def _note_added(self, name: str, value: cst.BaseExpression, statement: cst.CSTNode) -> None:
         self._added[name] += 1

@@ -23,7 +23,8 @@ class Nature(Enum):
     HOST = "host"  # pure, and its result is no tensor
     RANDOM = "random"
     REPORTS = "reports"
-    FORWARD = "forward"  # a module of the program's own, or one that treats a batch as one
+    NETWORK = "network"  # a module of the program's own that keeps nothing of what it is given
+    FORWARD = "forward"  # any other module, or one that treats a batch as one
     OPAQUE = "opaque"
 
 
@@ -64,6 +65,7 @@ _ROWWISE_MODULES = re.compile(
     r"|PixelShuffle|\w*Pad\dd|ReLU6?|LeakyReLU|PReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Sigmoid|LogSigmoid|Tanh|Tanhshrink"
     r"|Softmax|LogSoftmax|Softmin|Softplus|Softsign|Softshrink|Hard\w+|CosineSimilarity|PairwiseDistance|Fold|Unfold)"
 )
+_BATCH_LAYERS = re.compile(r"torch\.nn\.(Sequential|BatchNorm\dd|GroupNorm|InstanceNorm\dd|Dropout\w*|AlphaDropout)")
 _BUILTINS = _words(
     """
     len int float bool complex abs min max sum round range enumerate zip reversed list tuple sorted isinstance divmod
@@ -93,7 +95,11 @@ def nature(call: Call, depth: int = 0) -> Nature:
     name, method = call.callee, call.method
     target = call.target or call.foreign
     if target is not None:
-        return Nature.PURE if depth < _DEPTH and is_pure(target, depth + 1) else _by_name(method, Nature.OPAQUE)
+        if depth < _DEPTH and is_pure(target, depth + 1):
+            return Nature.PURE
+        if depth < _DEPTH and call.is_forward and is_pure(target, depth + 1, layers=True):
+            return Nature.NETWORK
+        return _by_name(method, Nature.OPAQUE)
     if name is not None and name.startswith("torch.Tensor."):
         return of_method(name.rpartition(".")[2])
     if name is not None and name.startswith("torch."):
@@ -167,13 +173,22 @@ _STOPPING = frozenset(
 _ASSIGNING = frozenset({cst.AssignTarget, cst.AugAssign, cst.AnnAssign})
 
 
-def is_pure(function: Function, depth: int = 0) -> bool:
-    """Whether a call of the function does nothing but compute its result, the same one for the same arguments."""
+def is_pure(function: Function, depth: int = 0, *, layers: bool = False) -> bool:
+    """Whether a call of the function does nothing but compute its result, the same one for the same arguments.
+    `layers`: or calls layers that treat a batch as one, or drop some of it, and keep nothing of it."""
     if not isinstance(function.node, (cst.FunctionDef, cst.Lambda)) or function.is_generator:
         return False
     if any(type(node) in _STOPPING or _writes_outside(node, function) for node in walk(function.node.body)):
         return False
-    return all(_is_harmless(call, function, depth) for call in function.calls)
+    return all(
+        _is_harmless(call, function, depth) or (layers and _is_layer(call, function, depth)) for call in function.calls
+    )
+
+
+def _is_layer(call: Call, function: Function, depth: int) -> bool:
+    if _BATCH_LAYERS.fullmatch(call.callee or "") or _BATCH_LAYERS.fullmatch(call.receiver_value.ref or ""):
+        return True
+    return nature(call, depth) is Nature.NETWORK
 
 
 def _writes_outside(node: cst.CSTNode, function: Function) -> bool:

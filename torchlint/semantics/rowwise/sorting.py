@@ -1,4 +1,5 @@
-"""Python's `sorted` on the elements of a tensor: every comparison is a kernel, and its answer is read back."""
+"""Functions of Python on the elements of a tensor: every comparison of `sorted` is a kernel whose answer is read back,
+and every addition of `sum` is one."""
 
 from __future__ import annotations
 
@@ -14,6 +15,13 @@ from torchlint.semantics.rowwise.state import Trace
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.semantics.rowwise.certainty import Certainty
+
+
+def adds_rows(model: Model, certainty: Certainty, call: cst.Call) -> bool:
+    """Whether a call of `sum` adds up the rows of a tensor."""
+    if len(call.args) != 1 or call.args[0].star:
+        return False
+    return certainty.is_tensor(call.args[0].value, model.statement(call))
 
 
 def sorted_tensor(model: Model, certainty: Certainty, call: cst.Call) -> str | None:

@@ -25,7 +25,7 @@ class Seen:
     """`alone`: a batch that was made of one row. `axes`: the loops whose row or index it depends on. `maybe`: it is
     foreign because nothing says that what it is taken from is a tensor, and nothing says that it is none. `mask`: it
     says yes or no, so that what it picks has a length of its own. `array`: what it is taken from takes several indices,
-    and so is no list."""
+    and so is no list. `masked`: it is ragged because a mask of the row picked its elements, and for no other reason."""
 
     depends: Depends = Depends.NOTHING
     alone: bool = False
@@ -33,6 +33,7 @@ class Seen:
     maybe: bool = False
     mask: bool = False
     array: bool = False
+    masked: bool = False
 
     def at_least(self, depends: Depends) -> Seen:
         return replace(self, depends=max(self.depends, depends))
@@ -63,6 +64,7 @@ def together(*seen: Seen) -> Seen:
         frozenset().union(*(one.axes for one in seen)),
         depends is Depends.FOREIGN and all(one.maybe for one in seen if one.depends is depends),
         array=all(one.array for one in seen if one.depends is Depends.FOREIGN),
+        masked=depends is Depends.RAGGED and all(one.masked or one.depends <= Depends.ROW for one in seen),
     )
 
 
@@ -82,10 +84,12 @@ class Fault(Enum):
     RANDOM = "every iteration draws random numbers of its own"
     STOPS = "the loop may end early"
     STATE = "an iteration changes more than what the loop collects"
+    NETWORK = "a network is run in every iteration"
     OPAQUE = "what an iteration calls may do anything"
     REPORTS = "the loop prints or draws"
     RAGGED = "the rows have shapes of their own"
     CHUNKS = "the loop takes steps"
+    GROWS = "a tensor grows in every iteration"
 
 
 Path = tuple[tuple[cst.If, bool], ...]

@@ -141,9 +141,22 @@ class _Reader:
             return
         if len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value in self._names.counters:
             return
+        if len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value in self._names.grown:
+            self._grow(value)
+            return
         seen = self._expressions.of(value)
         for target in targets:
             self._bind(target, value, seen)
+
+    def _grow(self, value: cst.BaseExpression) -> None:
+        """`rows = torch.cat((rows, e))`, or what `rows` starts with."""
+        self.trace.fault(Fault.GROWS)
+        first = value.args[0].value if isinstance(value, cst.Call) and value.args else None
+        if not isinstance(first, (cst.Tuple, cst.List)):
+            self._expressions.of(value)
+            return
+        for element in first.elements[1:]:
+            self._expressions.of(element.value)
 
     def _bind(self, target: cst.BaseExpression, value: cst.BaseExpression, seen: Seen) -> None:
         if isinstance(target, cst.Name):

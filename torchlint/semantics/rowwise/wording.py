@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.rowwise.names import spelled
+
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.semantics.rowwise.state import Step, Trace
@@ -42,6 +44,11 @@ def of_sorting(name: str) -> str:
         f"`sorted` compares the elements of `{name}` one by one, and every answer is read back. Use `torch.sort` or "
         "`torch.argsort`."
     )
+
+
+def of_sum(summed: cst.BaseExpression) -> str:
+    of = f"`{spelled(summed)}`" if isinstance(summed, (cst.Name, cst.Attribute)) else "a tensor"
+    return f"`sum` of Python adds up the rows of {of} one by one, a kernel for each. Use `torch.sum` or `.sum(0)`."
 
 
 def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None, reason: str) -> str:

@@ -20,7 +20,7 @@ from torchlint.semantics.rowwise import costly, wording
 from torchlint.semantics.rowwise.certainty import Certainty
 from torchlint.semantics.rowwise.collecting import collector, gathers, is_collected
 from torchlint.semantics.rowwise.extent import runs_few_times
-from torchlint.semantics.rowwise.sorting import sorted_tensor
+from torchlint.semantics.rowwise.sorting import adds_rows, sorted_tensor
 from torchlint.semantics.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.semantics.rowwise.trace import trace_of, trace_of_comprehension
 from torchlint.semantics.tree import walk
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Root = cst.For | cst.Call | cst.ListComp | cst.GeneratorExp
 
 _OTHER_ROLES = (Role.EPOCHS, Role.STEPS, Role.MODULES)
-_HARMLESS = frozenset((Fault.OPAQUE, Fault.RAGGED, Fault.RANDOM))
+_HARMLESS = frozenset((Fault.OPAQUE, Fault.RAGGED, Fault.RANDOM, Fault.NETWORK, Fault.GROWS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,11 @@ class _Finder:
             name = sorted_tensor(self._model, self._certainty, call.node)
             if name is not None:
                 yield Work(call.node, "VEC01", wording.of_sorting(name), Confidence.LIKELY, None, ())
+        for call in self._model.calls_to("builtins.sum"):
+            reported = any(ancestor in taken for ancestor in self._model.ancestors(call.node))
+            if not reported and adds_rows(self._model, self._certainty, call.node):
+                message = wording.of_sum(call.node.args[0].value)
+                yield Work(call.node, "VEC01", message, Confidence.LIKELY, None, ())
 
     def _root(self, loop: Loop) -> Root | None:
         """The for statement, or of a comprehension the call that collects it."""
@@ -138,7 +143,9 @@ class _Finder:
     # verdicts
 
     def _is_independent(self, root: Root, trace: Trace) -> bool:
-        if trace.faults or not trace.kept or not _does_work(trace):
+        if not set(trace.faults) <= {Fault.NETWORK} or not trace.kept or not _does_work(trace):
+            return False
+        if trace.faults and any(kept.sink not in (Sink.APPEND, Sink.FILL) for kept in trace.kept):
             return False
         if not any(_are_of_rows(path, trace) for path in {kept.path for kept in trace.kept}):
             return False
