@@ -120,6 +120,8 @@ def _is_in_reach(creation: Creation, model: Model) -> bool:
     before = model.statement(creation.factory.node)
     if write.kind != "assign" or write.unpacked or model.parent(before) is not model.parent(statement):
         return False
+    if isinstance(statement, cst.BaseCompoundStatement):  # `if cuda: x = x.cuda()`
+        return False
     if model.loops_around(creation.move.node) != model.loops_around(creation.factory.node):
         return False
     return _is_only_read(read, before, statement, model) and _is_known_before(creation, before, statement, model)

@@ -432,3 +432,16 @@ def test_constants_wrapped_for_no_gradient_are_made_on_the_device() -> None:
     )
     after = fixed(code, "XFER01", unsafe=False)
     assert 'return Variable(torch.zeros(n, device="cuda"), requires_grad=False)' in after
+
+
+def test_a_copy_under_a_condition_on_one_line_has_no_fix() -> None:
+    code = """
+        import torch
+
+        def one_hot(x):
+            made = torch.zeros(4)
+            if x.is_cuda: made = made.cuda()
+            return made
+    """
+    assert [finding.line for finding in findings(code, "XFER01")] == [4]
+    assert "if x.is_cuda: made = made.cuda()" in fixed(code, "XFER01")
