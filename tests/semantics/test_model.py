@@ -322,3 +322,32 @@ def test_code_that_libcst_visitors_cannot_walk() -> None:
     model = model_of("import torch\n" + many_terms + reassigned + nested)
     assert last_value(model, "x").kind is Kind.TENSOR
     assert last_value(model, "y").kind is Kind.TENSOR
+
+
+@pytest.mark.parametrize(
+    ("body", "graph"),
+    [
+        ("loss = f(x)\n    loss.backward()", Grad.CARRIES),
+        ("loss = f(x)\n    loss.backward()\n    loss = g(loss)", Grad.UNKNOWN),
+        ("loss.backward()\n    loss = g(x)", Grad.CARRIES),
+        ("if x:\n        loss = f(x)\n    loss.backward()\n    loss = g(loss)", Grad.CARRIES),
+    ],
+    ids=["before its pass", "behind its pass", "for the next iteration", "for the next iteration, perhaps"],
+)
+def test_a_backward_pass_proves_nothing_of_what_its_variable_holds_later(body: str, graph: Grad) -> None:
+    model = model_of(
+        f"import torch\nfrom somewhere import f, g, loss, data\n\ndef run(loss):\n  for x in data:\n    {body}\n"
+    )
+    assert last_value(model, "loss", "run").grad is graph
+
+
+def test_an_object_with_methods_that_no_tensor_has_is_no_tensor() -> None:
+    model = model_of("""
+        import torch
+        from somewhere import make
+
+        loss = make()
+        loss.reset()
+        loss.backward()
+        """)
+    assert last_value(model, "loss").kind is Kind.UNKNOWN

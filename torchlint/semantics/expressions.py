@@ -14,6 +14,7 @@ from torchlint.semantics.arguments import string_value
 from torchlint.semantics.entities import Binding, Class, Function
 from torchlint.semantics.hints import refined
 from torchlint.semantics.names import Names, canonical
+from torchlint.semantics.rebinding import is_behind
 from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.summaries import Tables
 from torchlint.semantics.tree import children
@@ -53,6 +54,7 @@ class Expressions(ABC):
         self.pending: set[cst.CSTNode] = set()  # calls of functions of which nothing is known yet
         self.annotated: dict[Binding, Value] = {}  # variables that are declared and not assigned
         self._imports: dict[Binding, Value | None] = {}
+        self._spent: dict[tuple[Binding, cst.CSTNode], bool] = {}
         self._evaluators: dict[type[Any], Callable[[Any], Value]] = {
             cst.Name: self._name,
             cst.Attribute: self._attribute,
@@ -499,8 +501,9 @@ class Expressions(ABC):
     def elements(self, value: Value) -> Value:
         """What iterating over the value yields."""
 
-    def write(self, binding: Binding, value: Value) -> None:
-        value = refined(binding, value)
+    def write(self, binding: Binding, value: Value, target: cst.CSTNode | None = None) -> None:
+        if target is None or not self._is_spent(binding, value, target):
+            value = refined(binding, value)
         self.env[binding] = value
         self.noted.note_binding(binding, value)
 
@@ -524,8 +527,18 @@ class Expressions(ABC):
     def _bind(self, target: cst.CSTNode, value: Value) -> None:
         binding = self.scopes.bindings.get(target)
         if binding is not None:
-            self.write(binding, value)
+            self.write(binding, value, target)
             self.values[target] = self.env[binding]
+
+    def _is_spent(self, binding: Binding, value: Value, target: cst.CSTNode) -> bool:
+        """Whether it is not known if a value has a graph, and the backward passes of its variable are over."""
+        is_vague = value.is_(Kind.UNKNOWN, Kind.TENSOR) and value.grad is Grad.UNKNOWN
+        if not is_vague or "backward" not in binding.methods:
+            return False
+        key = binding, target
+        if key not in self._spent:
+            self._spent[key] = is_behind(self.scopes, binding, "backward", target)
+        return self._spent[key]
 
     @staticmethod
     def _parts(value: Value, target: cst.Tuple | cst.List) -> list[Value]:

@@ -10,6 +10,7 @@ import re
 
 from torchlint.semantics.entities import Binding
 from torchlint.semantics.values import UNKNOWN, Grad, Kind, Place, Value
+from torchlint.semantics.vocabulary import is_tensor_method
 
 _MODULE_METHODS = frozenset(
     {"eval", "parameters", "named_parameters", "modules", "named_modules", "requires_grad_", "named_children"}
@@ -28,7 +29,7 @@ _TENSOR_METHODS = frozenset({"detach", "unsqueeze", "permute", "requires_grad_",
 def implied(binding: Binding) -> Value:
     """The value that the methods called on the binding imply; UNKNOWN when they imply nothing."""
     methods = binding.methods
-    if "backward" in methods and not methods & {"step", "train", "save_checkpoint"}:
+    if "backward" in methods and all(map(is_tensor_method, methods)):
         return Value(Kind.TENSOR, Grad.CARRIES, Place.UNKNOWN)
     if {"zero_grad", "step"} <= methods and not methods & _MODULE_METHODS:
         return Value(Kind.OPTIMIZER)

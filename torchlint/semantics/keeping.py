@@ -76,6 +76,8 @@ def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpres
     if isinstance(node.value, COLLECTIONS):
         yield Keeping(Way.APPEND, node, target, node.value)
     yield from _joined(model, node, target)
+    if isinstance(target, cst.Subscript) and model.value(target.value).is_(Kind.ARRAY):
+        return  # a table of numpy holds numbers
     if isinstance(target, cst.Subscript) and _is_fresh_place(model, target):
         yield Keeping(Way.APPEND, node, target, node.value)
         return

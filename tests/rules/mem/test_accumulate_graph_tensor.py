@@ -466,6 +466,18 @@ for x, y in loader:
     total += error(pred, y)
 print(total)
 """,
+    "a variable that becomes a number when its backward pass is over": """\
+def train(settings):
+    total = 0.0
+    for x, y in loader:
+        loss = crit(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        loss = loss.item() / settings.steps
+        total += loss
+    return total
+""",
 }
 
 REWRITES = {

@@ -562,6 +562,18 @@ print(preds[0].data.numpy())
     last["loss"] = loss
 print(last)
 """,
+    "a table of numpy": """\
+import numpy as np
+
+table = np.zeros(3)
+for i, (x, y) in enumerate(loader):
+    loss = crit(model(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    table[i] = loss
+print(table)
+""",
 }
 
 REWRITES = {
