@@ -246,6 +246,11 @@ class Evaluator(Calls):
             state = self.grad_modes.of_decorators(function)
             if state.switches:
                 return state.enabled
+        made = self.grad_modes.of_construction(function)
+        if made.switches and not made.enabled:
+            return made.enabled
+        if frameworks.is_metric_update(function):
+            return None
         grads = self.known.call_grads.get(function)
         if not grads or function.passed_around:
             return self._enclosing_grad

@@ -356,6 +356,15 @@ def _calls_into(model: Model, project: Project, file: str, target: str) -> list[
         name = name_in_target(call.callee)
         if name is not None:
             found += [(name, call), (f"{name}.__init__", call)]
-        elif call.method is not None and (owner := name_in_target(call.receiver_value.ref)) is not None:
+        elif call.method is not None and (owner := name_in_target(_class_of_receiver(model, call))) is not None:
             found.append((f"{owner}.{call.method}", call))
     return found
+
+
+def _class_of_receiver(model: Model, call: Call) -> str | None:
+    """The class of the object whose method is called, or what else has made the only value of its variable."""
+    binding = model.binding(call.receiver) if call.receiver is not None else None
+    if call.receiver_value.ref is not None or binding is None or len(binding.writes) != 1:
+        return call.receiver_value.ref
+    write = binding.writes[0]
+    return model.call(write.value).callee if isinstance(write.value, cst.Call) and not write.unpacked else None

@@ -76,6 +76,14 @@ def note_functions(calls: Iterable[Call]) -> None:
                 )
 
 
+def is_metric_update(function: Function) -> bool:
+    """The `update` of a metric of torchmetrics, which runs it without gradients when it is called on its own."""
+    if function.name != "update" or function.cls is None:
+        return False
+    bases = (base or "" for ancestor in function.cls.lineage() for base in ancestor.bases)
+    return any(base.startswith("torchmetrics.") for base in bases)
+
+
 def parameter(function: Function, name: str) -> Value | None:
     """What a framework passes as a parameter of a hook."""
     hook = function.hook

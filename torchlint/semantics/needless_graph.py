@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.callers_by_name import may_run_without_gradients
-from torchlint.semantics.dataflow import reaches, text, upstream
+from torchlint.semantics.dataflow import reaches, sources, text, upstream
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
@@ -69,7 +69,8 @@ _HELD_OUT = re.compile(
 _DATA = re.compile(r"(?i)(loader|batches|dataset|data_?iter|dl)\w*\b")
 _TRAINING_CALLS = re.compile(r"(?i)(^|_)(train\w*|fit|learn|optimi[sz]e\w*|backward\w*|adapt|finetune|closure)(_|$)")
 _GRADIENT_WORDS = re.compile(
-    r"requires_grad|enable_grad|retain_grad|create_graph|register_(full_)?(backward|forward)\w*hook|register_hook"
+    r"requires_grad(?!(_\(|\s*=\s*)False)|enable_grad|retain_grad|create_graph"
+    r"|register_(full_)?(backward|forward)\w*hook|register_hook"
     r"|autograd\.(grad|functional|backward)|\bgrad\(|\.grad\b|[Gg]rad_?[Cc]am|\bforces?\b|jacobian|hessian|jvp|vjp"
     r"|\b(perturb|\w*attack|fgsm|pgd\w*)\("
 )
@@ -124,8 +125,8 @@ class _Finder:
         if entered is None:
             return False
         model, function = entered
-        passes = [inner for inner in function.calls if inner.is_forward]
-        return bool(passes) and all(model.grad_enabled(inner.node) is False for inner in passes)
+        passes = [inner for inner in function.calls if inner.is_forward] or model.effects(function).forwards
+        return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
 
     def _hands_on(self, call: Call) -> bool:
         """Whether a helper of the file that training uses too runs the model and returns what it says."""
@@ -159,14 +160,17 @@ class _Finder:
         called = text(call.node.func)
         if module is not None and any(self._freezes(read, called) for read in module.reads):
             return True
-        ref = self._model.value(call.node.func).ref
-        behind = self._model.class_behind(ref) if ref else None
+        behind = self._class_of_module(call)
         return behind is not None and behind[0].once(_frozen_classes) >= {behind[1].name}
+
+    def _class_of_module(self, call: Call) -> tuple[Model, Class] | None:
+        """The class of the module that a forward pass runs, where it is in sight, and the model of its file."""
+        ref = self._model.value(_module(call)).ref
+        return self._model.class_behind(ref) if ref else None
 
     def _is_parameter_free(self, call: Call) -> bool:
         """Whether the called module, a transform of the data, has nothing that a graph would lead to."""
-        ref = self._model.value(call.node.func).ref
-        behind = self._model.class_behind(ref) if call.is_forward and ref else None
+        behind = self._class_of_module(call) if call.is_forward else None
         return behind is not None and has_no_parameters(behind[1], behind[0])
 
     def _freezes(self, read: cst.CSTNode, called: str) -> bool:
@@ -222,8 +226,11 @@ class _Finder:
         return not any(call.callee in ("torch.load",) or call.method == "load_state_dict" for call in function.calls)
 
     def _is_copied(self, module: Binding) -> bool:
-        """Whether a variable gets another network, or a copy of one: `deepcopy(self.net)`."""
-        parts = (node for write in module.writes if write.value is not None for node in walk(write.value))
+        """Whether a variable gets another network, or a copy of one: `deepcopy(self.net)`; or one after the other."""
+        given = [write.value for write in module.writes if write.value is not None]
+        if any(write.kind == "for" for write in module.writes):
+            return any(self._names_network(node) for value in given for node in sources(self._model, value))
+        parts = (node for value in given for node in walk(value))
         return any(isinstance(node, (cst.Name, cst.Attribute)) and self._names_network(node) for node in parts)
 
     def _names_network(self, node: cst.Name | cst.Attribute) -> bool:
@@ -237,10 +244,12 @@ class _Finder:
             return None
         if self._may_train(function) or _GRADIENT_WORDS.search(text(node)):
             return None
+        named = evaluates_by_name(function)
         fate = self._tracer.of_expression(*(call.node for call in forwards))
+        if named and Fate.ESCAPES in fate:
+            fate = self._fate_abroad(function, forwards) or fate
         loops = [loop for call in forwards for loop in call.loops()]
         in_eval = any(self._eval_before(call) for call in forwards)
-        named = evaluates_by_name(function)
         if not named and self._is_better_in_parts(function, forwards):
             return None
         if Fate.ESCAPES in fate and self._calls_back(function):
@@ -254,12 +263,28 @@ class _Finder:
         best = next((call for call in forwards if call.loop is not None), forwards[0])
         return Evaluation(best, Extent.FUNCTION, node, certain, bare=self._bare(function))
 
+    def _fate_abroad(self, function: Function, forwards: Sequence[Call]) -> Fate:
+        """Fate of results that calls in other files get, and nobody else; none where it is not known."""
+        fate = self._tracer.within(function, *(call.node for call in forwards))
+        if Fate.ESCAPES in fate or function.callers or function.passed_around:
+            return Fate.NONE
+        for call in function.foreign_callers:
+            found = self._model.caller(call)
+            fate |= Tracer(found[0]).of_expression(call.node) if found is not None else Fate.ESCAPES
+        return fate if function.foreign_callers else Fate.NONE
+
     def _is_asked_for(self, function: Function, forwards: Sequence[Call], fate: Fate, loops: Sequence[Loop]) -> bool:
         """Whether the name of a function counts. A method of a module may be a part of a pass that others switch."""
         if function.cls is None or not function.cls.is_module:
             return Fate.ESCAPES not in fate or bool(loops or function.callers or function.foreign_callers)
         over_data = any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops)
-        return over_data or self._is_entered(function) or any(map(self._is_volatile, forwards))
+        if over_data or self._is_entered(function) or any(map(self._is_volatile, forwards)):
+            return True
+        return bool(loops) and fate is Fate.CONSUMED and self._trains_itself(function.cls)
+
+    def _trains_itself(self, module: Class) -> bool:
+        """Whether a module is its own trainer, so that nobody else runs its evaluation as a part of a pass."""
+        return any(self._model.effects(method).optimizer_steps for method in module.methods.values())
 
     @staticmethod
     def _is_entered(method: Function) -> bool:
@@ -496,21 +521,18 @@ class _Finder:
 
     def _keeps_nothing(self, call: Call) -> bool:
         """Whether the called module is in sight, and writes nothing to its attributes once it is made."""
-        ref = self._model.value(call.node.func).ref or ""
+        ref = self._model.value(_module(call)).ref or ""
         if ref.startswith(("torch.nn.", "torchvision.models.")):
             return True
-        behind = self._model.class_behind(ref) if ref else None
+        behind = self._class_of_module(call)
         if behind is None:
             return False
         bindings = (binding for cls in behind[1].lineage() for binding in cls.attributes.values())
         return all(write.function.name == "__init__" for binding in bindings for write in binding.writes)
 
     def _is_volatile(self, call: Call) -> bool:
-        """Whether the arguments were made with `volatile=True`, and nothing of the result is sent backward."""
-        given = (part for arg in call.node.args for part in _elements(arg.value))
-        if not any(map(self._asks_for_no_graph, given)):
-            return False
-        return self._tracer.of_expression(call.node) in (Fate.CONSUMED, Fate.NONE)
+        """Whether an argument was made with `volatile=True`: nothing of the result could ever be sent backward."""
+        return any(self._asks_for_no_graph(part) for arg in call.node.args for part in _elements(arg.value))
 
     def _asks_for_no_graph(self, argument: cst.BaseExpression) -> bool:
         model, binding = self._model, self._model.binding(argument)
@@ -611,6 +633,11 @@ def is_over_data(loop: Loop) -> bool:
 
 def _is_batch(kind: Kind) -> bool:
     return kind in (Kind.BATCH, Kind.TUPLE)
+
+
+def _module(forward: Call) -> cst.BaseExpression:
+    """What a forward pass runs: `net` of `net(x)` and of `net.forward(x)`."""
+    return forward.receiver if forward.method == "forward" and forward.receiver is not None else forward.node.func
 
 
 def _is_self(node: cst.BaseExpression) -> bool:

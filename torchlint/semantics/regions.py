@@ -173,6 +173,17 @@ class GradModes:
             states["torch.set_grad_enabled"] if [*states] == ["torch.set_grad_enabled"] else UNSURE if states else KEEPS
         )
 
+    def of_construction(self, method: Function) -> Switch:
+        """Of what the constructor of a class leaves behind when it is done, before any other method runs."""
+        maker = method.cls.method("__init__") if method.cls is not None and method.name != "__init__" else None
+        lines = maker.node.body.body if maker is not None and isinstance(maker.node, cst.FunctionDef) else ()
+        for line in reversed(lines):
+            match line:
+                case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call() as call)]):
+                    if self._names.qualified(call.func) == "torch.set_grad_enabled":
+                        return self.of_call(call)
+        return KEEPS
+
     def _is_switch(self, call: Call) -> bool:
         name = self._names.qualified(call.node.func) or ""
         return name in words.GRAD_SWITCHES or name.startswith("torch._C._set_grad")

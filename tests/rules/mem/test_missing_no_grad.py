@@ -564,6 +564,97 @@ class Meta(nn.Module):
             hits.append((net(x).argmax(1) == y).sum().item())  # here
         return hits
 """,
+    "targets made without gradients": """\
+def validate():  # here
+    total = 0.0
+    for _ in range(2):
+        x, y = val_loader[0]
+        y = torch.zeros(2, 3, requires_grad=False).scatter_(1, y[:, None], 1)
+        total += F.mse_loss(model(x), y).item()
+    return total
+
+print(validate())
+""",
+    "volatile, with a result that goes where that of training goes": """\
+from torch.autograd import Variable
+
+class Segmenter:
+    def __init__(self, net):
+        self.net = net
+
+    def forward(self, x, phase):
+        if phase == "train":
+            self.out = self.net(Variable(x))
+        else:
+            self.out = self.net(Variable(x, volatile=True))  # here
+
+    def step(self, x, y):
+        self.forward(x, "train")
+        opt.zero_grad()
+        crit(self.out, y).backward()
+        opt.step()
+""",
+    "forward by its name, between epochs": """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.layer(x), x
+
+net = Net()
+losses = []
+for epoch in range(3):
+    for x, y in loader:
+        out, _ = net.forward(x)
+        opt.zero_grad()
+        crit(out, y).backward()
+        opt.step()
+    out, _ = net.forward(val_loader[0][0])  # here
+    losses.append(crit(out, val_loader[0][1]))
+print([loss.detach().numpy() for loss in losses])
+""",
+    "a chain of networks of a trainer": """\
+class Translator:
+    def __init__(self):
+        self.there, self.back = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.opt = torch.optim.SGD(self.there.parameters(), lr=0.1)
+
+    def fit(self, x):
+        self.opt.zero_grad()
+        (self.back(self.there(x)) - x).abs().mean().backward()
+        self.opt.step()
+
+    def generate(self, x, rounds):  # here
+        chain = [self.there, self.back] * rounds
+        for net in chain:
+            x = net(x)
+            print(x.data)
+""",
+    "a module that trains itself": """\
+class Forecaster(nn.Module):
+    def __init__(self, series):
+        super().__init__()
+        self.series = series
+        self.layer = nn.Linear(4, 1).double()
+        self.opt = torch.optim.SGD(self.layer.parameters(), lr=0.1)
+
+    def train(self):
+        for step in range(3):
+            self.opt.zero_grad()
+            self.layer(torch.from_numpy(self.series)).mean().backward()
+            self.opt.step()
+        print(self.test())
+
+    def test(self):  # here
+        out = []
+        i = 0
+        while i < len(self.series):
+            out.append(self.layer(torch.from_numpy(self.series[i : i + 1])).data.numpy())
+            i += 1
+        return out
+""",
 }
 
 LOOK_ALIKES = {
@@ -1020,6 +1111,61 @@ for x, y in loader:
     opt.zero_grad()
     netG(noise).mean().backward()
     opt.step()
+""",
+    "an object that switches gradients off when it is made": """\
+class Inferer:
+    def __init__(self, net):
+        self.net = net
+        self.net.eval()
+        torch.set_grad_enabled(False)
+
+    def evaluate(self, x):
+        return self.net(x).argmax(1).tolist()
+
+print([Inferer(model).evaluate(x) for x, _ in val_loader])
+""",
+    "a metric whose base runs its update without gradients": """\
+from torchmetrics.metric import Metric
+
+class Distance(Metric):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 3)
+        self.sums = []
+
+    def features(self, x):
+        return self.net(x)
+
+    def update(self, x):
+        self.sums.append(self.features(x).mean())
+
+    def compute(self):
+        return torch.stack(self.sums).mean().item()
+
+def test(metric):
+    for x, _ in val_loader:
+        metric.update(x)
+    print(metric.compute())
+
+test(Distance())
+""",
+    "shapes of one network after the other": """\
+def test():
+    for net in [nn.Linear(4, 3), nn.Linear(4, 8)]:
+        print(net(torch.randn(2, 4)).shape)
+
+test()
+""",
+    "a method of a module that hands its pass on": """\
+class Speaker(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Linear(4, 4)
+
+    def sample(self, x):
+        for _ in range(3):
+            x = self.cell(x)
+        return x
 """,
 }
 
@@ -1510,3 +1656,43 @@ for x, y in loader:
 )
 def test_a_transform_without_parameters_has_no_graph_to_record(layers: str, count: int) -> None:
     assert len(found(TRANSFORM.format(layers=layers))) == count
+
+
+@pytest.mark.parametrize(
+    ("use", "count"), [("print(best.tolist(), score[0].item())", 1), ("(score.mean()).backward()", 0)]
+)
+def test_what_becomes_of_a_result_in_another_file(tmp_path: Path, use: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    learner = """
+        import torch
+
+        class Learner:
+            def __init__(self, net: torch.nn.Module):
+                self.net = net
+
+            def fit(self, faces, opt):
+                opt.zero_grad()
+                self.net(faces).mean().backward()
+                opt.step()
+
+            def infer(self, faces, targets):
+                found = []
+                for face in faces:
+                    found.append(self.net(face))
+                distance = (torch.stack(found) - targets).pow(2)
+                score, best = distance.min(dim=1)
+                return best, score
+        """
+    (tmp_path / "learner.py").write_text(dedent(learner))
+    main = f"""
+        import torch
+        from learner import Learner
+
+        recogniser = Learner(torch.nn.Linear(4, 4))
+        for faces, targets in stream:
+            best, score = recogniser.infer(faces, targets)
+            {use}
+        """
+    (tmp_path / "main.py").write_text(dedent(main))
+    source = Source.read(tmp_path / "learner.py")
+    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
