@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _STACKED = "The tensors have to be on one device, and come out in one type, as the same numbers if all are real."
 _NAMED = "Nothing writes to the tensor in between."
+_PLAIN = ("item", "float")  # the number as it is
 _BRANCHING = (cst.BaseComp, cst.CompFor, cst.Lambda, cst.IfExp, cst.BooleanOperation)
 
 
@@ -32,7 +33,7 @@ def fix(report: Report, model: Model) -> Fix | None:
 def _stacked(model: Model, several: Several) -> Fix | None:
     """`a, b = torch.stack([x.detach(), y.detach()]).tolist()` before the statement."""
     reads = several.reads
-    if not all(_can_move(model, read) and _is_real_number(model, read) for read in reads):
+    if not all(read.how in _PLAIN and _can_move(model, read) and _is_real_number(model, read) for read in reads):
         return None
     first = reads[0].node
     rewriter = Rewriter(model)

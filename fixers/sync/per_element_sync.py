@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.element_reads import ElementReads
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -16,7 +17,7 @@ from ._expressions import new_name
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
-    from torchlint.semantics.element_reads import ElementReads
+    from torchlint.semantics.element_reads import Reduction
     from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
 
@@ -25,7 +26,9 @@ _DOUBT = "The loop calls code that may write to the tensor, which the list would
 
 
 def fix(report: Report, model: Model) -> Fix | None:
-    reads: ElementReads = report.facts
+    if not isinstance(report.facts, ElementReads):
+        return _on_device(model, report.facts)
+    reads = report.facts
     if reads.of_rows or reads.asked:
         return None
     if model.value(reads.tensor).kind is not Kind.TENSOR or _may_be_list(model, reads.tensor):
@@ -36,6 +39,17 @@ def fix(report: Report, model: Model) -> Fix | None:
     if _writes_nothing(model, reads.loop):
         return Fix(tuple(edits), Applicability.SAFE, _SAFE)
     return Fix(tuple(edits), Applicability.UNSAFE, _DOUBT)
+
+
+def _on_device(model: Model, found: Reduction) -> Fix | None:
+    """`lengths.max()` for `max(lengths)`: of integers, the same element."""
+    value = model.value(found.tensor)
+    if found.name not in ("max", "min") or value.dtype != "int" or value.optional or _may_be_list(model, found.tensor):
+        return None
+    if not isinstance(found.tensor, (cst.Name, cst.Attribute)) or found.node.lpar:
+        return None
+    edit = Rewriter(model).replace(found.node, f"{model.code(found.tensor)}.{found.name}()")
+    return Fix((edit,), Applicability.SAFE, "The result is a tensor of one integer either way.")
 
 
 def _may_be_list(model: Model, tensor: cst.BaseExpression) -> bool:

@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.semantics.branching import Purpose
-from torchlint.semantics.values import Grad
+from torchlint.semantics.values import Grad, Kind
 
 from ._expressions import only_computes
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from torchlint.rule import Report
     from torchlint.semantics.branching import Decision
     from torchlint.semantics.model import Model
+
+_TAKEN = "Nothing is stored under an empty mask, but what would be stored has to be there, in the type of the target."
 
 
 def fix(report: Report, model: Model) -> Fix | None:
@@ -47,13 +49,19 @@ def _operand(model: Model, node: cst.BaseExpression) -> str:
 
 
 def _without_test(model: Model, statement: cst.If) -> Fix | None:
+    """The store alone, behind the condition that stands before the question, if there is one."""
     start, end = model.span(statement)
     line = statement.body.body[0]
     store = line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
     if "#" in model.source.text[start:end] or not isinstance(store, cst.Assign):
         return None
-    target = store.targets[0].target
+    target, fills = store.targets[0].target, model.value(store.value).kind is Kind.NUMBER
     edit = Edit(start, end, model.code(store))
+    if isinstance(statement.test, cst.BooleanOperation):
+        condition = model.code(statement.test.left)
+        edit = Rewriter(model).replace(statement.test, f"({condition})" if statement.test.lpar else condition)
+    if not fills:
+        return Fix((edit,), Applicability.UNSAFE, _TAKEN)
     if isinstance(target, cst.Subscript) and model.value(target.value).grad is Grad.DETACHED:
         return Fix((edit,), Applicability.SAFE, "A store under a mask that is empty everywhere does nothing.")
     doubt = "A store under an empty mask does nothing, but marks a tensor of the graph as changed."

@@ -15,9 +15,9 @@ class ItemInTrainStep(Rule):
 
     ## What it does
 
-    Finds `.item()`, `float(tensor)`, `int(tensor)` and the like, on single numbers, that run in every training step or
-    evaluation batch and whose result is only summed, stored, printed or logged. Reads behind a log interval, reads that
-    decide what happens next and reads of tensors that are on the host already are left out.
+    Finds `.item()`, `float(tensor)`, `int(tensor)`, `math.log10(tensor)` and the like, on single numbers, that run in
+    every training step or evaluation batch and whose result is only summed, stored, printed or logged. Reads behind a
+    log interval, reads that decide what happens next and reads of tensors that are on the host already are left out.
 
     ## Why is this bad
 
@@ -87,7 +87,7 @@ class ItemInTrainStep(Rule):
 
     code = "SYNC01"
     name = "item-in-train-step"
-    triggers = (".item", "float(", "int(", ".cpu", ".numpy", ".tolist")
+    triggers = (".item", "float(", "int(", ".cpu", ".numpy", ".tolist", "math")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.repeated_reads import numbers

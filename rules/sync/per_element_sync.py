@@ -16,7 +16,8 @@ class PerElementSync(Rule):
 
     Finds `.item()`, `int(...)` and `float(...)` on the elements of one tensor, comparisons of them of which Python asks
     the truth, and `.cpu()` and `.tolist()` on its rows, in a loop or a comprehension that every training step or
-    evaluation batch runs and that does not write the tensor. Rows that are copied on a condition are left out.
+    evaluation batch runs and that does not write the tensor. Rows that are copied on a condition are left out. Python's
+    `max`, `min`, `any` and `all` of a tensor are such loops, too.
 
     ## Why is this bad
 
@@ -57,7 +58,8 @@ class PerElementSync(Rule):
     Safe: the same Python numbers come out, in the same order. `flatten` is there because the elements of a tensor of
     shape (n, 1) are single numbers too. Unsafe where the loop changes a tensor in place, which may be the one that it
     reads. There is no fix where the loop uses the elements as tensors besides, for these may carry gradients, and none
-    for rows and comparisons.
+    for rows and comparisons. `max(t)` and `min(t)` become methods of a tensor of integers; of real numbers one may be
+    NaN, which Python passes over.
 
     ## Measured effect
 
@@ -70,12 +72,20 @@ class PerElementSync(Rule):
 
     code = "SYNC07"
     name = "per-element-sync"
-    triggers = (".item", "int(", "float(", ".cpu", ".tolist", " if ")
+    triggers = (".item", "int(", "float(", ".cpu", ".tolist", " if ", "max(", "min(", "any(", "all(")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.element_reads import element_reads
+        from torchlint.semantics.element_reads import element_reads, python_reductions
 
-        told = set()
+        told: set[object] = set()
+        for found in python_reductions(model):
+            told.add(model.statement(found.node))
+            name = model.code(found.tensor)
+            message = (
+                f"`{model.code(found.node)}` compares the elements of `{name}` in Python, and waits for the device at "
+                f"each. `torch.{found.name}({name})` compares them on the device."
+            )
+            yield Report(found.node, message, facts=found)
         for reads in model.once(element_reads):
             statement = model.statement(reads.nodes[0])
             if statement in told:

@@ -17,9 +17,9 @@ class PythonBranchOnDeviceValue(Rule):
 
     Finds, in every training step or evaluation batch, assertions about tensors of the device, `if` statements that test
     one only to print something, `if tensor and flag`, where the flag alone could have decided,
-    `if mask.any(): x[mask] = 0`, which does nothing for an empty mask anyway, and Python's `max(0, tensor)`. Control
-    flow that the algorithm needs is left out: guards that stop the training, skipped steps, line searches, loops until
-    convergence.
+    `if mask.any(): x[mask] = 0`, which does nothing for an empty mask anyway, `if guess == truth: hits += 1`, which is
+    a sum, and Python's `max(0, tensor)`. Control flow that the algorithm needs is left out: guards that stop the
+    training, skipped steps, line searches, loops until convergence.
 
     ## Why is this bad
 
@@ -62,10 +62,11 @@ class PythonBranchOnDeviceValue(Rule):
 
     ## Fix safety
 
-    Safe where a flag can be asked first. A store under a mask does the same without the question; that is safe outside
-    of a graph, and unsafe in one, for a store marks the tensor as changed even where the mask is empty. There is no fix
-    for assertions and for reports: check every so many steps, or check the data set once before the training. There is
-    none for bounds either: `max(0, t)` is 0 where `t` is NaN, and `t.clamp(min=0)` is NaN.
+    Safe where a flag can be asked first. A store of a number under a mask does the same without the question; that is
+    safe outside of a graph, and unsafe in one, for a store marks the tensor as changed even where the mask is empty.
+    What else is stored has to be there, in the right type, even then. There is no fix for assertions and for reports:
+    check every so many steps, or check the data set once before the training. There is none for counts, which become
+    tensors, and none for bounds: `max(0, t)` is 0 where `t` is NaN, and `t.clamp(min=0)` is NaN.
 
     ## Measured effect
 
@@ -82,8 +83,12 @@ class PythonBranchOnDeviceValue(Rule):
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.branching import needless_decisions
+        from torchlint.semantics.element_reads import element_reads
 
+        of_elements = {model.statement(node) for found in model.once(element_reads) for node in found.nodes}
         for decision in needless_decisions(model):
+            if decision.statement in of_elements:
+                continue
             yield Report(decision.statement, _message(model, decision), facts=decision)
 
 
@@ -95,6 +100,7 @@ def _message(model: Model, decision: Decision) -> str:
         Purpose.REPORT: "Nothing but a message hangs on it: check every so many steps.",
         Purpose.FLAG: "Ask the flag first: where it is off, nothing needs to be read.",
         Purpose.BOUND: "`torch.clamp`, or `torch.maximum` and `torch.minimum`, do the same on the device.",
+        Purpose.COUNT: "Add up the truths themselves, which are 0 and 1, and read the sum once at the end.",
         Purpose.MASK: "Leave the question out: a store under an empty mask does nothing.",
     }[decision.purpose]
     return (

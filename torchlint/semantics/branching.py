@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.semantics.entities import Role
-from torchlint.semantics.host_use import is_log
+from torchlint.semantics.host_use import DEFERRABLE, KEPT, HostFlow, is_log
 from torchlint.semantics.residence import Residence
-from torchlint.semantics.steps import Step, step_of
+from torchlint.semantics.steps import Step, step_around, step_of
 from torchlint.semantics.tallies import is_truth
 from torchlint.semantics.values import Kind
 
@@ -22,6 +22,7 @@ _CHECKS = frozenset(
     "builtins.bool builtins.any builtins.all math.isnan math.isinf math.isfinite numpy.isnan numpy.isinf".split()
 )
 _ORDERS = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+_STEPS = (Role.STEPS, Role.EVALUATION)
 
 
 class Purpose(Enum):
@@ -30,6 +31,7 @@ class Purpose(Enum):
     FLAG = "flag"  # `if tensor and flag`: the flag alone could have decided
     MASK = "mask"  # `if mask.any(): x[mask] = 0`, which does nothing where the mask is empty
     BOUND = "bound"  # `max(0, tensor)`, by which Python compares
+    COUNT = "count"  # `if guess == truth: hits += 1`, where nothing looks at the count before the end
 
 
 class Decision(NamedTuple):
@@ -55,8 +57,8 @@ def needless_decisions(model: Model) -> Iterator[Decision]:
     for node in model.nodes_of(cst.Assert, cst.If):
         assert isinstance(node, (cst.Assert, cst.If))
         purpose = _purpose(model, node)
-        step = step_of(model, node) if purpose is not None else None
-        if purpose is None or step is None or step.role not in (Role.STEPS, Role.EVALUATION):
+        step = waiting_step(model, node) if purpose is not None else None
+        if purpose is None or step is None:
             continue
         test = node.test.left if purpose is Purpose.FLAG and isinstance(node.test, cst.BooleanOperation) else node.test
         looked_at = (leaf for leaf in tensors_asked(model, test) if residence.may_be_device(leaf, step))
@@ -74,12 +76,20 @@ def _bounds(model: Model, residence: Residence) -> Iterator[Decision]:
             continue
         if not all(model.value(value).is_(Kind.TENSOR, Kind.NUMBER) for value in given):
             continue
-        step = step_of(model, call.node)
-        if step is None or step.role not in (Role.STEPS, Role.EVALUATION):
+        step = waiting_step(model, call.node)
+        if step is None:
             continue
         tensor = next((value for value in given if residence.may_be_device(value, step)), None)
         if tensor is not None and not follows_answer(model, residence, call.node, step):
             yield Decision(call.node, tensor, Purpose.BOUND, step)
+
+
+def waiting_step(model: Model, node: cst.CSTNode) -> Step | None:
+    """The training step or evaluation batch that runs a node every time, in an inner loop perhaps."""
+    step = step_of(model, node)
+    if step is not None and step.role not in _STEPS:
+        step = step_around(model, node)
+    return step if step is not None and step.role in _STEPS else None
 
 
 def _purpose(model: Model, node: cst.Assert | cst.If) -> Purpose | None:
@@ -92,7 +102,11 @@ def _purpose(model: Model, node: cst.Assert | cst.If) -> Purpose | None:
     statements = [small for line in node.body.body for small in _small_statements(line)]
     if statements and all(_only_reports(model, small) for small in statements):
         return Purpose.REPORT
-    return Purpose.MASK if len(statements) == 1 and _fills_mask(model, node.test, statements[0]) else None
+    if len(statements) != 1:
+        return None
+    if _fills_mask(model, node.test, statements[0]):
+        return Purpose.MASK
+    return Purpose.COUNT if _only_counts(model, node, statements[0]) else None
 
 
 def _small_statements(node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -114,19 +128,34 @@ def _is_flag_last(model: Model, test: cst.BaseExpression) -> bool:
     return False
 
 
-def _fills_mask(model: Model, test: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+def _only_counts(model: Model, branch: cst.If, statement: cst.CSTNode) -> bool:
+    """`hits += 1`, of which the loop wants to know nothing while it runs; with no flag that may save the question."""
     match statement:
-        case cst.Assign(
-            targets=[
-                cst.AssignTarget(target=cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=index))]))
-            ],
-            value=value,
-        ):
-            mask = _mask(model, test)
-            if mask is None or not is_truth(model, mask) or model.value(value).kind is not Kind.NUMBER:
-                return False
-            return _bare(mask).deep_equals(_bare(index))
+        case _ if isinstance(branch.test, cst.BooleanOperation):
+            return False
+        case cst.AugAssign(operator=cst.AddAssign(), value=cst.Integer() | cst.Float()):
+            use = HostFlow(model, model.loop(branch)).of_sum(statement)
+            return bool(use & DEFERRABLE) and not use & KEPT
     return False
+
+
+def _fills_mask(model: Model, test: cst.BaseExpression, statement: cst.CSTNode) -> bool:
+    """`x[mask] = 0`, `x[t, mask] = y[mask]`: nothing, where the mask is empty."""
+    match statement:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript() as target)], value=value):
+            mask = _mask(model, test)
+            if mask is None or not is_truth(model, mask) or not _is_indexed_by(model, target, mask):
+                return False
+            is_number = model.value(value).kind is Kind.NUMBER
+            return is_number or (isinstance(value, cst.Subscript) and _is_indexed_by(model, value, mask))
+    return False
+
+
+def _is_indexed_by(model: Model, part: cst.Subscript, mask: cst.BaseExpression) -> bool:
+    """By the mask, and besides by numbers and slices."""
+    indices = [element.slice.value for element in part.slice if isinstance(element.slice, cst.Index)]
+    others = [index for index in indices if not _bare(index).deep_equals(_bare(mask))]
+    return len(others) == len(indices) - 1 and all(model.value(index).kind is Kind.NUMBER for index in others)
 
 
 def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -134,8 +163,10 @@ def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _mask(model: Model, test: cst.BaseExpression) -> cst.BaseExpression | None:
-    """`mask` of `mask.any()`, `torch.any(mask)` and `mask.sum() > 0`."""
+    """`mask` of `mask.any()`, `torch.any(mask)` and `mask.sum() > 0`, also behind a condition that asks no tensor."""
     match test:
+        case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+            return _mask(model, right) if not any(tensors_asked(model, left)) else None
         case cst.Comparison(
             left=cst.Call() as left, comparisons=[cst.ComparisonTarget(cst.GreaterThan(), cst.Integer(value="0"))]
         ):

@@ -81,10 +81,10 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
             begin = places[way[outer]] if outer in way else end
             if max(begin if begin < end else -1, last) >= 0:
                 return last <= begin < end
+        elif isinstance(outer, cst.For) and here is outer.body and _binds(model, outer.target, binding):
+            return way.get(outer) is outer.target
         elif outer in above and _comes_round(outer, here):
             return True
-        elif isinstance(outer, cst.For) and here is outer.body and _binds(model, outer.target, binding):
-            return False
         if outer is function.node:
             return False
         here = outer

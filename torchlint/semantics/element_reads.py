@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.branching import tensors_asked
+from torchlint.semantics.branching import tensors_asked, waiting_step
 from torchlint.semantics.dataflow import is_changed
 from torchlint.semantics.readback import reads
 from torchlint.semantics.residence import Residence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _WHOLE = ("cpu", "tolist")
+_COMPARING = ("builtins.max", "builtins.min", "builtins.any", "builtins.all")
 _SAME = frozenset(["detach", "clone", "data", "squeeze", "float", "contiguous", "numpy"])
 
 
@@ -45,7 +46,7 @@ def element_reads(model: Model) -> list[ElementReads]:
     found: dict[tuple[Loop, Binding | cst.BaseExpression], ElementReads] = {}
     residence = model.once(Residence)
     for node, read, how in chain(reads(model), _asked(model)):
-        if not model.loops_around(node):
+        if not model.loops_around(node) or how.startswith("math."):
             continue
         element = _bare(model, read) if how in _WHOLE else read
         for loop, tensor, is_iterated in _sources(model, element, rows=how in _WHOLE):
@@ -64,6 +65,26 @@ def element_reads(model: Model) -> list[ElementReads]:
             known.asked |= how == "truth"
             known.nodes.append(node)
     return list(found.values())
+
+
+class Reduction(NamedTuple):
+    """`max(lengths)`, for which Python compares the elements of a tensor one by one."""
+
+    node: cst.Call
+    tensor: cst.BaseExpression
+    name: str
+    step: Step
+
+
+def python_reductions(model: Model) -> Iterator[Reduction]:
+    residence = model.once(Residence)
+    for call in model.calls_to(*_COMPARING):
+        step = waiting_step(model, call.node) if len(call.arguments) == 1 and not call.arguments[0].star else None
+        tensor = call.arguments[0].value if step is not None else None
+        if step is None or tensor is None or model.value(tensor).kind is not Kind.TENSOR:
+            continue
+        if model.value(tensor).rank != 0 and residence.may_be_device(tensor, step):
+            yield Reduction(call.node, tensor, (call.callee or "").rpartition(".")[2], step)
 
 
 def _asked(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:

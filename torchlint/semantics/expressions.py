@@ -572,7 +572,7 @@ class Expressions(ABC):
         if owner.kind is Kind.DICT:
             fields = None
             if isinstance(key, str) and owner.fields is not None:
-                fields = (*((k, v) for k, v in owner.fields if k != key), (key, value))
+                fields = tuple({**dict(owner.fields), key: value}.items())  # a key that is there keeps its place
             return owner.but(element=element, fields=fields)
         return self.extended(owner, value)
 

@@ -12,7 +12,7 @@ from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
 from torchlint.semantics.steps import is_the_rest
 from torchlint.semantics.tree import children
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
 
 if TYPE_CHECKING:
@@ -104,6 +104,11 @@ class HostFlow:
                 self._store(target.target, statement, number, position)
         else:
             self._on(node, number)
+        return self._followed()
+
+    def of_sum(self, statement: cst.AugAssign) -> Use:
+        """The use of what `total += value` makes of numbers."""
+        self._augmented(statement, True)
         return self._followed()
 
     def _followed(self) -> Use:
@@ -399,9 +404,13 @@ class HostFlow:
         return True
 
     def _is_loss(self, call: Call) -> bool:
-        """A loss of arrays on the host, which is computed there."""
         ref = self._model.value(call.node.func).ref or ""
         return is_loss_function(call.callee or "") or is_loss_module(ref)
+
+    def _is_given_results(self, call: Call) -> bool:
+        """Whether the first argument is on the host, too; if it is not, `ctc_loss` wants the lengths there."""
+        first = call.node.args[0]
+        return self._model.value(first.value).place is Place.HOST
 
     def _number_argument(self, call: Call, site: cst.Call) -> None:
         package, last = _names(call)
@@ -421,7 +430,7 @@ class HostFlow:
             self._on(site, True)
         elif method in _WRITING_METHODS:
             self._use |= Use.WRITTEN
-        elif method in _NEEDING_METHODS or _feeds_device(call):
+        elif method in _NEEDING_METHODS or last.startswith("save_") or _feeds_device(call):
             self._use |= Use.NEEDED
         elif method in _COLLECTING_METHODS:
             self._use |= Use.COLLECTED
@@ -448,7 +457,10 @@ class HostFlow:
         elif call.method == "format" and _FLOAT_FORMAT.search(str(call.receiver_value.constant)):
             self._on(site, True)
         elif self._is_loss(call):
-            self._on(site, self._model.value(site).rank == 0)
+            if self._is_given_results(call):
+                self._on(site, self._model.value(site).rank == 0)
+            else:
+                self._use |= Use.NEEDED
         elif package == "numpy" or (package == "torch" and not call.is_forward) or self._pairs(call):
             self._on(site, False)
         elif call.method == "update" and _METERS.search(call.receiver_value.ref or ""):

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 _COPIES = frozenset(["cpu", "tolist"])  # torch refuses `.numpy()` of a tensor on a device: where it runs, nothing waits
 _KEEPING = _COPIES | {"detach", "clone", "float", "double", "squeeze"}
 _TALLIES = frozenset(["sum", "count_nonzero", "nansum", "new_tensor", "tensor"])
-_CONVERSIONS = {"builtins.float": "float", "builtins.int": "int"}
+_CONVERSIONS = {
+    "builtins.float": "float",
+    "builtins.int": "int",
+    **{name: name for name in (f"math.{short}" for short in "sqrt log log2 log10 log1p exp expm1".split())},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Readback:
     node: cst.Call
     tensor: cst.BaseExpression
     value: Value  # of the tensor
-    how: str  # item, float, int, cpu or tolist
+    how: str  # item, float, int, cpu, tolist, or math.log10 and the like
     is_number: bool  # a single number is read, not a whole tensor
     step: Step
     use: Use
@@ -49,7 +53,7 @@ class Readback:
     @property
     def is_count(self) -> bool:
         """An integer that the loop adds up."""
-        counts = self.how != "float" and (self.is_tally or self.value.dtype in ("int", "bool"))
+        counts = self.how in ("item", "int", *_COPIES) and (self.is_tally or self.value.dtype in ("int", "bool"))
         return self.is_number and counts and Use.ACCUMULATED in self.use
 
 

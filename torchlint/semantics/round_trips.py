@@ -44,13 +44,29 @@ class RoundTrip(NamedTuple):
 
 
 def round_trips(model: Model) -> Iterator[RoundTrip]:
+    """Those that cost a wait of their own: beside a result, in one list, a batch only follows it to the host."""
+    found: list[RoundTrip] = []
+    joined: set[cst.CSTNode | None] = set()  # lists with a result that is copied to the host
     for node, tensor, how in reads(model):
         step = step_of(model, node) if how in _BACK else None
         if step is None or model.value(tensor).place is Place.HOST or _is_sampled(model, node, step.loop):
             continue
         way = _Way(model, step.loop)
-        if way.leads_home(tensor) and way.there is not None:
-            yield RoundTrip(node, way.there, step)
+        if not way.leads_home(tensor):
+            joined.add(_list_around(model, node))
+        elif way.there is not None:
+            found.append(RoundTrip(node, way.there, step))
+    yield from (trip for trip in found if _list_around(model, trip.node) not in joined - {None})
+
+
+def _list_around(model: Model, node: cst.CSTNode) -> cst.CSTNode | None:
+    """`[f(x.cpu()), f(out.cpu())]`, of which pictures are made; not what is taken apart into names again."""
+    for above in model.ancestors(node):
+        if isinstance(above, (cst.List, cst.Tuple)):
+            return above if not isinstance(model.parent(above), cst.Assign) else None
+        if isinstance(above, cst.BaseSmallStatement):
+            return None
+    return None
 
 
 def _is_sampled(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.semantics.branching import follows_answer
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.host_use import is_log
 from torchlint.semantics.residence import Residence
 from torchlint.semantics.steps import Step, step_of
@@ -37,7 +38,7 @@ def shown_tensors(model: Model) -> Iterator[Shown]:
         step = step_of(model, call.node) if leaves else None
         if step is None:
             continue
-        tensors = [leaf for leaf in leaves if residence.may_be_device(leaf, step)]
+        tensors = [leaf for leaf in leaves if step_of(model, leaf) == step and residence.may_be_device(leaf, step)]
         if tensors and not follows_answer(model, residence, call.node, step):
             yield Shown(call, tensors, step)
 
@@ -100,10 +101,17 @@ def _parts(model: Model, node: cst.CSTNode) -> tuple[list[cst.CSTNode] | None, b
         case cst.IfExp(body=body, orelse=orelse):
             return [body, orelse], False
         case cst.Name() if _is_string(model, node):
-            binding = model.binding(node)
-            writes = binding.writes if binding is not None else []
-            return [w.value for w in writes if w.value is not None and w.function is model.function(node)], False
+            return _written(model, node), False
     return None, False
+
+
+def _written(model: Model, text: cst.Name) -> list[cst.CSTNode]:
+    """What a text is made from where it is read: not what is written to its name for another message."""
+    binding, function = model.binding(text), model.function(text)
+    if binding is None:
+        return []
+    writes = (write for write in binding.writes if write.function is function)
+    return [w.value for w in writes if w.value is not None and reaches(model, binding, w.target, text)]
 
 
 def _is_string(model: Model, node: cst.CSTNode) -> bool:

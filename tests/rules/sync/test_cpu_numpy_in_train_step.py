@@ -24,6 +24,10 @@ REDUCED_ON_THE_HOST = {
 }
 
 SILENT = {
+    "lengths that a loss on the device wants on the host": training(
+        "sizes = torch.sum(out > 0, 1)\nkept.append(nn.functional.ctc_loss(out, y, sizes.cpu(), [3]).detach())",
+        "kept = []",
+    ),
     "predictions are collected": evaluation("kept.append(out.cpu())", "kept = []", "return torch.cat(kept)"),
     "predictions are collected as arrays": evaluation("kept.extend(out.argmax(1).cpu().numpy())", "kept = []"),
     "predictions are collected as lists": evaluation(
@@ -159,6 +163,10 @@ NOT_MEASURED = {
 }
 
 BROUGHT_BACK = {
+    "a name that the loop gives anew": evaluation(
+        "x = clipped(x.view(-1).cpu())\nkept.append(measured(x))", "kept = []"
+    ),
+    "a list of the batch alone": evaluation("shown += [draw(x.cpu()), draw(step)]", "shown = []"),
     "until a batch of a kind turns up": evaluation("save(x.cpu())\nif total == 7:\n    break", "total = count()"),
     "labels for a metric on the host": evaluation("metric.update(out.cpu(), y.detach().cpu().numpy())"),
     "labels that are collected": evaluation("truths.extend(y.tolist())", "truths = []"),
@@ -218,6 +226,8 @@ BROUGHT_BACK = {
 }
 
 NO_WAY_BACK = {
+    "a picture of the batch beside the result": evaluation("shown += [draw(x.cpu()), draw(out.cpu())]", "shown = []"),
+    "a batch that is joined with the result": evaluation("save(torch.cat([x.cpu(), out.cpu()]))"),
     "a few batches before the training": evaluation("save(x.cpu())\nif step == 7:\n    break"),
     "labels that the device changes": evaluation("y[y > 2] = 0\ntruths.append(y.cpu())", "truths = []"),
     "labels that a method changes": evaluation("y.clamp_(0)\ntruths.append(y.cpu())", "truths = []"),

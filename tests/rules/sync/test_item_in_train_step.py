@@ -16,6 +16,10 @@ from torch import nn
 """
 
 IN_EVERY_STEP = {
+    "by a function of Python's": evaluation("kept.append(-10 * math.log10(loss))", "kept = []"),
+    "by a function that is imported by its name": evaluation(
+        "total += sqrt(loss)", "total = 0", "return total"
+    ).replace("import math", "from math import sqrt"),
     "a sum": training("total += loss.item()", "total = 0.0", "return total"),
     "a weighted sum": training("total += loss.item() * y.size(0)", "total = 0.0", "return total"),
     "a sum that is written out": training("total = total + loss.item()", "total = 0.0", "return total"),
@@ -74,6 +78,12 @@ IN_EVERY_STEP = {
 }
 
 SILENT = {
+    "the name of a picture": evaluation("error = loss.item()\nsave_image(out, 'picture_%.4f.png' % error)").replace(
+        "import math", "import math\nfrom torchvision.utils import save_image"
+    ),
+    "by a function of Python's, on the host": evaluation(
+        "kept.append(math.sqrt(torch.tensor(4.0)) + math.sqrt(step))", "kept = []"
+    ),
     "behind a log interval": training("if step % 50 == 0:\n    print(loss.item())"),
     "after continue": training("if step % 50 != 0:\n    continue\nprint(loss.item())"),
     "under a flag for logging": training("if verbose:\n    print(loss.item())"),
@@ -428,6 +438,7 @@ def test_two_loops_that_share_a_name_are_both_rewritten() -> None:
 
 
 UNFIXED = {
+    "a root of each term": training("total += math.sqrt(loss)", "total = 0.0", "return total"),
     "read in the loop": training("total += loss.item()\nprint(total)", "total = 0.0", "return total"),
     "reset in the loop": training(
         "total += loss.item()\nif step % 9 == 0:\n    print(total)\n    total = 0.0", "total = 0.0", "return total"

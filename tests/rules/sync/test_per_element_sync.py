@@ -78,7 +78,31 @@ COMPARED = {
     ),
 }
 
+IN_PYTHON = {
+    "the largest": ("lengths = torch.sum(out > 0, 1)\nseen += max(lengths)", "seen += lengths.max()"),
+    "the smallest": ("lengths = torch.sum(out > 0, 1)\nseen += min(lengths)", "seen += lengths.min()"),
+    "any of them": ("if any(torch.sum(out, 1) > 9):\n    raise ValueError", None),
+    "the largest of real numbers, of which one may be NaN": ("seen += max(torch.sum(out, 1))", None),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), IN_PYTHON.values(), ids=IN_PYTHON)
+def test_what_python_finds_out_by_comparing_elements_the_device_does_at_once(body: str, expected: str | None) -> None:
+    code = evaluation(body, "seen = 0", "return seen", head=TORCH_ONLY)
+    [finding] = findings(code, *ALL)
+    assert (finding.code, finding.line) == ("SYNC07", line_of(code, body.splitlines()[-1 if expected else 0].strip()))
+    assert (finding.fix is None) is (expected is None)
+    if expected is not None:
+        new = fixed(code, "SYNC07", unsafe=False)
+        assert expected in new
+        assert repr(result_of(code, "evaluate", 3)) == repr(result_of(new, "evaluate", 3))
+        assert findings(new, *ALL) == []
+
+
 SILENT = {
+    "the largest of several": evaluation("kept.append(max([3, 4]))", "kept = []"),
+    "the largest on the host": evaluation("kept.append(max(torch.sum(out, 1).cpu()))", "kept = []"),
+    "the largest at log intervals": training("if step % 100 == 0:\n    print(max(torch.sum(out, 1)))"),
     "compared on the host": evaluation(
         "best = out.argmax(1).tolist()\nfor i in range(9):\n    if best[i] == names[i]:\n        hits += 1",
         "hits, names = 0, make()",

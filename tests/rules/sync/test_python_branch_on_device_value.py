@@ -29,9 +29,33 @@ NEEDLESS = {
     "an empty mask by its sum": evaluation(
         "mask = out > 3\nif mask.sum() > 0:\n    out[mask] = 0\nkept.append(out)", "kept = []"
     ),
+    "an empty mask behind another condition": evaluation(
+        "mask = out > 3\nif step > 0 and torch.sum(mask) > 0:\n    out[mask] = 0\nkept.append(out)", "kept = []"
+    ),
+    "an empty mask in every time step": evaluation(
+        "for t in range(5):\n    mask = out[:, t] > 3\n    if mask.any():\n        out[mask, t] = x[mask]\nmodel(out)",
+        "kept = []",
+    ),
+    "a count of hits": evaluation(
+        "if (out.argmax(1) == y).all():\n    hits += 1", "hits = 0", "return hits / len(loader)"
+    ),
+    "a count by the number": evaluation("if loss.item() > 3:\n    bad += 1", "bad = 0", "print(bad)"),
+    "a count of rows": evaluation(
+        "for guess, truth in zip(out.argmax(1), y):\n    if guess.eq(truth).sum().item() == 4:\n        hits += 1",
+        "hits = 0",
+        "return hits",
+    ),
 }
 
 SILENT = {
+    "a count that the loop looks at": evaluation(
+        "if loss > 3:\n    bad += 1\nif bad > 9:\n    break", "bad = 0", "return bad"
+    ),
+    "a count and its opposite": evaluation("if loss > 3:\n    bad += 1\nelse:\n    bad = 0", "bad = 0", "return bad"),
+    "a count of what the host knows": evaluation("if step > 3:\n    late += 1", "late = 0", "return late"),
+    "a mask beside indices": evaluation(
+        "mask = out[0] > 3\nif mask.any():\n    out[y, mask] = 0\nkept.append(out)", "kept = []"
+    ),
     "an early stop": training("if loss < 1e-3:\n    break"),
     "a skipped step": training("if torch.isnan(loss):\n    continue\nprint(step)"),
     "a guard": training("if not torch.isfinite(loss):\n    raise ValueError(step)"),
@@ -90,6 +114,14 @@ def test_the_message_says_what_to_do() -> None:
 # -- the fix ---------------------------------------------------------------------------------------------------------
 
 REWRITES = {
+    "a mask behind a condition, in parentheses": (
+        "mask = out > 0.1\nif(step > 1 and mask.any()):\n    out[mask] = 7\nseen += out.sum()",
+        "if(step > 1):\n            out[mask] = 7",
+    ),
+    "a mask behind a condition": (
+        "mask = out > 0.1\nif step > 1 and torch.sum(mask) > 0:\n    out[mask] = 7\nseen += out.sum()",
+        "if step > 1:\n            out[mask] = 7",
+    ),
     "a flag": ("if loss.item() > 0 and {flag}:\n    seen += 1", "if {flag} and loss.item() > 0:"),
     "a test in parentheses": ("if (loss > 0 and {flag}):\n    seen += 1", "if ({flag} and loss > 0):"),
     "one of two": ("if (loss > 9 or out.max() > 0) and {flag}:\n    seen += 1", "if {flag} and (loss > 9 or"),
@@ -127,7 +159,16 @@ def test_a_store_without_its_question_is_safe_outside_of_a_graph_only() -> None:
         assert finding.fix.applicability is expected
 
 
+def test_what_is_stored_has_to_be_there_even_for_an_empty_mask() -> None:
+    [finding] = findings(
+        evaluation("mask = out > 0.1\nif mask.any():\n    out[mask] = x[mask]\nkept.append(out)"), "SYNC05"
+    )
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+
+
 UNFIXED = {
+    "a count": evaluation("if loss > 3:\n    bad += 1", "bad = 0", "return bad"),
     "an assertion": training("assert not torch.isnan(loss)"),
     "a report": training("if torch.isnan(loss):\n    print('the loss is NaN')"),
     "the test runs a model": evaluation("if model(x).mean() > 0 and chatty:\n    raise ValueError(step)"),

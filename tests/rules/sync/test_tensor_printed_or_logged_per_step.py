@@ -29,6 +29,14 @@ SHOWN = {
 }
 
 SILENT = {
+    "a name that holds another text at intervals": training(
+        "text = f'{step}'\nprint(text)\nif step % 100 == 0:\n    text = f'{loss}'\n    print(text)"
+    ),
+    "a text that is made at intervals": training("if step % 100 == 0:\n    text = f'{loss}'\nprint(text)", "text = ''"),
+    "a number of a dict with a tensor": evaluation(
+        "found['sum'] += loss\nfound['last'] = 2.0 * step\nprint(found['last'])",
+        "found = {'last': 0, 'sum': 0, 'n': 0}",
+    ),
     "at log intervals": training("if step % 100 == 0:\n    print(step, loss)"),
     "in the first steps": training("if step == 0:\n    print(loss)"),
     "what is no content": training("print(loss.shape, loss.device, out.size(0), len(out))"),
