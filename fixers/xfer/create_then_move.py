@@ -49,6 +49,7 @@ _CASTS = {
 # Factories that make the same numbers in the type that is asked for as in another that is cast to it.
 _CASTABLE = frozenset({"torch.zeros", "torch.ones", "torch.eye", "torch.empty", *SIZED_CLASSES})
 _SOMETIMES = (cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.Lambda)
+_CONSTANTS: dict[float, str] = {0: "torch.zeros", 1: "torch.ones"}
 _MOVING = {"to": ("device", "dtype", "non_blocking", "copy"), "cuda": ("device", "non_blocking"), "type": ("dtype",)}
 
 
@@ -243,21 +244,31 @@ def _dtype_of_numbers(
 def _of_numbers(
     factory: Call, has_dtype: bool, rewriter: Rewriter, model: Model
 ) -> tuple[list[Edit], list[str]] | None:
-    """`torch.FloatTensor([1, 2])` as `torch.tensor([1, 2])`, what is all alike as `torch.full((), 0)`; and its type."""
+    """`torch.FloatTensor([1, 2])` as `torch.tensor([1, 2])`, what is all alike as `torch.full((), 7)`; and its type."""
     numbers = numbers_given(factory, model)
     assert numbers is not None
     if factory.callee in SIZED_CLASSES and not _keeps_numbers(SIZED_CLASSES[factory.callee], types_of(numbers, model)):
         return None
     own = SIZED_CLASSES.get(factory.callee or "") if not has_dtype else None
     alike = equal_numbers(numbers)
-    spelled = rewriter.name_for("torch.full" if alike is not None else "torch.tensor", factory.node)
+    is_typed = has_dtype or own is not None or not factory.argument("dtype").absent
+    constant = _constant(alike[1], is_typed) if alike is not None else None
+    name = constant or ("torch.full" if alike is not None else "torch.tensor")
+    spelled = rewriter.name_for(name, factory.node)
     typed = rewriter.name_for(own, factory.node) if own is not None else None
     if spelled is None or spelled[1] or (typed is not None and typed[1]):
         return None
     edits = [rewriter.replace(factory.node.func, spelled[0])]
     if alike is not None:
-        edits.append(rewriter.replace(numbers, f"{alike[0]}, {model.code(alike[1])}"))
+        edits.append(rewriter.replace(numbers, alike[0] if constant else f"{alike[0]}, {model.code(alike[1])}"))
     return edits, [f"dtype={typed[0]}"] if typed is not None else []
+
+
+def _constant(number: cst.BaseExpression, is_typed: bool) -> str | None:
+    """The factory that fills a tensor with a number: with a float, where nothing else is said of the dtype."""
+    if isinstance(number, cst.Float) or (is_typed and isinstance(number, cst.Integer)):
+        return _CONSTANTS.get(number.evaluated_value)
+    return None
 
 
 def _keeps_numbers(dtype: str | None, types: frozenset[str | None]) -> bool:
@@ -318,7 +329,7 @@ def _filler(call: cst.Call) -> str | None:
             return "torch.zeros"
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="fill_")), args=[cst.Arg(value=number, keyword=None)]):
             if isinstance(number, (cst.Integer, cst.Float)):
-                return {"0": "torch.zeros", "1": "torch.ones"}.get(f"{number.evaluated_value:g}")
+                return _CONSTANTS.get(number.evaluated_value)
     return None
 
 
