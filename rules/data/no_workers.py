@@ -66,7 +66,8 @@ class NoWorkers(Rule):
     def main():
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         images = datasets.ImageFolder("photos", transform=transforms.ToTensor())
-        loader = DataLoader(images, batch_size=64, pin_memory=True, num_workers=min(8, os.cpu_count() or 1))
+        loader = DataLoader(images, batch_size=64, pin_memory=True,
+                            num_workers=min(8, os.cpu_count() or 1))
         model = nn.Sequential(nn.Flatten(), nn.LazyLinear(10)).to(device)
         for x, y in loader:
             loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))

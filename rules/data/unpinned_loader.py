@@ -57,7 +57,8 @@ class UnpinnedLoader(Rule):
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     images = datasets.CIFAR10("data", transform=transforms.ToTensor())
-    loader = DataLoader(images, batch_size=64, shuffle=True, num_workers=4, pin_memory=torch.cuda.is_available())
+    loader = DataLoader(images, batch_size=64, shuffle=True, num_workers=4,
+                        pin_memory=torch.cuda.is_available())
     model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for x, y in loader:
