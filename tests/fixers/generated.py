@@ -142,7 +142,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--loops", type=int, default=3000)
     parser.add_argument("--planted", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of the first loop; the others count on from it")
     parser.add_argument("--verbose", action="store_true", help="an example of each reason")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
