@@ -16,6 +16,7 @@ SETTINGS = [
     pytest.param("pyproject.toml", "[tool.black]\nline-length = 70\n", 70, id="Black"),
     pytest.param("pyproject.toml", "[tool.black]\n", 88, id="Black as it is"),
     pytest.param("pyproject.toml", "[tool.ruff]\nline-length = 101\n[tool.black]\n", 101, id="Ruff before Black"),
+    pytest.param("pyproject.toml", "[tool.ruff.lint]\n[tool.black]\nline-length = 120\n", 120, id="what is said"),
     pytest.param("ruff.toml", "line-length = 79\n", 79, id="a file of Ruff's"),
     pytest.param("setup.cfg", "[flake8]\nmax-line-length = 160\n", 160, id="Flake8"),
     pytest.param("tox.ini", "[pycodestyle]\nmax_line_length = 99\n", 99, id="pycodestyle"),

@@ -121,6 +121,7 @@ ARGUMENTS += [
     pytest.param(f"f(g(a), {LONG})\n", f"f(g(a), {LONG},\n  k=1)\n", id="call within"),
     pytest.param(f"{LONG}(a)\n", f"{LONG}(a, k=1)\n", id="no room under the first argument"),
     pytest.param("f(\n    a,\n    b=2)  # c\n", "f(\n    a,\n    k=1,\n    b=2)  # c\n", id="comment behind the call"),
+    pytest.param("f(\n    a,\n    b=2,\n)  # c\n", "f(\n    a,\n    b=2,\n    k=1,\n)  # c\n", id="bracket apart"),
     pytest.param("f(\n    a,\n    b)  # c\n", "f(\n    a,\n    b,\n    k=1)  # c\n", id="and none by name"),
 ]
 

@@ -25,7 +25,7 @@ def customary(lines: Iterable[str]) -> int:
 
 
 def configured(folder: Path) -> int | None:
-    """Characters, where a file of settings in the folder says so."""
+    """Characters, where a file of settings in the folder says so; a formatter that is set up without has its own."""
     tools = _table(_toml(folder / "pyproject.toml") or {}, "tool") or {}
     sections = [
         _toml(folder / "ruff.toml"),
@@ -33,8 +33,10 @@ def configured(folder: Path) -> int | None:
         _table(tools, "ruff"),
         _table(tools, "black"),
     ]
-    given = [section.get("line-length", _FORMATTERS_DEFAULT) for section in sections if section is not None]
+    tables = [section for section in sections if section is not None]
+    given = [section["line-length"] for section in tables if "line-length" in section]
     given += [text for name in _INI_FILES for text in _ini(folder / name)]
+    given += [_FORMATTERS_DEFAULT for section in tables if "line-length" not in section]
     return next((length for length in map(_number, given) if length is not None), None)
 
 

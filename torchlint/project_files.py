@@ -49,7 +49,7 @@ class ProjectFiles:
             if folder not in self._line_lengths:
                 self._line_lengths[folder] = configured(Path(folder))
             found = self._line_lengths[folder]
-            if found is not None or folder == root or not folder.startswith(root):
+            if found is not None or folder == root:
                 return found
             folder = os.path.dirname(folder)
 

@@ -33,6 +33,7 @@ _ATOMS = (
 )
 _MARGIN = re.compile(r"[ \t\f]*")
 _WORD = re.compile(r"\w")
+_COMMENT_BEHIND_BRACKET = re.compile(r"[ \t,]*\)[^#\r\n]*#")
 
 Small = cst.BaseSmallStatement
 SmallParent = cst.SimpleStatementLine | cst.SimpleStatementSuite
@@ -101,7 +102,7 @@ class Rewriter:
         if own_line is None:
             space = self._space_before(text, container, last, others)
             return self.insert(at, f"{separator}{space}{text}" + ("" if trailing is None else ","))
-        if isinstance(last, cst.Arg) and last.keyword is not None and self._has_comment_behind(container):
+        if isinstance(last, cst.Arg) and last.keyword is not None and self._has_comment_behind_bracket(end):
             start = self._model.span(last)[0]
             return self.insert(start, f"{text},{self.newline}{own_line}")
         rest = self._rest_of_line(at)
@@ -360,9 +361,9 @@ class Rewriter:
         formatted = any(isinstance(outer, cst.FormattedStringExpression) for outer in self._model.ancestors(container))
         return not formatted and re.fullmatch(r"[)\]},:\s]*", rest) is not None
 
-    def _has_comment_behind(self, container: cst.CSTNode) -> bool:
-        end = self._model.span(container)[1]
-        return "#" in self._text[end : self._line_end(end)]
+    def _has_comment_behind_bracket(self, end: int) -> bool:
+        """Whether the line of the last argument closes the call, and a comment follows."""
+        return _COMMENT_BEHIND_BRACKET.match(self._text, end) is not None
 
     def _comma_after(self, offset: int) -> int | None:
         """The offset behind the comma that follows, past white space and comments."""

@@ -1,5 +1,6 @@
-"""A pool of worker processes that ends with the process that started it. A
-module of its own, since a run in one process needs none of what it imports.
+"""A pool of worker processes that ends with the process that started it.
+
+A module of its own, since a run in one process needs none of what it imports.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -530,6 +531,11 @@ class Expressions(ABC):
             self.write(binding, value, target)
             self.values[target] = self.env[binding]
 
+    @cached_property
+    def _places(self) -> dict[cst.CSTNode, int]:
+        """Nodes of the file in their order."""
+        return {node: place for place, node in enumerate(self.scopes.contexts)}
+
     def _is_spent(self, binding: Binding, value: Value, target: cst.CSTNode) -> bool:
         """Whether it is not known if a value has a graph, and the backward passes of its variable are over."""
         is_vague = value.is_(Kind.UNKNOWN, Kind.TENSOR) and value.grad is Grad.UNKNOWN
@@ -537,7 +543,7 @@ class Expressions(ABC):
             return False
         key = binding, target
         if key not in self._spent:
-            self._spent[key] = is_behind(self.scopes, binding, "backward", target)
+            self._spent[key] = is_behind(self.scopes, self._places, binding, "backward", target)
         return self._spent[key]
 
     @staticmethod

@@ -125,7 +125,7 @@ class Model:
         """Of the file below the root of its project, where that is known."""
         return self._imports.path if self._imports is not None else self.source.path
 
-    @property
+    @cached_property
     def line_length(self) -> int:
         """How many characters the lines of the file may have, for what a fix writes."""
         configured = self._imports.line_length if self._imports is not None else None

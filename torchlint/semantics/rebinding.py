@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
 from torchlint.semantics.entities import Binding, Write
 from torchlint.semantics.scopes import Scopes
 
+Places = Mapping[cst.CSTNode, int]
 
-def is_behind(scopes: Scopes, binding: Binding, method: str, target: cst.CSTNode) -> bool:
+
+def is_behind(scopes: Scopes, places: Places, binding: Binding, method: str, target: cst.CSTNode) -> bool:
     """Whether no call of a method of a local variable, of which there are some, can meet what is assigned at a target.
 
-    What the call proves of the variable does not hold for that value.
+    What the call proves of the variable does not hold for that value. `places` number the nodes of the file in order.
     """
     if binding.cls is not None or binding.shared:
         return False
@@ -21,9 +23,8 @@ def is_behind(scopes: Scopes, binding: Binding, method: str, target: cst.CSTNode
     receivers = [read for read in binding.reads if _is_receiver(scopes, read, method)]
     if write is None or write.kind != "assign" or not receivers:
         return False
-    place = {node: index for index, node in enumerate(scopes.contexts)}
     return all(
-        place[read] < place[target] and not _comes_round(scopes, binding, write, read, place) for read in receivers
+        places[read] < places[target] and not _comes_round(scopes, places, binding, write, read) for read in receivers
     )
 
 
@@ -32,9 +33,7 @@ def _is_receiver(scopes: Scopes, read: cst.CSTNode, method: str) -> bool:
     return isinstance(parent, cst.Attribute) and parent.attr.value == method
 
 
-def _comes_round(
-    scopes: Scopes, binding: Binding, write: Write, read: cst.CSTNode, place: dict[cst.CSTNode, int]
-) -> bool:
+def _comes_round(scopes: Scopes, places: Places, binding: Binding, write: Write, read: cst.CSTNode) -> bool:
     """Whether the next iteration of a loop around both may read the value before the variable gets another."""
     around = scopes.contexts[read].loop
     loops = list(around.around()) if around is not None else []
@@ -43,7 +42,7 @@ def _comes_round(
         return False
     above = set(_ancestors(scopes, read))
     return not any(
-        other.loop is common and place[other.target] < place[read] and scopes.parents.get(other.statement) in above
+        other.loop is common and places[other.target] < places[read] and scopes.parents.get(other.statement) in above
         for other in binding.writes
         if other.kind == "assign"
     )
