@@ -1,0 +1,522 @@
+"""What looks like an evaluation that records a needless graph and is none: the graph is used, or there is no graph."""
+
+from __future__ import annotations
+
+LOOK_ALIKES = {
+    "forces are gradients": """\
+def evaluate(net, batches):
+    net.eval()
+    errors = []
+    for x, y in batches:
+        x.requires_grad_(True)
+        energy = net(x).sum()
+        forces = -torch.autograd.grad(energy, x)[0]
+        errors.append((forces - y).abs().mean().item())
+    return sum(errors)
+
+print(evaluate(nn.Linear(4, 1), loader))
+""",
+    "Grad-CAM": """\
+def generate_cam(net, image):
+    net.eval()
+    out = net(image)
+    net.zero_grad()
+    out.max().backward()
+    return net[0].weight.grad.abs().mean().item()
+
+print(generate_cam(model, torch.randn(1, 4)))
+""",
+    "the callers are without gradients": """\
+def evaluate(net):
+    net.eval()
+    return sum((net(x).argmax(1) == y).sum().item() for x, y in val_loader)
+
+with torch.no_grad():
+    print(evaluate(model))
+""",
+    "decorated": """\
+@torch.inference_mode()
+def evaluate(net):
+    net.eval()
+    for x, y in val_loader:
+        print(net(x).argmax(1))
+
+evaluate(model)
+""",
+    "gradients are off for the whole program": """\
+torch.set_grad_enabled(False)
+
+def evaluate(net):
+    net.eval()
+    for x, y in val_loader:
+        print(net(x).argmax(1))
+
+evaluate(model)
+""",
+    "set_grad_enabled of a phase": """\
+for phase in ["train", "val"]:
+    model.train(phase == "train")
+    for x, y in loader:
+        with torch.set_grad_enabled(phase == "train"):
+            loss = crit(model(x), y)
+            if phase == "train":
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+        print(loss.item())
+""",
+    "batch norm frozen while training": """\
+def train():
+    model.eval()
+    for x, y in loader:
+        opt.zero_grad()
+        loss = crit(model(x), y)
+        loss.backward()
+        opt.step()
+        print(loss.item())
+
+train()
+""",
+    "Lightning": """\
+import pytorch_lightning as pl
+
+class Net(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 3)
+
+    def validation_step(self, batch, index):
+        x, y = batch
+        self.log("loss", F.cross_entropy(self.net(x), y))
+
+    def test_step(self, batch, index):
+        x, y = batch
+        hits = (self.net(x).argmax(1) == y).sum().item()
+        self.log("hits", hits)
+""",
+    "a frozen network": """\
+net = nn.Linear(4, 3)
+for p in net.parameters():
+    p.requires_grad_(False)
+net.eval()
+
+def evaluate(batches):
+    hits = 0
+    for x, y in batches:
+        hits += (net(x).argmax(1) == y).sum().item()
+    return hits
+
+print(evaluate(val_loader))
+""",
+    "a policy that is trained on what it returns": """\
+def act(policy, state):
+    probs = F.softmax(policy(state), dim=-1)
+    dist = torch.distributions.Categorical(probs)
+    action = dist.sample()
+    return action.item(), dist.log_prob(action)
+""",
+    "actions whose log-probabilities are saved for the episode": """\
+from collections import namedtuple
+
+SavedAction = namedtuple("SavedAction", ["log_prob", "value"])
+saved = []
+
+def select_action(policy, state):
+    probs, value = policy(state)
+    dist = torch.distributions.Categorical(probs)
+    action = dist.sample()
+    saved.append(SavedAction(dist.log_prob(action), value))
+    return action.item()
+""",
+    "a shape check of a model file": """\
+class PNAS(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.fc(x)
+
+def test():
+    net = PNAS()
+    x = torch.randn(2, 4)
+    y = net(x)
+    print(y.size())
+
+test()
+""",
+    "a forward of a module": """\
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 3)
+
+    def forward(self, xs):
+        return [self.a(x) for x in xs]
+""",
+    "a plain training loop": """\
+for x, y in loader:
+    out = model(x)
+    loss = crit(out, y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(loss.item())
+""",
+    "a training step that another function calls": """\
+def step(net, batch):
+    return crit(net(batch[0]), batch[1])
+
+def train():
+    for batch in loader:
+        opt.zero_grad()
+        step(model, batch).backward()
+        opt.step()
+
+train()
+""",
+    "a sampler whose samples train another network": """\
+def sample(net, n):
+    fakes = []
+    for _ in range(n):
+        fakes.append(net(torch.randn(2, 4)))
+    return torch.cat(fakes)
+
+critic = nn.Linear(3, 1)
+for x, y in loader:
+    loss = -critic(sample(model, 2)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "the features of a perceptual loss": """\
+vgg = nn.Linear(3, 3)
+vgg.eval()
+for x, y in loader:
+    out = model(x)
+    loss = F.mse_loss(vgg(out), out)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "a classifier that is trained in evaluation mode": """\
+def train(net, loss_fn, optimizer):
+    net.eval()
+    for x, y in loader:
+        loss = loss_fn(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+train(model, crit, opt)
+""",
+    "a class that came in as an argument": """\
+def evaluate(Model: nn.Module, path):
+    net = Model(4).to("cpu")
+    net.load_state_dict(torch.load(path))
+    net.eval()
+    hits = 0
+    for x, y in val_loader:
+        with torch.no_grad():
+            hits += (net(x).argmax(1) == y).sum().item()
+    return hits
+""",
+    "an attack that takes gradients out of sight": """\
+def test(net, adversary):
+    net.eval()
+    correct = 0
+    for x, y in val_loader:
+        x = adversary.perturb(x, y)
+        correct += (net(x).argmax(1) == y).sum().item()
+    return correct
+""",
+    "a score of a library, whose callers are elsewhere": """\
+class Autoencoder(nn.Module):
+    def __init__(self, decoder):
+        super().__init__()
+        self.decoder = decoder
+
+    def test(self, z, y):
+        return (self.decoder(z).argmax(1) == y).sum().item()
+""",
+    "a loss that both training and evaluation use": """\
+def batch_loss(net, x, y):
+    return crit(net(x), y)
+
+def mean_loss(net, batches):
+    return sum(batch_loss(net, x, y).item() for x, y in batches) / len(batches)
+
+for x, y in loader:
+    opt.zero_grad()
+    batch_loss(model, x, y).backward()
+    opt.step()
+model.eval()
+with torch.no_grad():
+    print(mean_loss(model, val_loader))
+""",
+    "a program whose training is out of sight": """from project.engine import train_one_epoch
+
+def main(net, optimizer):
+    train_one_epoch(net, loader)
+    net.eval()
+    out = net(torch.randn(2, 4))
+    print(out.argmax(1))
+""",
+    "one function for both modes": """\
+def run_epoch(net, batches, train):
+    net.train(train)
+    for x, y in batches:
+        with torch.set_grad_enabled(train):
+            loss = crit(net(x), y)
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        print(loss.item())
+
+run_epoch(model, loader, True)
+run_epoch(model, val_loader, False)
+""",
+    "the model of another file takes gradients of its input": """\
+from project.physics import Potential
+
+potential = Potential()
+
+def evaluate(batches):
+    potential.eval()
+    for x, y in batches:
+        energy = potential(x)
+        force = -torch.autograd.grad(energy.sum(), x, create_graph=True)[0]
+        print((force - y).abs().mean().item())
+""",
+    "a flag that is always set": """\
+def run_epoch(batches, train=True):
+    for x, y in batches:
+        loss = crit(model(x), y)
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+run_epoch(loader)
+""",
+    "a flag whose callers switch gradients": """\
+def step(x, y):
+    out = model(x)
+    loss = crit(out, y)
+    if model.training:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    print(loss.item())
+
+def train():
+    model.train()
+    with torch.enable_grad():
+        for x, y in loader:
+            step(x, y)
+
+def validate():
+    model.eval()
+    with torch.no_grad():
+        for x, y in val_loader:
+            step(x, y)
+
+train()
+validate()
+""",
+    "a network that keeps what it computes": """\
+class Style(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        self.loss = self.layer(x).square().mean()
+        return self.layer(x)
+
+style = Style()
+for x, y in loader:
+    opt.zero_grad()
+    print(style(x).argmax(1))
+    style.loss.backward()
+    opt.step()
+""",
+    "a network that a hook listens to": """\
+model.register_forward_hook(lambda module, args, out: seen.append(out))
+seen = []
+for x, y in loader:
+    opt.zero_grad()
+    print(model(x).argmax(1))
+    seen.pop().mean().backward()
+    opt.step()
+""",
+    "a network that a helper freezes": """\
+def set_requires_grad(net, state):
+    for parameter in net.parameters():
+        parameter.requires_grad_(state)
+
+D = nn.Linear(4, 3)
+set_requires_grad(D, False)
+for x, y in loader:
+    print(D(x).mean().item())
+    opt.zero_grad()
+    crit(model(x), y).backward()
+    opt.step()
+""",
+    "an action whose log-probability is kept for the episode": """\
+def select_action(state):
+    out = torch.distributions.Categorical(logits=model(state))
+    action = out.sample()
+    model.saved.append(out.log_prob(action))
+    return action.item()
+
+def train(env):
+    for episode in range(10):
+        state = env.reset()
+        for step in range(100):
+            state, reward, done, _ = env.step(select_action(state))
+        opt.zero_grad()
+        torch.stack(model.saved).sum().backward()
+        opt.step()
+""",
+    "numbers of a network that is asked for its loss afterwards": """\
+from somewhere import build
+
+style = build().train()
+
+def step(x):
+    for part in x:
+        print(style(part).argmax(1))
+
+def train():
+    for x, y in loader:
+        opt.zero_grad()
+        step(x)
+        style.loss.backward()
+        opt.step()
+""",
+    "a policy that runs without gradients by itself": """\
+class Actor(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.net(x)
+
+    def step(self, x):
+        with torch.no_grad():
+            return self.net(x).argmax().item()
+
+actor = Actor()
+for x, y in loader:
+    print(actor.step(x))
+""",
+    "a part of a pass that callers out of sight switch": """\
+class Captioner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Linear(4, 4)
+
+    def forward(self, x, mode="forward"):
+        return getattr(self, "_" + mode)(x)
+
+    def _sample(self, x):
+        return self._sample_beam(x)
+
+    def _sample_beam(self, x):
+        words = []
+        for step in range(3):
+            words.append(self.embed(x).argmax(1).tolist())
+        return words
+""",
+    "a metric whose network is frozen when it is made": """\
+class Statistics(nn.Module):
+    def __init__(self, inner: nn.Module):
+        super().__init__()
+        self.inner = inner.eval()
+        self.inner.requires_grad_(False)
+
+    def forward(self, x):
+        return self.inner(x)
+
+statistics = Statistics(model)
+for x, y in val_loader:
+    print(statistics(x).mean().item())
+""",
+    "volatile that was written over": """\
+from torch.autograd import Variable
+from somewhere import make_generator
+
+netG = nn.DataParallel(make_generator())
+for x, y in loader:
+    noise = Variable(torch.randn(2, 4), volatile=True)
+    noise = Variable(noise.data)
+    opt.zero_grad()
+    netG(noise).mean().backward()
+    opt.step()
+""",
+    "an object that switches gradients off when it is made": """\
+class Inferer:
+    def __init__(self, net):
+        self.net = net
+        self.net.eval()
+        torch.set_grad_enabled(False)
+
+    def evaluate(self, x):
+        return self.net(x).argmax(1).tolist()
+
+print([Inferer(model).evaluate(x) for x, _ in val_loader])
+""",
+    "a metric whose base runs its update without gradients": """\
+from torchmetrics.metric import Metric
+
+class Distance(Metric):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 3)
+        self.sums = []
+
+    def features(self, x):
+        return self.net(x)
+
+    def update(self, x):
+        self.sums.append(self.features(x).mean())
+
+    def compute(self):
+        return torch.stack(self.sums).mean().item()
+
+def test(metric):
+    for x, _ in val_loader:
+        metric.update(x)
+    print(metric.compute())
+
+test(Distance())
+""",
+    "shapes of one network after the other": """\
+def test():
+    for net in [nn.Linear(4, 3), nn.Linear(4, 8)]:
+        print(net(torch.randn(2, 4)).shape)
+
+test()
+""",
+    "a method of a module that hands its pass on": """\
+class Speaker(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.Linear(4, 4)
+
+    def sample(self, x):
+        for _ in range(3):
+            x = self.cell(x)
+        return x
+""",
+}
+
+
+LOOK_ALIKES["a callback that may take gradients"] = """def each_batch(net, loader, callback):
+    net.eval()
+    for x, y in loader:
+        callback(net(x))
+"""

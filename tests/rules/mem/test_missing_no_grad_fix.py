@@ -1,0 +1,225 @@
+"""MEM05: what its fix writes, and that the fixed program computes the same."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.rules.mem.recorded_evaluations import SETUP, VARIANTS
+from tests.support import findings, fixed
+
+NOT_REWRITTEN = {
+    "a statement that has gradients to record": """\
+target = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+for x, y in loader:
+    loss = F.mse_loss(model(x).max(1)[0], target(x).max(1)[0].detach())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "other code runs at every yield": """def pseudo_labels(net, loader):
+    net.eval()
+    for x, y in loader:
+        yield x, net(x).argmax(1)
+""",
+    "other tasks run at every await": """async def monitor(net, queue):
+    net.eval()
+    hits = 0
+    while True:
+        x = await queue.get()
+        if x is None:
+            break
+        hits += net(x).argmax(1).sum()
+    return hits.item()
+""",
+}
+
+
+REWRITES = {
+    "a whole function": (
+        """\
+def evaluate(model, loader):
+    # accuracy in percent
+    model.eval()
+    correct = 0
+    for x, y in loader:
+        out = model(x)
+        correct += (out.argmax(1) == y).sum().item()
+    return correct
+
+result = evaluate(model, val_loader)
+""",
+        """\
+@torch.no_grad()
+def evaluate(model, loader):
+    # accuracy in percent
+    model.eval()
+    correct = 0
+    for x, y in loader:
+        out = model(x)
+        correct += (out.argmax(1) == y).sum().item()
+    return correct
+
+result = evaluate(model, val_loader)
+""",
+    ),
+    "a static method": (
+        """\
+class Task:
+    @staticmethod
+    def evaluate(net, loader):
+        net.eval()
+        return [net(x).argmax(1).tolist() for x, y in loader]
+
+result = Task.evaluate(model, val_loader)
+""",
+        """\
+class Task:
+    @staticmethod
+    @torch.no_grad()
+    def evaluate(net, loader):
+        net.eval()
+        return [net(x).argmax(1).tolist() for x, y in loader]
+
+result = Task.evaluate(model, val_loader)
+""",
+    ),
+    "a loop inside the training function": (
+        """\
+def train():
+    for x, y in loader:
+        opt.zero_grad()
+        crit(model(x), y).backward()
+        opt.step()
+    model.eval()
+    val_loss = 0.0
+    # every batch counts the same
+    for x, y in val_loader:
+        # forward
+        out = model(x)
+        val_loss += crit(out, y).item()  # of this batch
+    return val_loss
+
+result = train()
+""",
+        """\
+def train():
+    for x, y in loader:
+        opt.zero_grad()
+        crit(model(x), y).backward()
+        opt.step()
+    model.eval()
+    val_loss = 0.0
+    # every batch counts the same
+    with torch.no_grad():
+        for x, y in val_loader:
+            # forward
+            out = model(x)
+            val_loss += crit(out, y).item()  # of this batch
+    return val_loss
+
+result = train()
+""",
+    ),
+    "a comprehension": (
+        "model.eval()\nresult = [model(x).argmax(1).tolist() for x, _ in val_loader]\n",
+        "model.eval()\nwith torch.no_grad():\n    result = [model(x).argmax(1).tolist() for x, _ in val_loader]\n",
+    ),
+    "two phases": (
+        """\
+result = []
+for phase in ["train", "val"]:
+    model.train(phase == "train")
+    for x, y in loader:
+        loss = crit(model(x), y)
+        if phase == "train":
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        result.append(loss.item())
+""",
+        """\
+result = []
+for phase in ["train", "val"]:
+    model.train(phase == "train")
+    with torch.set_grad_enabled(phase == "train"):
+        for x, y in loader:
+            loss = crit(model(x), y)
+            if phase == "train":
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            result.append(loss.item())
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", NOT_REWRITTEN.values(), ids=NOT_REWRITTEN.keys())
+def test_does_not_switch_gradients_off_for_others(code: str) -> None:
+    assert len(findings(SETUP + code, "MEM05")) == 1
+    assert fixed(SETUP + code, "MEM05") == SETUP + code
+
+
+@pytest.mark.parametrize(("before", "after"), REWRITES.values(), ids=REWRITES.keys())
+def test_rewrites(before: str, after: str) -> None:
+    assert fixed(SETUP + before, "MEM05") == SETUP + after
+
+
+def test_a_long_loop_is_not_indented_as_a_whole() -> None:
+    filler = "".join(f"    shown = {number}\n" for number in range(40))
+    before = "    hits = (model(x).argmax(1) == y).sum().item()\n"
+    after = "    with torch.no_grad():\n        hits = (model(x).argmax(1) == y).sum().item()\n"
+    head = SETUP + "model.eval()\nfor x, y in val_loader:\n" + filler
+    assert fixed(head + before + "    print(hits, shown)\n", "MEM05") == head + after + "    print(hits, shown)\n"
+
+
+def test_neighbouring_statements_go_into_one_block() -> None:
+    training = "G, H, D = nn.Linear(3, 4), nn.Linear(3, 4), nn.Linear(4, 1)\nfixed = torch.randn(2, 3)\n"
+    training += "for step in range(4):\n    opt.zero_grad()\n    D(G(torch.randn(2, 3)) + H(fixed)).mean().backward()\n"
+    training += "    opt.step()\n    if step % 2 == 0:\n"
+    first, second = "a = G(fixed).detach().numpy()\n", "b = H(fixed).detach().numpy()\n"
+    ends = "        print(a, b)\n"
+    block = f"        with torch.no_grad():\n            {first}            {second}"
+    assert fixed(f"{SETUP}{training}        {first}        {second}{ends}", "MEM05") == SETUP + training + block + ends
+    apart = f"        {first}        print(a)\n        {second}        print(b)\n"
+    assert fixed(SETUP + training + apart, "MEM05").count("with torch.no_grad():") == 2
+
+
+def test_is_no_safe_fix() -> None:
+    code = SETUP + REWRITES["a whole function"][0]
+    assert fixed(code, "MEM05", unsafe=False) == code
+
+
+@pytest.mark.parametrize("before", [before for before, _ in REWRITES.values()], ids=REWRITES.keys())
+def test_same_result(before: str) -> None:
+    results = []
+    for code in (SETUP + before, fixed(SETUP + before, "MEM05")):
+        names: dict[str, object] = {}
+        exec(code, names)
+        results.append((names["result"], names["model"]))
+    (first, trained), (second, trained_too) = results
+    assert first == second
+    assert all(map(torch.equal, trained.parameters(), trained_too.parameters()))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+def test_fixed_code_has_no_finding(variant: str) -> None:
+    assert findings(fixed(SETUP + variant, "MEM05"), "MEM05") == []
+
+
+@pytest.mark.parametrize(
+    ("imports", "spelling"),
+    [("import torch as th", "th.no_grad"), ("from torch import no_grad, nn\nimport torch", "no_grad")],
+    ids=["an alias", "a name"],
+)
+def test_spells_torch_as_the_file_does(imports: str, spelling: str) -> None:
+    code = f"""\
+{imports}
+
+def evaluate(net, loader):
+    net.eval()
+    for x, y in loader:
+        print(net(x).argmax(1))
+"""
+    assert f"@{spelling}()\ndef evaluate" in fixed(code, "MEM05")

@@ -1,0 +1,176 @@
+"""MEM05: models and callers in other files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.rules.mem.recorded_evaluations import SETUP, VARIANTS
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+
+def test_a_network_out_of_sight_in_a_project(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    code = SETUP + VARIANTS["volatile in the midst of training"]
+    (tmp_path / "main.py").write_text(code)
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert [finding.line for finding in found] == [code[: code.index("# here")].count("\n") + 1]
+
+
+PHASES = """
+    class Trainer:
+        def run_epoch(self, phase, batches):
+            for x, y in batches:
+                loss = self.model(x).mean()
+                if phase == "train":
+                    self.opt.zero_grad()
+                    loss.backward()
+                    self.opt.step()
+                print(loss.item())
+
+        def __init__(self, model: torch.nn.Module):
+            self.model = model
+            self.opt = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def val(self, batches):
+            self.run_epoch("val", batches)
+
+        def train(self, batches):
+            self.run_epoch("train", batches)
+    """
+
+
+@pytest.mark.parametrize(("switch", "count"), [("with torch.no_grad():", 0), ("if True:", 1)])
+def test_a_driver_that_reaches_the_trainer_through_a_table(tmp_path: Path, switch: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "trainer.py").write_text("import torch\n" + dedent(PHASES))
+    (tmp_path / "factory.py").write_text("from trainer import Trainer\n\ntrainers = {'box': Trainer}\n")
+    driver = f"""
+        import torch
+        from factory import trainers
+
+        def main(name, model, batches):
+            trainer = trainers[name](model)
+            trainer.train(batches)
+            {switch}
+                trainer.val(batches)
+        """
+    (tmp_path / "main.py").write_text(dedent(driver))
+    source = Source.read(tmp_path / "trainer.py")
+    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+
+
+def test_a_loop_in_which_another_file_takes_gradients_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    training = "def improve(model, states):\n    return torch.autograd.grad(model(states).sum(), model.parameters())\n"
+    (tmp_path / "improving.py").write_text("import torch\n" + training)
+    code = """
+        import torch
+        from improving import improve
+
+        model = torch.nn.Linear(4, 2)
+        model.load_state_dict(torch.load("model.pt"))
+        states = torch.randn(8, 4)
+
+        def run(count):
+            for _ in range(count):
+                print(model(states).sum().item())
+                improve(model, states)
+        """
+    (tmp_path / "main.py").write_text(dedent(code))
+    (finding,) = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert finding.fix is not None
+    start, end = min(edit.start for edit in finding.fix.edits), max(edit.end for edit in finding.fix.edits)
+    assert "improve(model" not in dedent(code)[start:end]
+    assert not any("improve(model" in edit.text for edit in finding.fix.edits)
+
+
+def test_a_policy_that_another_file_takes_gradients_of_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "regions.py").write_text(
+        "import torch\n"
+        "def trust_region_step(policy, states):\n"
+        "    return torch.autograd.grad(policy.sample(states).sum(), policy.parameters())\n"
+    )
+    code = """
+        import torch
+        from regions import trust_region_step
+
+        policy = torch.nn.Linear(4, 2)
+        policy.load_state_dict(torch.load("policy.pt"))
+
+        def sample(states):
+            print(policy(states).sum().item())
+            return {step}
+
+        for states in batches:
+            sample(states)
+        """
+    for step, function in (("trust_region_step(policy, states)", []), ("len(states)", ["def sample"])):
+        (tmp_path / "main.py").write_text(script := dedent(code.format(step=step)))
+        settings = Settings.selecting("MEM05")
+        found = lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())
+        marked = [script[finding.start :].partition("(")[0] for finding in found]
+        assert [name for name in marked if name.startswith("def")] == function
+
+
+def test_a_class_of_another_file_that_runs_itself_when_it_is_made(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "nets.py").write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self, size):\n"
+        "        super().__init__()\n"
+        "        self.body = torch.nn.Linear(size, 2)\n"
+        "        self.width = self.body(torch.ones(1, size)).shape[1]\n"
+    )
+    script = (
+        "import torch\nfrom nets import Net\n\ntorch.load('x')\nfor size in range(3):\n    print(net := Net(size))\n"
+    )
+    (tmp_path / "main.py").write_text(script)
+    assert not lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+
+
+@pytest.mark.parametrize(
+    ("use", "count"), [("print(best.tolist(), score[0].item())", 1), ("(score.mean()).backward()", 0)]
+)
+def test_what_becomes_of_a_result_in_another_file(tmp_path: Path, use: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    learner = """
+        import torch
+
+        class Learner:
+            def __init__(self, net: torch.nn.Module):
+                self.net = net
+
+            def fit(self, faces, opt):
+                opt.zero_grad()
+                self.net(faces).mean().backward()
+                opt.step()
+
+            def infer(self, faces, targets):
+                found = []
+                for face in faces:
+                    found.append(self.net(face))
+                distance = (torch.stack(found) - targets).pow(2)
+                score, best = distance.min(dim=1)
+                return best, score
+        """
+    (tmp_path / "learner.py").write_text(dedent(learner))
+    main = f"""
+        import torch
+        from learner import Learner
+
+        recogniser = Learner(torch.nn.Linear(4, 4))
+        for faces, targets in stream:
+            best, score = recogniser.infer(faces, targets)
+            {use}
+        """
+    (tmp_path / "main.py").write_text(dedent(main))
+    source = Source.read(tmp_path / "learner.py")
+    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
