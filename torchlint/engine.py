@@ -8,7 +8,7 @@ finding of family LINT.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from torchlint.config import Settings
 from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, is_failure
-from torchlint.finding import Applicability, Confidence, Finding, Fix, Step
+from torchlint.finding import Applicability, Confidence, Edit, FileEdits, Finding, Fix, Step
 from torchlint.parsing import UnparsableError, check_syntax, parse
-from torchlint.rule import Fact, Report, Rule, all_rules, fixer_for
+from torchlint.rule import Fact, NoFixError, Report, Rule, all_rules, fixer_for
 from torchlint.source import Source
 from torchlint.suppression import Suppression, codes_named, removal, suppressions
 
@@ -110,6 +110,8 @@ class _Run:
             for report, finding in found:
                 try:
                     yield replace(finding, fix=self._fix(rule, report, model))
+                except NoFixError as error:
+                    yield replace(finding, no_fix=" ".join(error.reason.split()))
                 except Exception as error:
                     yield finding
                     yield self._rule_crash(rule, "fixer of", error)
@@ -175,13 +177,10 @@ class _Run:
         fix = fixer(report, model) if fixer is not None else None
         if fix is None:
             return None
-        edits = tuple(sorted(fix.edits, key=lambda edit: (edit.start, edit.end)))
-        inside = edits and edits[0].start >= 0 and edits[-1].end <= len(self.source.text)
-        if not inside or any(edit.start > edit.end for edit in edits):
-            raise ValueError(f"edits outside of the text: {edits}")
-        if any(first.end > second.start for first, second in pairwise(edits)):
-            raise ValueError(f"edits that overlap: {edits}")
-        return replace(fix, edits=edits) if self.source.accepts(edits) else None
+        if not fix.edits and not fix.elsewhere:
+            raise ValueError("a fix without edits")
+        elsewhere = tuple(FileEdits(other.source, _in_order(other.edits, other.source)) for other in fix.elsewhere)
+        return replace(fix, edits=_in_order(fix.edits, self.source), elsewhere=elsewhere)
 
     def _diagnostic(self, kind: Diagnostic, message: str, start: int = 0, end: int | None = None) -> Finding:
         end = start if end is None else end
@@ -234,6 +233,18 @@ class _Run:
             edits = (removal(self.source, comment, unused),)
             fix = Fix(edits, Applicability.SAFE) if self.source.accepts(edits) else None
             yield replace(self._diagnostic(UNUSED_SUPPRESSION, message, comment.start, comment.end), fix=fix)
+
+
+def _in_order(edits: Sequence[Edit], source: Source) -> tuple[Edit, ...]:
+    """Raises ValueError for edits that no text can have, NoFixError for those that this one cannot have."""
+    ordered = tuple(sorted(edits, key=lambda edit: (edit.start, edit.end)))
+    if any(not 0 <= edit.start <= edit.end <= len(source.text) for edit in ordered):
+        raise ValueError(f"edits outside of the text: {ordered}")
+    if any(first.end > second.start for first, second in pairwise(ordered)):
+        raise ValueError(f"edits that overlap: {ordered}")
+    if not source.accepts(ordered):
+        raise NoFixError("the fix reaches from one cell into another, or changes a line with IPython's own syntax")
+    return ordered
 
 
 def _distinct(found: list[Finding]) -> list[Finding]:

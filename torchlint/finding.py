@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torchlint.source import Source
 
 
 class Severity(str, Enum):
@@ -35,16 +39,26 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Fix:
-    """`why` says what a fix may change, and is never empty for one that is not safe.
+class FileEdits:
+    """Edits of one file. `source` is the file as it was when they were made."""
 
-    Fixes that share an `isolation` key are never applied in the same pass.
+    source: Source
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """`edits` are those of the file of the finding, `elsewhere` has those of other files: all are made, or none.
+
+    `why` says what a fix may change, and is never empty for one that is not safe. Fixes that share an `isolation` key
+    are never applied in the same pass.
     """
 
     edits: tuple[Edit, ...]
     applicability: Applicability
     why: str = ""
     isolation: str | None = None
+    elsewhere: tuple[FileEdits, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +80,7 @@ class Finding:
     """One diagnostic. Lines and columns are 1-based and count characters; in a notebook they count within `cell`.
 
     `start` and `end` are character offsets into `Source.text`. `chain` says why the finding is true, fact by fact.
+    `no_fix` says in one line what stood in the way of the fix that the rule has for others.
     """
 
     code: str
@@ -83,4 +98,5 @@ class Finding:
     cell: int | None = None
     function: str | None = None
     fix: Fix | None = None
+    no_fix: str = ""
     chain: tuple[Step, ...] = ()

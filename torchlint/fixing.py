@@ -1,17 +1,15 @@
-"""Applying fixes to one file: passes until nothing changes, rolled back where the text no longer parses; and writing
-the result so that no file is ever half written.
+"""Applying fixes, to one file or to several that must change together: passes until nothing changes, rolled back where
+a text no longer parses. Writing is left to the caller.
 """
 
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
 import warnings
 from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,12 +27,16 @@ MAX_PASSES = 20
 
 @dataclass(frozen=True)
 class Fixed:
-    """A source after its fixes: `applied` in the order of application, `remaining` as found in `source`."""
+    """A source after its fixes: `applied` in the order of application, `remaining` as found in `source`.
+
+    `together`: the files that must be written with this one, or not at all.
+    """
 
     before: Source
     source: Source
     applied: tuple[Finding, ...] = ()
     remaining: tuple[Finding, ...] = ()
+    together: frozenset[Path] = frozenset()
 
     @property
     def changed(self) -> bool:
@@ -53,6 +55,26 @@ def applicable(finding: Finding, unsafe: bool) -> bool:
     )
 
 
+def changes(finding: Finding) -> dict[Path, tuple[Edit, ...]]:
+    """The edits of the fix of a finding by the file that they are made in; empty without a fix."""
+    if finding.fix is None:
+        return {}
+    own = {Path(finding.path): finding.fix.edits} if finding.fix.edits else {}
+    return own | {other.source.path: other.edits for other in finding.fix.elsewhere}
+
+
+def located(finding: Finding, named: Mapping[str, Path]) -> Finding:
+    """The finding with the other files of its fix by the paths that they have in `named`, which has them by their
+    absolute paths."""
+    if finding.fix is None or not finding.fix.elsewhere:
+        return finding
+    elsewhere = []
+    for other in finding.fix.elsewhere:
+        path = named.get(os.path.abspath(other.source.path), other.source.path)
+        elsewhere.append(replace(other, source=replace(other.source, path=path)))
+    return replace(finding, fix=replace(finding.fix, elsewhere=tuple(elsewhere)))
+
+
 def fix_source(
     source: Source,
     settings: Settings,
@@ -61,64 +83,149 @@ def fix_source(
     accept: Callable[[Finding], bool] = lambda finding: True,
     project: Project | None = None,
 ) -> Fixed:
-    """Every applicable fix that `accept` lets through, in passes. Never raises for a fix that breaks the text: the
-    original comes back with a LINT06 finding that names the rule."""
-    before, compiled = source, does_compile(source)
-    applied: list[Finding] = []
-    seen = {source.text}
-    for _ in range(MAX_PASSES):
-        findings = lint(source, settings, strict, project)
-        chosen = choose([f for f in findings if applicable(f, unsafe) and accept(f)])
-        if not chosen:
-            break
+    """Every applicable fix of this file alone that `accept` lets through, in passes. Never raises for a fix that breaks
+    the text: the original comes back with a LINT06 finding that names the rule."""
+    rounds = _Rounds([source], {source.path: settings}, {source.path} if unsafe else set(), project, strict, accept)
+    return rounds.run()[source.path]
+
+
+def fix_together(
+    sources: Sequence[Source], settings: Mapping[Path, Settings], project: Project, strict: bool = False
+) -> dict[Path, Fixed]:
+    """Every applicable fix of these files, those that change several of them included; all files, or none. The settings
+    say where unsafe fixes count: where a fix changes several files, in all of them."""
+    unsafe = {source.path for source in sources if settings[source.path].unsafe_fixes}
+    fixed = _Rounds(sources, settings, unsafe, project, strict).run()
+    together = frozenset(path for path, file in fixed.items() if file.changed)
+    return {path: replace(file, together=together - {path}) for path, file in fixed.items()}
+
+
+class _RollBackError(Exception):
+    """The fixes of these findings cannot stay."""
+
+    def __init__(self, guilty: Sequence[Finding], what: str) -> None:
+        super().__init__(what)
+        self.guilty = guilty
+        self.what = what
+
+
+@dataclass
+class _Rounds:
+    """Passes over files of which either all change or none."""
+
+    before: Sequence[Source]
+    settings: Mapping[Path, Settings]
+    unsafe: set[Path]
+    project: Project | None
+    strict: bool = False
+    accept: Callable[[Finding], bool] = lambda finding: True
+    applied: list[Finding] = field(default_factory=list)
+
+    def run(self) -> dict[Path, Fixed]:
         try:
-            after = apply_fixes(source, chosen)
+            after, found = self._rounds()
+            broken = [f for findings in found.values() for f in findings if f.code == "LINT01"]
+            if self.applied and broken:
+                raise _RollBackError(self.applied, "leaves text that does not parse")
+        except _RollBackError as error:
+            return self._as_it_was(error)
+        applied: dict[Path, list[Finding]] = defaultdict(list)
+        for finding in self.applied:
+            applied[next(iter(changes(finding)))].append(finding)
+        return {
+            before.path: Fixed(before, source, tuple(applied[before.path]), tuple(found[before.path]))
+            for before, source in zip(self.before, after)
+        }
+
+    def _rounds(self) -> tuple[list[Source], dict[Path, list[Finding]]]:
+        sources, seen = list(self.before), {tuple(source.text for source in self.before)}
+        for _ in range(MAX_PASSES):
+            found = self._lint(sources)
+            chosen = choose([f for findings in found.values() for f in findings if self._applies(f)])
+            if not chosen:
+                break
+            sources = self._applied(sources, chosen)
+            texts = tuple(source.text for source in sources)
+            if texts in seen:
+                raise _RollBackError(chosen, "turns in a circle")
+            seen.add(texts)
+            self.applied += chosen
+        else:
+            found = self._lint(sources)
+        if not self.applied:
+            return sources, found
+        cleaned = self._without_unused(sources)
+        return cleaned, found if cleaned == sources else self._lint(cleaned)
+
+    def _lint(self, sources: Sequence[Source]) -> dict[Path, list[Finding]]:
+        project, named = self._project(sources), {os.path.abspath(source.path): source.path for source in sources}
+        return {
+            source.path: [located(f, named) for f in lint(source, self.settings[source.path], self.strict, project)]
+            for source in sources
+        }
+
+    def _project(self, sources: Sequence[Source]) -> Project | None:
+        """Each of several files sees the others as they are by now."""
+        return self.project if self.project is None or len(sources) == 1 else self.project.showing(sources)
+
+    def _applies(self, finding: Finding) -> bool:
+        files = changes(finding).keys()
+        return files <= self.settings.keys() and applicable(finding, files <= self.unsafe) and self.accept(finding)
+
+    def _applied(self, sources: Sequence[Source], chosen: Sequence[Finding]) -> list[Source]:
+        """Raises _RollBackError where a file can no longer be written, or no longer compiles."""
+        try:
+            after = apply_fixes(sources, chosen)
         except (UnicodeEncodeError, UnreadableSourceError, ValueError) as error:
-            return _rolled_back(before, settings, strict, project, chosen, f"cannot be written: {error}")
-        if compiled and not does_compile(after):
-            guilty = [f for f in chosen if not does_compile(apply_fixes(source, [f]))] or chosen
-            return _rolled_back(before, settings, strict, project, guilty, "leaves text that is not valid Python")
-        if after.text in seen:
-            return _rolled_back(before, settings, strict, project, chosen, "turns in a circle")
-        seen.add(after.text)
-        applied += chosen
-        source = after
-    else:
-        findings = lint(source, settings, strict, project)
-    if applied:
+            raise _RollBackError(chosen, f"cannot be written: {error}") from error
+        if not self._compile(after):
+            guilty = [f for f in chosen if not self._compile(apply_fixes(sources, [f]))]
+            raise _RollBackError(guilty or chosen, "leaves text that is not valid Python")
+        return after
+
+    def _compile(self, after: Sequence[Source]) -> bool:
+        return all(does_compile(source) or not does_compile(before) for before, source in zip(self.before, after))
+
+    def _without_unused(self, sources: Sequence[Source]) -> list[Source]:
         from torchlint.unused_import import without_unused
 
-        cleaned = without_unused(before, source, project)
-        if cleaned is not source:
-            source, findings = cleaned, lint(cleaned, settings, strict, project)
-    if any(f.code == "LINT01" for f in findings) and applied:
-        return _rolled_back(before, settings, strict, project, applied, "leaves text that does not parse")
-    return Fixed(before, source, tuple(applied), tuple(findings))
+        project = self._project(sources)
+        return [without_unused(before, source, project) for before, source in zip(self.before, sources)]
 
-
-def _rolled_back(
-    before: Source, settings: Settings, strict: bool, project: Project | None, guilty: Sequence[Finding], what: str
-) -> Fixed:
-    rules = ", ".join(sorted({f"{finding.code} ({finding.name})" for finding in guilty}))
-    message = f"the fix of {rules} {what}; the file is as it was"
-    remaining = [diagnose(FIX_ROLLED_BACK, message, before.path), *lint(before, settings, strict, project)]
-    return Fixed(before, before, (), tuple(remaining))
+    def _as_it_was(self, error: _RollBackError) -> dict[Path, Fixed]:
+        rules = ", ".join(sorted({f"{finding.code} ({finding.name})" for finding in error.guilty}))
+        files = "the file is as it was" if len(self.before) == 1 else "its files are as they were"
+        message = f"the fix of {rules} {error.what}; {files}"
+        found, guilty = self._lint(self.before), {Path(finding.path) for finding in error.guilty}
+        return {
+            source.path: Fixed(
+                source,
+                source,
+                remaining=(
+                    *([diagnose(FIX_ROLLED_BACK, message, source.path)] if source.path in guilty else []),
+                    *found[source.path],
+                ),
+            )
+            for source in self.before
+        }
 
 
 def choose(findings: Sequence[Finding]) -> list[Finding]:
-    """Fixes that can be made in one pass: no two touch, and no two share an isolation key."""
+    """Fixes that can be made in one pass: no two touch, and no two of a file share an isolation key."""
     chosen: list[Finding] = []
-    taken: list[Edit] = []
-    isolated: set[str] = set()
+    taken: dict[Path, list[Edit]] = defaultdict(list)
+    isolated: set[tuple[str, str]] = set()
     for finding in findings:
-        fix = finding.fix
-        assert fix is not None
-        if fix.isolation in isolated or any(_touch(edit, other) for edit in fix.edits for other in taken):
+        assert finding.fix is not None
+        made, key = changes(finding), finding.fix.isolation
+        touches = any(_touch(edit, other) for path, edits in made.items() for edit in edits for other in taken[path])
+        if touches or (key is not None and (finding.path, key) in isolated):
             continue
         chosen.append(finding)
-        taken += fix.edits
-        if fix.isolation is not None:
-            isolated.add(fix.isolation)
+        for path, edits in made.items():
+            taken[path] += edits
+        if key is not None:
+            isolated.add((finding.path, key))
     return chosen
 
 
@@ -126,8 +233,12 @@ def _touch(a: Edit, b: Edit) -> bool:
     return a.start <= b.end and b.start <= a.end
 
 
-def apply_fixes(source: Source, findings: Sequence[Finding]) -> Source:
-    return source.apply([edit for finding in findings if finding.fix is not None for edit in finding.fix.edits])
+def apply_fixes(sources: Sequence[Source], findings: Iterable[Finding]) -> list[Source]:
+    edits: dict[Path, list[Edit]] = defaultdict(list)
+    for finding in findings:
+        for path, made in changes(finding).items():
+            edits[path] += made
+    return [source.apply(edits[source.path]) if source.path in edits else source for source in sources]
 
 
 def does_compile(source: Source) -> bool:
@@ -139,36 +250,3 @@ def does_compile(source: Source) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
-
-
-class WriteError(Exception):
-    """A fixed file could not be written. The file is as it was."""
-
-
-def write(fixed: Fixed) -> None:
-    """Put the fixed bytes in the place of the old ones, at once or not at all; a symbolic link keeps pointing where it
-    pointed. Raises WriteError, also where the file changed since it was read or is read-only."""
-    target = Path(os.path.realpath(fixed.before.path))
-    try:
-        mode = stat.S_IMODE(target.stat().st_mode)
-        if not mode & 0o222:
-            raise WriteError("the file is read-only")
-        if target.read_bytes() != fixed.before.data:
-            raise WriteError("the file changed while it was being fixed")
-        _replace(target, fixed.source.data, mode)
-    except OSError as error:
-        raise WriteError(error.strerror or str(error)) from error
-
-
-def _replace(target: Path, data: bytes, mode: int) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, mode)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -98,6 +98,17 @@ class Rule(ABC):
 Fixer = Callable[[Report, "Model"], "Fix | None"]
 
 
+class NoFixError(Exception):
+    """Raised by a fixer that leaves this place as it is: `reason` says in one line what stood in the way.
+
+    It begins in lower case and has no full stop: `the loader is made in another file`.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 def _modules(package: str) -> Iterator[str]:
     root = importlib.import_module(package)
     for family in pkgutil.iter_modules(root.__path__, package + "."):

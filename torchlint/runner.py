@@ -7,9 +7,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from torchlint.diagnostics import INTERNAL_ERROR, SYNTAX_ERROR, UNREADABLE_FILE
 from torchlint.discovery import Target, discover
 from torchlint.engine import diagnose, is_worth_linting, lint
 from torchlint.finding import Finding
-from torchlint.fixing import Fixed, fix_source
+from torchlint.fixing import Fixed, changes, fix_source, fix_together, located
 from torchlint.project_files import ProjectFiles
 from torchlint.settings_file import Configuration
 from torchlint.source import Source, UnreadableSourceError
@@ -103,7 +103,61 @@ def run(
         done += 1
         progress(done, len(targets))
     cache.save()
-    return [results[target.path] for target in targets if target.path in results]
+    if options.fix:
+        results |= _across_files(results, {target.path: target.settings for target in targets})
+    named = {os.path.abspath(target.path): target.path for target in targets}
+    return [within(results[target.path], named) for target in targets if target.path in results]
+
+
+def within(result: Result, named: Mapping[str, Path]) -> Result:
+    """The result without the fixes that change files other than the `named` ones: absolute paths, and how they were
+    named."""
+    if not any(finding.fix is not None and finding.fix.elsewhere for finding in result.findings):
+        return result
+    return replace(result, findings=tuple(_within(finding, named) for finding in result.findings))
+
+
+def _within(finding: Finding, named: Mapping[str, Path]) -> Finding:
+    found = located(finding, named)
+    outside = [path for path in changes(found) if os.path.abspath(path) not in named]
+    if not outside:
+        return found
+    here = Path.cwd()
+    files = " and ".join(str(path.relative_to(here) if path.is_relative_to(here) else path) for path in outside)
+    return replace(finding, fix=None, no_fix=f"it would change {files}, which is not among the files to check")
+
+
+def _across_files(results: Mapping[Path, Result], settings: Mapping[Path, Settings]) -> dict[Path, Result]:
+    """The results of files that fixes change together, made anew in this process, which has them all."""
+    groups = _groups(results, {os.path.abspath(path): path for path in settings})
+    found: dict[Path, Result] = {}
+    for group in groups:
+        first = min(group)
+        try:
+            from torchlint.semantics.project import Project
+
+            fixed = fix_together([Source.read(path) for path in sorted(group)], settings, Project())
+        except (OSError, UnreadableSourceError):
+            continue
+        except Exception as error:
+            crash = diagnose(INTERNAL_ERROR, f"the engine crashed: {type(error).__name__}: {error}", first)
+            known = results.get(first, Result(first))
+            found[first] = replace(known, findings=(crash, *known.findings))
+            continue
+        found |= {path: _result(file) for path, file in fixed.items()}
+    return found
+
+
+def _groups(results: Mapping[Path, Result], named: Mapping[str, Path]) -> list[set[Path]]:
+    """Files that have to change together, for that some fix changes several of them."""
+    groups: list[set[Path]] = []
+    for result in results.values():
+        for finding in result.findings:
+            files = {result.path, *changes(located(finding, named))}
+            if len(files) > 1 and files <= set(named.values()):
+                joined = files.union(*(group for group in groups if group & files))
+                groups = [*(group for group in groups if not group & files), joined]
+    return groups
 
 
 def process(task: Task) -> Result:
@@ -116,12 +170,15 @@ def process(task: Task) -> Result:
         if task.fix is None:
             findings = tuple(lint(source, task.settings, project=_project(task.run)))
             return Result(task.path, findings, source if findings else None)
-        fixed = fix_source(source, task.settings, task.fix, project=_project(task.run))
-        shown = fixed.source if fixed.remaining or fixed.changed else None
-        return Result(task.path, fixed.remaining, shown, fixed if fixed.changed else None)
+        return _result(fix_source(source, task.settings, task.fix, project=_project(task.run)))
     except Exception as error:
         message = f"the engine crashed: {type(error).__name__}: {error}"
         return Result(task.path, (diagnose(INTERNAL_ERROR, message, task.path),))
+
+
+def _result(fixed: Fixed) -> Result:
+    shown = fixed.source if fixed.remaining or fixed.changed else None
+    return Result(fixed.before.path, fixed.remaining, shown, fixed if fixed.changed else None)
 
 
 def processors() -> int:
@@ -184,8 +241,6 @@ def fix_tree(
 
     Raises ConfigError, and FileNotFoundError for a path that does not exist.
     """
-    from dataclasses import replace
-
     found = discover(paths, configuration or Configuration())
     if found.missing:
         raise FileNotFoundError(f"{found.missing[0]}: no such file or folder")

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Applicability, Edit, Fix
+from torchlint.finding import Applicability, Edit, FileEdits, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.epochs import (
     SAMPLER,
     branches,
     comes_from_callers,
     epoch_number,
     loader_at_epochs,
+    path_to_sampler,
     sampler_at_epochs,
 )
 
@@ -26,25 +28,31 @@ if TYPE_CHECKING:
 _WHY = "from the second epoch on the data comes in another order"
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
+    """In the file with the epochs, which may be another one than that with the sampler."""
     stale: StaleSampler = report.facts
+    home = stale.home or model
+    edits = _edits(stale, model, home)
+    if home is model:
+        return Fix(edits, Applicability.UNSAFE, _WHY)
+    return Fix((), Applicability.UNSAFE, _WHY, elsewhere=(FileEdits(home.source, edits),))
+
+
+def _edits(stale: StaleSampler, model: Model, home: Model) -> tuple[Edit, ...]:
     loop = stale.epochs.node
-    if stale.home is not None or isinstance(loop, cst.CompFor):
-        return None
-    kept = sampler_at_epochs(stale, model)
-    through = _condition(*kept, stale, model) if kept is not None else _through_loader(stale, model)
-    if through is None:
-        return None
-    sampler, condition, imports = through
-    epoch = epoch_number(stale.epochs, model) or f"{sampler}.epoch + 1"
+    if isinstance(loop, cst.CompFor):
+        raise NoFixError("the epochs are counted by a comprehension, where no statement can stand")
+    kept = sampler_at_epochs(stale, model) if home is model else None
+    sampler, condition, imports = (
+        _condition(*kept, stale, model) if kept is not None else _through_loader(stale, model, home)
+    )
+    epoch = epoch_number(stale.epochs, home) or f"{sampler}.epoch + 1"
     call = f"{sampler}.set_epoch({epoch})"
     lines = [call] if condition is None else [f"if {condition}:", f"    {call}"]
-    return Fix((*imports, Rewriter(model).prepend_to_body(loop, *lines)), Applicability.UNSAFE, _WHY)
+    return (*imports, Rewriter(home).prepend_to_body(loop, *lines))
 
 
-def _condition(
-    name: str, kept: Binding, stale: StaleSampler, model: Model
-) -> tuple[str, str | None, list[Edit]] | None:
+def _condition(name: str, kept: Binding, stale: StaleSampler, model: Model) -> tuple[str, str | None, list[Edit]]:
     """The sampler's variable, and when it holds the sampler."""
     made = [value for write in kept.writes if write.value is not None for value in branches(write.value)]
     if all(value is stale.sampler.node for value in made):
@@ -54,20 +62,25 @@ def _condition(
     return _if_instance(name, stale, model)
 
 
-def _through_loader(stale: StaleSampler, model: Model) -> tuple[str, str | None, list[Edit]] | None:
-    loader = loader_at_epochs(stale, model)
-    sampler = stale.loader.argument("sampler", 3)
-    if loader is None or not sampler.given:
-        return None
-    name = f"{model.code(loader)}.sampler"
-    certain = sampler.node is stale.sampler.node and model.value(loader).origins == {stale.loader.node}
-    if certain and not comes_from_callers(loader, model):
+def _through_loader(stale: StaleSampler, model: Model, home: Model) -> tuple[str, str | None, list[Edit]]:
+    loader = loader_at_epochs(stale, home)
+    if loader is None:
+        raise NoFixError("neither the sampler nor its loader has a name that is sure to mean it in the loop over the epochs")
+    path = path_to_sampler(stale, model)
+    if path is None:
+        raise NoFixError("the sampler is inside a batch sampler of a class that may keep it under any name")
+    name, certain = f"{home.code(loader)}.{path[0]}", path[1]
+    if certain and _is_only_loader(loader, stale, home) and not comes_from_callers(loader, home):
         return name, None, []
-    return _if_instance(name, stale, model)
+    return _if_instance(name, stale, home)
 
 
-def _if_instance(name: str, stale: StaleSampler, model: Model) -> tuple[str, str | None, list[Edit]] | None:
-    spelled = Rewriter(model).name_for(SAMPLER, stale.epochs.body[0])
+def _is_only_loader(loader: cst.BaseExpression, stale: StaleSampler, home: Model) -> bool:
+    return stale.kept is not None or home.value(loader).origins == {stale.loader.node}
+
+
+def _if_instance(name: str, stale: StaleSampler, home: Model) -> tuple[str, str | None, list[Edit]]:
+    spelled = Rewriter(home).name_for(SAMPLER, stale.epochs.body[0])
     if spelled is None:
-        return None
+        raise NoFixError("`torch` means something else in the loop over the epochs")
     return name, f"isinstance({name}, {spelled[0]})", spelled[1]

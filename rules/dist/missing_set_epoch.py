@@ -70,7 +70,8 @@ class MissingSetEpoch(Rule):
 
     Unsafe: the order of the data changes from the second epoch on, which is the purpose. Where the sampler may be
     another one or None, the call is made only if it is there; where the loop has no number for its epochs, the sampler
-    counts them. No fix where the epochs are in another file.
+    counts them. Where the epochs are in another file, that file is changed, if it is among those to check. No fix where
+    no name leads to the sampler in the loop over the epochs.
 
     ## Measured effect
 

@@ -133,7 +133,9 @@ def test_json(planted: PlantedRule) -> None:
                 "applicability": "safe",
                 "why": "",
                 "edits": [{"line": 5, "column": 12, "end_line": 5, "end_column": 23, "text": "torch.ones"}],
+                "elsewhere": [],
             },
+            "no_fix": None,
         }
     ]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,16 @@ import click
 
 from torchlint.cache import FOLDER
 from torchlint.cli import command_names, forget_stdout
-from torchlint.config import ConfigError, Selection, check_selectors, nearest
+from torchlint.config import ConfigError, Selection, Settings, check_selectors, nearest
 from torchlint.diagnostics import UNREADABLE_FILE, is_failure
 from torchlint.discovery import Discovery, Target, discover, is_excluded
 from torchlint.engine import diagnose, is_worth_linting
-from torchlint.fixing import WriteError, write
 from torchlint.output import FORMATS, Outcome, count, render, statistics, summary
 from torchlint.progress import Progress
-from torchlint.runner import Options, Result, Task, process, run
+from torchlint.runner import Options, Result, Task, process, run, within
 from torchlint.settings_file import CommandLine, Configuration
 from torchlint.terminal import use_color
+from torchlint.writing import WriteError, write
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 
@@ -149,7 +150,7 @@ def _check_paths(request: Request, configuration: Configuration) -> int:
         code = _print_diff(request, results)
     else:
         if request.fix:
-            results = [_written(result, found.targets) for result in results]
+            results = _write_all(results, found.targets)
         code = _report(request, Outcome(results, len(found.targets), unsafe, _applied(results)))
     return FAILED if found.missing else code
 
@@ -165,18 +166,28 @@ def _applied(results: Sequence[Result]) -> int:
     return sum(len(result.fixed.applied) for result in results if result.fixed is not None)
 
 
-def _written(result: Result, targets: Sequence[Target]) -> Result:
-    """The result once its fixes are in the file; where they cannot be, what was found before them."""
-    if result.fixed is None:
-        return result
-    try:
-        write(result.fixed)
-    except WriteError as error:
-        settings = next(target.settings for target in targets if target.path == result.path)
-        before = process(Task(result.path, result.fixed.before.data, settings))
-        problem = diagnose(UNREADABLE_FILE, f"the fixes cannot be written: {error}; the file is as it was", result.path)
-        return replace(before, findings=(problem, *before.findings))
-    return result
+def _write_all(results: Sequence[Result], targets: Sequence[Target]) -> list[Result]:
+    """The results once their fixes are in the files; where they cannot be, what was found before them."""
+    fixed = {result.path: result.fixed for result in results if result.fixed is not None}
+    problems: dict[Path, str] = {}
+    for group in {file.together | {path} for path, file in fixed.items()}:
+        try:
+            write(*(fixed[path] for path in sorted(group)))
+        except WriteError as error:
+            what = "the file is as it was" if len(group) == 1 else "its files are as they were"
+            problems |= dict.fromkeys(group, f"the fixes cannot be written: {error}; {what}")
+    settings = {target.path: target.settings for target in targets}
+    return [
+        _unwritten(result, problems[result.path], settings) if result.path in problems else result for result in results
+    ]
+
+
+def _unwritten(result: Result, message: str, settings: Mapping[Path, Settings]) -> Result:
+    assert result.fixed is not None
+    before = process(Task(result.path, result.fixed.before.data, settings[result.path]))
+    problem = diagnose(UNREADABLE_FILE, message, result.path)
+    found = replace(before, findings=(problem, *before.findings))
+    return within(found, {os.path.abspath(path): path for path in settings})
 
 
 def _exit_code(outcome: Outcome) -> int:
@@ -238,7 +249,8 @@ def _check_stdin(request: Request, configuration: Configuration) -> int:
     if excluded or not is_worth_linting(data):
         result = Result(path)
     else:
-        result = process(Task(path, data, settings, settings.unsafe_fixes if request.fix or request.diff else None))
+        task = Task(path, data, settings, settings.unsafe_fixes if request.fix or request.diff else None)
+        result = within(process(task), {os.path.abspath(path): path})
     outcome = Outcome([result], 1, settings.unsafe_fixes, _applied([result]))
     if request.diff:
         return _print_diff(request, [result])

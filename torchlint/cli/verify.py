@@ -109,7 +109,8 @@ def _fixes(root: Path, given: dict[str, Any]) -> dict[Path, Fixed]:
         fixed = fix_tree((root,), configuration, unsafe=given["unsafe_fixes"])
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    return {path: file for path, file in fixed.items() if path.suffix == ".py" and path.resolve().is_relative_to(root)}
+    kept = {path for path in fixed if path.suffix == ".py" and path.resolve().is_relative_to(root)}
+    return {path: file for path, file in fixed.items() if path in kept and file.together <= kept}
 
 
 def _verify(words: Sequence[str], root: Path, folder: Path, fixed: dict[Path, Fixed], given: dict[str, Any]) -> Verdict:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from torchlint.finding import Fix
+from torchlint.finding import Edit
 from torchlint.fixing import Fixed
 from torchlint.source import Source, splice
 
@@ -20,10 +20,10 @@ class Hunk:
     added: list[str]
 
 
-def hunks(source: Source, fix: Fix) -> Iterator[Hunk]:
-    """The lines that a fix changes, without any that stay the same around them."""
+def hunks(source: Source, edits: Sequence[Edit]) -> Iterator[Hunk]:
+    """The lines that edits change, without any that stay the same around them."""
     groups: list[tuple[int, int]] = []
-    for edit in fix.edits:
+    for edit in edits:
         first, last = source.line_number(edit.start), source.line_number(edit.end)
         if groups and first <= groups[-1][1] + 1:
             groups[-1] = (groups[-1][0], max(last, groups[-1][1]))
@@ -32,8 +32,8 @@ def hunks(source: Source, fix: Fix) -> Iterator[Hunk]:
     starts = [*source.line_starts, len(source.text)]
     for first, last in groups:
         begin, end = starts[first - 1], starts[last]
-        edits = [edit for edit in fix.edits if begin <= edit.start <= edit.end <= end]
-        after = splice(source.text[:end], edits)[begin:]
+        inside = [edit for edit in edits if begin <= edit.start <= edit.end <= end]
+        after = splice(source.text[:end], inside)[begin:]
         removed, added = source.text[begin:end].splitlines(), after.splitlines()
         while removed and added and removed[0] == added[0]:
             removed, added, first = removed[1:], added[1:], first + 1

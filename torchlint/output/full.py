@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from torchlint.finding import Applicability, Finding, Step
+from torchlint.finding import Applicability, Edit, Finding, Step
 from torchlint.output import Outcome, place
 from torchlint.output.changes import hunks
 from torchlint.source import Source
@@ -60,7 +60,7 @@ def _about(finding: Finding) -> str:
     if finding.confidence.value != "certain":
         about += f", {finding.confidence.value}"
     if finding.fix is None:
-        return about
+        return f"{about}, no fix: {printable(finding.no_fix)}" if finding.no_fix else about
     kind = {
         Applicability.SAFE: "safe fix",
         Applicability.UNSAFE: "unsafe fix",
@@ -73,7 +73,15 @@ def _about(finding: Finding) -> str:
 def _change(finding: Finding, source: Source, gutter: int, color: bool) -> Iterator[str]:
     if finding.fix is None:
         return
-    for hunk in hunks(source, finding.fix):
+    yield from _lines(source, finding.fix.edits, gutter, color)
+    for other in finding.fix.elsewhere:
+        path = printable(other.source.path.as_posix())
+        yield f"{'':{gutter}} {paint('=', color, 'blue')} in {paint(path, color, bold=True)}:"
+        yield from _lines(other.source, other.edits, gutter, color)
+
+
+def _lines(source: Source, edits: Sequence[Edit], gutter: int, color: bool) -> Iterator[str]:
+    for hunk in hunks(source, edits):
         for number, line in enumerate(hunk.removed, hunk.line):
             yield f"{number:>{gutter}} {paint(f'- {printable(line)}', color, 'red')}".rstrip()
         for number, line in enumerate(hunk.added, hunk.line):

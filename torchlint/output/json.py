@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from torchlint.finding import Finding, Fix, Step
+from torchlint.finding import Edit, Finding, Fix, Step
 from torchlint.output import Outcome
 from torchlint.source import Source
 
@@ -32,6 +33,7 @@ def entry(finding: Finding, source: Source | None) -> dict[str, Any]:
         "url": None,
         "chain": [_step(step) for step in finding.chain],
         "fix": None if finding.fix is None or source is None else _fix(finding.fix, source),
+        "no_fix": finding.no_fix or None,
     }
 
 
@@ -47,10 +49,23 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _fix(fix: Fix, source: Source) -> dict[str, Any]:
-    edits = []
-    for edit in fix.edits:
+    """The edits of the file of the finding, and of each other file that the fix changes with it."""
+    elsewhere = [
+        {"path": other.source.path.as_posix(), "edits": _edits(other.edits, other.source)} for other in fix.elsewhere
+    ]
+    return {
+        "applicability": fix.applicability.value,
+        "why": fix.why,
+        "edits": _edits(fix.edits, source),
+        "elsewhere": elsewhere,
+    }
+
+
+def _edits(edits: Sequence[Edit], source: Source) -> list[dict[str, Any]]:
+    entries = []
+    for edit in edits:
         cell, line, column = source.locate(edit.start)
         _, end_line, end_column = source.locate(edit.end)
         place = {"line": line, "column": column, "end_line": end_line, "end_column": end_column}
-        edits.append(({"cell": cell} if cell is not None else {}) | place | {"text": edit.text})
-    return {"applicability": fix.applicability.value, "why": fix.why, "edits": edits}
+        entries.append(({"cell": cell} if cell is not None else {}) | place | {"text": edit.text})
+    return entries

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from torchlint import __version__
 from torchlint.diagnostics import DIAGNOSTICS
-from torchlint.finding import Finding, Fix, Severity, Step
+from torchlint.finding import FileEdits, Finding, Fix, Severity, Step
 from torchlint.output import Outcome
 from torchlint.rule import all_rules
 from torchlint.source import Source
@@ -68,7 +68,7 @@ def _result(finding: Finding, source: Source | None, codes: Sequence[str], repea
         "message": {"text": message},
         "locations": [entry],
         "partialFingerprints": {"torchlint/v1": _fingerprint(finding, source, repeats)},
-        "properties": {"confidence": finding.confidence.value},
+        "properties": {"confidence": finding.confidence.value} | ({"noFix": finding.no_fix} if finding.no_fix else {}),
     }
     if finding.chain:
         flow = [
@@ -77,7 +77,7 @@ def _result(finding: Finding, source: Source | None, codes: Sequence[str], repea
         ]
         result["codeFlows"] = [{"threadFlows": [{"locations": flow}]}]
     if finding.fix is not None and source is not None and finding.cell is None:
-        result["fixes"] = [_fix(finding, finding.fix, source)]
+        result["fixes"] = [_fix(finding.fix, source)]
     return result
 
 
@@ -108,13 +108,17 @@ def _region(line: int, column: int, end_line: int, end_column: int) -> dict[str,
     return {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
 
 
-def _fix(finding: Finding, fix: Fix, source: Source) -> dict[str, Any]:
+def _fix(fix: Fix, source: Source) -> dict[str, Any]:
+    description = f"{fix.applicability.value} fix" + (f": {fix.why}" if fix.why else "")
+    files = [*([FileEdits(source, fix.edits)] if fix.edits else []), *fix.elsewhere]
+    return {"description": {"text": description}, "artifactChanges": [_change(file) for file in files]}
+
+
+def _change(file: FileEdits) -> dict[str, Any]:
     replacements = []
-    for edit in fix.edits:
-        _, line, column = source.locate(edit.start)
-        _, end_line, end_column = source.locate(edit.end)
+    for edit in file.edits:
+        _, line, column = file.source.locate(edit.start)
+        _, end_line, end_column = file.source.locate(edit.end)
         deleted = _region(line, column, end_line, end_column)
         replacements.append({"deletedRegion": deleted, "insertedContent": {"text": edit.text}})
-    description = f"{fix.applicability.value} fix" + (f": {fix.why}" if fix.why else "")
-    change = {"artifactLocation": _artifact(finding.path), "replacements": replacements}
-    return {"description": {"text": description}, "artifactChanges": [change]}
+    return {"artifactLocation": _artifact(file.source.path.as_posix()), "replacements": replacements}

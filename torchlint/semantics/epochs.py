@@ -37,7 +37,8 @@ class StaleSampler:
     """A shuffling sampler whose batches are trained on in every iteration of `epochs`, always in the same order.
 
     `drawn_from` is what the steps iterate over, or what is handed to the function of another file that holds them.
-    `home` is the model of the file in which the epochs are, where that is another one.
+    `home` is the model of the file in which the epochs are, where that is another one, and `kept` the variable in which
+    that file keeps the loader.
     """
 
     sampler: Call
@@ -45,6 +46,7 @@ class StaleSampler:
     drawn_from: cst.BaseExpression
     epochs: Loop
     home: Model | None = None
+    kept: Binding | None = None
 
 
 def stale_samplers(model: Model) -> Iterator[StaleSampler]:
@@ -210,13 +212,13 @@ def _epochs_with(sampler: Call, loader: Call, call: Call, place: int | None, hom
     if kept is None or home.frameworks & SET_EPOCH:
         return None
     for steps in home.loops:
-        if not _trains(steps, home) or not _comes_from(steps.iterable, kept, home):
+        if not _trains(steps, home) or not _comes_from(steps.iterable, kept, home, wrapped=True):
             continue
         for epochs in outer_loops(steps, home):
             again = epochs in call.loops() or epochs in loops_around_calls(call.function, home, 0)
             if epochs.role is Role.EPOCHS and not again:
                 assert steps.iterable is not None
-                return StaleSampler(sampler, loader, steps.iterable, epochs, home)
+                return StaleSampler(sampler, loader, steps.iterable, epochs, home, kept)
     return None
 
 
@@ -233,21 +235,24 @@ def _kept_in(call: Call, place: int | None, home: Model) -> Binding | None:
     return binding if binding is not None and len(binding.writes) == 1 else None
 
 
-def _comes_from(node: cst.CSTNode | None, kept: Binding, home: Model, depth: int = 0) -> bool:
-    """Whether an expression iterates over a variable: itself, in a progress bar, or as a parameter that gets it."""
+def _comes_from(node: cst.CSTNode | None, kept: Binding, home: Model, wrapped: bool, depth: int = 0) -> bool:
+    """Whether an expression is what a variable holds: itself, under another name, or as a parameter that gets it.
+
+    wrapped: a progress bar around it will do.
+    """
     if node is None or depth > _DEPTH:
         return False
     if isinstance(node, cst.Call):
-        wraps = node.args and (home.call(node).callee is not None or isinstance(node.func, cst.Name))
-        return bool(wraps) and _comes_from(node.args[0].value, kept, home, depth + 1)
+        wraps = wrapped and node.args and (home.call(node).callee is not None or isinstance(node.func, cst.Name))
+        return bool(wraps) and _comes_from(node.args[0].value, kept, home, wrapped, depth + 1)
     binding = home.binding(node)
     if binding is None or binding is kept:
         return binding is kept
-    function = binding.scope_function
     if binding.is_parameter and len(binding.writes) == 1:
-        given = [part for caller in function.callers for part in given_to(home, caller, binding)]
-        return bool(given) and all(_comes_from(part, kept, home, depth + 1) for part in given)
-    return len(binding.writes) == 1 and _comes_from(binding.writes[0].value, kept, home, depth + 1)
+        given = [part for caller in binding.scope_function.callers for part in given_to(home, caller, binding)]
+        return bool(given) and all(_comes_from(part, kept, home, wrapped, depth + 1) for part in given)
+    assigned = len(binding.writes) == 1 and binding.writes[0].kind == "assign" and not binding.writes[0].unpacked
+    return assigned and _comes_from(binding.writes[0].value, kept, home, wrapped, depth + 1)
 
 
 # -- who may set the epoch
@@ -367,17 +372,55 @@ def _counter(epochs: Loop, model: Model) -> str | None:
     return None
 
 
-def loader_at_epochs(stale: StaleSampler, model: Model) -> cst.BaseExpression | None:
-    """A variable or attribute that holds the loader in the epoch loop: iterated there or below, or handed on."""
+def loader_at_epochs(stale: StaleSampler, home: Model) -> cst.BaseExpression | None:
+    """A variable or attribute that holds the loader in the epoch loop: iterated there or below, or handed on.
+
+    home: the model of the file in which the epochs are.
+    """
     for root in [stale.drawn_from, *(arg.value for call in stale.epochs.calls for arg in call.arguments)]:
         for node in walk(root):
-            binding = model.binding(node) if isinstance(node, (cst.Name, cst.Attribute)) else None
-            value = model.value(node)
-            if binding is None or value.kind is not Kind.LOADER or stale.loader.node not in value.origins:
+            if not isinstance(node, (cst.Name, cst.Attribute)) or not _is_stale_loader(node, stale, home):
                 continue
-            if model.function(node) is stale.epochs.function or _means_the_same(node, binding, stale.epochs):
-                return node  # type: ignore[return-value]
+            binding = home.binding(node)
+            if binding is None:
+                continue
+            if home.function(node) is not stale.epochs.function:
+                if _means_the_same(node, binding, stale.epochs):
+                    return node
+            elif not home.guards(node, stale.epochs) or _is_always_bound(binding, stale.epochs, home):
+                return node
     return None
+
+
+def _is_stale_loader(node: cst.BaseExpression, stale: StaleSampler, home: Model) -> bool:
+    if stale.kept is not None:
+        return _comes_from(node, stale.kept, home, wrapped=False)
+    value = home.value(node)
+    return value.kind is Kind.LOADER and stale.loader.node in value.origins
+
+
+def _is_always_bound(binding: Binding, epochs: Loop, model: Model) -> bool:
+    """Whether a variable is sure to have a value when an epoch loop starts."""
+    if binding.is_parameter or any(_always_before(write.statement, epochs, model) for write in binding.writes):
+        return True
+    return _both_ways(binding, epochs, model)
+
+
+def path_to_sampler(stale: StaleSampler, model: Model) -> tuple[str, bool] | None:
+    """The attributes of the loader that lead to its sampler, and whether nothing but the stale one can be there; None
+    where the loader draws from batches of a class of its own."""
+    given = stale.loader.argument("sampler", 3)
+    if given.given:
+        return "sampler", _is_only(given.value, stale.sampler)
+    batches = stale.loader.argument("batch_sampler", 4).value
+    makers = [model.call(origin) for origin in batches.origins if isinstance(origin, cst.Call)]
+    if len(makers) != 1 or len(batches.origins) != 1 or batches.optional or makers[0].callee != _BATCH_SAMPLER:
+        return None
+    return "batch_sampler.sampler", _is_only(makers[0].argument("sampler", 0).value, stale.sampler)
+
+
+def _is_only(value: Value, made: Call) -> bool:
+    return value.origins == {made.node} and not value.optional
 
 
 def comes_from_callers(node: cst.CSTNode, model: Model) -> bool:
@@ -409,9 +452,7 @@ def sampler_at_epochs(stale: StaleSampler, model: Model) -> tuple[str, Binding] 
     binding = model.binding(target)
     if binding is None or any(write.kind != "assign" or write.unpacked for write in binding.writes):
         return None
-    if not any(_always_before(write.statement, stale.epochs, model) for write in binding.writes) and not _both_ways(
-        binding, stale.epochs, model
-    ):
+    if binding.is_parameter or not _is_always_bound(binding, stale.epochs, model):
         return None
     if binding.cls is not None:
         methods = stale.epochs.function.cls

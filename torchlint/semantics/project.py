@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +52,10 @@ class Project:
     _trees: OrderedDict[str, tuple[Source, cst.Module]] = field(default_factory=OrderedDict)
     _models: OrderedDict[str, Model | None] = field(default_factory=OrderedDict)
     _imported_words: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    def showing(self, sources: Iterable[Source]) -> Project:
+        """The project as it would be if some of its files read like this."""
+        return Project(self._files, {os.path.abspath(source.path): source for source in sources})
 
     # -- files -------------------------------------------------------------------------------------------------------
 

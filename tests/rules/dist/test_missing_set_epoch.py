@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
+from torch.utils.data import TensorDataset
 
 from tests.support import findings, fixed
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.finding import Finding
-from torchlint.fixing import fix_source
+from torchlint.fixing import fix_source, fix_together
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
@@ -423,7 +427,6 @@ def test_a_sampler_of_a_loader_that_another_file_trains_on(tmp_path: Path) -> No
     [finding] = _found_in_builder(tmp_path, builder, _CALLER.format(first="pass"))
     assert finding.line == 6
     assert "of the loop in line 8 of fit.py" in " ".join(finding.message.replace("all epochs ", "").split())
-    assert finding.fix is None
 
 
 @pytest.mark.parametrize(
@@ -465,3 +468,163 @@ def fit(model, optimizer, train, test):
     builder = _BUILDER.format(sampler="DistributedSampler(train)")
     assert [finding.line for finding in _found_in_builder(tmp_path, builder, caller)] == [6]
     assert _found_in_builder(tmp_path, builder, caller.replace("    for epoch in range(9):\n    ", "")) == []
+
+
+_WHOLE = """
+from builder import loaders
+
+
+def fit(model, optimizer, train, test):
+    {make}
+    for {counter} in range(3):
+        {draw}
+
+
+def one_epoch(model, optimizer, batches):
+    for (x,) in batches:
+        seen.append(x.flatten().tolist())
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+
+
+seen = []
+"""
+_PAIR = "train_loader, test_loader = loaders(train, test)"
+_EPOCH = "one_epoch(model, optimizer, train_loader)"
+_ONLY = "DistributedSampler(train, 2, 0)"
+_SAMPLER = "train_loader.sampler"
+_CLASS = """
+from builder import loaders
+
+
+class Trainer:
+    def __init__(self, train, test):
+        self.loader, _ = loaders(train, test)
+
+    def run(self, model, optimizer):
+        for epoch in range(3):
+            self.epoch(model, optimizer)
+
+    def epoch(self, model, optimizer):
+        for (x,) in self.loader:
+            seen.append(x.flatten().tolist())
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
+
+
+def fit(model, optimizer, train, test):
+    Trainer(train, test).run(model, optimizer)
+
+
+seen = []
+"""
+ACROSS_FILES = [
+    pytest.param(_ONLY, "", _PAIR, "epoch", _EPOCH, [f"{_SAMPLER}.set_epoch(epoch)"], id="certain"),
+    pytest.param(_ONLY, "", _PAIR, "_", _EPOCH, [f"{_SAMPLER}.set_epoch({_SAMPLER}.epoch + 1)"], id="no number"),
+    pytest.param(
+        f"{_ONLY} if test else None",
+        "",
+        _PAIR,
+        "epoch",
+        _EPOCH,
+        [
+            f"if isinstance({_SAMPLER}, torch.utils.data.DistributedSampler):",
+            f"    {_SAMPLER}.set_epoch(epoch)",
+            "import torch",
+        ],
+        id="or none",
+    ),
+    pytest.param(
+        f"BatchSampler({_ONLY}, 3, False)",
+        "batch_",
+        _PAIR,
+        "epoch",
+        _EPOCH,
+        ["train_loader.batch_sampler.sampler.set_epoch(epoch)"],
+        id="in batches",
+    ),
+    pytest.param(
+        _ONLY,
+        "",
+        _PAIR + "\n    batches = train_loader",
+        "epoch",
+        "one_epoch(model, optimizer, batches)",
+        ["batches.sampler.set_epoch(epoch)"],
+        id="another name",
+    ),
+]
+
+
+def _builder(sampler: str, batch: str) -> str:
+    text = _BUILDER.format(sampler=sampler).replace("DistributedSampler(test, shuffle", "DistributedSampler(test, 2, 0, shuffle")
+    size = "" if batch else "3, "
+    return text.replace("import DataLoader", "import BatchSampler, DataLoader").replace(
+        "train, 8, sampler=sampler", f"train, {size}{batch}sampler=sampler"
+    )
+
+
+def _fixed_files(folder: Path, builder: str, caller: str) -> tuple[str, str]:
+    (folder / "builder.py").write_text(builder)
+    (folder / "fit.py").write_text(caller)
+    sources = [Source.read(folder / "builder.py"), Source.read(folder / "fit.py")]
+    settings = replace(Settings.selecting("DIST02"), unsafe_fixes=True)
+    fixed = fix_together(sources, dict.fromkeys((s.path for s in sources), settings), Project(), strict=True)
+    after = [fixed[source.path] for source in sources]
+    assert after[0].remaining == after[1].remaining == ()
+    return after[0].source.text, after[1].source.text
+
+
+def _orders(builder: str, caller: str, monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
+    """What each of three epochs saw."""
+    module = ModuleType("builder")
+    exec(builder, vars(module))
+    monkeypatch.setitem(sys.modules, "builder", module)
+    scope: dict[str, Any] = {}
+    exec(caller, scope)
+    model = torch.nn.Linear(1, 1)
+    data = TensorDataset(torch.arange(12.0).reshape(12, 1))
+    scope["fit"](model, torch.optim.SGD(model.parameters(), lr=0.1), data, data)
+    seen = scope["seen"]
+    return [seen[i : i + len(seen) // 3] for i in range(0, len(seen), len(seen) // 3)]
+
+
+@pytest.mark.parametrize(("sampler", "batch", "make", "counter", "draw", "added"), ACROSS_FILES)
+def test_the_epochs_of_the_other_file_tell_the_sampler(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sampler: str,
+    batch: str,
+    make: str,
+    counter: str,
+    draw: str,
+    added: list[str],
+) -> None:
+    builder, caller = _builder(sampler, batch), _WHOLE.format(make=make, counter=counter, draw=draw)
+    same, after = _fixed_files(tmp_path, builder, caller)
+    assert same == builder
+    assert sorted(set(after.splitlines()) - set(caller.splitlines())) == sorted(
+        line if line.startswith("import") else " " * 8 + line for line in added
+    )
+    first, second, third = _orders(builder, caller, monkeypatch)
+    assert first == second == third
+    first, second, third = _orders(builder, after, monkeypatch)
+    assert first != second != third
+
+
+def test_the_epochs_of_a_class_of_the_other_file_tell_the_sampler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = _builder(_ONLY, "")
+    _, after = _fixed_files(tmp_path, builder, _CLASS)
+    assert after == _CLASS.replace("range(3):\n", "range(3):\n            self.loader.sampler.set_epoch(epoch)\n")
+    first, second, third = _orders(builder, after, monkeypatch)
+    assert first != second != third
+
+
+def test_epochs_of_a_comprehension_have_no_place_for_a_statement(tmp_path: Path) -> None:
+    caller = _WHOLE.format(make=_PAIR, counter="epoch", draw=_EPOCH)
+    counted = caller.replace(f"    for epoch in range(3):\n        {_EPOCH}", f"    [{_EPOCH} for epoch in range(3)]")
+    [finding] = _found_in_builder(tmp_path, _builder(_ONLY, ""), counted)
+    assert finding.no_fix == "the epochs are counted by a comprehension, where no statement can stand"
