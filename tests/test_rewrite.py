@@ -117,7 +117,7 @@ ARGUMENTS += [
     pytest.param(f"if c:\n\ty = f(a, {LONG})\n", f"if c:\n\ty = f(a, {LONG},\n\t      k=1)\n", id="after a tab"),
     pytest.param(f"f(a,\n    {LONG}, c)\n", f"f(a,\n    {LONG}, c,\n    k=1)\n", id="long last line"),
     pytest.param(f"f(a, {LONG})  # c\n", f"f(a, {LONG}, k=1)  # c\n", id="long line with a comment"),
-    pytest.param(f"f(a, {LONG} + {LONG})\n", f"f(a, {LONG} + {LONG}, k=1)\n", id="long before"),
+    pytest.param(f"f(a, {LONG} + {LONG})\n", f"f(a, {LONG} + {LONG},\n  k=1)\n", id="long before"),
     pytest.param(f"f(g(a), {LONG})\n", f"f(g(a), {LONG},\n  k=1)\n", id="call within"),
     pytest.param(f"{LONG}(a)\n", f"{LONG}(a, k=1)\n", id="no room under the first argument"),
     pytest.param("f(\n    a,\n    b=2)  # c\n", "f(\n    a,\n    k=1,\n    b=2)  # c\n", id="comment behind the call"),
@@ -129,6 +129,29 @@ ARGUMENTS += [
 @pytest.mark.parametrize(("text", "expected"), ARGUMENTS)
 def test_add_argument(text: str, expected: str) -> None:
     assert rewritten(text, "", lambda r, node: r.add_argument(node, "k=1"), cst.Call) == expected
+
+
+APART = [
+    pytest.param("a, b = f(a), g(b)\n", "a = f(a)\nb = g(b)\n", id="two"),
+    pytest.param("if c:\n    a, b = f(1), g(2)  # c\n", "if c:\n    a = f(1)\n    b = g(2)  # c\n", id="in a block"),
+    pytest.param("(a, b) = (f(a),\n          g(b))\n", "a = f(a)\nb = g(b)\n", id="in parentheses"),
+    pytest.param("a, b = f(b), g(1)\n", "", id="reads what is written later"),
+    pytest.param("a, b = f(1), g(a)\n", "", id="reads what is written before"),
+    pytest.param("a, a = f(1), g(2)\n", "", id="one name twice"),
+    pytest.param("a, b[0] = f(1), g(2)\n", "", id="no name"),
+    pytest.param("a, *b = f(1), g(2)\n", "", id="starred"),
+    pytest.param("a, b = f(1)\n", "", id="one value"),
+    pytest.param("a, b = f(1), g(2); c = 1\n", "", id="not alone"),
+    pytest.param("if c: a, b = f(1), g(2)\n", "", id="in a suite"),
+    pytest.param("a, b = (f(1),  # one\n        g(2))\n", "", id="comment in between"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), APART)
+def test_assign_apart(text: str, expected: str) -> None:
+    model = model_of(text)
+    edits = Rewriter(model).assign_apart(first(model, "", cst.Assign))
+    assert applied(text, edits or []) == (expected or text)
 
 
 def test_an_argument_in_a_formatted_string_stays_on_its_line() -> None:

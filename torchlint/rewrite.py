@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -254,6 +255,25 @@ class Rewriter:
             return None
         return qualified, [self._import(f"import {package}")]
 
+    def assign_apart(self, assign: cst.Assign) -> list[Edit] | None:
+        """`a, b = f(a), g(b)` as `a = f(a)` and `b = g(b)`, where the order makes no difference; None elsewhere.
+
+        The edits leave the values as they are, for others of the same fix to change.
+        """
+        line = self._parent(assign)
+        pairs = _pairs(assign)
+        if pairs is None or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+            return None
+        start, end = self._model.span(assign)
+        first = self._model.span(pairs[0][1])[0]
+        if "#" in self._text[start:end]:
+            return None
+        edits = [Edit(start, first, f"{self._code(pairs[0][0])} = ")]
+        for (_, before), (target, value) in pairwise(pairs):
+            head = f"{self.newline}{self.indentation(line)}{self._code(target)} = "
+            edits.append(Edit(self._model.span(before)[1], self._model.span(value)[0], head))
+        return [*edits, Edit(self._model.span(pairs[-1][1])[1], end, "")]
+
     # layout
 
     def _import(self, line: str) -> Edit:
@@ -336,13 +356,13 @@ class Rewriter:
 
     def _space_before(self, text: str, container: Bracketed, last: Entry, others: Sequence[Edit]) -> str:
         """What stands before one more argument or entry on the line of the last one: a space, or a new line under the
-        first one of its line where the old line would grow too long and ends with the call."""
+        first one of its line where the old line would be too long and ends with the call."""
         end, limit = self._model.span(last)[1], self._model.line_length
         line_start, line_end = self._line_start(end), self._line_end(end)
         length = len(self._text[line_start:line_end].rstrip())
         added = [(edit.start, len(edit.text) - (edit.end - edit.start)) for edit in others]
         growth = len(text) + 2 + sum(size for start, size in added if line_start <= start < line_end)
-        if not length <= limit < length + growth or not self._ends_line(container):
+        if length + growth <= limit or not self._ends_line(container):
             return " "
         first = container.args[0] if isinstance(container, cst.Call) else container.elements[0]
         opening = self._model.span(first)[0]
@@ -460,6 +480,28 @@ class Rewriter:
             and not re.compile(r"[ \t\f]*(?:[\r\n]|$)").match(self._text, line)
             and not any(first < line < last for first, last in strings)
         ]
+
+
+def _pairs(assign: cst.Assign) -> list[tuple[cst.Name, cst.BaseExpression]] | None:
+    """The variables and values of `a, b = x, y`, if no value has to do with the variable of another pair."""
+    match assign:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple() as left)], value=cst.Tuple() as right):
+            targets, values = _plain_elements(left), _plain_elements(right)
+        case _:
+            return None
+    pairs = [(target, value) for target, value in zip(targets, values) if isinstance(target, cst.Name)]
+    written = [target.value for target, _ in pairs]
+    if not len(pairs) == len(left.elements) == len(values) == len(right.elements) == len({*written}):
+        return None
+    for target, value in pairs:
+        read = {node.value for node in walk(value) if isinstance(node, cst.Name)}
+        if read & {*written} - {target.value}:
+            return None
+    return pairs
+
+
+def _plain_elements(node: cst.Tuple) -> list[cst.BaseExpression]:
+    return [element.value for element in node.elements if isinstance(element, cst.Element)]
 
 
 def _is_docstring(small: Small) -> bool:

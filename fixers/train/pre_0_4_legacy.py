@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
 _SHARED = "a change of the result in place may then make backward() raise, where it went unnoticed before"
 _MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
+_NEW = frozenset({"new", "new_zeros", "new_ones", "new_empty", "new_full"})
 _ELEMENT = "the value becomes a Python number, which waits for the device"
 
 
@@ -137,6 +138,8 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
     inner = wrapper.data.node
     if _is_cut_off_again(wrapper.call.node, model) and not _wants_gradients(wrapper):
         return True
+    if inner is not None and _is_made_anew(inner) and not _wants_gradients(wrapper):
+        return True
     if inner is None or not wrapper.wraps_plain_tensor:
         return False
     if isinstance(inner, cst.Subscript) and wrapper.data.value.kind is Kind.BATCH:
@@ -156,6 +159,16 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
         and not (binding.is_parameter or binding.is_global or binding.shared or binding.cls is not None)
         and all(write.value is not None and _is_temporary(write.value, model) for write in binding.writes)
     )
+
+
+def _is_made_anew(node: cst.BaseExpression) -> bool:
+    """`x.new(3)` or `x.new(3).zero_()`: a tensor of its own that has no graph, whatever tensor x is."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value="zero_"))):
+            return _is_made_anew(value)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
+            return name in _NEW
+    return False
 
 
 def _is_cut_off_again(node: cst.Call, model: Model) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics import torch_api
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.hints import LOSS_NAMES
@@ -337,7 +338,9 @@ def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _
     binding = model.binding(owner)
     if binding is not None and binding.cls is None and not binding.is_parameter and not binding.writes:
         return False
-    if binding is not None and _is_declared_otherwise(model, binding):
+    if binding is not None and (_is_declared_otherwise(model, binding) or _holds_other_data(model, binding)):
+        return False
+    if not _may_be_of_tensor(chain):
         return False
     if isinstance(owner, cst.Attribute) and owner.attr.value in _LEAF_ATTRIBUTES:
         return True
@@ -361,6 +364,19 @@ def _is_declared_otherwise(model: Model, binding: Binding) -> bool:
     return any(
         annotation is not None and not _MAY_BE_TENSOR.search(text(annotation.annotation)) for annotation in annotations
     )
+
+
+def _holds_other_data(model: Model, binding: Binding) -> bool:
+    """Whether `.data` of a variable has members somewhere that no tensor has: `hps.data.hop_length`."""
+    above = (model.parent(read) for read in binding.reads)
+    data = (node for node in above if isinstance(node, cst.Attribute) and node.attr.value == "data")
+    return any(not _may_be_of_tensor(_Chain(model, node)) for node in data)
+
+
+def _may_be_of_tensor(chain: _Chain) -> bool:
+    """Whether tensors have the member that is asked for first."""
+    name = chain.steps[0].strip(".()") if chain.steps else "[]"
+    return name == "[]" or torch_api.lookup(f"torch.Tensor.{name}") is not None or name.startswith("__")
 
 
 def _shows_tensor(chain: _Chain) -> bool:

@@ -133,6 +133,11 @@ if not hasattr(torch, "no_grad"):
 """,
     "blobs of another package": "def read(layer, make):\n    return make(layer.blobs[0].data)\n",
     "entries of a memory": "def last(memory, i):\n    return memory.transitions.data[i].state\n",
+    "settings of an object out of sight": """\
+def stretched(hps, mask):
+    lengths = mask.sum([1, 2]).long() * hps.data.hop_length
+    return make(lengths, hps.data)
+""",
     "a packed sequence that a module gets": """\
 class Wrapper(nn.Module):
     def forward(self, packed):
@@ -204,6 +209,9 @@ def test_the_first_element_of_a_loss_becomes_a_number() -> None:
         ("Variable(net(x)).detach()", "net(x).detach()"),
         ("Variable(net(x) + 1).detach()", "(net(x) + 1).detach()"),
         ("net(x).data.new(3).zero_()", "net(x).new(3).zero_()"),
+        ("Variable(net(x).new(3).zero_())", "net(x).new(3).zero_()"),
+        ("Variable(load().new(x.size()))", "load().new(x.size())"),
+        ("Variable(x.new(3).fill_(net(x).sum()))", "x.new(3).fill_(net(x).sum()).detach()"),
     ],
 )
 def test_nothing_is_detached_twice_or_for_a_new_tensor(before: str, after: str) -> None:

@@ -494,6 +494,16 @@ for x, extra in DataLoader(Squares(), 4, shuffle=True, pin_memory=torch.cuda.is_
 """
 
 
+def test_copies_of_one_line_get_a_line_each_where_it_would_be_too_long() -> None:
+    name = "x" * 25
+    code = script(f"for {name}, y in loader:\n    {name}, y = {name}.to(device), y.to(device)\n    model({name}), y\n")
+    assert len(max(code.splitlines(), key=len)) < 100
+    apart = f"    {name} = {name}.to(device, non_blocking=True)\n    y = y.to(device, non_blocking=True)\n"
+    assert apart in fixed(code, "XFER02", unsafe=False)
+    short = code.replace(name, "x")
+    assert "    x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)\n" in fixed(short, "XFER02")
+
+
 def test_the_batches_stay_the_same() -> None:
     changed = fixed(PROGRAM, "XFER02", unsafe=False)
     assert changed.count("non_blocking=True") == 2
