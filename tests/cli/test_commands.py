@@ -24,7 +24,7 @@ def test_version() -> None:
 
 def test_help_names_every_command() -> None:
     text = call("--help").stdout
-    assert {"check", "rule", "config", "clean", "verify", "explain-model"} <= set(text.split())
+    assert {"check", "rule", "config", "clean", "verify", "explain-model", "bench"} <= set(text.split())
 
 
 def test_a_rule_by_code_and_by_name() -> None:

@@ -18,23 +18,29 @@ FAILED = 2
 INTERRUPTED = 130
 
 
-def command_names() -> list[str]:
-    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
+def command_names(package: str = __name__) -> list[str]:
+    path = importlib.import_module(package).__path__
+    names = [module.name for module in pkgutil.iter_modules(path) if not module.name.startswith("_")]
+    return sorted(name.replace("_", "-") for name in names)
 
 
-class _Commands(click.Group):
-    """Every module of this package is a command of the same name, its click command being called `command`."""
+class LazyGroup(click.Group):
+    """Every module of a package is a command of the same name, its click command being called `command`."""
+
+    package = __name__
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return command_names()
+        return command_names(self.package)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in command_names():
+        if name not in command_names(self.package):
             return None
-        module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+        module = importlib.import_module(f"{self.package}.{name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 
+
+class _Commands(LazyGroup):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in _GROUP_OPTIONS and args[0] not in command_names():
             args = ["check", *args]

@@ -1,0 +1,164 @@
+"""Options, errors and output that the tools have in common."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from datetime import date
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from torchlint.cli import FAILED
+
+if TYPE_CHECKING:
+    import torch
+
+    from torchlint.runtime_check.toolkit.step import Trainer
+    from torchlint.runtime_check.toolkit.subject import Subject
+
+SCHEMA = "torchlint.bench/1"
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Failure(click.ClickException):
+    exit_code = FAILED
+
+
+def options(*wanted: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """The given click options, and those of every tool, in this order."""
+
+    def decorate(function: Function) -> Function:
+        for option in reversed((*wanted, output_format, quiet)):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+output_format = click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
+quiet = click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+device = click.option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N; the GPU unless there is none.")
+inputs = click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="SHAPE",
+    help='Give the model random data, as in "N,3,224,224" or "N,128:int64"; N is the batch size. Once per argument.',
+)
+batch_size = click.option("--batch-size", type=click.IntRange(min=1), help="Passed to the SUBJECT, and N of --input.")
+optimizer = click.option(
+    "--optimizer",
+    default="AdamW",
+    show_default=True,
+    metavar="NAME",
+    help="A class of torch.optim, or package.module:callable that takes the parameters.",
+)
+learning_rate = click.option("--lr", type=float, default=1e-3, show_default=True, help="Of a class of torch.optim.")
+training = (inputs, batch_size, device, optimizer, learning_rate)
+
+
+def needs_torch(function: Function) -> Function:
+    """Says how to install torch where it is missing, and turns what the user can put right into one sentence."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if importlib.util.find_spec("torch") is None:
+            raise Failure(
+                "this needs torch, which is not installed here: python -m pip install 'torchlint[runtime]' "
+                "(from a checkout: '.[runtime]')"
+            )
+        from torchlint.runtime_check.toolkit.errors import ToolError
+        from torchlint.runtime_check.toolkit.subject import is_out_of_memory
+
+        try:
+            return function(*args, **kwargs)
+        except ToolError as error:
+            raise Failure(str(error)) from error
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            raise Failure("out of memory: try a smaller --batch-size") from error
+
+    return checked  # type: ignore[return-value]
+
+
+def subject_of(name: str, given: dict[str, Any]) -> Subject:
+    from torchlint.runtime_check.toolkit.subject import build
+
+    return build(name, given["inputs"], given["batch_size"])
+
+
+def trainer_of(subject: Subject, device: torch.device, given: dict[str, Any]) -> Trainer:
+    from torchlint.runtime_check.toolkit.step import optimizer_maker, trainer
+
+    make = optimizer_maker(given["optimizer"], given["lr"])
+    return trainer(subject.trained(device), subject.loss, make, device)
+
+
+def show(tool: str, result: Any, lines: Iterable[str], given: dict[str, Any], device: torch.device | None) -> None:
+    if given["output_format"] == "text":
+        for line in lines:
+            click.echo(line.rstrip())
+        return
+    import torch
+
+    from torchlint.runtime_check.toolkit.device import describe
+
+    about = {"schema": SCHEMA, "tool": tool, "date": date.today().isoformat(), "torch": torch.__version__}
+    if device is not None:
+        about.update(device=str(device), device_name=describe(device))
+    click.echo(json.dumps({**about, "result": _finite(asdict(result))}, indent=2))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: what is unbounded or undefined is null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def say(given: dict[str, Any]) -> Callable[[str], None]:
+    """Where progress goes."""
+    return (lambda message: None) if given["quiet"] else (lambda message: click.echo(f"torchlint: {message}", err=True))
+
+
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Iterable[str]:
+    """Aligned columns: the first `left` to the left, the others to the right."""
+    lines = [heading, *rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(heading))]
+    for line in lines:
+        cells = [
+            cell.ljust(width) if at < left else cell.rjust(width) for at, (cell, width) in enumerate(zip(line, widths))
+        ]
+        yield "  " + "  ".join(cells)
+
+
+def mb(size: float) -> str:
+    return f"{size / 2**20:.2f}"
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    for unit, scale in (("s", 1.0), ("ms", 1e3)):
+        if value * scale >= 1:
+            return f"{value * scale:.3g} {unit}"
+    return f"{value * 1e6:.3g} us"
+
+
+def numbers(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...]:
+    """A click callback for a list such as "1,10,100"."""
+    try:
+        found = tuple(int(part) for part in (value or "").split(",") if part.strip())
+    except ValueError as error:
+        raise click.BadParameter(f"{value} is no list of whole numbers such as 1,10,100") from error
+    if any(number < 0 for number in found):
+        raise click.BadParameter("numbers below zero make no sense here")
+    return found
