@@ -223,7 +223,7 @@ class Rewriter:
         first, last = statements[0], statements[-1]
         if isinstance(first, Small):
             return self._suite_under(statements, header)
-        indent, unit = self.indentation(first), self._unit(first)
+        indent, unit = self.indentation(first), self.unit(first)
         start = self._line_start(self._first_token(first))
         end = self._line_end(self._model.span(last)[1])
         if not isinstance(last, cst.SimpleStatementLine):
@@ -312,7 +312,7 @@ class Rewriter:
             return None
         if isinstance(parent, cst.SimpleStatementLine):
             return self.indent_under([parent], header)
-        inner = self._unit(parent)
+        inner = self.unit(parent)
         return [self._expanded(parent, [header, *(inner + self._code(small) for small in parent.body)])]
 
     def _expanded(self, suite: cst.SimpleStatementSuite, lines: Sequence[str]) -> Edit:
@@ -320,7 +320,7 @@ class Rewriter:
         start, end = self._model.span(suite)
         start = self._text.rindex(":", 0, start) + 1
         semicolon = re.compile(r"[ \t]*;").match(self._text, end)
-        indent = self.indentation(suite) + self._unit(suite)
+        indent = self.indentation(suite) + self.unit(suite)
         return Edit(start, semicolon.end() if semicolon else end, "".join(self.newline + indent + x for x in lines))
 
     def _insert_line(self, offset: int, lines: Sequence[str], indent: str) -> Edit:
@@ -334,10 +334,11 @@ class Rewriter:
         return "".join((indent + _in_units(line, unit) if line else "") + self.newline for line in lines)
 
     def _laid_out(self, lines: Sequence[str], near: cst.CSTNode) -> list[str]:
-        unit = self._unit(near)
+        unit = self.unit(near)
         return [_in_units(line, unit) for line in lines]
 
-    def _unit(self, node: cst.CSTNode) -> str:
+    def unit(self, node: cst.CSTNode) -> str:
+        """One level of indentation, as it is at a node."""
         return self._unit_beside(self.indentation(node))
 
     def _unit_beside(self, indent: str) -> str:

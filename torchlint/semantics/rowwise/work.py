@@ -102,7 +102,7 @@ class _Finder:
         if plan is None and runs_few_times(self._model, loop):
             return None
         trace = self._trace(root)
-        if plan is not None:
+        if plan is not None and not (plan.copies and (trace is None or not self._is_independent(root, trace))):
             code = self._code(root, trace, plan)
             message = wording.of_plan(code, plan)
             return Work(root, code, message, plan.confidence, plan, self._chain(root, trace, None))
@@ -130,7 +130,7 @@ class _Finder:
         if not isinstance(node, cst.For):
             return False
         plan, _ = self._attempt(node)
-        return plan is not None and not plan.doubts
+        return plan is not None and not (plan.doubts or plan.copies)
 
     def _trace(self, root: Root) -> Trace | None:
         if isinstance(root, cst.For):

@@ -404,7 +404,7 @@ class Body:
             return self.lifter.value(value)
         read = self.lifter.certain(self.lifter.value(function.value), function.value)
         if read.rank.known != 0:
-            self.lifter.doubt(f"whether `{read.text}` is one number for each row is not known")
+            read = self._fitted(read, SCALAR)
         return read.but(text=f"{read.atom}.detach()", level=ATOM)
 
     def _placed(self, lifted: Lifted, reading: indexing.Reading, rank: Rank) -> str:

@@ -29,7 +29,7 @@ def fix_for(plan: Plan | None, model: Model) -> Fix | None:
         return None
     rewriter = Rewriter(model)
     if isinstance(plan.root, cst.Call):
-        edits = _call_edits(plan.root, plan.result, model, rewriter)
+        edits = _call_edits(plan.root, _or_nothing(plan), model, rewriter)
     elif isinstance(plan.root, cst.ListComp):
         edits = _list_edits(plan, plan.root, model, rewriter)
     else:
@@ -38,6 +38,13 @@ def fix_for(plan: Plan | None, model: Model) -> Fix | None:
         return None
     applicability = Applicability.SAFE if plan.exact else Applicability.UNSAFE
     return Fix(tuple(edits), applicability, "" if plan.exact else _why(plan))
+
+
+def _or_nothing(plan: Plan) -> Lifted | None:
+    """A sum over rows that there may be none of."""
+    if plan.result is None or plan.condition is None:
+        return plan.result
+    return plan.result.but(text=f"{plan.result.text} if {plan.condition} else 0", level=-1)
 
 
 def _why(plan: Plan) -> str:
@@ -82,6 +89,8 @@ def _loop_edits(plan: Plan, root: cst.For, model: Model, rewriter: Rewriter) -> 
     start, end = _extent(root, model, rewriter)
     if sum("#" in line for line in lines) != _comments(model.source.text[start:end]):
         return None
+    if plan.condition is not None:
+        lines = [f"if {plan.condition}:", *(rewriter.unit(root) + line for line in lines)]
     edits = [_replaced(start, end, lines, model, rewriter, root)]
     for consumer in plan.consumers:
         result = consumer.inlined if consumer.name in inlined else consumer.by_name

@@ -175,6 +175,8 @@ class Lifter:
         found = mapping.mapped(self, node, lifted, keeps_dtype=Missing.DTYPE not in missing)
         if found is not None:
             self.doubts = before
+            if self.scalars and self.mask is not None:
+                self.doubt("torch.vmap takes no empty batch of scalars, and the condition may hold for no row")
             self.needs_rows |= self.scalars
         return found or lifted
 

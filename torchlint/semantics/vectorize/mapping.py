@@ -14,17 +14,17 @@ from torchlint import spelling
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize import alignment
+from torchlint.semantics.vectorize.operation import Operation
 from torchlint.semantics.vectorize.shapes import ATOM, Axis, Lifted
 
 if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
     from torchlint.semantics.vectorize.lifting import Lifter
 
 _OPAQUE = (cst.BaseComp, cst.Lambda, cst.NamedExpr, cst.BaseString)
 # A batch of no rows has no shape that `-1` could stand for; `data` leaves the graph that vmap makes; losses put the
 # dimensions of operands that differ in rank in the wrong places.
 _UNMAPPED = frozenset(("view", "reshape", "data", "mse_loss", "l1_loss"))
-# Takes dimensionless tensors for whole ones when it looks for the dtype of its result.
-_PROMOTES_OTHERWISE = "where"
 
 
 class _UnmappedError(Exception):
@@ -60,26 +60,46 @@ class _Parameters:
         return next((name for name, other in same if other.text == row.text), None)
 
 
+@dataclass(slots=True)
+class _Text:
+    """The source, with other text put in some places."""
+
+    model: Model
+    _put: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def put(self, span: tuple[int, int], text: str) -> None:
+        self._put.append((*span, text))
+
+    def of(self, node: cst.CSTNode) -> str:
+        start, end = self.model.span(node)
+        text = self.model.source.text[start:end]
+        for first, last, new in sorted(self._put, reverse=True):
+            if start <= first and last <= end:
+                text = text[: first - start] + new + text[last - start :]
+        return text
+
+
 def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, *, keeps_dtype: bool) -> Lifted | None:
     """The expression under `torch.vmap`; None where it has no such form. `lifted` is what is known of its result,
     `keeps_dtype` whether the dtypes of its operands decide nothing."""
     vmap = spelling.spelled(lifter.model, "torch.vmap", lifter.place)
-    if vmap is None or any(_is_unmapped(lifter, part, keeps_dtype) for part in walk(node)):
+    if vmap is None or any(_is_unmapped(lifter, part) for part in walk(node)):
         return None
     parameters = _Parameters(lifter.model.source.text)
-    start, end = lifter.model.span(node)
-    body = lifter.model.source.text[start:end]
+    body = _Text(lifter.model)
     try:
-        places = [(*lifter.model.span(row), name) for row, name in _rows(lifter, node, parameters)]
+        for row, name in _rows(lifter, node, parameters):
+            body.put(lifter.model.span(row), name)
+        if not keeps_dtype:
+            _cast_choices(lifter, node, body)
     except _UnmappedError:
         return None
-    for first, last, name in sorted(places, reverse=True):
-        body = body[: first - start] + name + body[last - start :]
+    spelled = body.of(node)
     rows = list(parameters.rows.values())
-    if not rows or "\n" in body or not all(row.tensor and not row.pair for row in rows):
+    if not rows or "\n" in spelled or not all(row.tensor and not row.pair for row in rows):
         return None
     axes = alignment.union(rows)
-    function = f"lambda {', '.join(parameters.rows)}: {body}"
+    function = f"lambda {', '.join(parameters.rows)}: {spelled}"
     for axis in reversed(axes):
         function = f"{vmap}({function}{_dims(rows, axis)})"
     return lifted.but(
@@ -93,13 +113,33 @@ def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, *, keeps_dt
     )
 
 
-def _is_unmapped(lifter: Lifter, node: cst.CSTNode, keeps_dtype: bool) -> bool:
+def _is_unmapped(lifter: Lifter, node: cst.CSTNode) -> bool:
     if isinstance(node, _OPAQUE):
         return not isinstance(node, cst.SimpleString)
     if isinstance(node, cst.Call):
         return lifter.model.value(node.func).kind is Kind.MODULE
-    name = node.value if isinstance(node, cst.Name) else ""
-    return name in _UNMAPPED or (name == _PROMOTES_OTHERWISE and not keeps_dtype)
+    return isinstance(node, cst.Name) and node.value in _UNMAPPED
+
+
+def _cast_choices(lifter: Lifter, node: cst.BaseExpression, body: _Text) -> None:
+    """Gives what `where` chooses the dtype that it has in one iteration, the choices further in first."""
+    for call in reversed([part for part in walk(node) if isinstance(part, cst.Call) and _chooses(part)]):
+        operation = Operation.read(lifter, call)
+        if len(operation.operands) != 3 or operation.keywords:
+            raise _UnmappedError
+        choices = operation.operands[1:] if operation.function is not None else operation.operands[::2]
+        first, second = (lifter.lift(choice) for choice in choices)
+        if any(one.number or one.dtype.absorbs(other.dtype) for one, other in ((first, second), (second, first))):
+            continue
+        result_type = spelling.spelled(lifter.model, "torch.result_type", lifter.place)
+        if result_type is None or any(isinstance(part, cst.Call) for choice in choices for part in walk(choice)):
+            raise _UnmappedError
+        _, end = lifter.model.span(call)
+        body.put((end, end), f".to({result_type}({', '.join(map(body.of, choices))}))")
+
+
+def _chooses(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "where"
 
 
 def _rows(lifter: Lifter, node: cst.BaseExpression, parameters: _Parameters) -> Iterator[tuple[cst.CSTNode, str]]:

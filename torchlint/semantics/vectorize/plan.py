@@ -42,6 +42,8 @@ class Plan:
     `result` takes the place of a call or a comprehension, `lines` take that of a for statement; of a list, `consumers`
     are the calls that use it.
     With any of `doubts` the loop must not be rewritten. `exact`: bit for bit the same numbers and gradients.
+    `condition`: whether the loop runs at all, where the batched form takes no empty batch. `copies`: rows are collected
+    as they are.
     """
 
     root: Root
@@ -53,6 +55,8 @@ class Plan:
     lines: tuple[Line, ...] = ()
     consumers: tuple[Consumer, ...] = ()
     result: Lifted | None = None
+    condition: str | None = None
+    copies: bool = False
 
     @property
     def confidence(self) -> Confidence:
@@ -95,7 +99,7 @@ class _Planner:
         self._root = root
         self._place: cst.CSTNode = root if isinstance(root, cst.For) else model.statement(root)
         self._reaching = model.once(Reaching)
-        self._tensors = Tensors(model, self._reaching)
+        self._tensors = Tensors(model, self._reaching, self._place)
 
     def plan(self) -> Plan | None:
         plan = self._settled()
@@ -124,7 +128,7 @@ class _Planner:
     def _list(self, lifter: Lifter, root: cst.ListComp) -> Plan | None:
         name, creation = made(lifter, root)
         element = stacking.of_comprehension(lifter, root)
-        if not lifter.operations or not lifter.bases or headers.covers_few(lifter.loops, _FEW):
+        if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
             return None
         used = consumers(lifter, self._reaching, root, name, creation, element)
         lifter.cautions.add("an empty batch gives a tensor and no error")
@@ -133,7 +137,7 @@ class _Planner:
     def _call(self, lifter: Lifter, root: cst.Call) -> Plan | None:
         lifter.in_statement = True
         result = stacking.collected(lifter, Operation.read(lifter, root))
-        if not lifter.operations or not lifter.bases or headers.covers_few(lifter.loops, _FEW):
+        if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
             return None
         lifter.cautions.add("an empty batch gives a tensor and no error")
         return self._made(lifter, exact=False, result=stacking.of_its_own(result))
@@ -145,7 +149,7 @@ class _Planner:
             body.run(root.body.body)
         if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
             return None
-        if not (lifter.accesses or (lifter.operations and (body.rows or lifter.totals))):
+        if not (lifter.accesses or body.rows or lifter.totals):
             return None
         check_accesses(lifter.accesses)
         check_memory(lifter, self._reaching)
@@ -173,10 +177,13 @@ class _Planner:
         consumers: tuple[Consumer, ...] = (),
         result: Lifted | None = None,
     ) -> Plan:
-        if not all(axis.bounded for axis in lifter.loops):
-            lifter.doubt("how often the loop runs is not known")
+        condition = None
         if lifter.needs_rows and (lifter.accesses or lifter.adds):
-            lifter.doubt("a rank or a dtype is not known, and torch.vmap takes no empty batch of scalars")
+            condition = self._runs(lifter) if lifter.guarded and not consumers else None
+            if condition is None:
+                lifter.doubt("a rank or a dtype is not known, and torch.vmap takes no empty batch of scalars")
+        if condition is None and not all(axis.bounded for axis in lifter.loops):
+            lifter.doubt("how often the loop runs is not known")
         if lifter.progress:
             lifter.cautions.add("the progress bar goes")
         cut = any(axis.cut for axis in lifter.loops)
@@ -193,7 +200,38 @@ class _Planner:
             lines,
             consumers,
             result,
+            condition,
+            copies=not (lifter.operations or lifter.accesses),
         )
+
+    def _runs(self, lifter: Lifter) -> str | None:
+        """Whether the innermost statement runs at all, in code; None where others beside it may run without it."""
+        root = self._root
+        if not (_nests_only(root) if isinstance(root, cst.For) else self._adds_only(root, lifter)):
+            return None
+        return " and ".join(f"{axis.stop.text} > {axis.start}" for axis in lifter.loops)
+
+    def _adds_only(self, root: Root, lifter: Lifter) -> bool:
+        """Whether an expression is a sum over all its loops."""
+        if not isinstance(root, cst.Call) or self._model.qualified(root.func) != "builtins.sum":
+            return False
+        return sum(isinstance(part, cst.CompFor) for part in walk(root)) == len(lifter.loops) == _clauses(root)
+
+
+def _nests_only(loop: cst.For) -> bool:
+    """Whether a loop has statements beside another loop in its innermost block alone."""
+    inner = [statement for statement in loop.body.body if isinstance(statement, cst.For)]
+    return not inner or (len(loop.body.body) == 1 and _nests_only(inner[0]))
+
+
+def _clauses(call: cst.Call) -> int:
+    """How many loops the comprehension in a call runs."""
+    comprehension = call.args[0].value
+    clause = comprehension.for_in if isinstance(comprehension, (cst.ListComp, cst.GeneratorExp)) else None
+    count = 0
+    while clause is not None:
+        count, clause = count + 1, clause.inner_for_in
+    return count
 
 
 def _written(root: Root) -> frozenset[str]:

@@ -14,7 +14,7 @@ from torchlint.semantics.vectorize.reaching import Reaching
 from torchlint.semantics.vectorize.shapes import INT64, SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank
 from torchlint.semantics.vectorize.sizes import Sizes, shape_owner
 from torchlint.semantics.vectorize.uses import Uses
-from torchlint.semantics.vectorize.vocabulary import LIKE
+from torchlint.semantics.vectorize.vocabulary import LIKE, SHAPED
 from torchlint.semantics.vocabulary import returns_tensor
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_SHAPED = _words("torch.zeros torch.ones torch.empty torch.rand torch.randn")
 _NEW = _words("new_zeros new_ones new_empty new_full")
 _SAME_SHAPE = _words(
     """
@@ -78,9 +77,10 @@ class Facts:
 class Tensors:
     """Facts about the tensors that a loop uses. What the loop's own operations prove about ranks is learned here."""
 
-    def __init__(self, model: Model, reaching: Reaching) -> None:
+    def __init__(self, model: Model, reaching: Reaching, loop: cst.CSTNode | None = None) -> None:
         self._model = model
         self._reaching = reaching
+        self._loop = loop
         self._ranks: dict[str, int] = {}
         self._floors: dict[str, int] = {}
         self._proven: set[str] = set()
@@ -228,7 +228,7 @@ class Tensors:
     def _of_call(self, node: cst.Call, place: cst.CSTNode, depth: int) -> Facts | None:
         name = self._model.qualified(node.func)
         key = f"call@{id(node)}"
-        if name in _SHAPED or name == "torch.full":
+        if name in SHAPED or name == "torch.full":
             return self._factory(node, key, node.args[:1] if name == "torch.full" else node.args, place, depth)
         if name in LIKE and node.args:
             like = self.of(node.args[0].value, place, depth + 1)
@@ -291,13 +291,29 @@ class Tensors:
             elif (source := shape_owner(only)) is not None:
                 like = self.of(source, place, depth + 1)
                 return Facts(like.key, like.rank, True, dims=like.dims, dtype=dtype, fresh=True)
-            elif not isinstance(only, cst.Integer) and self._model.value(only).kind is not Kind.NUMBER:
+            elif not self._is_size(only, place):
                 return Facts(key, Rank(0, key), True, dtype=dtype, fresh=True)
         sizes_found = [self.sizes.of(expression, place, depth + 1) for expression in positional]
         dims = tuple(
             size.dimension if size is not None else (f"{key}#{index}", 0) for index, size in enumerate(sizes_found)
         )
         return Facts(key, Rank(len(dims)), True, dims=dims, dtype=dtype, fresh=True)
+
+    def _is_size(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
+        """Whether the only size given to a factory is an integer, where it could be several in one tuple."""
+        if isinstance(node, cst.Integer) or self._model.value(node).kind is Kind.NUMBER:
+            return True
+        binding = self._model.binding(node) if isinstance(node, cst.Name) else None
+        write = self._reaching.reaching(binding, place) if binding is not None else None
+        if binding is None or write is None:
+            return False
+        last = self._loop if self._loop is not None else place
+        return any(
+            self._uses.proves_integer(read)
+            and self._uses.surely_read(read, write, last)
+            and self._reaching.reaching(binding, read) is write
+            for read in binding.reads
+        )
 
     def _of_method(
         self, node: cst.Call, function: cst.Attribute, key: str, place: cst.CSTNode, depth: int

@@ -1,4 +1,4 @@
-"""What the uses of a name that surely ran prove about the tensor it holds."""
+"""What the uses of a name that surely ran prove about the tensor or the number it holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.semantics.vectorize.reaching import Reaching
 from torchlint.semantics.vectorize.sizes import integer
-from torchlint.semantics.vectorize.vocabulary import PROVING_FUNCTIONS
+from torchlint.semantics.vectorize.vocabulary import COUNTING_FUNCTIONS, PROVING_FUNCTIONS, SHAPED
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Write
@@ -33,6 +33,16 @@ class Uses:
     def proves_array(self, read: cst.CSTNode) -> bool:
         parent = self._model.parent(read)
         return isinstance(parent, cst.Attribute) and parent.value is read and parent.attr.value == "shape"
+
+    def proves_integer(self, read: cst.CSTNode) -> bool:
+        """Whether a use takes one integer: a bound of a range, one of several sizes."""
+        argument = self._model.parent(read)
+        call = self._model.parent(argument) if isinstance(argument, cst.Arg) else None
+        if not isinstance(call, cst.Call) or not isinstance(argument, cst.Arg) or argument.keyword or argument.star:
+            return False
+        name = self._model.qualified(call.func)
+        several = sum(other.keyword is None for other in call.args) > 1
+        return name in COUNTING_FUNCTIONS or (name in SHAPED and several)
 
     def surely_read(self, read: cst.CSTNode, write: Write, place: cst.CSTNode) -> bool:
         if self._model.function(read) is not self._model.function(place):

@@ -123,6 +123,8 @@ PURE_FUNCTIONS = _BUILTINS | {
 PURE_METHODS = _OPERATIONS | MOVES | _METADATA | _words(
     "expand expand_as repeat item tolist new_zeros new_ones new_full view_as reshape_as type get"
 )  # fmt: skip
+SHAPED = _words("torch.zeros torch.ones torch.empty torch.rand torch.randn")
+COUNTING_FUNCTIONS = _words("builtins.range tqdm.trange tqdm.auto.trange torch.eye torch.randperm")
 LIKE = _words("torch.zeros_like torch.ones_like torch.empty_like torch.rand_like torch.randn_like torch.full_like")
 # Take a tensor as their first argument, and no array of numpy.
 PROVING_FUNCTIONS = (
