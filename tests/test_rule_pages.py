@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from pathlib import Path
 
 import pytest
+import torchlint.fixers
 
 import torchlint.rule
 from tests.support import findings, fixed
@@ -89,3 +91,36 @@ def test_every_fixer_belongs_to_a_rule() -> None:
     rules = {path.relative_to(root / "rules") for path in (root / "rules").glob("*/[!_]*.py")}
     assert fixers
     assert fixers <= rules
+
+
+FIXERS = [rule for rule in RULES if fixer_for(rule.code) is not None]
+
+
+@pytest.mark.parametrize("rule", FIXERS, ids=[rule.code for rule in FIXERS])
+def test_a_fixer_makes_a_fix_or_says_why_not(rule: type[Rule]) -> None:
+    fixer = fixer_for(rule.code)
+    assert fixer is not None
+    says_in_its_message = rule.family() in ("VEC", "LIN")
+    assert inspect.get_annotations(fixer)["return"] == ("Fix | None" if says_in_its_message else "Fix")
+
+
+def _reasons() -> list[ast.expr]:
+    """What is given to NoFixError anywhere."""
+    modules = (torchlint.rule, torchlint.fixers)
+    files = {file for module in modules for file in Path(module.__file__ or "").parent.rglob("*.py")}
+    calls = [node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    return [call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "NoFixError"]
+
+
+def test_reasons_against_a_fix_are_clauses_of_one_line() -> None:
+    reasons = _reasons()
+    assert len(reasons) > 60
+    for reason in reasons:
+        parts = reason.values if isinstance(reason, ast.JoinedStr) else [reason]
+        texts = [part.value for part in parts if isinstance(part, ast.Constant)]
+        if not texts:  # it comes from the model
+            continue
+        first, last = str(texts[0]), str(texts[-1])
+        assert re.match(r"[a-z`]|Python ", first), first
+        assert not last.endswith("."), last
+        assert "\n" not in "".join(map(str, texts))

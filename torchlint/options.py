@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.rule import NoFixError
 from torchlint.semantics.loaders import CLASSES
 
 if TYPE_CHECKING:
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
-def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter) -> list[Edit] | None:
-    """The edits that give a loader the option; None where they would change more than loaders."""
+def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter) -> list[Edit]:
+    """The edits that give a loader the option. Raises NoFixError where they would change more than loaders."""
     option = loader.option(name)
     if option.hidden:
-        return None
+        raise NoFixError(f"a `*` or `**` of the loader may hold `{name}` already")
     if option.arg is not None:
         return [rewriter.replace_argument(option.arg, value)]
     if option.given:
-        return None
+        raise NoFixError(f"`{name}` is set where the options of the loader are made, not in a call or literal")
     call = loader.site.node
     starred = [arg for arg in call.args if arg.star == "**"]
     if not starred:
@@ -34,7 +35,7 @@ def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter) -> lis
             return [rewriter.add_entry(options, f'"{name}": {value}')]
         case cst.Call(func=cst.Name(value="dict")):
             return [rewriter.add_argument(options, f"{name}={value}")]
-    return None
+    raise NoFixError("the options come from a dict that is not made for loaders alone")
 
 
 def _only_for_loaders(node: cst.BaseExpression, model: Model) -> cst.BaseExpression | None:

@@ -16,6 +16,7 @@ import libcst as cst
 
 from torchlint import spelling
 from torchlint.finding import Edit
+from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -242,18 +243,22 @@ class Rewriter:
         start = self._model.span(function)[0]
         return self.insert(self._line_start(start), self._margin(start) + decorator + self.newline)
 
-    def name_for(self, qualified: str, at: cst.CSTNode) -> tuple[str, list[Edit]] | None:
+    def name_for(self, qualified: str, at: cst.CSTNode) -> tuple[str, list[Edit]]:
         """How `torch.no_grad` is written at a place, and the import that this needs, if any.
 
-        None where the names that could be used mean something else at that place.
+        Raises NoFixError where the names that could be used mean something else at that place.
         """
-        name = spelling.spelled(self._model, qualified, at)
+        name = self.known_name(qualified, at)
         if name is not None:
             return name, []
         package = qualified.partition(".")[0]
         if not spelling.is_free(self._model, package, at):
-            return None
+            raise NoFixError(f"`{package}` is not imported there, and its name is taken")
         return qualified, [self._import(f"import {package}")]
+
+    def known_name(self, qualified: str, at: cst.CSTNode) -> str | None:
+        """How `torch.no_grad` is written at a place without another import."""
+        return spelling.spelled(self._model, qualified, at)
 
     def assign_apart(self, assign: cst.Assign) -> list[Edit] | None:
         """`a, b = f(a), g(b)` as `a = f(a)` and `b = g(b)`, where the order makes no difference; None elsewhere.

@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.cuda_amp import Use
 
 if TYPE_CHECKING:
@@ -19,16 +20,13 @@ _WHY = "The old name calls the new one."
 _WHY_COMPILED = "TorchScript compiles the two names in different ways."
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     use: Use = report.facts
     rewriter = Rewriter(model)
-    spelled = rewriter.name_for(f"torch.amp.{use.name}", use.node)
-    if spelled is None or (use.name == "GradScaler" and _is_asked_for(model)):
-        return None
-    name, imports = spelled
+    if use.name == "GradScaler" and _is_asked_for(model):
+        raise NoFixError("the file asks with `isinstance` for the old class, which the new one is none of")
+    name, imports = rewriter.name_for(f"torch.amp.{use.name}", use.node)
     arguments = _arguments(use, rewriter, model)
-    if arguments is None:
-        return None
     if use.call is None:
         edits = [rewriter.replace(use.node, f'{name}(device_type="{use.device}")')]
     else:
@@ -52,7 +50,7 @@ def _is_asked_for(model: Model) -> bool:
 # -- arguments
 
 
-def _arguments(use: Use, rewriter: Rewriter, model: Model) -> list[Edit] | None:
+def _arguments(use: Use, rewriter: Rewriter, model: Model) -> list[Edit]:
     """Edits that say the device; and, since its order has changed, every argument of `autocast` by its name."""
     if use.call is None:
         return []
@@ -60,8 +58,6 @@ def _arguments(use: Use, rewriter: Rewriter, model: Model) -> list[Edit] | None:
     if use.name.startswith("custom"):
         return [rewriter.add_argument(call, f'device_type="{use.device}"')]
     keywords = _keywords(call) if use.name == "autocast" else [""] * len(call.args)
-    if keywords is None:
-        return None
     first = f'"{use.device}"'
     dtype = _float16(use, rewriter, model)
     if not call.args:
@@ -71,12 +67,12 @@ def _arguments(use: Use, rewriter: Rewriter, model: Model) -> list[Edit] | None:
     return [*edits, rewriter.add_argument(call, dtype)] if dtype else edits
 
 
-def _keywords(call: cst.Call) -> list[str] | None:
-    """What goes before each argument of `autocast`; None where a `*` hides which one it is."""
+def _keywords(call: cst.Call) -> list[str]:
+    """What goes before each argument of `autocast`."""
     found = []
     for position, arg in enumerate(call.args):
         if arg.star == "*" or (arg.keyword is None and not arg.star and position >= len(_AUTOCAST_ORDER)):
-            return None
+            raise NoFixError("a `*` hides which argument is which, and their order has changed")
         found.append(f"{_AUTOCAST_ORDER[position]}=" if arg.keyword is None and not arg.star else "")
     return found
 
@@ -89,5 +85,5 @@ def _float16(use: Use, rewriter: Rewriter, model: Model) -> str | None:
     dtype, enabled = use.call.argument("dtype", 1), use.call.argument("enabled", 0)
     if not dtype.absent or enabled.value.constant is False:
         return None
-    spelled = rewriter.name_for("torch.float16" if use.device == "cuda" else "torch.bfloat16", use.node)
-    return f"dtype={spelled[0]}" if spelled is not None and not spelled[1] else None
+    name = rewriter.known_name("torch.float16" if use.device == "cuda" else "torch.bfloat16", use.node)
+    return f"dtype={name}" if name is not None else None

@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -17,19 +18,24 @@ if TYPE_CHECKING:
 _WHY = "The dataset is asked for its length once and not in every iteration."
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     found: Remade = report.facts
     assign, loop = model.small_statement(found.call.node), found.loop.node
-    if found.loader is None or not isinstance(assign, cst.Assign) or assign.value is not found.call.node:
-        return None
+    if found.loader is None:
+        raise NoFixError("the loop takes an iterator of the loader, and when to start it anew is for you to say")
+    if not isinstance(assign, cst.Assign) or assign.value is not found.call.node:
+        raise NoFixError("the loader has no variable of its own")
     line = model.parent(assign)
     plain = isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1
-    if not plain or model.parent(line) is not getattr(loop, "body", None) or not _is_written_once(assign, model):  # type: ignore[arg-type]
-        return None
+    if not plain or model.parent(line) is not getattr(loop, "body", None):  # type: ignore[arg-type]
+        raise NoFixError("the loader is made under a condition, or on a line with other statements")
+    if not _is_written_once(assign, model):
+        raise NoFixError(f"`{model.code(assign.targets[0].target)}` is written at other places too")
     rewriter = Rewriter(model)
     removed = rewriter.remove_statement(assign)
+    assert removed is not None
     moved = rewriter.insert_before(loop, *model.code(assign).splitlines())
-    return Fix((moved, removed), Applicability.UNSAFE, _WHY) if removed is not None else None
+    return Fix((moved, removed), Applicability.UNSAFE, _WHY)
 
 
 def _is_written_once(assign: cst.Assign, model: Model) -> bool:

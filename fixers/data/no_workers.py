@@ -19,16 +19,12 @@ _WHY = (
 )
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     rewriter = Rewriter(model)
-    name = rewriter.name_for("os.cpu_count", report.node)
-    if name is None:
-        return None
-    edits = set_option(report.facts, "num_workers", f"min(8, {name[0]}() or 1)", rewriter)
-    if edits is None:
-        return None
+    name, imports = rewriter.name_for("os.cpu_count", report.node)
+    edits = set_option(report.facts, "num_workers", f"min(8, {name}() or 1)", rewriter)
     shown_only = "__name__" not in model.source.text and _runs_on_import(report.facts.site.function)
-    return Fix((*edits, *name[1]), Applicability.DISPLAY if shown_only else Applicability.UNSAFE, _WHY)
+    return Fix((*edits, *imports), Applicability.DISPLAY if shown_only else Applicability.UNSAFE, _WHY)
 
 
 def _runs_on_import(function: Function, depth: int = 0) -> bool:

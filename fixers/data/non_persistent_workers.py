@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.finding import Applicability, Fix
 from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -19,19 +20,18 @@ if TYPE_CHECKING:
 _WHY = "From the second epoch on, the order of the samples and random augmentations differ."
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     loader: Loader = report.facts.loader
-    value = _value(loader, model)
-    edits = set_option(loader, "persistent_workers", value, Rewriter(model)) if value is not None else None
-    return Fix(tuple(edits), Applicability.UNSAFE, _WHY) if edits else None
+    edits = set_option(loader, "persistent_workers", _value(loader, model), Rewriter(model))
+    return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
 
 
-def _value(loader: Loader, model: Model) -> str | None:
+def _value(loader: Loader, model: Model) -> str:
     """Without workers the option raises, so that a number out of sight is asked."""
     if loader.workers is not None:
         return "True"
     count = loader.option("num_workers").node
     if count is None or any(isinstance(node, (cst.Call, cst.Lambda)) for node in walk(count)):
-        return None
+        raise NoFixError("the number of workers is not written in a way that can be asked a second time")
     code = model.code(count)
     return f"{code} > 0" if isinstance(count, (cst.Name, cst.Attribute, cst.Subscript)) else f"({code}) > 0"

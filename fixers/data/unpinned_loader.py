@@ -21,18 +21,16 @@ if TYPE_CHECKING:
 _AVAILABLE = "torch.cuda.is_available"
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     loader: Loader = report.facts
     rewriter = Rewriter(model)
-    condition = _condition(loader, model, rewriter)
-    edits = set_option(loader, "pin_memory", condition[0], rewriter) if condition is not None else None
-    if condition is None or edits is None:
-        return None
+    condition, imports = _condition(loader, model, rewriter)
+    edits = set_option(loader, "pin_memory", condition, rewriter)
     doubt = _doubt(report, loader)
     if doubt is not None:
-        return Fix((*edits, *condition[1]), Applicability.UNSAFE, doubt)
+        return Fix((*edits, *imports), Applicability.UNSAFE, doubt)
     why = "The batches hold the same numbers, and without CUDA nothing changes."
-    return Fix((*edits, *condition[1]), Applicability.SAFE, why)
+    return Fix((*edits, *imports), Applicability.SAFE, why)
 
 
 def _doubt(report: Report, loader: Loader) -> str | None:
@@ -45,15 +43,15 @@ def _doubt(report: Report, loader: Loader) -> str | None:
     return None
 
 
-def _condition(loader: Loader, model: Model, rewriter: Rewriter) -> tuple[str, list[Edit]] | None:
+def _condition(loader: Loader, model: Model, rewriter: Rewriter) -> tuple[str, list[Edit]]:
     """What says at the loader that there is a GPU: a variable of the file, or a question to torch."""
     node = loader.site.node
     start = model.span(node)[0]
     for name, binding in _visible(model.scope(node)):
         if _says_available(binding, model) and model.span(binding.writes[0].statement)[1] < start:
             return name, []
-    name_and_import = rewriter.name_for(_AVAILABLE, node)
-    return (f"{name_and_import[0]}()", name_and_import[1]) if name_and_import is not None else None
+    function, imports = rewriter.name_for(_AVAILABLE, node)
+    return f"{function}()", imports
 
 
 def _visible(scope: Scope | None) -> Iterator[tuple[str, Binding]]:

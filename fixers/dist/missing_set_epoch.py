@@ -80,7 +80,5 @@ def _is_only_loader(loader: cst.BaseExpression, stale: StaleSampler, home: Model
 
 
 def _if_instance(name: str, stale: StaleSampler, home: Model) -> tuple[str, str | None, list[Edit]]:
-    spelled = Rewriter(home).name_for(SAMPLER, stale.epochs.body[0])
-    if spelled is None:
-        raise NoFixError("`torch` means something else in the loop over the epochs")
-    return name, f"isinstance({name}, {spelled[0]})", spelled[1]
+    sampler, imports = Rewriter(home).name_for(SAMPLER, stale.epochs.body[0])
+    return name, f"isinstance({name}, {sampler})", imports

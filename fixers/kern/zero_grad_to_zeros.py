@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.zeroed_gradients import holds_nothing_else
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ _WHY = (
 )
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     zeroed: Zeroed = report.facts
     edit = _without_argument(zeroed, model) if zeroed.call is not None else _short_loop(zeroed, model)
-    return Fix((edit,), Applicability.UNSAFE, _WHY) if edit is not None else None
+    if edit is None:
+        raise NoFixError("the gradients are filled by something other than an argument or a statement of its own")
+    return Fix((edit,), Applicability.UNSAFE, _WHY)
 
 
 def _without_argument(zeroed: Zeroed, model: Model) -> Edit | None:

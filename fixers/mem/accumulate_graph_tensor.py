@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.keeping import Way
 
 if TYPE_CHECKING:
@@ -12,11 +13,11 @@ if TYPE_CHECKING:
     from torchlint.semantics.retention import Retention
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     """`.detach()` on the terms that bring a graph into the sum; a value that is kept itself is copied as well."""
     kept: Retention = report.facts
-    if not kept.detachable:
-        return None
+    if kept.obstacle:
+        raise NoFixError(kept.obstacle)
     suffix = ".detach().clone()" if kept.way is Way.BEST else ".detach()"
     rewriter = Rewriter(model)
     edits = [edit for graph in kept.graphs for edit in rewriter.method_call(graph, suffix)]

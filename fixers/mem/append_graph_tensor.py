@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -11,11 +12,11 @@ if TYPE_CHECKING:
     from torchlint.semantics.retention import Retention
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     """`.detach()` on every tensor that brings a graph into the container."""
     kept: Retention = report.facts
-    if not kept.detachable:
-        return None
+    if kept.obstacle:
+        raise NoFixError(kept.obstacle)
     rewriter = Rewriter(model)
     edits = [edit for graph in kept.graphs for edit in rewriter.method_call(graph, ".detach()")]
     return Fix(tuple(edits), Applicability.SAFE, "The values stay the same; only their autograd history is dropped.")

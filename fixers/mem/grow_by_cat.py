@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize.vocabulary import EXACT, MAKES_INEXACT, PRODUCTS, REDUCTIONS
@@ -28,14 +29,15 @@ _SAFE = "The same parts are put together, once."
 _UNSAFE = "A part that a later iteration changes in place would change the result."
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     growth: Growth = report.facts
     statement, loop = model.small_statement(growth.call), growth.loops[-1].node
+    _check_is_alone(model, growth, statement, loop)
     made = _made_before(model, growth, loop)
     rest = _other_arguments(model, growth.call)
     parts = f"{growth.name}_parts"
-    if made is None or rest is None or not _is_alone(model, growth, statement, loop) or parts in model.source.text:
-        return None
+    if parts in model.source.text:
+        raise NoFixError(f"the name `{parts}` is taken")
     rewriter = Rewriter(model)
     codes = [model.code(part) for part in growth.parts]
     added = f"append({codes[0]})" if len(codes) == 1 else f"extend([{', '.join(codes)}])"
@@ -51,24 +53,27 @@ def fix(report: Report, model: Model) -> Fix | None:
     return Fix(tuple(edits), applicability, _SAFE if is_safe else _UNSAFE)
 
 
-def _is_alone(model: Model, growth: Growth, statement: cst.CSTNode | None, loop: cst.CSTNode) -> bool:
-    """Whether nothing in the loops but the growth has to do with the tensor, and errors are not caught around them."""
-    if growth.watched or not growth.first or not isinstance(statement, cst.Assign) or len(growth.binding.writes) != 2:
-        return False
-    if statement.value is not growth.call or getattr(loop, "orelse", None) is not None:
-        return False
+def _check_is_alone(model: Model, growth: Growth, statement: cst.CSTNode | None, loop: cst.CSTNode) -> None:
+    """Nothing else in the loops may have to do with the tensor, and no errors may be caught around them."""
+    if growth.watched:
+        raise NoFixError(f"the loop asks for the length of `{growth.name}`, or whether there is one yet")
+    if not growth.first:
+        raise NoFixError("the parts go in front, so that their order is turned around")
+    if not isinstance(statement, cst.Assign) or statement.value is not growth.call or len(growth.binding.writes) != 2:
+        raise NoFixError(f"`{growth.name}` is written in other ways too")
+    if getattr(loop, "orelse", None) is not None:
+        raise NoFixError("the loop has an `else`")
     if any(isinstance(node, (cst.Try, cst.TryStar)) for node in model.ancestors(loop)):
-        return False
-    return not any(
-        loop in model.ancestors(read) and growth.call not in model.ancestors(read) for read in growth.binding.reads
-    )
+        raise NoFixError("an exception that is caught around the loop would leave other parts behind")
+    for read in growth.binding.reads:
+        if loop in model.ancestors(read) and growth.call not in model.ancestors(read):
+            raise NoFixError(f"the loop reads `{growth.name}` on {model.place(read)}")
 
 
-def _made_before(model: Model, growth: Growth, loop: cst.CSTNode) -> cst.Assign | None:
+def _made_before(model: Model, growth: Growth, loop: cst.CSTNode) -> cst.Assign:
     """The assignment in the block of the loop that made the tensor, if nobody reads it in between."""
     block = getattr(model.parent(loop), "body", ())
-    if not isinstance(block, Sequence) or loop not in block:
-        return None
+    assert isinstance(block, Sequence)
     for place in range(list(block).index(loop) - 1, -1, -1):
         line = block[place]
         match line:
@@ -76,21 +81,23 @@ def _made_before(model: Model, growth: Growth, loop: cst.CSTNode) -> cst.Assign 
                 body=[cst.Assign(targets=[cst.AssignTarget(target=target)], value=value) as made]
             ):
                 if isinstance(target, cst.Name) and target.value == growth.name:
-                    return made if model.value(value).kind is Kind.TENSOR else None
+                    if model.value(value).kind is Kind.TENSOR:
+                        return made
+                    raise NoFixError(f"what `{growth.name}` is before the loop is not known to be a tensor")
         if any(isinstance(node, cst.Name) and node.value == growth.name for node in walk(line)):
-            return None
-    return None
+            break
+    raise NoFixError(f"`{growth.name}` is not made right before the loop, or read in between")
 
 
-def _other_arguments(model: Model, call: cst.Call) -> list[str] | None:
-    """The dimension as it is written; None where it may differ between iterations."""
+def _other_arguments(model: Model, call: cst.Call) -> list[str]:
+    """The dimension as it is written."""
     if model.qualified(call.func) not in _CAT:
-        return None
+        raise NoFixError("it is not `torch.cat` that puts the parts together")
     for argument in call.args[1:]:
         keyword = argument.keyword.value if argument.keyword is not None else "dim"
         number = argument.value.expression if isinstance(argument.value, cst.UnaryOperation) else argument.value
         if keyword not in ("dim", "axis") or not isinstance(number, cst.Integer) or argument.star:
-            return None
+            raise NoFixError("the dimension may differ between iterations")
     return [model.source.text[model.span(a)[0] : model.span(a.value)[1]] for a in call.args[1:]]
 
 

@@ -7,6 +7,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.needless_graph import Extent, evaluations
 from torchlint.semantics.tree import walk
 
@@ -21,23 +22,26 @@ _TRAINING = {"backward", "gradients", "optimizer_steps"}
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     """A decorator for a function that only evaluates, otherwise a `with` block around the loop or statement."""
     found: Evaluation = report.facts
     rewriter = Rewriter(model)
     switch = "torch.set_grad_enabled" if found.extent is Extent.PHASE else "torch.no_grad"
-    spelled = rewriter.name_for(switch, found.region)
-    if spelled is None:
-        return None
-    name, edits = spelled
+    name, edits = rewriter.name_for(switch, found.region)
     region = _region_edits(rewriter, model, found, name)
-    return Fix((*edits, *region), Applicability.UNSAFE, _WHY) if region else None
+    if not region:
+        raise NoFixError("the evaluation shares a line with other statements")
+    return Fix((*edits, *region), Applicability.UNSAFE, _WHY)
 
 
 def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str) -> list[Edit]:
     region = found.region
-    if found.extent is Extent.PART or _leaves_in_between(region, found.extent) or _trains_elsewhere(found, model):
-        return []
+    if found.extent is Extent.PART:
+        raise NoFixError("the statement also does what needs gradients")
+    if _leaves_in_between(region, found.extent):
+        raise NoFixError("a `yield` or `await` in it would switch off the gradients of other code")
+    if _trains_elsewhere(found, model):
+        raise NoFixError("a function of another file that it calls takes gradients")
     if found.extent is Extent.FUNCTION:
         return [rewriter.decorate(region, f"@{name}()")] if isinstance(region, cst.FunctionDef) else []
     header = f"with {name}({found.phase or ''}):"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 _WHY = "a backward pass raises a RuntimeError where a module out of sight still needs a part of the graph"
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     retained: Retained = report.facts
     call, argument = retained.call.node, retained.argument
     if argument.keyword is None or argument not in call.args:
-        return None
+        raise NoFixError("`retain_graph` is given by its position, or where the options are made")
     return Fix((Rewriter(model).remove_argument(call, argument),), Applicability.UNSAFE, _WHY)

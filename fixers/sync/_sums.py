@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.accumulators import HostSum, is_wrapped
 from torchlint.spelling import is_free
 
@@ -23,16 +24,16 @@ _TIMED = "The loop reads a clock: without the readback its intervals no longer i
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float)
 
 
-def kept_in_double(model: Model, read: Readback, total: HostSum, suffix: str) -> Fix | None:
-    """The sum in double precision, which is what a Python float has; None on devices that are known to lack it."""
+def kept_in_double(model: Model, read: Readback, total: HostSum, suffix: str) -> Fix:
+    """The sum in double precision, which is what a Python float has and some devices lack."""
     text = model.source.text
     if _NO_DOUBLE.search(text):
-        return None
+        raise NoFixError("the file is for devices that lack double precision")
     is_cuda = re.search(r"\bcuda\b", text) is not None and _ANY_DEVICE.search(text) is None
     return kept_on_device(model, read, total, suffix, "float", "" if is_cuda else _DOUBT)
 
 
-def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, cast: str, doubt: str = "") -> Fix | None:
+def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, cast: str, doubt: str = "") -> Fix:
     """`total += loss.item()` as `total += loss` and `suffix`, with `cast` around every read of the total.
 
     `doubt`: why the fix is unsafe, if it is.
@@ -40,8 +41,8 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     term = _term(model, read, suffix)
     division = total.settled if isinstance(total.settled, cst.AugAssign) else None
     places = [*total.reads, *([division] if division is not None else [])]
-    if term is None or not all(is_free(model, cast, place) for place in places):
-        return None
+    if not all(is_free(model, cast, place) for place in places):
+        raise NoFixError(f"`{cast}` means something else where the sum is read")
     edits = [term]
     for name in total.reads:
         if not is_wrapped(model, name, f"builtins.{cast}", "builtins.float"):
@@ -53,13 +54,15 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)
 
 
-def _term(model: Model, read: Readback, suffix: str) -> Edit | None:
-    """`loss.detach().double()` for `loss.item()` and `float(loss)`; None where a comment would be lost."""
+def _term(model: Model, read: Readback, suffix: str) -> Edit:
+    """`loss.detach().double()` for `loss.item()` and `float(loss)`."""
     start, end = model.span(read.node)
     first, last = model.span(read.tensor)
     text = model.source.text
-    if read.node.lpar or "#" in text[start:first] + text[last:end] or read.how not in ("item", "float", "int"):
-        return None
+    if read.node.lpar or "#" in text[start:first] + text[last:end]:
+        raise NoFixError("a comment or parentheses stand inside of the read")
+    if read.how not in ("item", "float", "int"):
+        raise NoFixError("the number is not read by `.item()`, `float(...)` or `int(...)`")
     tensor = text[first:last]
     if read.how != "item" and suffix and not isinstance(read.tensor, _ATOMS) and not read.tensor.lpar:
         tensor = f"({tensor})"

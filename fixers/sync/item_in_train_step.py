@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Fix
-from torchlint.semantics.accumulators import host_sum, survives_empty_loop
+from torchlint.rule import NoFixError
+from torchlint.semantics.accumulators import check_empty_loop, host_sum
 from torchlint.semantics.values import Kind
 
 from ._sums import kept_in_double
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from torchlint.semantics.readback import Readback
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     read: Readback = report.facts
     total = host_sum(model, read)
-    if total is None or not survives_empty_loop(model, total) or not _is_real(model, read):
-        return None
+    check_empty_loop(model, total)
+    if not _is_real(model, read):
+        raise NoFixError(f"`{model.code(read.tensor)}` is not known to be a tensor of real numbers")
     return kept_in_double(model, read, total, ".detach().double()")
 
 

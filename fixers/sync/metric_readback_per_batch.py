@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Fix
-from torchlint.semantics.accumulators import host_sum, survives_empty_loop
+from torchlint.rule import NoFixError
+from torchlint.semantics.accumulators import check_empty_loop, host_sum
 from torchlint.semantics.values import Kind
 
 from ._sums import kept_in_double, kept_on_device
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
     from torchlint.semantics.readback import Readback
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     read: Readback = report.facts
     total = host_sum(model, read)
-    if total is None or not _is_count(model, read):
-        return None
+    if not _is_count(model, read):
+        raise NoFixError(f"`{model.code(read.tensor)}` is not known to be a sum of integers")
     if total.is_integer:
-        return kept_on_device(model, read, total, "", "int") if total.term is read.node else None
-    return kept_in_double(model, read, total, ".double()") if survives_empty_loop(model, total) else None
+        if total.term is not read.node:
+            raise NoFixError("the count is multiplied or divided before it is added")
+        return kept_on_device(model, read, total, "", "int")
+    check_empty_loop(model, total)
+    return kept_in_double(model, read, total, ".double()")
 
 
 def _is_count(model: Model, read: Readback) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.repeated_reads import Again, Several
 from torchlint.semantics.values import Grad
 from torchlint.semantics.vocabulary import is_reduction
@@ -25,22 +27,21 @@ _PLAIN = ("item", "float")  # the number as it is
 _BRANCHING = (cst.BaseComp, cst.CompFor, cst.Lambda, cst.IfExp, cst.BooleanOperation)
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     facts = report.facts
     return _stacked(model, facts) if isinstance(facts, Several) else _named(model, facts)
 
 
-def _stacked(model: Model, several: Several) -> Fix | None:
+def _stacked(model: Model, several: Several) -> Fix:
     """`a, b = torch.stack([x.detach(), y.detach()]).tolist()` before the statement."""
     reads = several.reads
-    if not all(read.how in _PLAIN and _can_move(model, read) and _is_real_number(model, read) for read in reads):
-        return None
+    for read in reads:
+        _check_can_move(model, read)
+        if read.how not in _PLAIN or not _is_real_number(model, read):
+            raise NoFixError(f"`{model.code(read.node)}` is not known to read a single real number as it is")
     first = reads[0].node
     rewriter = Rewriter(model)
-    stack = rewriter.name_for("torch.stack", first)
-    if stack is None:
-        return None
-    function, edits = stack
+    function, edits = rewriter.name_for("torch.stack", first)
     names: list[str] = []
     for read in reads:
         names.append(new_name(model, _wish(read), first, tuple(names)))
@@ -50,11 +51,12 @@ def _stacked(model: Model, several: Several) -> Fix | None:
     return Fix(tuple(edits), Applicability.UNSAFE, _STACKED)
 
 
-def _named(model: Model, again: Again) -> Fix | None:
+def _named(model: Model, again: Again) -> Fix:
     """The name that the first read is given, or one that it gets now, in the place of the second."""
     first, read = again.first, again.read
-    if not isinstance(first.tensor, cst.Name) or not _can_move(model, first):
-        return None
+    if not isinstance(first.tensor, cst.Name):
+        raise NoFixError("what is read is no variable")
+    _check_can_move(model, first)
     statement = model.parent(first.node)
     rewriter = Rewriter(model)
     edits: list[Edit] = []
@@ -71,17 +73,18 @@ def _named(model: Model, again: Again) -> Fix | None:
     return Fix(tuple(edits), Applicability.SAFE if _is_fresh(model, first) else Applicability.UNSAFE, _NAMED)
 
 
-def _can_move(model: Model, read: Readback) -> bool:
-    """Whether the read can be made right before its statement, which makes it on every way."""
+def _check_can_move(model: Model, read: Readback) -> None:
+    """It must be possible to read right before the statement, which reads on every way."""
     statement = model.small_statement(read.node)
-    if statement is None or not only_computes(model, read.tensor):
-        return False
-    for above in model.ancestors(read.node):
-        if isinstance(above, _BRANCHING):
-            return False
-        if above is statement:
-            return isinstance(model.parent(above), cst.SimpleStatementLine)
-    return False
+    if statement is None:
+        raise NoFixError(f"`{model.code(read.node)}` stands in the head of a statement")
+    inside = takewhile(lambda node: node is not statement, model.ancestors(read.node))
+    if any(isinstance(above, _BRANCHING) for above in inside):
+        raise NoFixError(f"`{model.code(read.node)}` is not read each time that its statement runs")
+    if not isinstance(model.parent(statement), cst.SimpleStatementLine):
+        raise NoFixError("the statement has no line of its own")
+    if not only_computes(model, read.tensor):
+        raise NoFixError(f"`{model.code(read.tensor)}` may do more than compute")
 
 
 def _is_real_number(model: Model, read: Readback) -> bool:

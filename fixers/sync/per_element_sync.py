@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.element_reads import ElementReads
 from torchlint.semantics.tree import walk
@@ -25,31 +26,38 @@ _SAFE = "The list holds the same numbers."
 _DOUBT = "The loop calls code that may write to the tensor, which the list would not show."
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     if not isinstance(report.facts, ElementReads):
         return _on_device(model, report.facts)
     reads = report.facts
-    if reads.of_rows or reads.asked:
-        return None
-    if model.value(reads.tensor).kind is not Kind.TENSOR or _may_be_list(model, reads.tensor):
-        return None
+    if reads.of_rows:
+        raise NoFixError("some of the reads take whole rows")
+    if reads.asked:
+        raise NoFixError("Python asks for the truth or the order of elements, which a list would answer in other ways")
+    _check_is_tensor(model, reads.tensor)
     edits = _over_list(model, reads) if reads.is_iterated else _from_list(model, reads)
-    if edits is None:
-        return None
     if _writes_nothing(model, reads.loop):
         return Fix(tuple(edits), Applicability.SAFE, _SAFE)
     return Fix(tuple(edits), Applicability.UNSAFE, _DOUBT)
 
 
-def _on_device(model: Model, found: Reduction) -> Fix | None:
+def _on_device(model: Model, found: Reduction) -> Fix:
     """`lengths.max()` for `max(lengths)`: of integers, the same element."""
     value = model.value(found.tensor)
-    if found.name not in ("max", "min") or value.dtype != "int" or value.optional or _may_be_list(model, found.tensor):
-        return None
+    if found.name not in ("max", "min"):
+        raise NoFixError(f"`{found.name}` of torch adds in another order, and may round in another way")
+    if value.dtype != "int" or value.optional:
+        raise NoFixError("among floating point numbers, torch and Python do not treat NaN alike")
+    _check_is_tensor(model, found.tensor)
     if not isinstance(found.tensor, (cst.Name, cst.Attribute)) or found.node.lpar:
-        return None
+        raise NoFixError("the tensor has no name")
     edit = Rewriter(model).replace(found.node, f"{model.code(found.tensor)}.{found.name}()")
     return Fix((edit,), Applicability.SAFE, "The result is a tensor of one integer either way.")
+
+
+def _check_is_tensor(model: Model, tensor: cst.BaseExpression) -> None:
+    if model.value(tensor).kind is not Kind.TENSOR or _may_be_list(model, tensor):
+        raise NoFixError(f"`{model.code(tensor)}` may be a list of tensors")
 
 
 def _may_be_list(model: Model, tensor: cst.BaseExpression) -> bool:
@@ -62,12 +70,14 @@ def _may_be_list(model: Model, tensor: cst.BaseExpression) -> bool:
     return any(call.target is None and not (call.callee or "").startswith("torch.") for call in calls)
 
 
-def _over_list(model: Model, reads: ElementReads) -> list[Edit] | None:
+def _over_list(model: Model, reads: ElementReads) -> list[Edit]:
     """`for v in t.flatten().tolist()`: each element is a single number, for it is read as one."""
     elements = {_element(node) for node in reads.nodes}
     binding = next(iter({model.binding(element) for element in elements}), None)
-    if binding is None or any(not _is_covered(model, reads.loop, read, elements) for read in binding.reads):
-        return None
+    others = [read for read in binding.reads if not _is_covered(model, reads.loop, read, elements)] if binding else []
+    if binding is None or others:
+        where = f" on {model.place(others[0])}" if others else ""
+        raise NoFixError(f"the elements are used as tensors, too{where}")
     whole = _whole(model, reads)
     if whole is not None:
         text = model.code(reads.tensor)
@@ -78,15 +88,17 @@ def _over_list(model: Model, reads: ElementReads) -> list[Edit] | None:
     return edits + [Rewriter(model).replace(node, model.code(_element(node))) for node in _items(reads)]
 
 
-def _from_list(model: Model, reads: ElementReads) -> list[Edit] | None:
+def _from_list(model: Model, reads: ElementReads) -> list[Edit]:
     """`numbers = t.tolist()` before the loop, and `numbers[i]` in it."""
     tensor, loop = reads.tensor, reads.loop.node
     depths = {_depth(_element(node)) for node in reads.nodes}
-    if not isinstance(tensor, cst.Name) or not isinstance(loop, (cst.For, cst.While)) or len(depths) != 1:
-        return None
+    if not isinstance(tensor, cst.Name):
+        raise NoFixError("the tensor has no name")
+    if not isinstance(loop, (cst.For, cst.While)):
+        raise NoFixError("the elements are read in a comprehension, before which no list can be made")
     depth = depths.pop()
-    if depth > 1 and model.value(tensor).rank != depth:
-        return None
+    if depths or (depth > 1 and model.value(tensor).rank != depth):
+        raise NoFixError("the reads may take whole rows, for the number of dimensions is not known")
     name = new_name(model, f"{tensor.value}_list", loop)
     edits = [Rewriter(model).insert_before(loop, f"{name} = {tensor.value}{_suffix(model, tensor, depth)}")]
     for node in reads.nodes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Applicability, Fix
-from torchlint.semantics.accumulators import host_sum, survives_empty_loop
+from torchlint.rule import NoFixError
+from torchlint.semantics.accumulators import check_empty_loop, host_sum
 from torchlint.semantics.host_use import Use
 from torchlint.semantics.readback import Readback
 from torchlint.semantics.steps import Step
@@ -21,15 +22,14 @@ if TYPE_CHECKING:
 _WHY = "The parameters have to be on one device, which has double precision; a power may differ in its last bit."
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     found: ParameterRead = report.facts
     value = model.value(found.tensor)
     if value.kind is not Kind.TENSOR or value.rank != 0 or value.dtype != "float":
-        return None
+        raise NoFixError(f"`{model.code(found.tensor)}` is not known to be a single real number")
     step = Step(found.loop, found.loop.role)
     read = Readback(found.node, found.tensor, value, found.how, True, step, Use.ACCUMULATED)
     total = host_sum(model, read, of_powers=True)
-    if total is None or not survives_empty_loop(model, total):
-        return None
+    check_empty_loop(model, total)
     kept = kept_in_double(model, read, total, ".detach().double()")
-    return Fix(kept.edits, Applicability.UNSAFE, _WHY) if kept is not None else None
+    return Fix(kept.edits, Applicability.UNSAFE, _WHY)

@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.branching import Purpose
 from torchlint.semantics.values import Grad, Kind
 
@@ -21,20 +22,23 @@ if TYPE_CHECKING:
 _TAKEN = "Nothing is stored under an empty mask, but what would be stored has to be there, in the type of the target."
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     decision: Decision = report.facts
     statement = decision.statement
-    if not isinstance(statement, cst.If):
-        return None
-    if decision.purpose is Purpose.FLAG and isinstance(statement.test, cst.BooleanOperation):
-        return _flag_first(model, statement.test)
-    return _without_test(model, statement) if decision.purpose is Purpose.MASK else None
+    if isinstance(statement, cst.If):
+        if decision.purpose is Purpose.FLAG and isinstance(statement.test, cst.BooleanOperation):
+            return _flag_first(model, statement.test)
+        if decision.purpose is Purpose.MASK:
+            return _without_test(model, statement)
+    raise NoFixError("what to do in place of the question depends on what the branch is for")
 
 
-def _flag_first(model: Model, test: cst.BooleanOperation) -> Fix | None:
+def _flag_first(model: Model, test: cst.BooleanOperation) -> Fix:
     start, end = model.span(test)
-    if "#" in model.source.text[start:end] or not only_computes(model, test):
-        return None
+    if "#" in model.source.text[start:end]:
+        raise NoFixError("a comment stands inside of the condition")
+    if not only_computes(model, test):
+        raise NoFixError("the condition may do more than compute")
     left, right = _operand(model, test.left), _operand(model, test.right)
     swapped = Rewriter(model).replace(test, ("({})" if test.lpar else "{}").format(f"{right} and {left}"))
     return Fix((swapped,), Applicability.SAFE, "Both have to hold, and neither changes anything.")
@@ -48,13 +52,13 @@ def _operand(model: Model, node: cst.BaseExpression) -> str:
     return f"({text})" if needs_parentheses and not text.startswith("(") else text
 
 
-def _without_test(model: Model, statement: cst.If) -> Fix | None:
+def _without_test(model: Model, statement: cst.If) -> Fix:
     """The store alone, behind the condition that stands before the question, if there is one."""
     start, end = model.span(statement)
     line = statement.body.body[0]
     store = line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
     if "#" in model.source.text[start:end] or not isinstance(store, cst.Assign):
-        return None
+        raise NoFixError("the branch holds more than one plain store")
     target, fills = store.targets[0].target, model.value(store.value).kind is Kind.NUMBER
     edit = Edit(start, end, model.code(store))
     if isinstance(statement.test, cst.BooleanOperation):

@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.housekeeping import reads_clock
 
 if TYPE_CHECKING:
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     chore: Chore = report.facts
-    if chore.site is not chore.call or not isinstance(model.parent(chore.site.node), cst.Expr):
-        return None
+    if chore.site is not chore.call:
+        raise NoFixError("the call is in a helper, which other code may call as well")
+    if not isinstance(model.parent(chore.site.node), cst.Expr):
+        raise NoFixError("the call is part of a larger expression")
     edit = Rewriter(model).remove_with_condition(chore.site.node)
-    if edit is None:
-        return None
+    assert edit is not None
     if reads_clock(model):
         return Fix((edit,), Applicability.UNSAFE, "the times that this file measures may end before the device is done")
     return Fix((edit,), Applicability.SAFE, "the same kernels run in the same order; only the host no longer waits")

@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -19,18 +20,20 @@ _INTERVAL = 100
 _WHY = f"It is shown in one of {_INTERVAL} steps only."
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     shown: Shown = report.facts
     loop = shown.step.loop
     line = model.parent(model.parent(shown.call.node) or shown.call.node)
     counter = _counter(model, loop) if loop is not None else None
-    is_alone = isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and isinstance(line.body[0], cst.Expr)
-    if counter is None or not is_alone or not isinstance(line, cst.SimpleStatementLine):
-        return None
+    if counter is None:
+        raise NoFixError("no variable counts the steps")
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or not isinstance(line.body[0], cst.Expr):
+        raise NoFixError("the call is part of a larger statement")
     if not all(shown.call.node in model.ancestors(tensor) for tensor in shown.tensors):
-        return None
+        raise NoFixError("the text that is shown is made before, in another statement")
     edits = Rewriter(model).indent_under([line], f"if {counter} % {_INTERVAL} == 0:")
-    return Fix(tuple(edits), Applicability.UNSAFE, _WHY) if edits is not None else None
+    assert edits is not None
+    return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
 
 
 def _counter(model: Model, loop: Loop) -> str | None:

@@ -8,7 +8,8 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
-from torchlint.semantics.activations import SOFTMAX, Mismatch
+from torchlint.rule import NoFixError
+from torchlint.semantics.activations import Mismatch
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -17,35 +18,35 @@ if TYPE_CHECKING:
 _WHY = "the loss has other values, and training takes another course"
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     mismatch: Mismatch = report.facts
     activation = mismatch.activation.node
-    if mismatch.activation.model is not model or not isinstance(activation, cst.Call):
-        return None
-    edit = _edit(mismatch, activation, model)
-    return Fix((edit,), Applicability.UNSAFE, _WHY) if edit is not None else None
+    if mismatch.activation.model is not model:
+        raise NoFixError("the activation is in another file, where other code may need it")
+    if not isinstance(activation, cst.Call):
+        raise NoFixError("the activation is a module of the network, whose output other code may need")
+    return Fix((_edit(mismatch, activation, model),), Applicability.UNSAFE, _WHY)
 
 
-def _edit(mismatch: Mismatch, activation: cst.Call, model: Model) -> Edit | None:
+def _edit(mismatch: Mismatch, activation: cst.Call, model: Model) -> Edit:
     if mismatch.loss_kind in ("nll_loss", "kl_div"):
         return _logarithm(mismatch, activation, model)
     logits = _input_of(activation, model)
     if logits is None:
-        return None
+        raise NoFixError("the input of the activation is not in sight")
     if mismatch.input is not activation and not _is_plain_result(mismatch.input, activation, logits, model):
-        return None
+        raise NoFixError(f"`{model.code(mismatch.input)}` or what it is made of has other values too")
     return Rewriter(model).replace(mismatch.input, model.code(logits))
 
 
-def _logarithm(mismatch: Mismatch, activation: cst.Call, model: Model) -> Edit | None:
+def _logarithm(mismatch: Mismatch, activation: cst.Call, model: Model) -> Edit:
     """`F.softmax(z)` becomes `F.log_softmax(z)`, where nothing but the loss reads it."""
-    if mismatch.input is not activation or mismatch.activation.kind != SOFTMAX:
-        return None
+    if mismatch.input is not activation:
+        raise NoFixError("other code may read the probabilities")
     function = activation.func
-    if not isinstance(function, cst.Attribute) or function.attr.value != "softmax":
-        return None
-    if model.call(activation).callee not in ("torch.nn.functional.softmax", "torch.softmax", "torch.Tensor.softmax"):
-        return None
+    known = model.call(activation).callee in ("torch.nn.functional.softmax", "torch.softmax", "torch.Tensor.softmax")
+    if not isinstance(function, cst.Attribute) or function.attr.value != "softmax" or not known:
+        raise NoFixError("the activation is not written as a call of `softmax`")
     return Rewriter(model).replace(function.attr, "log_softmax")
 
 

@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
 
@@ -20,26 +21,36 @@ if TYPE_CHECKING:
 _WHY = "Results change: dropout and batch norm work as they should."
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     toggle: Toggle = report.facts
-    edits = _edits(toggle, model)
-    return Fix(tuple(edits), Applicability.UNSAFE, _WHY) if edits else None
+    return Fix(tuple(_edits(toggle, model)), Applicability.UNSAFE, _WHY)
 
 
 def _edits(toggle: Toggle, model: Model) -> list[Edit]:
     module, rewriter = model.code(toggle.module), Rewriter(model)
     if toggle.epochs is not None:
         loop = toggle.epochs.node
-        named = _has_name(toggle, loop, model) and isinstance(loop, (cst.For, cst.While))
-        return [rewriter.prepend_to_body(loop, f"{module}.train()")] if named else []  # type: ignore[arg-type]
+        _check_name(toggle, loop, model)
+        if not isinstance(loop, (cst.For, cst.While)):
+            raise NoFixError("the epochs are counted by a comprehension, where no statement can stand")
+        return [rewriter.prepend_to_body(loop, f"{module}.train()")]
     statement = model.statement(toggle.node)
-    plain = isinstance(toggle.node, cst.For) or isinstance(statement, cst.SimpleStatementLine)
-    if not plain or not _has_name(toggle, statement, model) or _would_switch_in_a_loop(toggle, model):
-        return []
+    if not isinstance(toggle.node, cst.For) and not isinstance(statement, cst.SimpleStatementLine):
+        raise NoFixError("the network runs in the head of a statement")
+    _check_name(toggle, statement, model)
+    if _would_switch_in_a_loop(toggle, model):
+        raise NoFixError("the mode would be switched there and back around each of many calls")
     before = rewriter.insert_before(statement, f"{module}.eval()")
     if not toggle.trains:
         return [before]
-    return [] if _leaves(statement) else [before, rewriter.insert_after(statement, f"{module}.train()")]
+    if _leaves(statement):
+        raise NoFixError("a `return` or `raise` would leave before the mode is switched back")
+    return [before, rewriter.insert_after(statement, f"{module}.train()")]
+
+
+def _check_name(toggle: Toggle, place: cst.CSTNode, model: Model) -> None:
+    if not _has_name(toggle, place, model):
+        raise NoFixError(f"`{model.code(toggle.module)}` is not known to mean the network where the mode would be set")
 
 
 def _would_switch_in_a_loop(toggle: Toggle, model: Model) -> bool:

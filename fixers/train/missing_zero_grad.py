@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.step_cycle import Reached, changes, optimizer_of
 
 if TYPE_CHECKING:
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 _WHY = "every step then follows the gradients of its own batches only, so training takes another course"
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     cycle: Cycle = report.facts
-    if not _is_plain(cycle.optimizer) or cycle.reset in (Reached.OUTSIDE, Reached.RARELY):
-        return None
-    edit = _edit(cycle, model)
-    return Fix((edit,), Applicability.UNSAFE, _WHY) if edit is not None else None
+    if not _is_plain(cycle.optimizer):
+        raise NoFixError("the optimizer has no name that means the same everywhere")
+    if cycle.reset in (Reached.OUTSIDE, Reached.RARELY):
+        raise NoFixError(
+            "the file resets these gradients elsewhere, and whether it means to add them up is for you to say"
+        )
+    return Fix((_edit(cycle, model),), Applicability.UNSAFE, _WHY)
 
 
 def _is_plain(optimizer: cst.BaseExpression) -> bool:
@@ -34,15 +38,15 @@ def _is_plain(optimizer: cst.BaseExpression) -> bool:
     return isinstance(optimizer, cst.Name)
 
 
-def _edit(cycle: Cycle, model: Model) -> Edit | None:
+def _edit(cycle: Cycle, model: Model) -> Edit:
     rewriter = Rewriter(model)
     reset = model.code(cycle.optimizer) + ".zero_grad()"
     if cycle.loop is None and cycle.closure is not None:
         closure = cycle.closure.node
-        return rewriter.prepend_to_body(closure, reset) if isinstance(closure, cst.FunctionDef) else None
+        if not isinstance(closure, cst.FunctionDef):
+            raise NoFixError("the closure is a lambda")
+        return rewriter.prepend_to_body(closure, reset)
     anchor = _anchor(cycle, model)
-    if anchor is None:
-        return None
     if _skips_iterations(cycle, anchor, model):
         return rewriter.insert_after(anchor, reset)
     body = cycle.loop.node if cycle.loop is not None else None
@@ -52,8 +56,8 @@ def _edit(cycle: Cycle, model: Model) -> Edit | None:
     return rewriter.insert_before(place, reset) if place is not None else rewriter.insert_after(anchor, reset)
 
 
-def _anchor(cycle: Cycle, model: Model) -> cst.CSTNode | None:
-    """The step, or the condition whose branches all step; None where the optimizer steps several times."""
+def _anchor(cycle: Cycle, model: Model) -> cst.CSTNode:
+    """The step, or the condition whose branches all step."""
     anchor: cst.CSTNode = cycle.step.node
     own = {guard.node: guard.branch for guard in _guards(cycle.step.node, cycle, model)}
     for other in _steps(cycle):
@@ -62,7 +66,7 @@ def _anchor(cycle: Cycle, model: Model) -> cst.CSTNode | None:
         theirs = _guards(other.node, cycle, model)
         shared = [guard.node for guard in theirs if own.get(guard.node, guard.branch) != guard.branch]
         if not shared:
-            return None
+            raise NoFixError("the optimizer steps several times in one iteration")
         anchor = shared[-1] if anchor is cycle.step.node or shared[-1] in model.ancestors(anchor) else anchor
     return anchor
 

@@ -18,7 +18,7 @@ _WHY = {
 }
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     problem, subject = report.facts
     rewriter = Rewriter(model)
     edits: list[Edit] = []
@@ -27,9 +27,6 @@ def fix(report: Report, model: Model) -> Fix | None:
     elif problem == "dropout":
         edits = [rewriter.add_argument(subject.node, f"training={subject.function.params[0]}.training")]
     else:
-        named = rewriter.name_for("torch.nn.ModuleList", subject)
-        if named is None:
-            return None
-        name, edits = named
+        name, edits = rewriter.name_for("torch.nn.ModuleList", subject)
         edits = [*edits, *rewriter.wrap(subject, f"{name}(", ")")]
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY[problem])

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.data_attribute import DataRead, Use
 from torchlint.semantics.dataflow import text as text_of
 from torchlint.semantics.values import Kind
@@ -27,13 +28,13 @@ _NEW = frozenset({"new", "new_zeros", "new_ones", "new_empty", "new_full"})
 _ELEMENT = "the value becomes a Python number, which waits for the device"
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     match report.facts:
         case DataRead():
             return _read(report.facts, model)
         case Wrapper():
             return _unwrap(report.facts, model)
-    return None
+    raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
 
 
 # -- reads of .data
@@ -56,16 +57,13 @@ def _read(read: DataRead, model: Model) -> Fix:
 # -- Variable
 
 
-def _unwrap(wrapper: Wrapper, model: Model) -> Fix | None:
-    if not _is_understood(wrapper) or (
-        wrapper.asks_for_no_graph and model.grad_enabled(wrapper.call.node) is not False
-    ):
-        return None
+def _unwrap(wrapper: Wrapper, model: Model) -> Fix:
+    if not _is_understood(wrapper):
+        raise NoFixError("not all arguments are in sight")
+    if wrapper.asks_for_no_graph and model.grad_enabled(wrapper.call.node) is not False:
+        raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
     taken = _taken_together(wrapper.call, model)
-    edits = _removal(wrapper.call, model) if taken else _replacement(wrapper, model)
-    if edits is None:
-        return None
-    return Fix(tuple(edits), Applicability.SAFE)
+    return Fix(tuple(_removal(wrapper.call, model) if taken else _replacement(wrapper, model)), Applicability.SAFE)
 
 
 def _is_understood(wrapper: Wrapper) -> bool:
@@ -74,9 +72,10 @@ def _is_understood(wrapper: Wrapper) -> bool:
     return wrapper.data.given and None not in given and len(given) == len(wrapper.call.arguments)
 
 
-def _removal(call: Call, model: Model) -> list[Edit] | None:
+def _removal(call: Call, model: Model) -> list[Edit]:
     edit = Rewriter(model).remove_statement(call.node)
-    return [edit] if edit is not None else None
+    assert edit is not None
+    return [edit]
 
 
 def _taken_together(call: Call, model: Model) -> set[Call]:
@@ -114,13 +113,13 @@ def _takes_gradients(target: cst.BaseExpression, model: Model) -> bool:
     return any(isinstance(user, cst.Attribute) and user.attr.value in _OF_LEAVES for user in users)
 
 
-def _replacement(wrapper: Wrapper, model: Model) -> list[Edit] | None:
+def _replacement(wrapper: Wrapper, model: Model) -> list[Edit]:
     call, inner = wrapper.call.node, wrapper.data.node
     assert inner is not None
     text = model.source.text
     (start, end), (first, last) = model.span(call), model.span(inner)
     if "#" in text[start:first] + text[last:end]:
-        return None
+        raise NoFixError("a comment stands inside of the call")
     before, suffix = "", "" if _may_stand_bare(wrapper, model) else ".detach()"
     asked = wrapper.requires_grad.node
     if asked is not None and not is_false(asked):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.checkpoints import Content, Load
 
 if TYPE_CHECKING:
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 _WHY = "a checkpoint that holds other objects than tensors and plain values is refused, as torch 2.6 does by itself"
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     load: Load = report.facts
     if load.content is not Content.TENSORS:
-        return None
+        raise NoFixError("what the file holds may be more than tensors, which `weights_only=True` refuses")
     edit = Rewriter(model).add_argument(load.call.node, "weights_only=True")
     return Fix((edit,), Applicability.UNSAFE, _WHY)

@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.finding import Edit
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 _ARGUMENT = "non_blocking=True"
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     copy: Copy = report.facts
     if copy.is_written(model):
-        return None
+        raise NoFixError("the host writes to the batch while the copy may still be under way")
     rewriter = Rewriter(model)
     flag = copy.flag
     if flag.arg is not None:
         edits = [rewriter.replace_argument(flag.arg, "True")]
     elif flag.given:
-        return None
+        raise NoFixError("`non_blocking` is set where the arguments are made")
     else:
         edits = [rewriter.add_argument(copy.call.node, _ARGUMENT), *_one_a_line(copy, rewriter, model)]
     if "mps" in model.source.text or "current_accelerator" in model.source.text:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.creations import goes_with_tensor
 from torchlint.semantics.host_tensors import (
     SIZED_CLASSES,
@@ -62,15 +63,12 @@ class _Target:
     is_certain: bool  # that the device is no None
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     creation: Creation = report.facts
     rewriter = Rewriter(model)
     target = _target(creation.move, rewriter, model)
-    if target is None or not _is_in_reach(creation, model):
-        return None
+    _check_reach(creation, model)
     edits = _edits(creation, target, rewriter, model)
-    if edits is None:
-        return None
     why = _WHY[creation.made.agreement]
     if creation.made.agreement is Agreement.EXACT and target.is_certain:
         return Fix(tuple(edits), Applicability.SAFE, why)
@@ -80,52 +78,67 @@ def fix(report: Report, model: Model) -> Fix | None:
 # -- where it goes
 
 
-def _target(move: Call, rewriter: Rewriter, model: Model) -> _Target | None:
+def _target(move: Call, rewriter: Rewriter, model: Model) -> _Target:
     other = goes_with_tensor(move, model)
     if other is not None:
-        name = model.code(other) if isinstance(other, cst.Name) else None
-        return _Target(f"{name}.device", f"{name}.dtype", True) if name is not None else None
+        if not isinstance(other, cst.Name):
+            raise NoFixError("the tensor whose device it goes to has no name")
+        return _Target(f"{other.value}.device", f"{other.value}.dtype", True)
     names = _MOVING[move.method or ""]
     given = {}
     for position, arg in enumerate(move.arguments):
         name = arg.keyword.value if arg.keyword is not None else names[position] if position < len(names) else ""
         if arg.star or name not in names:
-            return None
+            raise NoFixError(f"`{model.code(arg)}` does not say in sight where the tensor goes")
         given[name] = arg.value
     if move.method == "type":
         return _of_cuda_class(given["dtype"], rewriter, model)
     device, dtype = given.get("device"), given.get("dtype")
     text = model.code(dtype) if dtype is not None else None
     if device is None:
-        return _Target('"cuda"', text, True) if move.method == "cuda" else None
+        if move.method != "cuda":
+            raise NoFixError("the call does not say in sight where the tensor goes")
+        return _Target('"cuda"', text, True)
     certain = move.method == "to" or model.value(device).is_(Kind.NUMBER, Kind.DEVICE, Kind.STRING)
     return _Target(model.code(device), text, certain)
 
 
-def _of_cuda_class(node: cst.BaseExpression, rewriter: Rewriter, model: Model) -> _Target | None:
-    name = SIZED_CLASSES.get((model.qualified(node) or "").replace(".cuda.", "."))
-    spelled = rewriter.name_for(name, node) if name is not None else None
-    return _Target('"cuda"', spelled[0], True) if spelled is not None and not spelled[1] else None
+def _of_cuda_class(node: cst.BaseExpression, rewriter: Rewriter, model: Model) -> _Target:
+    dtype = SIZED_CLASSES.get((model.qualified(node) or "").replace(".cuda.", "."))
+    if dtype is None:
+        raise NoFixError("the call does not say in sight where the tensor goes")
+    return _Target('"cuda"', _known(dtype, node, rewriter), True)
 
 
-def _is_in_reach(creation: Creation, model: Model) -> bool:
-    """Whether the device can be named where the tensor is made, which then is made for the copy alone."""
+def _known(qualified: str, at: cst.CSTNode, rewriter: Rewriter) -> str:
+    name = rewriter.known_name(qualified, at)
+    if name is None:
+        raise NoFixError(f"the file does not import what it needs to say `{qualified}`")
+    return name
+
+
+def _check_reach(creation: Creation, model: Model) -> None:
+    """The device can be named where the tensor is made, which then is made for the copy alone."""
     if not creation.is_all_in_sight:
-        return False
+        raise NoFixError("the tensor is made by a helper, or of what may be no number")
     if not creation.made.writes:
-        return True
-    if len(creation.made.writes) > 1 or len(creation.made.factories) > 1 or creation.uses.fills:
-        return False
+        return
+    if len(creation.made.writes) > 1 or len(creation.made.factories) > 1:
+        raise NoFixError("the tensor is made at several places")
+    if creation.uses.fills:
+        raise NoFixError("the tensor is filled on the host before it is copied")
     read, write = creation.made.writes[0]
     statement = model.statement(creation.move.node)
     before = model.statement(creation.factory.node)
-    if write.kind != "assign" or write.unpacked or model.parent(before) is not model.parent(statement):
-        return False
-    if isinstance(statement, cst.BaseCompoundStatement):  # `if cuda: x = x.cuda()`
-        return False
-    if model.loops_around(creation.move.node) != model.loops_around(creation.factory.node):
-        return False
-    return _is_only_read(read, before, statement, model) and _is_known_before(creation, before, statement, model)
+    if write.kind != "assign" or write.unpacked:
+        raise NoFixError("the tensor is not simply assigned to a variable")
+    around = model.parent(before) is not model.parent(statement) or isinstance(statement, cst.BaseCompoundStatement)
+    if around or model.loops_around(creation.move.node) != model.loops_around(creation.factory.node):
+        raise NoFixError("the tensor is copied under a condition or in a loop that it is not made in")
+    if not _is_only_read(read, before, statement, model):
+        raise NoFixError("the host has another use for the tensor")
+    if not _is_known_before(creation, before, statement, model):
+        raise NoFixError("the device is not known yet where the tensor is made")
 
 
 def _is_only_read(read: cst.CSTNode, before: cst.CSTNode, statement: cst.CSTNode, model: Model) -> bool:
@@ -160,7 +173,7 @@ def _is_known_before(creation: Creation, before: cst.CSTNode, statement: cst.CST
 # -- edits
 
 
-def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model) -> list[Edit] | None:
+def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model) -> list[Edit]:
     dtype, folded = _dtype(creation, target, rewriter, model)
     keeps = f".to({target.dtype})" if target.dtype is not None and target.dtype != dtype else ""
     whole = _whole_statement(creation, model) if not keeps else None
@@ -168,29 +181,25 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     cuts = [removed if removed is not None else _cut(creation.move.node, keeps, model)]
     cuts += [_cut(node, "", model) for node in folded]
     casts = _casts_to_host(creation, rewriter, model)
-    if casts is None:
-        return None
     edits: list[Edit] = []
     for factory in creation.made.factories:
         arguments = ([f"dtype={dtype}"] if dtype is not None else []) + [f"device={target.device}"]
         if numbers_given(factory, model) is not None:
             rewritten = _of_numbers(factory, dtype is not None, rewriter, model)
-            if rewritten is None:
-                return None
             edits += rewritten[0]
             arguments = rewritten[1] + arguments
         elif factory.callee in SIZED_CLASSES:
             renamed = _renamed(factory, dtype is not None, folded, rewriter, model)
-            if renamed is None:
-                return None
             edits += renamed[0]
             arguments = renamed[1] + arguments
         edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), [*edits, *casts, *cuts]))
     edits += [*casts, *cuts]
-    return None if any("#" in model.source.text[edit.start : edit.end] for edit in edits) else edits
+    if any("#" in model.source.text[edit.start : edit.end] for edit in edits):
+        raise NoFixError("a comment stands inside of the call")
+    return edits
 
 
-def _casts_to_host(creation: Creation, rewriter: Rewriter, model: Model) -> list[Edit] | None:
+def _casts_to_host(creation: Creation, rewriter: Rewriter, model: Model) -> list[Edit]:
     """`.type(torch.LongTensor)` copies to the host what is no longer there: only its dtype is meant."""
     edits = []
     made = {creation.factory.node, *(read for read, _ in creation.made.writes)}
@@ -202,10 +211,9 @@ def _casts_to_host(creation: Creation, rewriter: Rewriter, model: Model) -> list
             if cast not in SIZED_CLASSES or made.isdisjoint(walk(node.func)):
                 continue
             dtype = SIZED_CLASSES[cast]
-            spelled = rewriter.name_for(dtype, node) if dtype is not None else None
-            if spelled is None or spelled[1]:
-                return None
-            edits.append(rewriter.replace_argument(node.args[0], spelled[0]))
+            if dtype is None:
+                raise NoFixError(f"`{model.code(node)}` casts to the default type, whichever that is")
+            edits.append(rewriter.replace_argument(node.args[0], _known(dtype, node, rewriter)))
     return edits
 
 
@@ -241,27 +249,22 @@ def _dtype_of_numbers(
     return (found, [cast]) if kept else (None, [])
 
 
-def _of_numbers(
-    factory: Call, has_dtype: bool, rewriter: Rewriter, model: Model
-) -> tuple[list[Edit], list[str]] | None:
+def _of_numbers(factory: Call, has_dtype: bool, rewriter: Rewriter, model: Model) -> tuple[list[Edit], list[str]]:
     """`torch.FloatTensor([1, 2])` as `torch.tensor([1, 2])`, what is all alike as `torch.full((), 7)`; and its type."""
     numbers = numbers_given(factory, model)
     assert numbers is not None
     if factory.callee in SIZED_CLASSES and not _keeps_numbers(SIZED_CLASSES[factory.callee], types_of(numbers, model)):
-        return None
+        raise NoFixError(f"`{model.code(factory.node.func)}` may round or wrap the numbers that it is given")
     own = SIZED_CLASSES.get(factory.callee or "") if not has_dtype else None
     alike = equal_numbers(numbers)
     is_typed = has_dtype or own is not None or not factory.argument("dtype").absent
     constant = _constant(alike[1], is_typed) if alike is not None else None
     name = constant or ("torch.full" if alike is not None else "torch.tensor")
-    spelled = rewriter.name_for(name, factory.node)
-    typed = rewriter.name_for(own, factory.node) if own is not None else None
-    if spelled is None or spelled[1] or (typed is not None and typed[1]):
-        return None
-    edits = [rewriter.replace(factory.node.func, spelled[0])]
+    typed = [f"dtype={_known(own, factory.node, rewriter)}"] if own is not None else []
+    edits = [rewriter.replace(factory.node.func, _known(name, factory.node, rewriter))]
     if alike is not None:
         edits.append(rewriter.replace(numbers, alike[0] if constant else f"{alike[0]}, {model.code(alike[1])}"))
-    return edits, [f"dtype={typed[0]}"] if typed is not None else []
+    return edits, typed
 
 
 def _constant(number: cst.BaseExpression, is_typed: bool) -> str | None:
@@ -299,27 +302,23 @@ def _cast_type(call: cst.Call, rewriter: Rewriter, model: Model) -> str | None:
         only = call.args[0] if len(call.args) == 1 else None
         is_type = only is not None and not only.star and model.value(only.value).kind is Kind.DTYPE
         return model.code(only.value) if only is not None and is_type else None
-    spelled = rewriter.name_for(_CASTS[method], call) if method in _CASTS and not call.args else None
-    return spelled[0] if spelled is not None and not spelled[1] else None
+    return rewriter.known_name(_CASTS[method], call) if method in _CASTS and not call.args else None
 
 
 def _renamed(
     factory: Call, has_dtype: bool, folded: list[cst.Call], rewriter: Rewriter, model: Model
-) -> tuple[list[Edit], list[str]] | None:
+) -> tuple[list[Edit], list[str]]:
     """`torch.FloatTensor(n)` as `torch.empty(n)`, or with its filler as `torch.zeros(n)`; and its type."""
     if not has_sizes(factory, model):
-        return None
+        raise NoFixError(f"what `{model.code(factory.node.func)}` is given may be no sizes")
     filler = _call_on(factory.node, model)
     name = (_filler(filler) if filler is not None else None) or "torch.empty"
-    spelled = rewriter.name_for(name, factory.node)
-    own = SIZED_CLASSES[factory.callee or ""]
-    typed = rewriter.name_for(own, factory.node) if own is not None and not has_dtype else None
-    if spelled is None or spelled[1] or (typed is not None and typed[1]):
-        return None
-    edits = [rewriter.replace(factory.node.func, spelled[0])]
+    own = SIZED_CLASSES[factory.callee or ""] if not has_dtype else None
+    typed = [f"dtype={_known(own, factory.node, rewriter)}"] if own is not None else []
+    edits = [rewriter.replace(factory.node.func, _known(name, factory.node, rewriter))]
     if filler is not None and name != "torch.empty":
         edits.append(_cut(filler, "", model))
-    return edits, [f"dtype={typed[0]}"] if typed is not None else []
+    return edits, typed
 
 
 def _filler(call: cst.Call) -> str | None:

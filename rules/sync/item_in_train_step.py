@@ -98,13 +98,10 @@ class ItemInTrainStep(Rule):
 
 
 def _message(model: Model, read: Readback) -> str:
-    from torchlint.semantics.accumulators import obstacle
     from torchlint.semantics.host_use import Use
 
     if Use.ACCUMULATED in read.use:
         advice = "Add up the detached tensor, in double precision, and read the sum once at the end."
-        against = obstacle(model, read)
-        advice += f" There is no fix, since {against}." if against is not None else ""
     elif Use.LOGGED in read.use:
         advice = "Log it every so many steps."
     elif Use.SELDOM in read.use:

@@ -16,7 +16,7 @@ from torchlint.engine import lint
 from torchlint.finding import Applicability, Edit, Fix, Severity
 from torchlint.output import Outcome, render, summary
 from torchlint.output.github import append_to_step_summary
-from torchlint.rule import Fact, Report, Rule
+from torchlint.rule import Fact, NoFixError, Report, Rule
 from torchlint.runner import Result
 from torchlint.source import Source
 
@@ -164,6 +164,18 @@ def test_every_format_with_room_for_it_says_why(planted: PlantedRule) -> None:
     assert [step["physicalLocation"]["region"]["startLine"] for step in flow] == [5, 6, 5]
     data = notebook("import torch\nn = 3", ["x = 1\n", "torch.zeros(n)"])
     assert "= line 2: Its size." in show("full", planted, data, "a.ipynb")
+
+
+def test_formats_with_room_for_it_say_what_stood_in_the_way_of_a_fix(planted: PlantedRule) -> None:
+    def refuse(report: Report, model: Model) -> Fix:
+        raise NoFixError("the zeros are\n needed")
+
+    planted.fix_with(refuse)
+    assert "append-graph-tensor, warning, no fix: the zeros are needed\n" in show("full", planted)
+    [entry] = json.loads(show("json", planted))
+    assert (entry["fix"], entry["no_fix"]) == (None, "the zeros are needed")
+    [result] = json.loads(show("sarif", planted))["runs"][0]["results"]
+    assert result["properties"]["noFix"] == "the zeros are needed"
 
 
 def test_nothing_found(planted: PlantedRule) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Binding, Loop, Write
 from torchlint.semantics.host_use import is_before
 from torchlint.semantics.values import Kind
@@ -39,55 +40,53 @@ class HostSum:
     is_timed: bool  # the loop reads a clock, which stops waiting for the device once the sum stays there
 
 
-def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSum | None:
+def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSum:
     """The sum that a readback goes into, if nothing but its reads behind the loop can tell where it is kept.
 
     `of_powers`: the term may be a power of the readback, of which torch may round the last bit another way.
+
+    Raises NoFixError for any other readback.
     """
     term, loop = _term(model, read, of_powers), read.loop
     update = _update(model, term) if term is not None else None
     binding = model.binding(_target(update)) if update is not None else None
-    if term is None or update is None or loop is None or binding is None or _is_seen_elsewhere(model, binding):
-        return None
+    if term is None or update is None or loop is None or binding is None:
+        raise NoFixError("the number is not simply added to a variable of the function")
+    name = binding.name
+    if _is_seen_elsewhere(model, binding):
+        raise NoFixError(f"other code sees `{name}`")
     writes = [write for write in binding.writes if write.target is not _target(update)]
     settled = _settled(model, writes, loop)
     writes = [write for write in writes if not _is_number_behind(model, write, settled)]
     starts = [model.value(write.value) for write in writes if write.value is not None and _is_start(model, write)]
     is_integer = read.is_count and all(start.dtype == "int" for start in starts)
     if not starts or not all(_keeps_exact(model, write, settled, loop, is_integer) for write in writes):
-        return None
+        raise NoFixError(f"`{name}` gets other values too, or starts from something that is no number in sight")
     reads = tuple(
         node
         for node in binding.reads
         if not _is_settled(model, node, settled) and model.small_statement(node) is not update
     )
-    if not all(_is_plain_read(model, node, loop) for node in reads) or _has_other_purpose(model, update, loop):
-        return None
+    for node in reads:
+        if _is_inside(model, node, loop):
+            raise NoFixError(f"the loop reads `{name}` on {model.place(node)}")
+        if not _takes_cast(model, node):
+            raise NoFixError(f"no number can stand for `{name}` on {model.place(node)}")
+    if _has_other_purpose(model, update, loop):
+        raise NoFixError("an exception is caught around it, or a copy waits for it")
     starts_float = all(start.dtype == "float" for start in starts)
     is_timed = any(call.callee in _CLOCKS for call in loop.calls)
     return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed)
 
 
-def obstacle(model: Model, read: Readback) -> str | None:
-    """Why a number that is added up cannot be added up on the device as the code stands; None where it can."""
-    if host_sum(model, read) is not None:
-        return None
-    term, loop = _term(model, read, False), read.loop
-    update = _update(model, term) if term is not None else None
-    binding = model.binding(_target(update)) if update is not None else None
-    if update is None or loop is None or binding is None:
-        return "it is not simply added to a variable of the function"
-    if _is_seen_elsewhere(model, binding):
-        return f"other code sees `{binding.name}`"
-    for node in binding.reads:
-        if _is_inside(model, node, loop) and model.small_statement(node) is not update:
-            return f"the loop reads `{binding.name}` on {model.place(node)}"
-    return f"`{binding.name}` is used in other ways too"
+def check_empty_loop(model: Model, total: HostSum) -> None:
+    """No read may tell an integer 0 from 0.0, which is what it sees after a loop that never ran.
 
-
-def survives_empty_loop(model: Model, total: HostSum) -> bool:
-    """Whether no read can tell an integer 0 from 0.0, which is what it sees after a loop that never ran."""
-    return total.is_integer or total.starts_float or all(_hides_type(model, read) for read in total.reads)
+    Raises NoFixError where one can.
+    """
+    told = next((read for read in total.reads if not _hides_type(model, read)), None)
+    if told is not None and not total.is_integer and not total.starts_float:
+        raise NoFixError(f"after a loop that never ran, {model.place(told)} would see 0.0 where it sees 0 now")
 
 
 def is_wrapped(model: Model, read: cst.CSTNode, *casts: str) -> bool:
@@ -257,12 +256,11 @@ def _is_number_behind(model: Model, write: Write, settled: cst.Assign | cst.AugA
     return _is_number(model, write) and _is_settled(model, write.target, settled)
 
 
-def _is_plain_read(model: Model, read: cst.CSTNode, loop: Loop) -> bool:
-    """Behind the loop, and in a place where `float(name)` can stand for `name`."""
+def _takes_cast(model: Model, read: cst.CSTNode) -> bool:
+    """Whether `float(name)` can stand for `name`."""
     parent = model.parent(read)
-    if isinstance(parent, cst.Del) or (isinstance(parent, cst.FormattedStringExpression) and parent.equal is not None):
-        return False
-    return not _is_inside(model, read, loop)
+    shows_name = isinstance(parent, cst.FormattedStringExpression) and parent.equal is not None
+    return not isinstance(parent, cst.Del) and not shows_name
 
 
 def _hides_type(model: Model, read: cst.CSTNode) -> bool:

@@ -31,7 +31,7 @@ class Retention:
     """`node` is the statement or call that keeps; `graphs` are the smallest expressions whose graphs it keeps.
 
     `freed`: a backward pass of the same iteration frees the buffers of the graph, its nodes stay.
-    `detachable`: all of `graphs` are known to be single tensors.
+    `obstacle`: why not all of `graphs` can be detached where they stand, if it is so.
     `keeper`: the function that keeps what the call `node` gives to it, and `home` the model of the file it is in.
     """
 
@@ -40,9 +40,14 @@ class Retention:
     holder: cst.BaseExpression
     graphs: tuple[cst.BaseExpression, ...]
     freed: bool
-    detachable: bool
+    obstacle: str
     keeper: Keeper | None = None
     home: Model | None = None
+
+    @property
+    def detachable(self) -> bool:
+        """All of `graphs` are known to be single tensors, of which nobody needs the graph."""
+        return not self.obstacle
 
 
 def retentions(model: Model, *ways: Way) -> list[Retention]:
@@ -139,8 +144,14 @@ class _Judge:
             if not known or not all(self._grows(graph, lives) for graph in graphs):
                 return
         escapes = Fate.ESCAPES in fate and not all(freed)
-        detachable = not escapes and all(is_one_tensor(self._model, graph) for graph in graphs)
-        yield Retention(candidate.way, node, candidate.holder, tuple(graphs), all(freed), detachable)
+        obstacle = self._obstacle(candidate.holder if escapes else None, graphs)
+        yield Retention(candidate.way, node, candidate.holder, tuple(graphs), all(freed), obstacle)
+
+    def _obstacle(self, escaping: cst.BaseExpression | None, graphs: list[cst.BaseExpression]) -> str:
+        if escaping is not None:
+            return "what is kept goes on to code out of sight, which may take gradients of it"
+        several = next((graph for graph in graphs if not is_one_tensor(self._model, graph)), None)
+        return f"`{self._model.code(several)}` may be something else than one tensor" if several is not None else ""
 
     def _is_in_evaluation(self, node: cst.CSTNode) -> bool:
         """Whether a node is part of an evaluation that records a graph: what it adds up is a result, not a loss."""
