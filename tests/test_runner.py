@@ -71,7 +71,7 @@ def test_an_engine_that_crashes_costs_one_file(project: Path, monkeypatch: pytes
     def crash(source: object, settings: object) -> None:
         raise AttributeError("gone")
 
-    monkeypatch.setattr(runner, "lint", crash)
+    monkeypatch.setattr(runner, "examine", crash)
     results = run(plant(project, 2), Options(jobs=1))
     assert [code for _, code, _ in everything(results)] == ["LINT04", "LINT04"]
 

@@ -18,6 +18,8 @@ from torchlint.rule import FAMILY_SEVERITY, all_rules
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
+    from torchlint.scope import Scope
+
 DEFAULT_EXCLUDE = (
     *(".bzr", ".direnv", ".eggs", ".git", ".git-rewrite", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox"),
     *(".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".torchlint_cache", ".venv", ".vscode"),
@@ -66,7 +68,8 @@ class Override:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is in force for a file. `root` is the folder that globs are relative to: that of the settings file."""
+    """What is in force for a file. `root` is the folder that globs are relative to: that of the settings file. `scope`
+    says which findings of the file count; None counts all."""
 
     selection: Selection = Selection()
     command_line: Selection = Selection()
@@ -78,8 +81,11 @@ class Settings:
     respect_gitignore: bool = True
     force_exclude: bool = False
     unsafe_fixes: bool = False
+    error_on: Severity = Severity.INFO
+    baseline: Path | None = None
     target_torch: str | None = None
     root: Path = Path()
+    scope: Scope | None = field(default=None, compare=False)
     file: Path | None = field(default=None, compare=False)
     origins: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
@@ -177,6 +183,10 @@ def version(text: str) -> tuple[int, ...]:
 def _names() -> dict[str, str]:
     """Name by code, of rules and of LINT diagnostics."""
     return {code: rule.name for code, rule in all_rules().items()} | {c: d.name for c, d in DIAGNOSTICS.items()}
+
+
+def is_code(code: str) -> bool:
+    return code in _names()
 
 
 def specificity(selector: str, code: str) -> int:

@@ -23,10 +23,13 @@ SUFFIXES = (".py", ".pyi", ".ipynb")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file to lint, with its path as it is shown: relative to the working directory where it lies below it."""
+    """A file to lint, with its path as it is shown: relative to the working directory where it lies below it. `data` is
+    linted in place of the bytes of the file, of which it may be the state that is staged."""
 
     path: Path
     settings: Settings
+    data: bytes | None = None
+    is_staged: bool = False
 
 
 @dataclass

@@ -16,9 +16,20 @@ from typing import TYPE_CHECKING
 
 from torchlint.config import Settings
 from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, is_failure
-from torchlint.finding import Applicability, Confidence, Edit, FileEdits, Finding, Fix, Step
+from torchlint.finding import (
+    Applicability,
+    Confidence,
+    Edit,
+    FileEdits,
+    Finding,
+    Fix,
+    Step,
+    Suppressed,
+    SuppressedBy,
+)
 from torchlint.parsing import UnparsableError, check_syntax, parse
 from torchlint.rule import Fact, NoFixError, Report, Rule, all_rules, fixer_for
+from torchlint.scope import digest
 from torchlint.source import Source
 from torchlint.suppression import Suppression, codes_named, removal, suppressions
 
@@ -41,7 +52,24 @@ def lint(
     strict: exceptions of rules and fixers come out instead of becoming findings, for tests of rules.
     project: where the files are read that this one imports, or that import it; None looks at this one alone.
     """
-    return _Run(source, settings, strict, project).findings()
+    return examine(source, settings, strict, project).findings
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """Findings that count, and those that a comment or a baseline suppresses; each in the order of the text."""
+
+    findings: list[Finding]
+    suppressed: list[Finding]
+
+
+def examine(
+    source: Source, settings: Settings = DEFAULT, strict: bool = False, project: Project | None = None
+) -> Examined:
+    """As `lint`, with what was suppressed."""
+    run = _Run(source, settings, strict, project)
+    findings = run.findings()
+    return Examined(findings, sorted(run.suppressed, key=_in_text_order))
 
 
 def is_worth_linting(data: bytes) -> bool:
@@ -56,6 +84,7 @@ class _Run:
     strict: bool
     project: Project | None = None
     crashed: set[str] = field(default_factory=set)
+    suppressed: list[Finding] = field(default_factory=list)
 
     def findings(self) -> list[Finding]:
         if "torch" not in self.source.text:
@@ -67,7 +96,7 @@ class _Run:
             found = list(self._run(triggered)) if triggered else self._only_syntax()
         except _StopError as stop:
             is_wanted = stop.finding.code in codes or is_failure(stop.finding.code)
-            return [stop.finding] if is_wanted else []
+            return self._in_scope([stop.finding] if is_wanted else [])
         for keep in self._filters(codes, {rule.code for rule in selected}):
             found = keep(found)
         return found
@@ -79,8 +108,16 @@ class _Run:
             _distinct,
             lambda found: [finding for finding in found if not self._is_suppressed(finding, comments)],
             lambda found: [*found, *self._unused(comments, selected - self.crashed, codes)],
-            lambda found: sorted(found, key=lambda f: (f.start, f.end, f.code, f.message)),
+            lambda found: sorted(found, key=_in_text_order),
+            self._in_scope,
         )
+
+    def _in_scope(self, found: list[Finding]) -> list[Finding]:
+        if self.settings.scope is None:
+            return found
+        kept, suppressed = self.settings.scope.split(found, self.source)
+        self.suppressed += suppressed
+        return kept
 
     def _run(self, rules: list[type[Rule]]) -> Iterator[Finding]:
         from torchlint.semantics.spans import SourceMismatchError
@@ -153,6 +190,8 @@ class _Run:
             self._diagnostic(kind, " ".join(report.message.split()), start, end),
             confidence=report.confidence,
             function=None if function.is_module else function.qualname,
+            statement=digest(self.source.text[slice(*self._marked(_statement(report.node, model), model))]),
+            extent=_extent(report.node, model) if rule.whole_function else None,
             chain=tuple(self._step(fact, model) for fact in report.chain or chain(model, report.node)),
         )
 
@@ -195,6 +234,7 @@ class _Run:
             column=column,
             end_line=end_line,
             end_column=end_column,
+            statement=digest(self.source.line(self.source.line_number(start))),
         )
 
     def _rule_crash(self, rule: type[Rule], what: str, error: Exception) -> Finding:
@@ -210,13 +250,15 @@ class _Run:
 
     def _is_suppressed(self, finding: Finding, comments: list[Suppression]) -> bool:
         line = self.source.line_number(finding.start)
-        suppressed = False
+        reason = None
         for comment in comments:
             spelling = comment.matches(finding.code) if comment.covers(line) else None
             if spelling is not None and not is_failure(finding.code):
                 comment.used.add(spelling)
-                suppressed = True
-        return suppressed
+                reason = reason or comment.reason
+        if reason is not None:
+            self.suppressed.append(replace(finding, suppressed=Suppressed(SuppressedBy.COMMENT, reason)))
+        return reason is not None
 
     def _unused(self, comments: list[Suppression], ran: set[str], codes: frozenset[str]) -> Iterator[Finding]:
         if UNUSED_SUPPRESSION.code not in codes:
@@ -245,6 +287,23 @@ def _in_order(edits: Sequence[Edit], source: Source) -> tuple[Edit, ...]:
     if not source.accepts(ordered):
         raise NoFixError("the fix reaches from one cell into another, or changes a line with IPython's own syntax")
     return ordered
+
+
+def _in_text_order(finding: Finding) -> tuple[int, int, str, str]:
+    return finding.start, finding.end, finding.code, finding.message
+
+
+def _statement(node: cst.CSTNode, model: Model) -> cst.CSTNode:
+    return model.small_statement(node) or model.statement(node)
+
+
+def _extent(node: cst.CSTNode, model: Model) -> tuple[int, int]:
+    """The span of the function around a node; outside of functions, of the statement of the module around it."""
+    import libcst as cst
+
+    around = [node, *model.ancestors(node)]
+    functions = (outer for outer in around[1:] if isinstance(outer, cst.FunctionDef))
+    return model.span(next(functions, around[-2] if len(around) > 1 else node))
 
 
 def _distinct(found: list[Finding]) -> list[Finding]:

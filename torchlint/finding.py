@@ -15,6 +15,10 @@ class Severity(str, Enum):
     WARNING = "warning"
     INFO = "info"
 
+    def reaches(self, least: Severity) -> bool:
+        ranked = list(Severity)
+        return ranked.index(self) <= ranked.index(least)
+
 
 class Confidence(str, Enum):
     CERTAIN = "certain"
@@ -75,12 +79,27 @@ class Step:
     cell: int | None = None
 
 
+class SuppressedBy(str, Enum):
+    COMMENT = "comment"
+    BASELINE = "baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """Why a finding does not count."""
+
+    by: SuppressedBy
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One diagnostic. Lines and columns are 1-based and count characters; in a notebook they count within `cell`.
 
     `start` and `end` are character offsets into `Source.text`. `chain` says why the finding is true, fact by fact.
     `no_fix` says in one line what stood in the way of the fix that the rule has for others.
+    `statement` is a digest of the statement's code that layout and moved lines leave as it is. `extent` is the span of
+    the function that the finding speaks of as a whole, if it does.
     """
 
     code: str
@@ -100,3 +119,6 @@ class Finding:
     fix: Fix | None = None
     no_fix: str = ""
     chain: tuple[Step, ...] = ()
+    statement: str = ""
+    extent: tuple[int, int] | None = None
+    suppressed: Suppressed | None = None

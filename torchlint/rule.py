@@ -64,6 +64,7 @@ class Rule(ABC):
 
     `triggers`: a file whose text contains none of these words cannot have a finding of the rule.
     `severity`: of the family unless a rule says otherwise.
+    `whole_function`: a finding speaks of a loop or a function, so any change in the function may have brought it about.
     `needs_torch`: the oldest torch release in which the remedy exists; with an older `target-torch` the rule is off.
     """
 
@@ -72,6 +73,7 @@ class Rule(ABC):
     triggers: ClassVar[tuple[str, ...]]
     since: ClassVar[str] = "0.1.0"
     severity: ClassVar[Severity | None] = None
+    whole_function: ClassVar[bool] = False
     needs_torch: ClassVar[str] = ""
 
     @abstractmethod

@@ -19,12 +19,13 @@ from torchlint.cache import Cache
 from torchlint.config import Settings
 from torchlint.diagnostics import INTERNAL_ERROR, SYNTAX_ERROR, UNREADABLE_FILE
 from torchlint.discovery import Target, discover
-from torchlint.engine import diagnose, is_worth_linting, lint
+from torchlint.engine import diagnose, examine, is_worth_linting
 from torchlint.finding import Finding
 from torchlint.fixing import Fixed, changes, fix_source, fix_together, located
 from torchlint.project_files import ProjectFiles
 from torchlint.settings_file import Configuration
 from torchlint.source import Source, UnreadableSourceError
+from torchlint.suppression import may_suppress
 
 if TYPE_CHECKING:
     from torchlint.semantics.project import Project
@@ -56,19 +57,23 @@ def _project(run: str) -> Project:
 @dataclass(frozen=True, slots=True)
 class Result:
     """`findings` are those left in `source`, which is None where there is nothing to show. `fixed` is None where no fix
-    was wanted or none applied."""
+    was wanted or none applied. `suppressed` do not count."""
 
     path: Path
     findings: tuple[Finding, ...] = ()
     source: Source | None = None
     fixed: Fixed | None = None
+    suppressed: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """`suppressed`: what comments suppress is wanted too, so a file with such a comment is never taken for clean."""
+
     jobs: int = 0  # 0: one for each processor
     fix: bool = False
     cache_folder: Path | None = None
+    suppressed: bool = False
 
 
 def run(
@@ -82,7 +87,7 @@ def run(
     digests: dict[Path, bytes] = {}
     for target in targets:
         try:
-            data = target.path.read_bytes()
+            data = target.path.read_bytes() if target.data is None else target.data
         except OSError as error:
             message = f"the file cannot be read: {error.strerror}"
             results[target.path] = Result(target.path, (diagnose(UNREADABLE_FILE, message, target.path),))
@@ -91,20 +96,21 @@ def run(
             continue
         around = files.fingerprint(os.path.abspath(target.path)) if options.cache_folder is not None else b""
         digest = cache.digest(data, target.path, target.settings, around)
-        if not cache.is_clean(digest):
-            digests[target.path] = digest
+        shown = options.suppressed and may_suppress(data)
+        if shown or not cache.is_clean(digest):
+            digests[target.path] = digest if _is_whole(target.settings) else b""
             fix = target.settings.unsafe_fixes if options.fix else None
             tasks.append(Task(target.path, data, target.settings, fix, name))
     done = len(targets) - len(tasks)
     for result in _process_all(tasks, options.jobs):
         results[result.path] = result
-        if not result.findings and result.fixed is None:
+        if digests[result.path] and not result.findings and result.fixed is None:
             cache.add_clean(digests[result.path])
         done += 1
         progress(done, len(targets))
     cache.save()
     if options.fix:
-        results |= _across_files(results, {target.path: target.settings for target in targets})
+        results |= _across_files(results, {target.path: target for target in targets})
     named = {os.path.abspath(target.path): target.path for target in targets}
     return [within(results[target.path], named) for target in targets if target.path in results]
 
@@ -127,16 +133,18 @@ def _within(finding: Finding, named: Mapping[str, Path]) -> Finding:
     return replace(finding, fix=None, no_fix=f"it would change {files}, which is not among the files to check")
 
 
-def _across_files(results: Mapping[Path, Result], settings: Mapping[Path, Settings]) -> dict[Path, Result]:
+def _across_files(results: Mapping[Path, Result], targets: Mapping[Path, Target]) -> dict[Path, Result]:
     """The results of files that fixes change together, made anew in this process, which has them all."""
-    groups = _groups(results, {os.path.abspath(path): path for path in settings})
+    groups = _groups(results, {os.path.abspath(path): path for path in targets})
+    settings = {path: target.settings for path, target in targets.items()}
     found: dict[Path, Result] = {}
     for group in groups:
         first = min(group)
         try:
             from torchlint.semantics.project import Project
 
-            fixed = fix_together([Source.read(path) for path in sorted(group)], settings, Project())
+            project = Project()
+            fixed = fix_together([_source(targets[path]) for path in sorted(group)], settings, project)
         except (OSError, UnreadableSourceError):
             continue
         except Exception as error:
@@ -144,8 +152,13 @@ def _across_files(results: Mapping[Path, Result], settings: Mapping[Path, Settin
             known = results.get(first, Result(first))
             found[first] = replace(known, findings=(crash, *known.findings))
             continue
-        found |= {path: _result(file) for path, file in fixed.items()}
+        found |= {path: _result(file, settings[path], project) for path, file in fixed.items()}
     return found
+
+
+def _source(target: Target) -> Source:
+    """Raises OSError and UnreadableSourceError."""
+    return Source.read(target.path) if target.data is None else Source.from_bytes(target.data, target.path)
 
 
 def _groups(results: Mapping[Path, Result], named: Mapping[str, Path]) -> list[set[Path]]:
@@ -160,6 +173,11 @@ def _groups(results: Mapping[Path, Result], named: Mapping[str, Path]) -> list[s
     return groups
 
 
+def _is_whole(settings: Settings) -> bool:
+    """Whether a file without findings has none, and not only none that count."""
+    return settings.scope is None
+
+
 def process(task: Task) -> Result:
     """Lint or fix one file. Whatever goes wrong is a finding."""
     try:
@@ -168,17 +186,22 @@ def process(task: Task) -> Result:
         return Result(task.path, (diagnose(SYNTAX_ERROR, f"the file {error}", task.path),))
     try:
         if task.fix is None:
-            findings = tuple(lint(source, task.settings, project=_project(task.run)))
-            return Result(task.path, findings, source if findings else None)
-        return _result(fix_source(source, task.settings, task.fix, project=_project(task.run)))
+            found = examine(source, task.settings, project=_project(task.run))
+            shown = source if found.findings or found.suppressed else None
+            return Result(task.path, tuple(found.findings), shown, None, tuple(found.suppressed))
+        fixed = fix_source(source, task.settings, task.fix, project=_project(task.run))
+        return _result(fixed, task.settings, _project(task.run))
     except Exception as error:
         message = f"the engine crashed: {type(error).__name__}: {error}"
         return Result(task.path, (diagnose(INTERNAL_ERROR, message, task.path),))
 
 
-def _result(fixed: Fixed) -> Result:
-    shown = fixed.source if fixed.remaining or fixed.changed else None
-    return Result(fixed.before.path, fixed.remaining, shown, fixed if fixed.changed else None)
+def _result(fixed: Fixed, settings: Settings, project: Project) -> Result:
+    suppressed: list[Finding] = []
+    if settings.scope is not None or may_suppress(fixed.source.data):
+        suppressed = examine(fixed.source, settings, project=project).suppressed
+    shown = fixed.source if fixed.remaining or suppressed or fixed.changed else None
+    return Result(fixed.before.path, fixed.remaining, shown, fixed if fixed.changed else None, tuple(suppressed))
 
 
 def processors() -> int:

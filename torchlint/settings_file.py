@@ -32,6 +32,9 @@ class CommandLine:
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     force_exclude: bool = False
     unsafe_fixes: bool | None = None
+    error_on: Severity | None = None
+    baseline: Path | None = None
+    no_baseline: bool = False
 
     def over(self, settings: Settings) -> Settings:
         origins = dict(settings.origins)
@@ -43,8 +46,11 @@ class CommandLine:
             changes["per_file_ignores"] = self.per_file_ignores
         if self.force_exclude:
             changes["force_exclude"] = True
-        if self.unsafe_fixes is not None:
-            changes["unsafe_fixes"] = self.unsafe_fixes
+        for key in ("unsafe_fixes", "error_on", "baseline"):
+            if getattr(self, key) is not None:
+                changes[key] = getattr(self, key)
+        if self.no_baseline:
+            changes["baseline"] = None
         origins |= {key.replace("_", "-"): "command line" for key in changes if key != "command_line"}
         return replace(settings, **changes, origins=tuple(sorted(origins.items())))
 
@@ -111,6 +117,8 @@ def _settings(table: Any, file: Path) -> Settings:
     _check_keys(table, _READERS, "[tool.torchlint]")
     values = {key.replace("-", "_"): _READERS[key](table[key], key) for key in table}
     selection = Selection(*(values.pop(key, default) for key, default in _SELECTION.items()))
+    if "baseline" in values:
+        values["baseline"] = file.parent / values["baseline"]
     origins = tuple((key, str(file)) for key in sorted(table))
     return Settings(selection=selection, **values, root=file.parent.absolute(), file=file, origins=origins)
 
@@ -157,12 +165,19 @@ def _per_file(value: Any, key: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 def _severities(value: Any, key: str) -> tuple[tuple[str, Severity], ...]:
     if not isinstance(value, dict):
         raise ConfigError(f"`{key}` must be a table from rule to severity")
-    found = []
-    for selector, name in value.items():
-        if name not in {severity.value for severity in Severity}:
-            raise ConfigError(f"`{key}`: no severity `{name}`; there are error, warning and info")
-        found.append((check_selectors([selector], f"`{key}`")[0], Severity(name)))
-    return tuple(found)
+    return tuple((check_selectors([selector], f"`{key}`")[0], _severity(name, key)) for selector, name in value.items())
+
+
+def _severity(value: Any, key: str) -> Severity:
+    if value not in {severity.value for severity in Severity}:
+        raise ConfigError(f"`{key}`: no severity `{value}`; there are error, warning and info")
+    return Severity(value)
+
+
+def _path(value: Any, key: str) -> Path:
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"`{key}` must be a path")
+    return Path(value)
 
 
 def _overrides(value: Any, key: str) -> tuple[Override, ...]:
@@ -192,5 +207,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "respect-gitignore": _boolean,
     "force-exclude": _boolean,
     "unsafe-fixes": _boolean,
+    "error-on": _severity,
+    "baseline": _path,
     "target-torch": _version,
 }

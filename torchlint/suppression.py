@@ -28,7 +28,8 @@ _LAYOUT = (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, toke
 
 @dataclass(slots=True)
 class Suppression:
-    """A comment's span in the text and the lines it covers. `codes` is None where it names no rule and covers all."""
+    """A comment's span in the text and the lines it covers. `codes` is None where it names no rule and covers all;
+    `reason` is what it says besides."""
 
     start: int
     end: int
@@ -37,6 +38,7 @@ class Suppression:
     codes: tuple[str, ...] | None
     is_noqa: bool = False
     is_file: bool = False
+    reason: str = ""
     used: set[str] = field(default_factory=set)
 
     def covers(self, line: int) -> bool:
@@ -80,8 +82,13 @@ def _by_spelling() -> dict[str, frozenset[str]]:
     return found
 
 
+def may_suppress(data: bytes) -> bool:
+    """Whether there can be a suppression comment in a file."""
+    return b"torchlint:" in data or b"noqa" in data.lower()
+
+
 def suppressions(source: Source) -> list[Suppression]:
-    if "torchlint:" not in source.text and "noqa" not in source.text.lower():
+    if not may_suppress(source.data):
         return []
     found: list[Suppression] = []
     for comment, first_line, last_line in _comments(source):
@@ -96,7 +103,8 @@ def _parse(comment: str, start: int, first_line: int, last_line: int) -> Iterato
         codes = tuple(code.strip() for code in listed_codes.split(",") if code.strip())
         span = (start + match.start(), start + len(comment[: match.end()].rstrip()))
         is_file = match["verb"] == "ignore-file"
-        yield Suppression(*span, first_line, last_line, codes if match["list"] else None, is_file=is_file)
+        reason = match["rest"].strip()
+        yield Suppression(*span, first_line, last_line, codes if match["list"] else None, False, is_file, reason)
     noqa = _NOQA.search(comment)
     if noqa is not None:
         listed = tuple(re.split(r"[,\s]+", noqa["codes"].upper())) if noqa["codes"] else None
@@ -112,7 +120,7 @@ def _comments(source: Source) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
     """Comments with the first and last line of the logical line that each belongs to."""
     waiting: list[tokenize.TokenInfo] = []
     first_line, is_decorator = 0, False
-    for token in _tokens(source):
+    for token in tokens(source):
         if token.type == tokenize.COMMENT:
             waiting.append(token)
         elif token.type == tokenize.NEWLINE:
@@ -128,7 +136,8 @@ def _comments(source: Source) -> Iterator[tuple[tokenize.TokenInfo, int, int]]:
     yield from ((comment, comment.start[0], comment.start[0]) for comment in waiting)
 
 
-def _tokens(source: Source) -> Iterator[tokenize.TokenInfo]:
+def tokens(source: Source) -> Iterator[tokenize.TokenInfo]:
+    """Until the first that cannot be read."""
     numbers = range(1, len(source.line_starts) + 1)
     lines = iter([source.line(number) + "\n" for number in numbers])
     try:

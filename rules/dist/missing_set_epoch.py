@@ -85,6 +85,7 @@ class MissingSetEpoch(Rule):
     code = "DIST02"
     name = "missing-set-epoch"
     triggers = ("DistributedSampler",)
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.epochs import stale_samplers

@@ -69,6 +69,7 @@ class DecompositionInLoop(Rule):
     code = "LIN02"
     name = "decomposition-in-loop"
     triggers = ("for ",)
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.rowwise.work import reports

@@ -64,6 +64,7 @@ class MatmulInLoop(Rule):
     code = "LIN01"
     name = "matmul-in-loop"
     triggers = ("for ",)
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.rowwise.work import reports

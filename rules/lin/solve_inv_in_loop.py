@@ -69,6 +69,7 @@ class SolveInvInLoop(Rule):
     code = "LIN03"
     name = "solve-inv-in-loop"
     triggers = ("for ",)
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.rowwise.work import reports

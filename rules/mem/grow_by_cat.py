@@ -70,6 +70,7 @@ class GrowByCat(Rule):
     code = "MEM10"
     name = "grow-by-cat"
     triggers = ("cat", "stack")
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.cat_growth import growths

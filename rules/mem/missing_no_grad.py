@@ -88,6 +88,7 @@ class MissingNoGrad(Rule):
     code = "MEM05"
     name = "missing-no-grad"
     triggers = ("def ", "for ", ".eval(")
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.needless_graph import evaluations

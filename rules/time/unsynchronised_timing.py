@@ -87,6 +87,7 @@ class UnsynchronisedTiming(Rule):
     code = "TIME01"
     name = "unsynchronised-timing"
     triggers = ("time",)
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.stopwatch import unsynchronised_intervals

@@ -92,6 +92,7 @@ class EvalModeToggle(Rule):
     code = "TRAIN04"
     name = "eval-mode-toggle"
     triggers = ("for ",)
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.evaluation_mode import missing_toggles

@@ -76,6 +76,7 @@ class MissingZeroGrad(Rule):
     code = "TRAIN01"
     name = "missing-zero-grad"
     triggers = ("backward",)
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.step_cycle import unreset_cycles

@@ -75,6 +75,7 @@ class BatchDimLoop(Rule):
     code = "VEC02"
     name = "batch-dim-loop"
     triggers = ("for ",)
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.rowwise.work import reports

@@ -73,6 +73,7 @@ class ElementLoop(Rule):
     code = "VEC01"
     name = "element-loop"
     triggers = ("for ", "sorted", "sum")
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.rowwise.work import reports

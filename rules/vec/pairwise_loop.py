@@ -70,6 +70,7 @@ class PairwiseLoop(Rule):
     code = "VEC08"
     name = "pairwise-loop"
     triggers = ("for ",)
+    whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.rowwise.work import reports

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import PlantedRule, rename_to
 from tests.test_notebook import notebook
-from torchlint.engine import lint
+from torchlint.engine import examine
 from torchlint.finding import Applicability, Edit, Fix, Severity
 from torchlint.output import Outcome, render, summary
 from torchlint.output.github import append_to_step_summary
@@ -36,7 +36,9 @@ def f(n):
 def outcome(planted: PlantedRule, text: str | bytes = CODE, path: str = "src/a.py", unsafe: bool = False) -> Outcome:
     data = text if isinstance(text, bytes) else text.encode()
     source = Source.from_bytes(data, Path(path))
-    return Outcome([Result(source.path, tuple(lint(source, planted.settings)), source)], 1, unsafe)
+    examined = examine(source, planted.settings)
+    result = Result(source.path, tuple(examined.findings), source, suppressed=tuple(examined.suppressed))
+    return Outcome([result], 1, unsafe)
 
 
 def show(output_format: str, *arguments: Any, color: bool = False, **options: Any) -> str:
@@ -136,6 +138,7 @@ def test_json(planted: PlantedRule) -> None:
                 "elsewhere": [],
             },
             "no_fix": None,
+            "suppressed": None,
         }
     ]
 
@@ -240,6 +243,14 @@ class TestSarif:
         twice = "import torch\nx = torch.zeros(3)\nx = torch.zeros(3)\n"
         assert len(set(prints(twice))) == 2
         assert prints(twice) == prints("# moved\n\n" + twice.replace(" = ", "  =  "))
+
+    def test_what_is_suppressed_says_so(self, planted: PlantedRule) -> None:
+        text = "import torch\ntorch.zeros(1)\ntorch.zeros(2)  # torchlint: ignore[MEM01] it is small\n"
+        results = self.document(planted, text)["runs"][0]["results"]
+        assert [result["suppressions"] for result in results] == [
+            [],
+            [{"kind": "inSource", "justification": "it is small"}],
+        ]
 
 
 def test_summaries(planted: PlantedRule) -> None:

@@ -17,6 +17,8 @@ from torchlint.config import ConfigError, Selection, Settings, check_selectors, 
 from torchlint.diagnostics import UNREADABLE_FILE, is_failure
 from torchlint.discovery import Discovery, Target, discover, is_excluded
 from torchlint.engine import diagnose, is_worth_linting
+from torchlint.finding import Severity
+from torchlint.narrowing import Baselines
 from torchlint.output import FORMATS, Outcome, count, render, statistics, summary
 from torchlint.progress import Progress
 from torchlint.runner import Options, Result, Task, process, run, within
@@ -47,6 +49,14 @@ class Request:
     isolated: bool
     stdin_filename: Path | None
     exit_non_zero_on_fix: bool
+    fix_only: bool
+    add_ignore: str | None
+    show_suppressed: bool
+    baseline: Path | None
+    no_baseline: bool
+    diff_base: str | None
+    staged: bool
+    error_on: str | None
     force_exclude: bool
     config: Path | None
     quiet: bool
@@ -64,8 +74,24 @@ class Request:
             check_selectors(self.ignore, "--ignore"),
         )
         ignores = tuple(_per_file_ignore(entry) for entry in self.per_file_ignores)
-        options = CommandLine(selection, ignores, self.force_exclude, self.unsafe_fixes)
+        error_on = None if self.error_on is None else Severity(self.error_on)
+        options = CommandLine(
+            selection, ignores, self.force_exclude, self.unsafe_fixes, error_on, self.baseline, self.no_baseline
+        )
         return Configuration(options, self.config, self.isolated)
+
+    @property
+    def fixes(self) -> bool:
+        return (self.fix or self.fix_only or self.diff) and self.add_ignore is None
+
+    def narrowed(self, targets: Sequence[Target], baselines: Baselines) -> list[Target]:
+        """Raises ConfigError."""
+        narrowed = baselines.narrow(targets)
+        if self.diff_base is None and not self.staged:
+            return narrowed
+        from torchlint.changed_files import since, staged
+
+        return staged(narrowed) if self.diff_base is None else since(narrowed, self.diff_base)
 
     def say(self, message: str) -> None:
         if not self.quiet:
@@ -90,7 +116,14 @@ def _list_option(name: str, help: str, metavar: str = "RULES") -> Callable[[Call
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command("check", short_help="Find, and with --fix rewrite.")
+class _Command(click.Command):
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """A bare --add-ignore gives no reason, and never takes the path that follows for one."""
+        bare, given = "--add-ignore", args[: args.index("--")] if "--" in args else args
+        return super().parse_args(context, [f"{a}=" if a == bare else a for a in given] + args[len(given) :])
+
+
+@click.command("check", cls=_Command, short_help="Find, and with --fix rewrite.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--fix", is_flag=True, help="Apply safe fixes.")
 @click.option(
@@ -112,6 +145,20 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit 1 where something was fixed, even if nothing is left.")
 @click.option("--force-exclude", is_flag=True, help="Leave excluded files out even if they are named.")
+@click.option("--fix-only", is_flag=True, help="Apply safe fixes; say nothing of what is left, nor exit 1 for it.")
+@click.option(
+    "--add-ignore",
+    metavar="[=REASON]",
+    help="Suppress everything that is found, by comments with the reason; write the equals sign.",
+)
+@click.option("--show-suppressed", is_flag=True, help="Print what comments or the baseline suppress, too.")
+@click.option("--baseline", type=_FILE, metavar="FILE", help="Leave out the findings that stand in this file.")
+@click.option("--no-baseline", is_flag=True, help="Leave no finding out for the baseline that the settings name.")
+@click.option("--diff-base", metavar="REF", help="Only lines that have changed since HEAD left this commit or branch.")
+@click.option("--staged", is_flag=True, help="Only lines that the next commit changes, as it will hold them.")
+@click.option(
+    "--error-on", type=click.Choice([s.value for s in Severity]), help="Exit 1 for this severity and worse ones only."
+)
 @click.option("--config", type=_FILE, metavar="FILE", help="Take the settings from this file.")
 @click.option("--quiet", "-q", is_flag=True, help="Print findings and nothing else.")
 @click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True)
@@ -122,11 +169,25 @@ def command(**options: Any) -> int:
     Exit code 0: nothing left, 1: findings left, 2: wrong usage or a failure.
     """
     request = Request(**options)
+    _check_combination(request)
     try:
         configuration = request.configuration()
         return _check_stdin(request, configuration) if request.is_stdin else _check_paths(request, configuration)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _check_combination(request: Request) -> None:
+    for names in (("diff_base", "staged"), ("baseline", "no_baseline")):
+        if sum(bool(getattr(request, name)) for name in names) > 1:
+            raise click.UsageError(
+                " and ".join(f"--{name.replace('_', '-')}" for name in names) + " exclude each other"
+            )
+    if request.add_ignore is not None:
+        if request.fix or request.fix_only or request.diff or request.is_stdin:
+            raise click.UsageError("--add-ignore goes neither with fixes nor with stdin")
+        if not request.add_ignore.isprintable() or "#" in request.add_ignore:
+            raise click.UsageError("--add-ignore: the reason must be one line without `#`")
 
 
 def _check_paths(request: Request, configuration: Configuration) -> int:
@@ -136,22 +197,30 @@ def _check_paths(request: Request, configuration: Configuration) -> int:
         click.echo(
             f"torchlint: {path}: no such file or folder{hint and hint.replace('mean', 'mean the command')}", err=True
         )
-    if not found.targets and not found.problems:
+    baselines = Baselines()
+    targets = request.narrowed(found.targets, baselines)
+    if not targets and not found.problems:
         if not found.missing:
-            request.say("No Python file to check.")
+            request.say("No Python file to check." if not found.targets else "No line to check has changed.")
         _print(request, Outcome((), 0))
         return FAILED if found.missing else CLEAN
     cache = None if request.no_cache else configuration.for_folder(Path.cwd()).root / FOLDER
-    options = Options(request.jobs, request.fix or request.diff, cache)
+    options = Options(request.jobs, request.fixes, cache, request.show_suppressed or request.output_format == "sarif")
     with Progress(enabled=not request.quiet) as progress:
-        results = [*_problems(found), *run(found.targets, options, progress.update)]
-    unsafe = any(target.settings.unsafe_fixes for target in found.targets)
+        results = [*_problems(found), *run(targets, options, progress.update)]
+    for sentence in baselines.stale(targets, [finding for result in results for finding in result.suppressed]):
+        request.say(f"torchlint: {sentence}")
+    unsafe = any(target.settings.unsafe_fixes for target in targets)
     if request.diff:
         code = _print_diff(request, results)
     else:
-        if request.fix:
-            results = _write_all(results, found.targets)
-        code = _report(request, Outcome(results, len(found.targets), unsafe, _applied(results)))
+        if request.fixes:
+            results = _write_all(results, targets)
+        elif request.add_ignore is not None:
+            results = [_suppressed(result, request.add_ignore) for result in results]
+        least = {target.path: target.settings.error_on for target in targets}
+        outcome = Outcome(results, len(targets), unsafe, _applied(results), request.show_suppressed)
+        code = _report(request, outcome, least)
     return FAILED if found.missing else code
 
 
@@ -169,9 +238,12 @@ def _applied(results: Sequence[Result]) -> int:
 def _write_all(results: Sequence[Result], targets: Sequence[Target]) -> list[Result]:
     """The results once their fixes are in the files; where they cannot be, what was found before them."""
     fixed = {result.path: result.fixed for result in results if result.fixed is not None}
+    staged = {target.path for target in targets if target.is_staged}
     problems: dict[Path, str] = {}
     for group in {file.together | {path} for path, file in fixed.items()}:
         try:
+            if any(path in staged for path in group):
+                raise WriteError("there are changes that are not staged")
             write(*(fixed[path] for path in sorted(group)))
         except WriteError as error:
             what = "the file is as it was" if len(group) == 1 else "its files are as they were"
@@ -190,16 +262,46 @@ def _unwritten(result: Result, message: str, settings: Mapping[Path, Settings]) 
     return within(found, {os.path.abspath(path): path for path in settings})
 
 
-def _exit_code(outcome: Outcome) -> int:
-    codes = [finding.code for finding, _ in outcome.findings()]
-    return FAILED if any(map(is_failure, codes)) else FOUND if codes else CLEAN
+def _suppressed(result: Result, reason: str) -> Result:
+    """The result once comments suppress its findings in the file."""
+    from torchlint.add_ignore import add_ignores
+
+    if result.source is None or not result.findings:
+        return result
+    try:
+        commented = add_ignores(result.source, result.findings, reason)
+        if commented.changed:
+            write(commented)
+    except (UnicodeEncodeError, WriteError) as error:
+        message = f"the comments cannot be written: {error}; the file is as it was"
+        return replace(result, findings=(diagnose(UNREADABLE_FILE, message, result.path), *result.findings))
+    return replace(result, findings=commented.remaining, fixed=commented)
 
 
-def _report(request: Request, outcome: Outcome) -> int:
-    _print(request, outcome)
-    request.say(summary(outcome))
-    code = _exit_code(outcome)
-    return FOUND if code == CLEAN and outcome.fixed and request.exit_non_zero_on_fix else code
+def _exit_code(request: Request, outcome: Outcome, least: Mapping[Path, Severity]) -> int:
+    """`least` is the severity from which on a finding counts, by the path of its file."""
+    found = [
+        (finding, least.get(result.path, Severity.INFO)) for result in outcome.results for finding in result.findings
+    ]
+    codes = [finding.code for finding, severity in found if finding.severity.reaches(severity)]
+    if any(map(is_failure, codes)):
+        return FAILED
+    if codes and not request.fix_only:
+        return FOUND
+    return FOUND if outcome.fixed and request.exit_non_zero_on_fix else CLEAN
+
+
+def _report(request: Request, outcome: Outcome, least: Mapping[Path, Severity]) -> int:
+    shown = outcome.of_failures() if request.fix_only else outcome
+    _print(request, shown)
+    request.say(_summary(request, shown))
+    return _exit_code(request, outcome, least)
+
+
+def _summary(request: Request, outcome: Outcome) -> str:
+    if request.fix_only and not any(outcome.findings()):
+        return f"Fixed {count(outcome.fixed, 'finding')}."
+    return summary(outcome, "Fixed" if request.add_ignore is None else "Suppressed")
 
 
 def _print(request: Request, outcome: Outcome) -> None:
@@ -244,21 +346,24 @@ def _print_diff(request: Request, results: Sequence[Result]) -> int:
 def _check_stdin(request: Request, configuration: Configuration) -> int:
     data = sys.stdin.buffer.read()
     path = request.stdin_filename or Path("-")
+    baselines = Baselines()
     settings = configuration.for_path(path)
+    targets = request.narrowed([Target(path, settings, data)], baselines)
     excluded = settings.force_exclude and is_excluded(path, settings)
-    if excluded or not is_worth_linting(data):
+    if excluded or not targets or not is_worth_linting(data):
         result = Result(path)
     else:
-        task = Task(path, data, settings, settings.unsafe_fixes if request.fix or request.diff else None)
+        task = Task(path, data, targets[0].settings, settings.unsafe_fixes if request.fixes else None)
         result = within(process(task), {os.path.abspath(path): path})
-    outcome = Outcome([result], 1, settings.unsafe_fixes, _applied([result]))
+    outcome = Outcome([result], 1, settings.unsafe_fixes, _applied([result]), request.show_suppressed)
+    least = {path: settings.error_on}
     if request.diff:
         return _print_diff(request, [result])
-    if not request.fix:
-        return _report(request, outcome)
+    if not request.fixes:
+        return _report(request, outcome, least)
     sys.stdout.buffer.write(data if result.fixed is None else result.fixed.source.data)
     sys.stdout.buffer.flush()
-    click.echo(render(request.output_format, outcome, use_color(request.color, sys.stderr)), err=True, nl=False)
-    request.say(summary(outcome))
-    code = _exit_code(outcome)
-    return FOUND if code == CLEAN and outcome.fixed and request.exit_non_zero_on_fix else code
+    shown = outcome.of_failures() if request.fix_only else outcome
+    click.echo(render(request.output_format, shown, use_color(request.color, sys.stderr)), err=True, nl=False)
+    request.say(_summary(request, shown))
+    return _exit_code(request, outcome, least)

@@ -43,6 +43,8 @@ def _rows(settings: Settings) -> Iterable[tuple[str, Any]]:
     yield "respect-gitignore", settings.respect_gitignore
     yield "force-exclude", settings.force_exclude
     yield "unsafe-fixes", settings.unsafe_fixes
+    yield "error-on", settings.error_on.value
+    yield "baseline", str(settings.baseline) if settings.baseline else ""
     yield "target-torch", settings.target_torch
 
 

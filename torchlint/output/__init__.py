@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from torchlint.finding import Applicability, Finding
+from torchlint.diagnostics import is_failure
+from torchlint.finding import Applicability, Finding, SuppressedBy
 from torchlint.runner import Result
 from torchlint.source import Source
 
@@ -16,20 +17,35 @@ FORMATS = ("full", "concise", "json", "github", "sarif")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one call of `check`. `unsafe`: unsafe fixes count as fixable."""
+    """Of one call of `check`. `unsafe`: unsafe fixes count as fixable. `show_suppressed`: what is suppressed is printed
+    among the rest."""
 
     results: Sequence[Result]
     checked: int
     unsafe: bool = False
     fixed: int = 0
+    show_suppressed: bool = False
 
     def findings(self) -> Iterator[tuple[Finding, Source | None]]:
+        """What counts, in the order of files and text."""
         for result in self.results:
             for finding in result.findings:
                 yield finding, result.source
 
+    def shown(self, suppressed: bool = False) -> Iterator[tuple[Finding, Source | None]]:
+        """What is printed, with what is suppressed where that is wanted."""
+        for result in self.results:
+            found = [*result.findings, *(result.suppressed if suppressed or self.show_suppressed else ())]
+            for finding in sorted(found, key=lambda finding: (finding.start, finding.end, finding.code)):
+                yield finding, result.source
+
+    def of_failures(self) -> Outcome:
+        """Without the findings that are about the code."""
+        failed = (tuple(f for f in result.findings if is_failure(f.code)) for result in self.results)
+        return replace(self, results=[replace(r, findings=f, suppressed=()) for r, f in zip(self.results, failed)])
+
     def is_fixable(self, finding: Finding) -> bool:
-        if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
+        if finding.suppressed is not None or finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
             return False
         return self.unsafe or finding.fix.applicability is Applicability.SAFE
 
@@ -47,12 +63,23 @@ def place(finding: Finding) -> str:
     return f"{finding.path}:{cell}{finding.line}:{finding.column}"
 
 
-def summary(outcome: Outcome) -> str:
+def why_suppressed(finding: Finding) -> str:
+    """A note behind the message of a finding that does not count, "" for any other."""
+    if finding.suppressed is None:
+        return ""
+    reason = f": {finding.suppressed.reason}" if finding.suppressed.reason else ""
+    return (
+        f" (suppressed by {'a comment' if finding.suppressed.by is SuppressedBy.COMMENT else 'the baseline'}{reason})"
+    )
+
+
+def summary(outcome: Outcome, done: str = "Fixed") -> str:
     """One line: what is left, and what would fix it."""
     found = [finding for finding, _ in outcome.findings()]
-    fixed = f"Fixed {count(outcome.fixed, 'finding')}. " if outcome.fixed else ""
+    fixed = f"{done} {count(outcome.fixed, 'finding')}. " if outcome.fixed else ""
+    beside = _in_baseline(outcome)
     if not found:
-        return f"{fixed}Checked {count(outcome.checked, 'file')}, found nothing{' more' if fixed else ''}."
+        return f"{fixed}Checked {count(outcome.checked, 'file')}, found nothing{' more' if fixed else ''}{beside}."
     files = len({finding.path for finding in found})
     parts = []
     fixable = sum(map(outcome.is_fixable, found))
@@ -63,7 +90,14 @@ def summary(outcome: Outcome) -> str:
         parts.append(f"{unsafe}{' more' if fixable else ''} with --unsafe-fixes")
     hint = f" ({', '.join(parts)})" if parts else ""
     left = "left " if fixed else ""
-    return f"{fixed}Found {count(len(found), 'finding')} {left}in {files} of {count(outcome.checked, 'file')}{hint}."
+    number = count(len(found), "finding")
+    return f"{fixed}Found {number} {left}in {files} of {count(outcome.checked, 'file')}{hint}{beside}."
+
+
+def _in_baseline(outcome: Outcome) -> str:
+    suppressed = [f.suppressed for result in outcome.results for f in result.suppressed if f.suppressed is not None]
+    number = sum(one.by is SuppressedBy.BASELINE for one in suppressed)
+    return f" besides the {number} in the baseline" if number else ""
 
 
 def count(number: int, noun: str) -> str:

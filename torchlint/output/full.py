@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from torchlint.finding import Applicability, Edit, Finding, Step
-from torchlint.output import Outcome, place
+from torchlint.output import Outcome, place, why_suppressed
 from torchlint.output.changes import hunks
 from torchlint.source import Source
 from torchlint.terminal import paint, printable, width
@@ -15,14 +15,15 @@ _SEVERITY_COLOR = {"error": "red", "warning": "yellow", "info": "blue"}
 
 
 def render(outcome: Outcome, color: bool) -> str:
-    blocks = ("\n".join(_block(finding, source, outcome, color)) for finding, source in outcome.findings())
+    blocks = ("\n".join(_block(finding, source, outcome, color)) for finding, source in outcome.shown())
     return "".join(f"{block}\n\n" for block in blocks)
 
 
 def _block(finding: Finding, source: Source | None, outcome: Outcome, color: bool) -> Iterator[str]:
+    message = finding.message + why_suppressed(finding)
     mark = paint(" [*]", color, "cyan") if outcome.is_fixable(finding) else ""
     code = paint(finding.code, color, _SEVERITY_COLOR[finding.severity.value], bold=True)
-    yield f"{paint(printable(place(finding)), color, bold=True)}: {code}{mark} {printable(finding.message)}"
+    yield f"{paint(printable(place(finding)), color, bold=True)}: {code}{mark} {printable(message)}"
     if source is None:
         return
     lines = source.line_number(finding.end) - source.line_number(finding.start) + 1

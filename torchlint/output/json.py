@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from torchlint.finding import Edit, Finding, Fix, Step
+from torchlint.finding import Edit, Finding, Fix, Step, Suppressed
 from torchlint.output import Outcome
 from torchlint.source import Source
 
 
 def render(outcome: Outcome, color: bool) -> str:
-    entries = [entry(finding, source) for finding, source in outcome.findings()]
+    entries = [entry(finding, source) for finding, source in outcome.shown()]
     return json.dumps(entries, indent=2) + "\n"
 
 
@@ -34,7 +34,12 @@ def entry(finding: Finding, source: Source | None) -> dict[str, Any]:
         "chain": [_step(step) for step in finding.chain],
         "fix": None if finding.fix is None or source is None else _fix(finding.fix, source),
         "no_fix": finding.no_fix or None,
+        "suppressed": None if finding.suppressed is None else _suppressed(finding.suppressed),
     }
+
+
+def _suppressed(suppressed: Suppressed) -> dict[str, str]:
+    return {"by": suppressed.by.value, "reason": suppressed.reason}
 
 
 def _step(step: Step) -> dict[str, Any]:

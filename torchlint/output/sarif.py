@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from torchlint import __version__
 from torchlint.diagnostics import DIAGNOSTICS
-from torchlint.finding import FileEdits, Finding, Fix, Severity, Step
+from torchlint.finding import FileEdits, Finding, Fix, Severity, Step, Suppressed, SuppressedBy
 from torchlint.output import Outcome
 from torchlint.rule import all_rules
 from torchlint.source import Source
@@ -23,7 +23,7 @@ _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 
 def render(outcome: Outcome, color: bool) -> str:
-    found = list(outcome.findings())
+    found = list(outcome.shown(suppressed=True))
     codes = sorted({finding.code for finding, _ in found})
     driver = {"name": "torchlint", "version": __version__, "rules": [_rule(code) for code in codes]}
     repeats: Counter[str] = Counter()
@@ -68,6 +68,7 @@ def _result(finding: Finding, source: Source | None, codes: Sequence[str], repea
         "message": {"text": message},
         "locations": [entry],
         "partialFingerprints": {"torchlint/v1": _fingerprint(finding, source, repeats)},
+        "suppressions": [] if finding.suppressed is None else [_suppression(finding.suppressed)],
         "properties": {"confidence": finding.confidence.value} | ({"noFix": finding.no_fix} if finding.no_fix else {}),
     }
     if finding.chain:
@@ -79,6 +80,11 @@ def _result(finding: Finding, source: Source | None, codes: Sequence[str], repea
     if finding.fix is not None and source is not None and finding.cell is None:
         result["fixes"] = [_fix(finding.fix, source)]
     return result
+
+
+def _suppression(suppressed: Suppressed) -> dict[str, str]:
+    kind = {"kind": "inSource" if suppressed.by is SuppressedBy.COMMENT else "external"}
+    return kind | ({"justification": suppressed.reason} if suppressed.reason else {})
 
 
 def _flow_location(step: Step, path: str) -> dict[str, Any]:
