@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
-from textwrap import dedent, indent
+from textwrap import indent
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -330,89 +329,6 @@ def test_a_form_is_rewritten_and_agrees(name: str) -> None:
     new = fixed(loop.code, *RULES)
     assert "for " not in new.split("def f")[1]
     assert disagreement(loop, new, cases) is None
-
-
-# Of tensors whose ranks and dtypes are not in sight; a, b and c have these shapes or others.
-UNKNOWN = {
-    "a sum of what may be scalars": (
-        "out = 0\nfor i in range(len(a)):\n    out = out + (a[i] - b)\n",
-        ({"a": ("n",), "b": ()}, {"a": ("n", "p"), "b": ()}, {"a": ("n",), "b": ("p",)}),
-        "if len(a) > 0:",
-    ),
-    "a sum of a generator of what may be scalars": (
-        "out = torch.as_tensor(sum(a[i] * b for i in range(len(a))))\n",
-        ({"a": ("n",), "b": ()}, {"a": ("n", "p"), "b": ()}, {"a": ("n",), "b": ("p",)}),
-        "if len(a) > 0 else 0",
-    ),
-    "a sum over pairs of what may be scalars": (
-        "out = 0\nfor i in range(len(a)):\n    for j in range(len(b)):\n        out += a[i] - b[j]\n",
-        ({"a": ("n",), "b": ("m",)}, {"a": ("n", "p"), "b": ("m",)}, {"a": ("n",), "b": ("m", "p")}),
-        "if len(a) > 0 and len(b) > 0:",
-    ),
-    "a choice of what may be scalars": (
-        "out = torch.stack([torch.where(a[i] > 0, b[i], c) for i in range(len(a))])\n",
-        (
-            {"a": ("n",), "b": ("n",), "c": ()},
-            {"a": ("n", "p"), "b": ("n",), "c": ("p",)},
-            {"a": ("n",), "b": ("n", "p"), "c": ()},
-        ),
-        ".to(torch.result_type(b_i, c))",
-    ),
-    "a number read from what may have dimensions of size 1": (
-        "out = torch.zeros(len(a))\nfor i in range(len(a)):\n    out[i] = (a[i] @ b).item()\n",
-        ({"a": ("n", "p"), "b": ("p",)}, {"a": ("n", "one", "p"), "b": ("p",)}),
-        ".flatten(0)",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_what_is_not_known_of_the_operands_is_provided_for(name: str) -> None:
-    body, shapes, expected = UNKNOWN[name]
-    for dims in shapes:
-        parameters = ", ".join(f"{tensor}: torch.Tensor" for tensor in dims)
-        code = f"import torch\n\n\ndef f({parameters}):\n{indent(body, '    ')}    return out\n"
-        loop = kinds.Generated(code, dims)
-        new = fixed(code, *RULES)
-        assert expected in new
-        cases = [replace(case, sizes={**case.sizes, "one": 1}) for case in FLOATS]
-        assert disagreement(loop, new, cases) is None
-
-
-def test_statements_beside_an_inner_loop_are_not_put_under_a_condition_on_both() -> None:
-    code = """\
-    import torch
-
-
-    def f(a: torch.Tensor, b: torch.Tensor, s: torch.Tensor):
-        out = torch.zeros(len(a))
-        total = 0
-        for i in range(len(a)):
-            out[i] = s[i]
-            for j in range(len(b)):
-                total += a[i] - b[j]
-        return out, total
-    """
-    assert fixed(code, *RULES) == dedent(code)
-
-
-def test_the_number_of_rows_of_a_table_is_an_integer_where_a_loop_runs_over_it() -> None:
-    code = "import torch\n\n\ndef f(x, n):\n    x.unsqueeze(0)\n    out = torch.zeros(n)\n    for i in range(n):\n"
-    assert "    out[:] = x[" in fixed(code + "        out[i] = x[i].exp().sum()\n    return out\n", *RULES)
-
-
-def test_rows_that_are_collected_as_they_are_become_one_copy() -> None:
-    code = """\
-    import torch
-
-
-    def f(x: torch.Tensor, y: torch.Tensor):
-        rows = []
-        for i in range(len(y)):
-            rows.append(x[i])
-        return torch.stack(rows)
-    """
-    assert "    return x[: len(y)].clone()\n" in fixed(code, *RULES)
 
 
 KEPT = {

@@ -300,11 +300,15 @@ class Frames(torch.nn.Module):
 }
 
 
+REWRITTEN = {"rows that Python adds up"}
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_work_on_rows_is_found(name: str) -> None:
     code, loop = FOUND[name]
     assert [finding.code for finding in findings(HEAD + loop, *ROW_RULES)] == [code]
-    assert fixed(HEAD + loop, *ROW_RULES) == HEAD + loop
+    if name not in REWRITTEN:
+        assert fixed(HEAD + loop, *ROW_RULES) == HEAD + loop
 
 
 LOOK_ALIKES = {

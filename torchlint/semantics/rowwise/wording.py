@@ -46,9 +46,10 @@ def of_sorting(name: str) -> str:
     )
 
 
-def of_sum(summed: cst.BaseExpression) -> str:
+def of_sum(summed: cst.BaseExpression, reason: str) -> str:
     of = f"`{spelled(summed)}`" if isinstance(summed, (cst.Name, cst.Attribute)) else "a tensor"
-    return f"`sum` of Python adds up the rows of {of} one by one, a kernel for each. Use `torch.sum` or `.sum(0)`."
+    text = f"`sum` of Python adds up the rows of {of} one by one, a kernel for each. Use `torch.sum` or `.sum(0)`."
+    return f"{text} Not rewritten: {reason}." if reason else text
 
 
 def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None, reason: str) -> str:

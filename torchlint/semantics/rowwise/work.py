@@ -83,8 +83,9 @@ class _Finder:
         for call in self._model.calls_to("builtins.sum"):
             reported = any(ancestor in taken for ancestor in self._model.ancestors(call.node))
             if not reported and adds_rows(self._model, self._certainty, call.node):
-                message = wording.of_sum(call.node.args[0].value)
-                yield Work(call.node, "VEC01", message, Confidence.LIKELY, None, ())
+                plan, reason = self._attempt(call.node)
+                message = wording.of_sum(call.node.args[0].value, plan.doubts[0] if plan and plan.doubts else reason)
+                yield Work(call.node, "VEC01", message, Confidence.LIKELY, plan, ())
 
     def _root(self, loop: Loop) -> Root | None:
         """The for statement, or of a comprehension the call that collects it."""

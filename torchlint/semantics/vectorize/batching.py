@@ -25,6 +25,7 @@ from torchlint.semantics.vectorize.vocabulary import (
     POINTWISE,
     PRODUCTS,
     REDUCTIONS,
+    ROW_LOSSES,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def apply(lifter: Lifter, operation: Operation) -> Lifted:
     if rule is None or not operation.operands:
         raise RefusedError(f"`{operation.code}` may do anything")
     if operation.proves_tensor:
-        for operand in operation.operands if operation.name in PRODUCTS else operation.operands[:1]:
+        for operand in operation.operands[: 2 if operation.name in PRODUCTS | ROW_LOSSES else 1]:
             claim = lifter.claim(operand)
             if claim is not None:
                 lifter.tensors.learn_tensor(claim)

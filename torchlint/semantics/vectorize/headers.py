@@ -157,6 +157,14 @@ def _rows_of(lifter: Lifter, node: cst.BaseExpression) -> Lifted:
     return base
 
 
+def rows(lifter: Lifter, base: Lifted) -> Axis:
+    """The axis of iteration over the rows of a tensor."""
+    axis = Axis(0, 0, _length(base), whole=True)
+    lifter.loops.append(axis)
+    lifter.bases[base.text] += 1
+    return axis
+
+
 def _length(base: Lifted) -> Size:
     dimension = base.dimension(0)
     key, offset = dimension if dimension is not None else (f"rows of {base.text}", 0)

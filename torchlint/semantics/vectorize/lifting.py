@@ -168,7 +168,10 @@ class Lifter:
         """The value of a statement. Where a batched form needs ranks or dtypes that are not known, it is mapped."""
         before = dict(self.doubts)
         self.scalars = False
-        lifted = self.lift(node)
+        return self.mapped(node, self.lift(node), before)
+
+    def mapped(self, node: cst.BaseExpression, lifted: Lifted, before: dict[str, Missing]) -> Lifted:
+        """What `node` was lifted to, or the mapped form where facts are missing that were not missed `before`."""
         missing = {self.doubts[reason] for reason in self.doubts if reason not in before}
         if not missing or Missing.MORE in missing:
             return lifted
@@ -208,6 +211,10 @@ class Lifter:
         reason = impurity(self.model, node)
         if reason is not None:
             raise RefusedError(reason)
+        return self.once(node)
+
+    def once(self, node: cst.BaseExpression) -> Lifted:
+        """An expression that is evaluated once, now and after the rewrite."""
         facts = self.tensors.of(node, self.place)
         lifted = self._constant(node, facts)
         if facts.number:

@@ -14,13 +14,15 @@ from torchlint import spelling
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize import alignment
-from torchlint.semantics.vectorize.operation import Operation
+from torchlint.semantics.vectorize.operation import Operation, called_module
 from torchlint.semantics.vectorize.shapes import ATOM, Axis, Lifted
+from torchlint.semantics.vectorize.vocabulary import ROW_LOSSES
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.semantics.vectorize.lifting import Lifter
 
+_MOVED = re.compile(r"(?P<tensor>.+)\.movedim\((?P<dim>-?\d+), 0\)")
 _OPAQUE = (cst.BaseComp, cst.Lambda, cst.NamedExpr, cst.BaseString)
 # A batch of no rows has no shape that `-1` could stand for; `data` leaves the graph that vmap makes; losses put the
 # dimensions of operands that differ in rank in the wrong places.
@@ -94,16 +96,17 @@ def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, *, keeps_dt
             _cast_choices(lifter, node, body)
     except _UnmappedError:
         return None
-    spelled = body.of(node)
+    spelled = _bare(node, body.of(node))
     rows = list(parameters.rows.values())
     if not rows or "\n" in spelled or not all(row.tensor and not row.pair for row in rows):
         return None
     axes = alignment.union(rows)
-    function = f"lambda {', '.join(parameters.rows)}: {spelled}"
+    function = _function_of(node, list(parameters.rows), body) or f"lambda {', '.join(parameters.rows)}: {spelled}"
+    mapped = [_Mapped(row) for row in rows]
     for axis in reversed(axes):
-        function = f"{vmap}({function}{_dims(rows, axis)})"
+        function = f"{vmap}({function}{_dims(mapped, axis)})"
     return lifted.but(
-        text=f"{function}({', '.join(row.text for row in rows)})",
+        text=f"{function}({', '.join(row.text for row in mapped)})",
         level=ATOM,
         axes=axes,
         rank=lifted.rank if lifted.rank.base is None else lifter.some_rank(),
@@ -113,11 +116,27 @@ def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, *, keeps_dt
     )
 
 
+def _bare(node: cst.BaseExpression, text: str) -> str:
+    """The text of an expression without the parentheses that only keep it together."""
+    for _ in node.lpar:
+        text = text[1:-1].strip()
+    return text
+
+
+def _function_of(node: cst.BaseExpression, parameters: list[str], body: _Text) -> str | None:
+    """The function that is called with the parameters and nothing else, which needs no lambda around it."""
+    if not isinstance(node, cst.Call) or [body.of(argument) for argument in node.args] != parameters:
+        return None
+    function = body.of(node.func)
+    return function if re.fullmatch(r"[\w.]+", function) and function.split(".")[0] not in parameters else None
+
+
 def _is_unmapped(lifter: Lifter, node: cst.CSTNode) -> bool:
     if isinstance(node, _OPAQUE):
         return not isinstance(node, cst.SimpleString)
-    if isinstance(node, cst.Call):
-        return lifter.model.value(node.func).kind is Kind.MODULE
+    if isinstance(node, cst.Call) and lifter.model.value(node.func).kind is Kind.MODULE:
+        module = called_module(lifter, node.func)
+        return module is None or module[0] not in ROW_LOSSES
     return isinstance(node, cst.Name) and node.value in _UNMAPPED
 
 
@@ -194,7 +213,21 @@ def _name_of(node: cst.Subscript) -> str:
     return "_".join(dict.fromkeys(name for name in names if name not in ("None", "torch", "self")))
 
 
-def _dims(rows: Sequence[Lifted], axis: Axis) -> str:
-    if all(axis in row.axes for row in rows):
-        return ""
-    return f", in_dims=({', '.join('0' if axis in row.axes else 'None' for row in rows)})"
+class _Mapped:
+    """All rows of one operand, and the dimension that holds them: of one loop's, whichever it is."""
+
+    def __init__(self, rows: Lifted) -> None:
+        moved = _MOVED.fullmatch(rows.text) if rows.count == 1 and rows.level == ATOM else None
+        self._axes = rows.axes
+        self._dim = moved["dim"] if moved is not None else "0"
+        self.text = moved["tensor"] if moved is not None else rows.text
+
+    def dim(self, axis: Axis) -> str:
+        return self._dim if axis in self._axes else "None"
+
+
+def _dims(rows: Sequence[_Mapped], axis: Axis) -> str:
+    dims = list(dict.fromkeys(row.dim(axis) for row in rows))
+    if len(dims) > 1:
+        return f", in_dims=({', '.join(row.dim(axis) for row in rows)})"
+    return f", in_dims={dims[0]}" if dims != ["0"] else ""

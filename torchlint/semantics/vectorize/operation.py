@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize.shapes import Lifted, RefusedError
-from torchlint.semantics.vectorize.vocabulary import MODULES, PROVING_FUNCTIONS, PROVING_METHODS
+from torchlint.semantics.vectorize.vocabulary import MODULES, PROVING_FUNCTIONS, PROVING_METHODS, ROW_LOSSES
 
 if TYPE_CHECKING:
     from torchlint.semantics.vectorize.lifting import Lifter
@@ -25,6 +25,7 @@ class Operation:
     of a method first.
     """
 
+    node: cst.Call
     name: str
     function: str | None
     operands: tuple[cst.BaseExpression, ...]
@@ -43,14 +44,14 @@ class Operation:
         if qualified is not None and qualified.startswith("torch."):
             if "input" in keywords:
                 positional = (keywords.pop("input"), *positional)
-            return cls(_short(qualified), code, positional, keywords, code)
+            return cls(node, _short(qualified), code, positional, keywords, code)
         if qualified == "builtins.sum" and len(positional) == 1 and not keywords:
-            return cls("python sum", code, positional, keywords, code)
-        module = _module(lifter, node.func)
+            return cls(node, "python sum", code, positional, keywords, code)
+        module = called_module(lifter, node.func)
         if module is not None:
-            return cls(module[0], code, positional, {**module[1], **keywords}, code)
+            return cls(node, module[0], code, positional, {**module[1], **keywords}, code)
         if isinstance(node.func, cst.Attribute) and qualified is None:
-            return cls(node.func.attr.value, None, (node.func.value, *positional), keywords, code)
+            return cls(node, node.func.attr.value, None, (node.func.value, *positional), keywords, code)
         raise RefusedError(f"`{code}` may do anything")
 
     @property
@@ -78,7 +79,7 @@ class Operation:
         return f"{operands[0].atom}.{name}({', '.join(arguments)})"
 
 
-def _module(lifter: Lifter, node: cst.BaseExpression) -> tuple[str, dict[str, cst.BaseExpression]] | None:
+def called_module(lifter: Lifter, node: cst.BaseExpression) -> tuple[str, dict[str, cst.BaseExpression]] | None:
     """The function that a module without state is, and the keywords that it was made with."""
     value = lifter.model.value(node)
     name = MODULES.get(value.ref or "") if value.kind is Kind.MODULE else None
@@ -88,6 +89,8 @@ def _module(lifter: Lifter, node: cst.BaseExpression) -> tuple[str, dict[str, cs
     if not isinstance(made, cst.Call) or any(argument.keyword is None for argument in made.args):
         return None
     keywords = {argument.keyword.value: argument.value for argument in made.args if argument.keyword is not None}
+    if name in ROW_LOSSES:
+        return name, {"reduction": keywords["reduction"]} if "reduction" in keywords else {}
     return (name, keywords) if set(keywords) <= {"reduction"} else None
 
 

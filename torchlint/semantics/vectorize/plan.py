@@ -30,6 +30,8 @@ _FEW = 8
 Root = cst.For | cst.Call | cst.ListComp
 """A for statement, the call of stack or cat around a comprehension, or a comprehension that is stacked later."""
 
+_NO_ROWS_TO_STACK = "an empty batch gives a tensor and no error"
+_NO_ROWS_TO_ADD = "a sum over no rows is a tensor too"
 _COLLECTORS = ("torch.stack", "torch.cat", "torch.concat", "builtins.sum")
 
 _BINDING = frozenset({cst.For, cst.CompFor, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.NamedExpr})
@@ -131,15 +133,16 @@ class _Planner:
         if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
             return None
         used = consumers(lifter, self._reaching, root, name, creation, element)
-        lifter.cautions.add("an empty batch gives a tensor and no error")
+        lifter.cautions.add(_NO_ROWS_TO_STACK)
         return self._made(lifter, exact=False, consumers=tuple(used), result=stacking.of_its_own(element))
 
     def _call(self, lifter: Lifter, root: cst.Call) -> Plan | None:
-        lifter.in_statement = True
+        lifter.in_statement = _clauses(root) > 0
         result = stacking.collected(lifter, Operation.read(lifter, root))
         if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
             return None
-        lifter.cautions.add("an empty batch gives a tensor and no error")
+        adds = self._model.qualified(root.func) == "builtins.sum"
+        lifter.cautions.add(_NO_ROWS_TO_ADD if adds else _NO_ROWS_TO_STACK)
         return self._made(lifter, exact=False, result=stacking.of_its_own(result))
 
     def _statement(self, lifter: Lifter, root: cst.For) -> Plan | None:
@@ -162,9 +165,9 @@ class _Planner:
             for consumer in consumers(lifter, self._reaching, root, receiver, creation, body.rows[name])
         ]
         if body.rows:
-            lifter.cautions.add("an empty batch gives a tensor and no error")
+            lifter.cautions.add(_NO_ROWS_TO_STACK)
         if lifter.totals:
-            lifter.cautions.add("a sum over no rows is a tensor too")
+            lifter.cautions.add(_NO_ROWS_TO_ADD)
         exact = body.exact and not (body.rows or lifter.totals)
         return self._made(lifter, exact=exact, lines=tuple(body.lines), consumers=tuple(used))
 

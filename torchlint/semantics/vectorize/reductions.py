@@ -9,8 +9,8 @@ import libcst as cst
 
 from torchlint.semantics.vectorize import alignment, layout
 from torchlint.semantics.vectorize.operation import Operation
-from torchlint.semantics.vectorize.shapes import ATOM, BOOL, INT64, SCALAR, SUM, DType, Lifted, RefusedError
-from torchlint.semantics.vectorize.vocabulary import PAIRS, REDUCTIONS
+from torchlint.semantics.vectorize.shapes import ATOM, BOOL, INT64, SCALAR, SUM, DType, Lifted, Missing, RefusedError
+from torchlint.semantics.vectorize.vocabulary import PAIRS, REDUCTIONS, ROW_LOSSES
 
 if TYPE_CHECKING:
     from torchlint.semantics.vectorize.lifting import Lifter
@@ -162,14 +162,19 @@ def _loss(lifter: Lifter, operation: Operation) -> Lifted:
     return _whole(lifter, errors, mode, [], dtype)
 
 
-def _cross_entropy(lifter: Lifter, operation: Operation) -> Lifted:
-    """One loss for each row needs `reduction="none"`, and the classes in another dimension."""
-    if len(operation.operands) != 2 or operation.keywords:
+def _row_loss(lifter: Lifter, operation: Operation) -> Lifted:
+    """A loss that is a mean over the targets of a row, as many as count. Of all rows it is another mean."""
+    rest = [*operation.operands[2:], *operation.keywords.values()]
+    mode = lifter.code(operation.keywords["reduction"]).strip("\"'") if "reduction" in operation.keywords else "mean"
+    if len(operation.operands) < 2 or mode not in ("mean", "sum") or any(lifter.varies(other) for other in rest):
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
-    operands = [lifter.tensor(operand) for operand in operation.operands]
+    before = dict(lifter.doubts)
+    operands = [lifter.tensor(operand) for operand in operation.operands[:2]]
     lifter.operations.add("reduction")
-    lifter.doubt("a mean over each row is not one over all of them")
-    return Lifted("losses", ATOM, alignment.union(operands), SCALAR, operands[0].dtype, exact=False)
+    lifter.doubt("a mean over each row is not one over all of them", Missing.RANK)
+    dtype = DType(operands[0].dtype.token, "float")
+    losses = Lifted("losses", ATOM, alignment.union(operands), SCALAR, dtype, exact=False)
+    return lifter.mapped(operation.node, losses, before)
 
 
 def _normalize(lifter: Lifter, operation: Operation) -> Lifted:
@@ -211,7 +216,7 @@ RULES: dict[str, Callable[[Lifter, Operation], Lifted]] = {
     "linalg.vector_norm": _norm,
     "mse_loss": _loss,
     "l1_loss": _loss,
-    "cross_entropy": _cross_entropy,
+    **dict.fromkeys(ROW_LOSSES, _row_loss),
     "normalize": _normalize,
     "cosine_similarity": _cosine,
 }

@@ -23,6 +23,8 @@ def collected(lifter: Lifter, operation: Operation) -> Lifted:
     dim = operation.argument("dim", 1)
     place = 0 if dim is None else layout.integer(lifter, dim)
     element = of_comprehension(lifter, what) if isinstance(what, (cst.ListComp, cst.GeneratorExp)) else None
+    if element is None and operation.name == "python sum" and not lifter.context:
+        return summed(lifter, _rows_of(lifter, what), [0], to_number=True)
     if element is None and isinstance(what, cst.Name) and what.value in lifter.lists:
         depth, element = lifter.lists[what.value]
         if depth != len(lifter.context):
@@ -30,6 +32,14 @@ def collected(lifter: Lifter, operation: Operation) -> Lifted:
     if element is None:
         raise RefusedError(f"what `{operation.code}` collects is not in sight")
     return join(lifter, element, operation.name, place, element.count - len(lifter.context))
+
+
+def _rows_of(lifter: Lifter, node: cst.BaseExpression) -> Lifted:
+    """The rows of a tensor, one by one as iteration gives them."""
+    base = lifter.certain(lifter.once(node), node)
+    lifter.tensors.learn_least(base.rank, 1)
+    axis = headers.rows(lifter, base)
+    return base.but(axes=(axis,), rank=base.rank.plus(-1), shape=None)
 
 
 def of_comprehension(lifter: Lifter, node: cst.ListComp | cst.GeneratorExp) -> Lifted:

@@ -141,11 +141,17 @@ PROVING_METHODS = (POINTWISE | frozenset(ALONG)) - _words(
     "round clip conj sign cumsum cumprod argsort positive"
 ) | _words("matmul mm bmm mv unsqueeze norm amax amin t permute logsumexp topk")
 
+# Losses of a row that is a batch by itself, with its classes in another dimension and some targets left out: they are
+# mapped as they are.
+ROW_LOSSES = _words("cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits")
 # Modules without state, by the function that they are.
 MODULES = {
     "torch.nn.MSELoss": "mse_loss",
     "torch.nn.L1Loss": "l1_loss",
     "torch.nn.CrossEntropyLoss": "cross_entropy",
+    "torch.nn.NLLLoss": "nll_loss",
+    "torch.nn.BCELoss": "binary_cross_entropy",
+    "torch.nn.BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
     "torch.nn.ReLU": "relu",
     "torch.nn.Sigmoid": "sigmoid",
     "torch.nn.Tanh": "tanh",

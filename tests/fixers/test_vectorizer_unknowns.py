@@ -1,0 +1,183 @@
+"""The loop vectoriser where ranks, dtypes or the number of rows are not known, and where nothing but a mapped function
+computes what one iteration does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import dedent, indent
+
+import pytest
+
+from tests.fixers import loops as kinds
+from tests.fixers.generated import CASES, RULES, disagreement
+from tests.support import findings, fixed
+
+FLOATS = CASES[kinds.FLOATS]
+
+# Of tensors whose ranks and dtypes are not in sight; a, b and c have these shapes or others.
+UNKNOWN = {
+    "a sum of what may be scalars": (
+        "out = 0\nfor i in range(len(a)):\n    out = out + (a[i] - b)\n",
+        ({"a": ("n",), "b": ()}, {"a": ("n", "p"), "b": ()}, {"a": ("n",), "b": ("p",)}),
+        "if len(a) > 0:",
+    ),
+    "a sum of a generator of what may be scalars": (
+        "out = torch.as_tensor(sum(a[i] * b for i in range(len(a))))\n",
+        ({"a": ("n",), "b": ()}, {"a": ("n", "p"), "b": ()}, {"a": ("n",), "b": ("p",)}),
+        "if len(a) > 0 else 0",
+    ),
+    "a sum over pairs of what may be scalars": (
+        "out = 0\nfor i in range(len(a)):\n    for j in range(len(b)):\n        out += a[i] - b[j]\n",
+        ({"a": ("n",), "b": ("m",)}, {"a": ("n", "p"), "b": ("m",)}, {"a": ("n",), "b": ("m", "p")}),
+        "if len(a) > 0 and len(b) > 0:",
+    ),
+    "a choice of what may be scalars": (
+        "out = torch.stack([torch.where(a[i] > 0, b[i], c) for i in range(len(a))])\n",
+        (
+            {"a": ("n",), "b": ("n",), "c": ()},
+            {"a": ("n", "p"), "b": ("n",), "c": ("p",)},
+            {"a": ("n",), "b": ("n", "p"), "c": ()},
+        ),
+        ".to(torch.result_type(b_i, c))",
+    ),
+    "a number read from what may have dimensions of size 1": (
+        "out = torch.zeros(len(a))\nfor i in range(len(a)):\n    out[i] = (a[i] @ b).item()\n",
+        ({"a": ("n", "p"), "b": ("p",)}, {"a": ("n", "one", "p"), "b": ("p",)}),
+        ".flatten(0)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_is_not_known_of_the_operands_is_provided_for(name: str) -> None:
+    body, shapes, expected = UNKNOWN[name]
+    for dims in shapes:
+        parameters = ", ".join(f"{tensor}: torch.Tensor" for tensor in dims)
+        code = f"import torch\n\n\ndef f({parameters}):\n{indent(body, '    ')}    return out\n"
+        loop = kinds.Generated(code, dims)
+        new = fixed(code, *RULES)
+        assert expected in new
+        cases = [replace(case, sizes={**case.sizes, "one": 1}) for case in FLOATS]
+        assert disagreement(loop, new, cases) is None
+
+
+def test_statements_beside_an_inner_loop_are_not_put_under_a_condition_on_both() -> None:
+    code = """\
+    import torch
+
+
+    def f(a: torch.Tensor, b: torch.Tensor, s: torch.Tensor):
+        out = torch.zeros(len(a))
+        total = 0
+        for i in range(len(a)):
+            out[i] = s[i]
+            for j in range(len(b)):
+                total += a[i] - b[j]
+        return out, total
+    """
+    assert fixed(code, *RULES) == dedent(code)
+
+
+def test_the_number_of_rows_of_a_table_is_an_integer_where_a_loop_runs_over_it() -> None:
+    code = "import torch\n\n\ndef f(x, n):\n    x.unsqueeze(0)\n    out = torch.zeros(n)\n    for i in range(n):\n"
+    assert "    out[:] = x[" in fixed(code + "        out[i] = x[i].exp().sum()\n    return out\n", *RULES)
+
+
+def test_rows_that_are_collected_as_they_are_become_one_copy() -> None:
+    code = """\
+    import torch
+
+
+    def f(x: torch.Tensor, y: torch.Tensor):
+        rows = []
+        for i in range(len(y)):
+            rows.append(x[i])
+        return torch.stack(rows)
+    """
+    assert "    return x[: len(y)].clone()\n" in fixed(code, *RULES)
+
+
+LOSSES = {
+    "a loss for each row": (
+        "nn.CrossEntropyLoss()",
+        "for i in range(len(target)):\n    out += criterion(logits[i], target[i])\n",
+        "torch.vmap(criterion)(logits[: len(target)], target).sum(0)",
+    ),
+    "a loss for each step, with targets that do not count": (
+        "nn.CrossEntropyLoss(ignore_index=1, label_smoothing=0.1)",
+        "for t in range(target.size(1)):\n    out = out + criterion(logits[:, t], target[:, t]) / target.size(1)\n",
+        "(torch.vmap(criterion, in_dims=1)(logits[:, : target.size(1)], target) / target.size(1)).sum(0)",
+    ),
+    "a sum for each pair": (
+        "nn.NLLLoss(reduction='sum')",
+        "for row, classes in zip(logits, target):\n    out += criterion(row.log_softmax(-1), classes)\n",
+        "torch.vmap(lambda row, classes: criterion(row.log_softmax(-1), classes))(",
+    ),
+    "a number for each row": (
+        "nn.CrossEntropyLoss()",
+        "for i in range(len(target)):\n    out += criterion(logits[i], target[i]).item()\n",
+        "torch.vmap(criterion)(logits[: len(target)], target).sum().item()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_that_is_a_mean_over_each_row_is_mapped(name: str) -> None:
+    criterion, lines, expected = LOSSES[name]
+    code = (
+        f"import torch\nfrom torch import nn\n\ncriterion = {criterion}\n\n\n"
+        "def f(logits: torch.Tensor, target: torch.Tensor):\n"
+        f"    out = 0\n{indent(lines, '    ')}    return torch.as_tensor(out)\n"
+    )
+    shapes = {"logits": ("n", "p", "m"), "target": ("n", "p")}
+    loop = kinds.Generated(code, shapes, indices={"target": "m"})
+    new = fixed(code, *RULES)
+    assert expected in new
+    assert disagreement(loop, new) is None
+
+
+def test_a_loss_of_every_element_is_not_mapped() -> None:
+    code = """\
+    import torch
+    from torch import nn
+
+    criterion = nn.CrossEntropyLoss(reduction="none")
+
+
+    def f(logits: torch.Tensor, target: torch.Tensor):
+        out = 0
+        for i in range(len(target)):
+            out += criterion(logits[i], target[i])
+        return out
+    """
+    assert fixed(code, *RULES) == dedent(code)
+
+
+SUMS = {
+    "sum(x.exp())": "x.exp().sum(0)",
+    "sum(x) / len(x)": "x.sum(0, dtype=torch.result_type(x, 0)) / len(x)",
+    "sum(x > 0)": "(x > 0).sum(0)",
+}
+
+
+@pytest.mark.parametrize("expression", SUMS)
+def test_the_rows_that_python_adds_up_are_added_by_torch(expression: str) -> None:
+    code = f"import torch\n\n\ndef f(x: torch.Tensor):\n    return torch.as_tensor({expression})\n"
+    new = fixed(code, *RULES)
+    assert SUMS[expression] in new
+    assert disagreement(kinds.Generated(code, {"x": ("n",)}), new) is None
+    if "exp" in expression:
+        assert disagreement(kinds.Generated(code, {"x": ("n", "p", "q")}), new) is None
+    else:
+        assert disagreement(kinds.Generated(code, {"x": ("n",)}, kinds.INTEGERS), new) is None
+
+
+def test_a_sum_of_what_may_be_integers_without_a_name_stays_and_says_why() -> None:
+    code = "import torch\n\n\ndef f(x: torch.Tensor):\n    return sum(x @ x.mT)\n"
+    assert fixed(code, *RULES) == code
+    assert "a sum of integers has another than its terms" in findings(code, *RULES)[0].message
+
+
+def test_the_sum_of_a_list_stays_a_sum() -> None:
+    code = "import torch\n\n\ndef f(x, y):\n    rows = [x.exp(), y.exp()]\n    return sum(rows)\n"
+    assert fixed(code, *RULES) == code
