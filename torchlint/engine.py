@@ -273,7 +273,7 @@ class _Run:
             why = "nothing is found here" if all(map(codes_named, unused)) else "there is no such rule"
             message = f"The comment suppresses {what}, but {why}."
             edits = (removal(self.source, comment, unused),)
-            fix = Fix(edits, Applicability.SAFE) if self.source.accepts(edits) else None
+            fix = Fix(edits, Applicability.SAFE) if self.source.objection(edits) is None else None
             yield replace(self._diagnostic(UNUSED_SUPPRESSION, message, comment.start, comment.end), fix=fix)
 
 
@@ -284,8 +284,9 @@ def _in_order(edits: Sequence[Edit], source: Source) -> tuple[Edit, ...]:
         raise ValueError(f"edits outside of the text: {ordered}")
     if any(first.end > second.start for first, second in pairwise(ordered)):
         raise ValueError(f"edits that overlap: {ordered}")
-    if not source.accepts(ordered):
-        raise NoFixError("the fix reaches from one cell into another, or changes a line with IPython's own syntax")
+    objection = source.objection(ordered)
+    if objection is not None:
+        raise NoFixError(objection)
     return ordered
 
 

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from torchlint.finding import Edit
+from torchlint.indentation import with_nested_indentation
 from torchlint.notebook import Cell, read_notebook, write_cells
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
@@ -32,6 +33,7 @@ class Source:
     """`text` is what is parsed; offsets of findings and edits count its characters.
 
     In a notebook `text` has IPython's own syntax set aside by stand-ins of the same length, and `data` is the JSON.
+    `is_reindented`: `text` has spaces where the file has tabs (torchlint/indentation.py).
     """
 
     path: Path
@@ -40,6 +42,7 @@ class Source:
     encoding: str = "utf-8"
     bom: bytes = b""
     cells: tuple[Cell, ...] = ()
+    is_reindented: bool = False
 
     @classmethod
     def from_bytes(cls, data: bytes, path: Path) -> Source:
@@ -52,7 +55,8 @@ class Source:
             text = data[len(bom) :].decode(encoding)
         except (UnicodeDecodeError, LookupError) as error:
             raise UnreadableSourceError(f"cannot be decoded as {encoding}: {error}") from error
-        return cls(path, data, text, encoding, bom)
+        nested = with_nested_indentation(text)
+        return cls(path, data, nested, encoding, bom, is_reindented=nested != text)
 
     @classmethod
     def _from_notebook(cls, data: bytes, path: Path, bom: bytes) -> Source:
@@ -100,10 +104,17 @@ class Source:
         cell = self.cells[max(0, bisect_right([cell.start for cell in self.cells], offset) - 1)]
         return cell.index, number - self.line_number(cell.start) + 1, column
 
-    def accepts(self, edits: Iterable[Edit]) -> bool:
-        """Whether the edits can be made: always in a plain file, in a notebook only inside single cells and outside
-        of lines that hold IPython's own syntax."""
-        return not self.is_notebook or all(any(cell.accepts(edit) for cell in self.cells) for edit in edits)
+    def objection(self, edits: Iterable[Edit]) -> str | None:
+        """Why the edits cannot be made; None where they can, as always in a plain file."""
+        if self.is_notebook and not all(any(cell.accepts(edit) for cell in self.cells) for edit in edits):
+            return "the fix reaches from one cell into another, or changes a line with IPython's own syntax"
+        if self.is_reindented and any(self._indents(edit) for edit in edits):
+            return "the fix writes lines of its own, and the file mixes tabs and spaces in its indentation"
+        return None
+
+    def _indents(self, edit: Edit) -> bool:
+        """Whether an edit writes the start of a line."""
+        return _NEWLINE.search(edit.text) is not None or (bool(edit.text) and edit.start in self.line_starts)
 
     def apply(self, edits: Sequence[Edit]) -> Source:
         """The source after the edits, which must not overlap.
@@ -113,6 +124,9 @@ class Source:
         if self.is_notebook:
             document = write_cells(self.data[len(self.bom) :].decode("utf-8"), self.cells, edits)
             return Source.from_bytes(self.bom + document.encode("utf-8"), self.path)
+        if self.is_reindented:
+            written = splice(self.data[len(self.bom) :].decode(self.encoding), edits)
+            return Source.from_bytes(self.bom + written.encode(self.encoding), self.path)
         text = splice(self.text, edits)
         return replace(self, text=text, data=self.bom + text.encode(self.encoding))
 

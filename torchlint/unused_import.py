@@ -28,7 +28,7 @@ def without_unused(before: Source, after: Source, project: Project | None) -> So
             if not any(edit.start < other.end and other.start < edit.end for edit in removals for other in edits):
                 edits += removals
                 names.remove(name)
-        if not edits or not after.accepts(edits):
+        if not edits or after.objection(edits) is not None:
             break
         after = after.apply(edits)
     return after
