@@ -241,6 +241,35 @@ def test_output_goes_to_a_file() -> None:
     assert json.loads(Path("out.json").read_text())[0]["code"] == "MEM01"
 
 
+def test_several_formats_at_once_each_have_a_file() -> None:
+    plant(ZEROS)
+    result = check("--output-format", "concise", "--output-format", "sarif=a=b.sarif", "--output-format", "junit=j.xml")
+    assert (result.exit_code, result.stdout) == (1, "a.py:2:5: MEM01 [*] There is `torch.zeros`.\n")
+    assert json.loads(Path("a=b.sarif").read_text())["version"] == "2.1.0"
+    assert "<testsuites" in Path("j.xml").read_text()
+    result = check("--output-format", "json=out.json", "-", stdin=ZEROS)
+    assert result.stdout == ""
+    assert len(json.loads(Path("out.json").read_text())) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--output-format", "jsno"], "no format `jsno`; did you mean `json`?"),
+        (["--output-format", "json="], "names no file"),
+        (["--output-format", "json", "--output-format", "full"], "only one format can go to stdout"),
+        (["--output-format", "json=a", "--output-format", "full=a"], "only one format can go to stdout"),
+        (["--output-format", "json=a", "--output-file", "b"], "has a file of its own"),
+        (["--output-format", "json=gone/a"], "gone/a: the output cannot be written: No such file"),
+    ],
+)
+def test_outputs_that_cannot_be(arguments: list[str], message: str) -> None:
+    plant(ZEROS)
+    result = check(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
 @pytest.mark.parametrize("output_format", FORMATS)
 def test_names_that_are_no_text_are_printed_all_the_same(output_format: str) -> None:
     plant(ZEROS, os.fsdecode(b"\xff.py"))

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.conftest import PlantedRule, rename_to
 from tests.test_notebook import notebook
-from torchlint.engine import examine
+from torchlint.diagnostics import UNREADABLE_FILE
+from torchlint.engine import diagnose, examine
 from torchlint.finding import Applicability, Edit, Fix, Severity
-from torchlint.output import Outcome, render, summary
+from torchlint.output import FORMATS, Outcome, render, summary
 from torchlint.output.github import append_to_step_summary
 from torchlint.rule import Fact, NoFixError, Report, Rule
 from torchlint.runner import Result
+from torchlint.scope import Scope, key_of
 from torchlint.source import Source
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
+
+SCHEMA = Path(__file__).with_name("sarif-2.1.0.schema.json")
 
 CODE = """
 import torch
@@ -206,7 +212,156 @@ def test_github_gets_a_table(planted: PlantedRule, tmp_path: Path, monkeypatch: 
     assert "| warning | MEM01 | `src/a.py:5:12` | There is `torch.zeros`. |\n" in (tmp_path / "summary.md").read_text()
 
 
+def test_grouped(planted: PlantedRule) -> None:
+    assert show("grouped", planted, CODE + "torch.zeros(4)\n") == (
+        "src/a.py:\n  5:12  MEM01 [*] There is `torch.zeros`.\n  8:1   MEM01 [*] There is `torch.zeros`.\n"
+    )
+
+
+def test_json_lines(planted: PlantedRule) -> None:
+    lines = show("json-lines", planted, CODE + "torch.zeros(4)\n").splitlines()
+    assert [json.loads(line) for line in lines] == json.loads(show("json", planted, CODE + "torch.zeros(4)\n"))
+
+
+class TestGitlab:
+    def test_an_entry_has_what_the_report_needs(self, planted: PlantedRule) -> None:
+        (entry,) = json.loads(show("gitlab", planted))
+        assert len(entry.pop("fingerprint")) > 32
+        assert entry == {
+            "description": "MEM01 There is `torch.zeros`.",
+            "check_name": "append-graph-tensor",
+            "severity": "major",
+            "location": {"path": "src/a.py", "lines": {"begin": 5, "end": 7}},
+        }
+
+    def test_fingerprints_are_unique(self, planted: PlantedRule) -> None:
+        entries = json.loads(show("gitlab", planted, "import torch\n" + "x = torch.zeros(1)\n" * 3))
+        assert len({entry["fingerprint"] for entry in entries}) == 3
+
+    def test_paths_are_relative_to_the_project(
+        self, planted: PlantedRule, project: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CI_PROJECT_DIR", str(project.parent))
+        (entry,) = json.loads(show("gitlab", planted))
+        assert entry["location"]["path"] == f"{project.name}/src/a.py"
+
+    def test_a_notebook_says_where_in_the_message(self, planted: PlantedRule) -> None:
+        (entry,) = json.loads(show("gitlab", planted, notebook("import torch", "torch.zeros(3)"), "a.ipynb"))
+        assert entry["description"].startswith("MEM01 Cell 2, line 1: ")
+
+
+class TestJunit:
+    def test_each_finding_is_a_failed_test(self, planted: PlantedRule) -> None:
+        root = ElementTree.fromstring(show("junit", planted, CODE + "torch.zeros(4)\n"))
+        assert (root.get("tests"), root.get("failures")) == ("2", "2")
+        (suite,) = root
+        assert (suite.get("name"), len(suite)) == ("src/a.py", 2)
+        (failure,) = suite[0]
+        assert (suite[0].get("classname"), suite[0].get("line")) == ("src/a.py", "5")
+        assert (failure.get("type"), failure.get("message")) == ("warning", "There is `torch.zeros`.")
+
+    def test_without_findings_one_test_passes(self) -> None:
+        root = ElementTree.fromstring(render("junit", Outcome((), 3)))
+        assert (root.get("tests"), root.get("failures"), len(root[0])) == ("1", "0", 1)
+
+    def test_what_xml_cannot_hold_is_marked(self, planted: PlantedRule) -> None:
+        root = ElementTree.fromstring(show("junit", planted, CODE, "a\x0b<&>.py"))
+        assert root[0].get("name") == "a\N{REPLACEMENT CHARACTER}<&>.py"
+
+
+class TestRdjson:
+    def document(self, planted: PlantedRule, *arguments: Any) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(show("rdjson", planted, *arguments))
+        return document["diagnostics"][0]  # type: ignore[no-any-return]
+
+    def test_a_diagnostic(self, planted: PlantedRule) -> None:
+        assert self.document(planted) == {
+            "message": "There is `torch.zeros`.",
+            "location": {
+                "path": "src/a.py",
+                "range": {"start": {"line": 5, "column": 12}, "end": {"line": 7, "column": 6}},
+            },
+            "severity": "WARNING",
+            "code": {"value": "MEM01"},
+            "suggestions": [
+                {"range": {"start": {"line": 5, "column": 12}, "end": {"line": 5, "column": 23}}, "text": "torch.ones"}
+            ],
+        }
+
+    def test_columns_count_bytes(self, planted: PlantedRule) -> None:
+        diagnostic = self.document(planted, "import torch\nx = '漢é', torch.zeros(3)\n")
+        assert diagnostic["location"]["range"]["start"] == {"line": 2, "column": 14}
+
+    def test_a_suggestion_has_the_whole_fix(self, planted: PlantedRule) -> None:
+        def twice(report: Any, model: Any) -> Fix:
+            start, end = model.span(report.node)
+            return Fix((Edit(start, start + 5, "TORCH"), Edit(end - 1, end, ", 1)")), Applicability.SAFE)
+
+        planted.fix_with(twice)
+        (suggestion,) = self.document(planted)["suggestions"]
+        assert suggestion["text"] == "TORCH.zeros(\n        n,\n    , 1)"
+
+    def test_a_fix_of_places_that_lie_far_apart_is_no_suggestion(self, planted: PlantedRule) -> None:
+        def with_import(report: Any, model: Any) -> Fix:
+            return Fix((Edit(0, 0, "import x\n"), *rename_to("ones")(report, model).edits), Applicability.SAFE)  # type: ignore[union-attr]
+
+        planted.fix_with(with_import)
+        assert "suggestions" in self.document(planted, "import torch\n" + "\n" * 20 + "torch.zeros(1)\n")
+        assert "suggestions" not in self.document(planted, "import torch\n" + "\n" * 40 + "torch.zeros(1)\n")
+
+    def test_an_idea_is_no_suggestion(self, planted: PlantedRule) -> None:
+        planted.fix_with(rename_to("torch.ones", Applicability.DISPLAY, "Only an idea."))
+        assert "suggestions" not in self.document(planted)
+
+
+def test_every_format_takes_a_file_that_could_not_be_read() -> None:
+    finding = diagnose(UNREADABLE_FILE, "the file cannot be read", Path("a.py"))
+    for name in FORMATS:
+        assert "the file cannot be read" in render(name, Outcome([Result(Path("a.py"), (finding,))], 1))
+
+
+def test_a_summary_for_github_has_an_end(planted: PlantedRule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    append_to_step_summary(outcome(planted, "import torch\n" + "x = torch.zeros(1)\n" * 502))
+    text = (tmp_path / "summary.md").read_text()
+    assert text.count("| warning |") == 500
+    assert "... and 2 more." in text
+
+
 class TestSarif:
+    @pytest.mark.parametrize(
+        ("text", "path"),
+        [
+            pytest.param(CODE, "src/a.py", id="a fix"),
+            pytest.param("import torch\ntorch.zeros(1)  # noqa: MEM01\n", "a b.py", id="a suppression"),
+            pytest.param(notebook("import torch", "torch.zeros(3)"), "a.ipynb", id="a notebook"),
+            pytest.param("import torch\ntorch.zeros(\n", "a.py", id="a syntax error"),
+            pytest.param(CODE, "/elsewhere/a.py", id="an absolute path"),
+            pytest.param("import torch\n", "a.py", id="nothing"),
+        ],
+    )
+    def test_the_document_is_valid(self, text: str | bytes, path: str, planted: PlantedRule) -> None:
+        jsonschema = pytest.importorskip("jsonschema")
+        schema = json.loads(SCHEMA.read_text())
+        jsonschema.Draft7Validator.check_schema(schema)
+        validator = jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker())
+        assert not [error.message for error in validator.iter_errors(self.document(planted, text, path))]
+
+    def test_the_schema_objects_to_what_is_wrong(self, planted: PlantedRule) -> None:
+        jsonschema = pytest.importorskip("jsonschema")
+        document = self.document(planted)
+        document["runs"][0]["results"][0]["fixes"][0]["artifactChanges"][0].pop("replacements")
+        with pytest.raises(jsonschema.ValidationError, match="replacements"):
+            jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+
+    def test_a_baseline_is_an_external_suppression(self, planted: PlantedRule) -> None:
+        source = Source.from_text("import torch\ntorch.zeros(1)\n")
+        accepted = {key_of(finding): 1 for finding in examine(source, planted.settings).findings}
+        examined = examine(source, replace(planted.settings, scope=Scope(accepted=accepted)))
+        found = Outcome([Result(source.path, (), source, suppressed=tuple(examined.suppressed))], 1)
+        (result,) = json.loads(render("sarif", found))["runs"][0]["results"]
+        assert result["suppressions"] == [{"kind": "external"}]
+
     def document(self, planted: PlantedRule, *arguments: Any) -> dict[str, Any]:
         document: dict[str, Any] = json.loads(show("sarif", planted, *arguments))
         return document

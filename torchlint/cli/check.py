@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,9 @@ from torchlint.settings_file import CommandLine, Configuration
 from torchlint.terminal import use_color
 from torchlint.writing import WriteError, write
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 CLEAN, FOUND, FAILED = 0, 1, 2
 
 
@@ -42,7 +45,7 @@ class Request:
     ignore: tuple[str, ...]
     per_file_ignores: tuple[str, ...]
     statistics: bool
-    output_format: str
+    outputs: tuple[tuple[str, Path | None], ...]
     output_file: Path | None
     jobs: int
     no_cache: bool
@@ -93,6 +96,10 @@ class Request:
 
         return staged(narrowed) if self.diff_base is None else since(narrowed, self.diff_base)
 
+    @property
+    def formats(self) -> set[str]:
+        return {output_format for output_format, _ in self.outputs}
+
     def say(self, message: str) -> None:
         if not self.quiet:
             click.echo(message, err=True)
@@ -116,6 +123,29 @@ def _list_option(name: str, help: str, metavar: str = "RULES") -> Callable[[Call
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
+class _Output(click.ParamType):
+    """A format, and the file that it goes to, None for stdout."""
+
+    name = "format"
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> tuple[str, Path | None]:
+        output_format, equals, file = value.partition("=")
+        if output_format not in FORMATS:
+            self.fail(f"no format `{output_format}`{nearest(output_format, FORMATS)}", parameter, context)
+        if equals and not file:
+            self.fail(f"`{value}` names no file", parameter, context)
+        return output_format, Path(file) if equals else None
+
+    def shell_complete(
+        self, context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name) for name in FORMATS if name.startswith(incomplete)]
+
+
 class _Command(click.Command):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         """A bare --add-ignore gives no reason, and never takes the path that follows for one."""
@@ -135,7 +165,15 @@ class _Command(click.Command):
 @_list_option("--ignore", "Not these rules.")
 @_list_option("--per-file-ignores", "Not these rules in these files.", "GLOB:RULE")
 @click.option("--statistics", is_flag=True, help="Print how often each rule was found, not the findings.")
-@click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option(
+    "--output-format",
+    "outputs",
+    type=_Output(),
+    multiple=True,
+    default=("full",),
+    metavar="FORMAT[=FILE]",
+    help=f"One of {', '.join(FORMATS)}; full unless given. Several at once, all but one with a file.",
+)
 @click.option("--output-file", type=_FILE, metavar="FILE", help="Write the findings there and not to stdout.")
 @click.option("--jobs", "-j", type=click.IntRange(min=0), default=0, help="Worker processes; 0 is one per processor.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write .torchlint_cache.")
@@ -170,6 +208,7 @@ def command(**options: Any) -> int:
     """
     request = Request(**options)
     _check_combination(request)
+    request = replace(request, outputs=_with_file(request.outputs, request.output_file))
     try:
         configuration = request.configuration()
         return _check_stdin(request, configuration) if request.is_stdin else _check_paths(request, configuration)
@@ -190,6 +229,18 @@ def _check_combination(request: Request) -> None:
             raise click.UsageError("--add-ignore: the reason must be one line without `#`")
 
 
+def _with_file(outputs: Sequence[tuple[str, Path | None]], file: Path | None) -> tuple[tuple[str, Path | None], ...]:
+    """The outputs, with `file` for the one that has none."""
+    placed = tuple((output_format, own or file) for output_format, own in outputs)
+    if len({target for _, target in placed}) < len(placed):
+        raise click.UsageError(
+            "--output-format: only one format can go to stdout, or to any one file; write FORMAT=FILE"
+        )
+    if file is not None and all(own is not None for _, own in outputs):
+        raise click.UsageError("--output-file: every --output-format has a file of its own")
+    return placed
+
+
 def _check_paths(request: Request, configuration: Configuration) -> int:
     found = discover(request.paths or (Path(),), configuration)
     for path in found.missing:
@@ -205,7 +256,7 @@ def _check_paths(request: Request, configuration: Configuration) -> int:
         _print(request, Outcome((), 0))
         return FAILED if found.missing else CLEAN
     cache = None if request.no_cache else configuration.for_folder(Path.cwd()).root / FOLDER
-    options = Options(request.jobs, request.fixes, cache, request.show_suppressed or request.output_format == "sarif")
+    options = Options(request.jobs, request.fixes, cache, request.show_suppressed or "sarif" in request.formats)
     with Progress(enabled=not request.quiet) as progress:
         results = [*_problems(found), *run(targets, options, progress.update)]
     for sentence in baselines.stale(targets, [finding for result in results for finding in result.suppressed]):
@@ -304,23 +355,31 @@ def _summary(request: Request, outcome: Outcome) -> str:
     return summary(outcome, "Fixed" if request.add_ignore is None else "Suppressed")
 
 
-def _print(request: Request, outcome: Outcome) -> None:
-    color = request.output_file is None and use_color(request.color)
-    if request.statistics:
-        text = statistics(outcome, request.output_format == "json")
-    else:
-        text = render(request.output_format, outcome, color)
-    if request.output_format == "github":
+def _print(request: Request, outcome: Outcome, stream: IO[str] | None = None) -> None:
+    """Writes every output that was asked for. `stream` stands for stdout where that has to carry something else."""
+    for output_format, file in request.outputs:
+        color = file is None and use_color(request.color, stream or sys.stdout)
+        if request.statistics:
+            text = statistics(outcome, output_format == "json")
+        else:
+            text = render(output_format, outcome, color)
+        if file is not None:
+            _write_file(file, text)
+        elif stream is None:
+            _write_out(text)
+        else:
+            stream.write(text)
+    if "github" in request.formats:
         from torchlint.output.github import append_to_step_summary
 
         append_to_step_summary(outcome)
-    if request.output_file is None:
-        _write_out(text)
-        return
+
+
+def _write_file(file: Path, text: str) -> None:
     try:
-        request.output_file.write_text(text, encoding="utf-8", errors="backslashreplace")
+        file.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise click.UsageError(f"--output-file: {request.output_file}: {error.strerror}") from error
+        raise click.UsageError(f"{file}: the output cannot be written: {error.strerror}") from error
 
 
 def _write_out(text: str) -> None:
@@ -364,6 +423,6 @@ def _check_stdin(request: Request, configuration: Configuration) -> int:
     sys.stdout.buffer.write(data if result.fixed is None else result.fixed.source.data)
     sys.stdout.buffer.flush()
     shown = outcome.of_failures() if request.fix_only else outcome
-    click.echo(render(request.output_format, shown, use_color(request.color, sys.stderr)), err=True, nl=False)
+    _print(request, shown, sys.stderr)
     request.say(_summary(request, shown))
     return _exit_code(request, outcome, least)

@@ -12,7 +12,7 @@ from torchlint.finding import Applicability, Finding, SuppressedBy
 from torchlint.runner import Result
 from torchlint.source import Source
 
-FORMATS = ("full", "concise", "json", "github", "sarif")
+FORMATS = ("full", "concise", "grouped", "json", "json-lines", "github", "gitlab", "junit", "rdjson", "sarif")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Outcome:
 
 def render(output_format: str, outcome: Outcome, color: bool = False) -> str:
     """The whole output, ending in a newline unless it is empty."""
-    module = importlib.import_module(f"{__name__}.{output_format}")
+    module = importlib.import_module(f"{__name__}.{output_format.replace('-', '_')}")
     text: str = module.render(outcome, color)
     return text
 
@@ -71,6 +71,11 @@ def why_suppressed(finding: Finding) -> str:
     return (
         f" (suppressed by {'a comment' if finding.suppressed.by is SuppressedBy.COMMENT else 'the baseline'}{reason})"
     )
+
+
+def in_cell(finding: Finding) -> str:
+    """The message, in a notebook with its place, for formats that know only files and lines."""
+    return finding.message if finding.cell is None else f"Cell {finding.cell}, line {finding.line}: {finding.message}"
 
 
 def summary(outcome: Outcome, done: str = "Fixed") -> str:

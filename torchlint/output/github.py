@@ -11,6 +11,7 @@ from torchlint.output import Outcome, place
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 _RANK = list(_COMMAND)
+_MOST_ROWS = 500  # a summary of more than a megabyte is refused
 
 
 def render(outcome: Outcome, color: bool) -> str:
@@ -48,7 +49,8 @@ def _escaped(text: str, property: bool = False) -> str:
 
 def _table(findings: Sequence[Finding]) -> str:
     rows = ["### torchlint", "", "| | rule | where | message |", "|---|---|---|---|"]
-    for finding in findings:
+    for finding in findings[:_MOST_ROWS]:
         message = finding.message.replace("|", "\\|").replace("\n", " ")
         rows.append(f"| {finding.severity.value} | {finding.code} | `{place(finding)}` | {message} |")
-    return "\n".join(rows) + "\n\n"
+    more = len(findings) - _MOST_ROWS
+    return "\n".join([*rows, *(["", f"... and {more} more."] if more > 0 else [])]) + "\n\n"

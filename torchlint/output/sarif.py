@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,8 @@ from urllib.parse import quote
 from torchlint import __version__
 from torchlint.diagnostics import DIAGNOSTICS
 from torchlint.finding import FileEdits, Finding, Fix, Severity, Step, Suppressed, SuppressedBy
-from torchlint.output import Outcome
+from torchlint.output import Outcome, in_cell
+from torchlint.output.fingerprint import Fingerprints
 from torchlint.rule import all_rules
 from torchlint.source import Source
 
@@ -26,12 +25,12 @@ def render(outcome: Outcome, color: bool) -> str:
     found = list(outcome.shown(suppressed=True))
     codes = sorted({finding.code for finding, _ in found})
     driver = {"name": "torchlint", "version": __version__, "rules": [_rule(code) for code in codes]}
-    repeats: Counter[str] = Counter()
+    fingerprints = Fingerprints()
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The directory that torchlint ran in."}}},
-        "results": [_result(finding, source, codes, repeats) for finding, source in found],
+        "results": [_result(finding, source, codes, fingerprints.of(finding)) for finding, source in found],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -51,10 +50,8 @@ def _rule(code: str) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, source: Source | None, codes: Sequence[str], repeats: Counter[str]) -> dict[str, Any]:
-    message = (
-        finding.message if finding.cell is None else f"Cell {finding.cell}, line {finding.line}: {finding.message}"
-    )
+def _result(finding: Finding, source: Source | None, codes: Sequence[str], fingerprint: str) -> dict[str, Any]:
+    message = in_cell(finding)
     location: dict[str, Any] = {"artifactLocation": _artifact(finding.path)}
     if finding.cell is None:
         location["region"] = _region(finding.line, finding.column, finding.end_line, finding.end_column)
@@ -67,7 +64,7 @@ def _result(finding: Finding, source: Source | None, codes: Sequence[str], repea
         "level": _LEVEL[finding.severity],
         "message": {"text": message},
         "locations": [entry],
-        "partialFingerprints": {"torchlint/v1": _fingerprint(finding, source, repeats)},
+        "partialFingerprints": {"torchlint/v1": fingerprint},
         "suppressions": [] if finding.suppressed is None else [_suppression(finding.suppressed)],
         "properties": {"confidence": finding.confidence.value} | ({"noFix": finding.no_fix} if finding.no_fix else {}),
     }
@@ -93,15 +90,6 @@ def _flow_location(step: Step, path: str) -> dict[str, Any]:
         location["region"] = _region(step.line, step.column, step.end_line, step.end_column)
     text = step.message if step.cell is None else f"Cell {step.cell}, line {step.line}: {step.message}"
     return {"location": {"physicalLocation": location, "message": {"text": text}}}
-
-
-def _fingerprint(finding: Finding, source: Source | None, repeats: Counter[str]) -> str:
-    """Of file, rule, function and the text of the line without its spaces; equal ones are counted."""
-    line = "" if source is None else "".join(source.line(source.line_number(finding.start)).split())
-    about = "\0".join((finding.path, finding.code, finding.function or "", line))
-    digest = hashlib.sha256(about.encode("utf-8", "backslashreplace")).hexdigest()[:32]
-    repeats[digest] += 1
-    return f"{digest}:{repeats[digest]}"
 
 
 def _artifact(path: str) -> dict[str, str]:
