@@ -35,7 +35,7 @@ def add_ignores(source: Source, findings: Sequence[Finding], reason: str = "") -
     edits = []
     for row, found in by_row.items():
         edit = _edit(source, row, comments.get(row), sorted({finding.code for finding in found}), reason)
-        if source.accepts((edit,)):
+        if source.objection((edit,)) is None:
             edits.append(edit)
         else:
             remaining += found
