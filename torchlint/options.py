@@ -12,12 +12,16 @@ from torchlint.semantics.loaders import CLASSES
 if TYPE_CHECKING:
     from torchlint.finding import Edit
     from torchlint.rewrite import Rewriter
+    from torchlint.semantics.entities import Argument
     from torchlint.semantics.loaders import Loader
     from torchlint.semantics.model import Model
 
 
-def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter) -> list[Edit]:
-    """The edits that give a loader the option. Raises NoFixError where they would change more than loaders."""
+def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter, beside: str | None = None) -> list[Edit]:
+    """The edits that give a loader the option. Raises NoFixError where they would change more than loaders.
+
+    beside: the option without which the new one is an error: both are given in the same place.
+    """
     option = loader.option(name)
     if option.hidden:
         raise NoFixError(f"a `*` or `**` of the loader may hold `{name}` already")
@@ -25,17 +29,37 @@ def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter) -> lis
         return [rewriter.replace_argument(option.arg, value)]
     if option.given:
         raise NoFixError(f"`{name}` is set where the options of the loader are made, not in a call or literal")
-    call = loader.site.node
+    match _place(loader, loader.option(beside) if beside is not None else None):
+        case cst.Call() as call:
+            return [rewriter.add_argument(call, f"{name}={value}")]
+        case cst.Dict(elements=[_, *_]) as literal:
+            return [rewriter.add_entry(literal, f'"{name}": {value}')]
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=options))]) as store:
+            return [rewriter.insert_after(store, f'{loader.model.code(options)}["{name}"] = {value}')]
+    raise NoFixError("the options come from a dict that is not made for loaders alone")
+
+
+def _place(loader: Loader, other: Argument | None) -> cst.CSTNode | None:
+    """The call, the dict or the store of an item that gives the option `other`, or all options."""
+    model, call = loader.model, loader.site.node
+    if other is not None and other.arg is not None:
+        return model.parent(other.arg)
     starred = [arg for arg in call.args if arg.star == "**"]
     if not starred:
-        return [rewriter.add_argument(call, f"{name}={value}")]
-    options = _only_for_loaders(starred[0].value, loader.model) if len(starred) == 1 else None
-    match options:
-        case cst.Dict(elements=[_, *_]):
-            return [rewriter.add_entry(options, f'"{name}": {value}')]
-        case cst.Call(func=cst.Name(value="dict")):
-            return [rewriter.add_argument(options, f"{name}={value}")]
-    raise NoFixError("the options come from a dict that is not made for loaders alone")
+        return call
+    options: cst.CSTNode | None = _only_for_loaders(starred[0].value, model) if len(starred) == 1 else None
+    if options is not None and other is not None and other.dict_entry is not None:
+        entry = other.dict_entry
+        options = entry if isinstance(entry, cst.Assign) else model.parent(entry)
+    return None if isinstance(options, cst.Call) and not _makes_options(options) else options
+
+
+def _makes_options(call: cst.Call) -> bool:
+    """`dict(...)` or `options.update(...)`."""
+    match call.func:
+        case cst.Name(value="dict") | cst.Attribute(attr=cst.Name(value="update")):
+            return True
+    return False
 
 
 def _only_for_loaders(node: cst.BaseExpression, model: Model) -> cst.BaseExpression | None:

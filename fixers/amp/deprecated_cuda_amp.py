@@ -25,6 +25,10 @@ def fix(report: Report, model: Model) -> Fix:
     rewriter = Rewriter(model)
     if use.name == "GradScaler" and _is_asked_for(model):
         raise NoFixError("the file asks with `isinstance` for the old class, which the new one is none of")
+    if use.call is not None and use.call.partial:
+        raise NoFixError(
+            "`functools.partial` names the old API and fills in arguments, before which the device would go"
+        )
     name, imports = rewriter.name_for(f"torch.amp.{use.name}", use.node)
     arguments = _arguments(use, rewriter, model)
     if use.call is None:

@@ -22,7 +22,7 @@ _WHY = "From the second epoch on, the order of the samples and random augmentati
 
 def fix(report: Report, model: Model) -> Fix:
     loader: Loader = report.facts.loader
-    edits = set_option(loader, "persistent_workers", _value(loader, model), Rewriter(model))
+    edits = set_option(loader, "persistent_workers", _value(loader, model), Rewriter(model), "num_workers")
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
 
 

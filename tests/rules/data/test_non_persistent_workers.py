@@ -120,6 +120,44 @@ def test_a_number_out_of_sight_is_asked() -> None:
     assert "num_workers=workers, persistent_workers=workers > 0)" in after
 
 
+WITH_OPTIONS = EPOCHS.replace("for epoch", "loader = DataLoader(images, **options)\nfor epoch", 1)
+# Where this runs nothing has workers, and the option raises: it has to stand where they are asked for.
+SOMETIMES = {
+    "a literal": ('options = {"num_workers": 2} if gpus else {}\n', '{"num_workers": 2, "persistent_workers": True}'),
+    "an update": (
+        'options = dict(batch_size=2)\nif gpus:\n    options.update({"num_workers": 2})\n',
+        '{"num_workers": 2, "persistent_workers": True}',
+    ),
+    "an update by keyword": (
+        "options = {}\nif gpus:\n    options.update(num_workers=2)\n",
+        "update(num_workers=2, persistent_workers=True)",
+    ),
+    "an item": (
+        'options = {}\nif gpus:\n    options["num_workers"] = 2\n',
+        'options["num_workers"] = 2\n    options["persistent_workers"] = True\n',
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "expected"), SOMETIMES.values(), ids=SOMETIMES)
+def test_workers_stay_only_where_there_are_any(options: str, expected: str) -> None:
+    code = HEADER + "gpus = False\n" + options + WITH_OPTIONS
+    after = fixed(code, "DATA03")
+    assert expected in after
+    exec(after, {})
+
+
+def test_the_use_of_a_partial_that_asks_for_workers_keeps_them() -> None:
+    code = f"""from functools import partial
+
+make = partial(DataLoader, batch_size=2)
+loader, other = make(images, num_workers=2), make(images)
+{EPOCHS}"""
+    after = fixed(HEADER + code, "DATA03")
+    assert "make(images, num_workers=2, persistent_workers=True), make(images)\n" in after
+    exec(after, {})
+
+
 def test_is_never_safe() -> None:
     (finding,) = findings(HEADER + VARIANTS["workers"], "DATA03")
     assert finding.fix is not None
