@@ -10,9 +10,9 @@ import libcst as cst
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.new_tensors import makes_new_tensor
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vectorize.vocabulary import EXACT, MAKES_INEXACT, PRODUCTS, REDUCTIONS
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _CAT = ("torch.cat", "torch.concat", "torch.concatenate")
-_FACTORIES = frozenset(
-    "zeros ones full empty eye rand randn tensor Tensor arange zeros_like ones_like empty_like".split()
-)
-_VIEWS = frozenset("contiguous detach conj positive".split())
-_MAKING = (EXACT | MAKES_INEXACT | PRODUCTS | frozenset(REDUCTIONS) | _FACTORIES) - _VIEWS
 _SAFE = "The same parts are put together, once."
 _UNSAFE = "A part that a later iteration changes in place would change the result."
 
@@ -48,7 +43,7 @@ def fix(report: Report, model: Model) -> Fix:
         rewriter.replace(growth.call if statement is None else statement, f"{parts}.{added}"),
         rewriter.insert_after(loop, together),
     ]
-    is_safe = all(_is_new(model, part) for part in (made.value, *growth.parts))
+    is_safe = all(makes_new_tensor(model, part) for part in (made.value, *growth.parts))
     applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
     return Fix(tuple(edits), applicability, _SAFE if is_safe else _UNSAFE)
 
@@ -99,15 +94,3 @@ def _other_arguments(model: Model, call: cst.Call) -> list[str]:
         if keyword not in ("dim", "axis") or not isinstance(number, cst.Integer) or argument.star:
             raise NoFixError("the dimension may differ between iterations")
     return [model.source.text[model.span(a)[0] : model.span(a.value)[1]] for a in call.args[1:]]
-
-
-def _is_new(model: Model, part: cst.BaseExpression) -> bool:
-    """Whether an expression makes a tensor that nothing else holds."""
-    if isinstance(part, cst.BinaryOperation):
-        return True
-    if not isinstance(part, cst.Call):
-        return False
-    call = model.call(part)
-    if call.callee is not None:
-        return call.callee.startswith("torch.") and call.callee.rpartition(".")[2] in _MAKING
-    return call.method == "clone"

@@ -10,6 +10,7 @@ from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.branching import Purpose
+from torchlint.semantics.new_tensors import shares_no_graph
 from torchlint.semantics.values import Grad, Kind
 
 from ._expressions import only_computes
@@ -66,7 +67,9 @@ def _without_test(model: Model, statement: cst.If) -> Fix:
         edit = Rewriter(model).replace(statement.test, f"({condition})" if statement.test.lpar else condition)
     if not fills:
         return Fix((edit,), Applicability.UNSAFE, _TAKEN)
-    if isinstance(target, cst.Subscript) and model.value(target.value).grad is Grad.DETACHED:
+    binding = model.binding(target.value) if isinstance(target, cst.Subscript) else None
+    is_free = isinstance(target, cst.Subscript) and model.value(target.value).grad is Grad.DETACHED
+    if is_free and binding is not None and shares_no_graph(model, binding):
         return Fix((edit,), Applicability.SAFE, "A store under a mask that is empty everywhere does nothing.")
-    doubt = "A store under an empty mask does nothing, but marks a tensor of the graph as changed."
+    doubt = "A store under an empty mask does nothing, but marks a tensor that a graph may share as changed."
     return Fix((edit,), Applicability.UNSAFE, doubt)

@@ -23,6 +23,9 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("the call is in a helper, which other code may call as well")
     if not isinstance(model.parent(chore.site.node), cst.Expr):
         raise NoFixError("the call is part of a larger expression")
+    block = model.parent(model.statement(chore.site.node))
+    if isinstance(model.parent(block) if block is not None else None, cst.Try):
+        raise NoFixError("the errors of the device that come out there are caught")
     edit = Rewriter(model).remove_with_condition(chore.site.node)
     assert edit is not None
     if reads_clock(model):

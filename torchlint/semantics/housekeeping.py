@@ -45,10 +45,14 @@ _MEMORY = re.compile(
 _OTHER_QUEUES = re.compile(
     r"cuda\.(Stream|stream|Event|graph)\b|torch\.(Stream|Event)\b|CUDAGraph|make_graphed_callables|elapsed_time|ipc_collect"
     r"|record_stream|CUDA_LAUNCH_BLOCKING|share_memory|import .*\b(Stream|Event)\b"
+    r"|\bctypes\b|data_ptr|dlpack|__cuda_array_interface__"
 )
-_WAITED_FOR = re.compile(r"(?i)(^|_)tim(e|er|ers|ing)$|^tic$|^toc$|profil|bench|latenc|elapsed|barrier|nvtx|sleep|kill")
+_WAITED_FOR = re.compile(
+    r"(?i)(^|_)tim(e|er|ers|ing)$|^tic$|^toc$|profil|bench|latenc|elapsed|barrier|nvtx|sleep|kill|^prof$|^put(_nowait)?$"
+)
 # Of a class that is not known, they show that it is one of modules.
 _OF_MODULES = frozenset({"eval", "parameters", "named_parameters", "state_dict", "load_state_dict"})
+_COPYING = frozenset({"to", "copy_", "cpu", "cuda"})
 _DEPTH = 4
 
 
@@ -114,10 +118,8 @@ def _is_waited_for(call: Call) -> bool:
 
 def _may_be_on_its_way(call: Call) -> bool:
     """A copy that does not wait for its end, to the host perhaps."""
-    flag = next(
-        (arg.value for arg in call.arguments if arg.keyword is not None and arg.keyword.value == "non_blocking"), None
-    )
-    if flag is None or (isinstance(flag, cst.Name) and flag.value == "False"):
+    flags = [call.argument("non_blocking", position) for position in (1, 2)] if call.method in _COPYING else []
+    if all(flag.absent or flag.value.constant is False or flag.value.kind is Kind.DTYPE for flag in flags):
         return False
     where = call.receiver_value if call.method == "copy_" else call.value
     return where.place is not Place.ACCELERATOR and where.kind is not Kind.UNKNOWN

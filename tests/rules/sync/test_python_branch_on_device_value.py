@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.rules.sync.programs import TORCH_ONLY, evaluation, line_of, result_of, training
 from tests.support import findings, fixed
@@ -157,6 +158,19 @@ def test_a_store_without_its_question_is_safe_outside_of_a_graph_only() -> None:
         [finding] = findings(code, "SYNC05")
         assert finding.fix is not None
         assert finding.fix.applicability is expected
+
+
+def test_a_store_into_what_a_graph_shares_is_not_safe() -> None:
+    body = "low = out.detach()\nif (low < 0).any():\n    low[low < 0] = 0\nkept.append(low)"
+    [finding] = findings(training(body, "kept = []"), "SYNC05")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+    weight = torch.ones(3, requires_grad=True)
+    squares = weight * weight
+    loss = (squares**2).sum()
+    squares.detach()[squares < 0] = 0  # autograd counts a store under an empty mask, too
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
 
 
 def test_what_is_stored_has_to_be_there_even_for_an_empty_mask() -> None:
