@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import click
 
@@ -25,9 +25,6 @@ from torchlint.runner import Options, Result, Task, process, run, within
 from torchlint.settings_file import CommandLine, Configuration
 from torchlint.terminal import use_color
 from torchlint.writing import WriteError, write
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 
@@ -123,27 +120,24 @@ def _list_option(name: str, help: str, metavar: str = "RULES") -> Callable[[Call
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-class _Output(click.ParamType):
+def _outputs(
+    context: click.Context, parameter: click.Parameter, values: Sequence[str]
+) -> tuple[tuple[str, Path | None], ...]:
+    return tuple(map(_output, values))
+
+
+def _output(value: str) -> tuple[str, Path | None]:
     """A format, and the file that it goes to, None for stdout."""
+    output_format, equals, file = value.partition("=")
+    if output_format not in FORMATS:
+        raise click.BadParameter(f"no format `{output_format}`{nearest(output_format, FORMATS)}")
+    if equals and not file:
+        raise click.BadParameter(f"`{value}` names no file")
+    return output_format, Path(file) if equals else None
 
-    name = "format"
 
-    def convert(
-        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> tuple[str, Path | None]:
-        output_format, equals, file = value.partition("=")
-        if output_format not in FORMATS:
-            self.fail(f"no format `{output_format}`{nearest(output_format, FORMATS)}", parameter, context)
-        if equals and not file:
-            self.fail(f"`{value}` names no file", parameter, context)
-        return output_format, Path(file) if equals else None
-
-    def shell_complete(
-        self, context: click.Context, parameter: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(name) for name in FORMATS if name.startswith(incomplete)]
+def _formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 class _Command(click.Command):
@@ -168,8 +162,9 @@ class _Command(click.Command):
 @click.option(
     "--output-format",
     "outputs",
-    type=_Output(),
     multiple=True,
+    callback=_outputs,
+    shell_complete=_formats,
     default=("full",),
     metavar="FORMAT[=FILE]",
     help=f"One of {', '.join(FORMATS)}; full unless given. Several at once, all but one with a file.",
