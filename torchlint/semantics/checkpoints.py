@@ -34,6 +34,10 @@ _OBJECT_ENTRIES = re.compile(
     r"(?i)(^|_)(args|opts?|options|config|cfg|conf|hparams?|hyper\w*|settings|vocab\w*|rng\w*)(_|$)"
 )
 _MODULE_METHODS = frozenset({"eval", "train", "to", "cuda", "cpu", "parameters", "modules", "half", "forward"})
+# Of an entry of what was loaded; tensors have none of them.
+_METHODS_OF_MODULES_ALONE = frozenset(
+    {"eval", "train", "parameters", "modules", "forward", "state_dict", "load_state_dict"}
+)
 _DICT_METHODS = frozenset({"items", "keys", "values", "get", "pop", "update", "copy"})
 
 
@@ -55,7 +59,10 @@ def unsafe_loads(model: Model) -> Iterator[Load]:
     loads = model.calls_to(LOAD)
     if not loads or model.calls_to(*_SAFE_SETTERS) or _SWITCH in model.source.text or _is_replaced(model):
         return
-    for call in loads:
+    found = [_described(model, call) for call in loads]
+    keeps_objects = any(load.content is Content.OBJECT for load in found)
+    for load in found:
+        call = load.call
         if not call.argument("weights_only").absent or not call.argument("pickle_module", 2).absent:
             continue
         if not (
@@ -64,7 +71,7 @@ def unsafe_loads(model: Model) -> Iterator[Load]:
             or _has_safe_twin(call, loads)
             or _reads_own_buffer(model, call)
         ):
-            yield _described(model, call)
+            yield Load(call, Content.UNKNOWN, None) if keeps_objects and load.content is Content.TENSORS else load
 
 
 def _is_replaced(model: Model) -> bool:
@@ -149,10 +156,32 @@ def _is_module_use(model: Model, use: cst.CSTNode) -> bool:
     parent = model.parent(use)
     if isinstance(parent, cst.Call) and parent.func is use:
         return True
+    if isinstance(parent, cst.Subscript) and parent.value is use:
+        return _is_module(model, parent)
     if not isinstance(parent, cst.Attribute):
         return False
     above = model.parent(parent)
     return isinstance(above, cst.Call) and above.func is parent and parent.attr.value in _MODULE_METHODS - {"to", "cpu"}
+
+
+def _is_module(model: Model, entry: cst.CSTNode) -> bool:
+    """Whether an entry of what was loaded, `checkpoint["model"]`, is a whole network and not its weights."""
+    binding = _held_by(model, entry)
+    reads = [read for read in binding.reads if reaches(model, binding, entry, read)] if binding is not None else []
+    return any(_is_run(model, read) for read in (entry, *reads))
+
+
+def _is_run(model: Model, node: cst.CSTNode) -> bool:
+    """`net(x)`, `net.eval()`, `net.float().eval()`"""
+    parent = model.parent(node)
+    while isinstance(parent, (cst.Attribute, cst.Call)):
+        if isinstance(parent, cst.Call):
+            if parent.func is node and not isinstance(node, cst.Attribute):
+                return True
+        elif parent.attr.value in _METHODS_OF_MODULES_ALONE:
+            return True
+        node, parent = parent, model.parent(parent)
+    return False
 
 
 def _is_tensor_use(model: Model, use: cst.CSTNode) -> bool:
@@ -163,7 +192,7 @@ def _is_tensor_use(model: Model, use: cst.CSTNode) -> bool:
     match parent:
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=key))]) if parent.value is use:
             name = string_value(key)
-            return name is not None and (_is_plain(name) or _is_loaded_into(model, parent))
+            return _is_loaded_into(model, parent) or (name is not None and _is_plain(name))
         case cst.Attribute():
             if (
                 parent.attr.value in ("get", "pop")
@@ -195,6 +224,8 @@ def _is_loaded_into(model: Model, node: cst.CSTNode, depth: int = 0) -> bool:
     if isinstance(parent, cst.Arg):
         above = model.parent(parent)
         return isinstance(above, cst.Call) and (model.call(above).method or "").startswith("load_state_dict")
+    if isinstance(parent, cst.DictComp) and parent.value is node:
+        node = parent
     if depth < 3 and (binding := _held_by(model, node)) is not None:
         return any(_is_loaded_into(model, read, depth + 1) for read in binding.reads)
     return False
