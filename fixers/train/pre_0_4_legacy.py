@@ -10,8 +10,10 @@ import libcst as cst
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.data_attribute import DataRead, Use
+from torchlint.semantics import torch_api
+from torchlint.semantics.data_attribute import DataRead, Use, data_reads
 from torchlint.semantics.dataflow import text as text_of
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.variable_wrapper import VARIABLE, Wrapper, is_false, wrapper_of
 from torchlint.semantics.vocabulary import returns_tensor
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
 _OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
 _SHARED = "a change of the result in place may then make backward() raise, where it went unnoticed before"
 _MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
+_MAY_RETURN_THEMSELVES = frozenset(
+    """
+    contiguous to type type_as cuda cpu float double half bfloat16 long int short byte char bool positive real conj
+    resolve_conj resolve_neg
+    """.split()
+)
 _NEW = frozenset({"new", "new_zeros", "new_ones", "new_empty", "new_full"})
 _ELEMENT = "the value becomes a Python number, which waits for the device"
 
@@ -41,6 +49,7 @@ def fix(report: Report, model: Model) -> Fix:
 
 
 def _read(read: DataRead, model: Model) -> Fix:
+    beside = _reads_beside(read, model)
     rewriter = Rewriter(model)
     name = model.span(read.node.attr)
     if read.use is Use.ELEMENT:
@@ -49,9 +58,28 @@ def _read(read: DataRead, model: Model) -> Fix:
         edit = rewriter.replace(element, model.code(read.owner) + ".item()")
         return Fix((edit,), Applicability.UNSAFE, _ELEMENT)
     edit = Edit(model.span(read.owner)[1], name[1], "") if read.use is Use.INDIFFERENT else Edit(*name, "detach()")
-    if read.use is Use.SHARED or not read.certain:
+    if any(other.use is Use.SHARED or not other.certain for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, _SHARED)
     return Fix((edit,), Applicability.SAFE)
+
+
+def _reads_beside(read: DataRead, model: Model) -> list[DataRead]:
+    """The other reads of `.data` in the statement, which keeps to one idiom."""
+    found = {other.node: other for other in model.once(_all_reads)}
+    statement = model.small_statement(read.node)
+    attributes = [node for node in walk(statement) if isinstance(node, cst.Attribute)] if statement is not None else []
+    beside = [
+        node
+        for node in attributes
+        if node.attr.value == "data" and node is not read.node and not isinstance(model.parent(node), cst.AssignTarget)
+    ]
+    if not all(node in found for node in beside):
+        raise NoFixError("another `.data` of the statement has to stay, and two idioms in one help nobody")
+    return [found[node] for node in beside]
+
+
+def _all_reads(model: Model) -> list[DataRead]:
+    return list(data_reads(model))
 
 
 # -- Variable
@@ -144,7 +172,7 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
     if isinstance(inner, cst.Subscript) and wrapper.data.value.kind is Kind.BATCH:
         return not _wants_gradients(wrapper) and not _sees_leaves(model)
     if not isinstance(inner, cst.Name):
-        return _is_temporary(inner, model)
+        return _is_temporary(inner, model) and not (_is_view(inner, model) and _is_changed(wrapper.call.node, model))
     parent = model.parent(wrapper.call.node)
     user = model.parent(parent) if isinstance(parent, cst.Arg) else None
     if _wants_gradients(wrapper):
@@ -193,8 +221,31 @@ def _is_temporary(node: cst.BaseExpression, model: Model) -> bool:
         return False
     call = model.call(node)
     if call.receiver is not None and call.receiver_value.kind is Kind.TENSOR:
-        return _is_temporary(call.receiver, model)
+        if call.method in _MAY_RETURN_THEMSELVES or (call.method or "").endswith("_"):
+            return _is_temporary(call.receiver, model)
+        return torch_api.method(call.method or "") is not None
     return returns_tensor(call.callee or "") and call.callee not in _MAY_RETURN_THEIR_ARGUMENT
+
+
+def _is_view(node: cst.BaseExpression, model: Model) -> bool:
+    """Whether an expression may look into the memory of a tensor that has a name: a change of it can reach that."""
+    while isinstance(node, cst.Call) and (receiver := model.call(node).receiver) is not None:
+        node = receiver
+    return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript))
+
+
+def _is_changed(call: cst.Call, model: Model) -> bool:
+    """Whether what a call makes gets a name, and is changed in place under it."""
+    statement = model.parent(call)
+    binding = model.binding(statement.targets[0].target) if isinstance(statement, cst.Assign) else None
+    if binding is None:
+        return not isinstance(statement, cst.Return)
+    if any(name.endswith("_") and not name.startswith("__") for name in binding.methods):
+        return True
+    stores = (model.parent(model.parent(read) or read) for read in binding.reads)
+    return any(isinstance(model.small_statement(write.target), cst.AugAssign) for write in binding.writes) or any(
+        isinstance(store, (cst.AssignTarget, cst.AugAssign)) for store in stores
+    )
 
 
 def _wants_gradients(wrapper: Wrapper) -> bool:

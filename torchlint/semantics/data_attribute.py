@@ -46,7 +46,8 @@ _VIEWS = frozenset(
 # What comes back the same from the tensor itself, whether or not it has a graph.
 _INDIFFERENT = frozenset(
     """
-    item tolist size numel nelement dim detach element_size new new_zeros new_ones new_empty new_full new_tensor
+    item tolist size numel nelement dim detach element_size stride is_contiguous get_device
+    new new_zeros new_ones new_empty new_full new_tensor
     """.split()
 )
 _INDIFFERENT_ATTRIBUTES = frozenset({"shape", "dtype", "device", "ndim", "is_cuda"})
@@ -267,6 +268,7 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:
     if (
         first.removesuffix("()") in _INDIFFERENT
         or first[1:] in _INDIFFERENT_ATTRIBUTES
+        or (first == "type()" and isinstance(chain.nodes[0], cst.Call) and not chain.nodes[0].args)
         or _is_detached_call(node.value)
     ):
         return Use.INDIFFERENT
