@@ -9,6 +9,9 @@ import libcst as cst
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.branching import tensors_asked
+from torchlint.semantics.residence import Residence
+from torchlint.semantics.steps import step_of
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -29,11 +32,24 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("no variable counts the steps")
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or not isinstance(line.body[0], cst.Expr):
         raise NoFixError("the call is part of a larger statement")
+    if _waits_anyway(model, shown):
+        raise NoFixError("another question to the device in the same step waits for it anyway")
     if not all(shown.call.node in model.ancestors(tensor) for tensor in shown.tensors):
         raise NoFixError("the text that is shown is made before, in another statement")
     edits = Rewriter(model).indent_under([line], f"if {counter} % {_INTERVAL} == 0:")
     assert edits is not None
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+
+
+def _waits_anyway(model: Model, shown: Shown) -> bool:
+    """Whether the step asks the device in every case, as by `if accuracy > best:`: to show less would save nothing."""
+    residence = model.once(Residence)
+    return any(
+        residence.may_be_device(leaf, shown.step)
+        for node in model.nodes_of(cst.If)
+        if isinstance(node, cst.If) and step_of(model, node) == shown.step and not model.guards(node, shown.step.loop)
+        for leaf in tensors_asked(model, node.test)
+    )
 
 
 def _counter(model: Model, loop: Loop) -> str | None:

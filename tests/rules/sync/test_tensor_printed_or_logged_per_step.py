@@ -144,3 +144,12 @@ UNFIXED = {
 @pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED)
 def test_no_fix_where_nothing_counts_the_steps(code: str) -> None:
     assert all(finding.fix is None for finding in findings(code, "SYNC04"))
+
+
+@pytest.mark.parametrize(
+    ("test", "is_fixed"), [("loss < best", False), ("step > 5", True), ("step > 5 and loss < best", False)]
+)
+def test_no_fix_where_each_step_asks_the_device_anyway(test: str, is_fixed: bool) -> None:
+    code = training(f"print(f'{{loss:.4f}}')\nif {test}:\n    best = loss", "best = torch.inf")
+    [finding] = findings(code, "SYNC04")
+    assert (finding.fix is not None) is is_fixed
