@@ -11,6 +11,7 @@ from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.accumulators import HostSum, is_wrapped
+from torchlint.semantics.values import Grad
 from torchlint.spelling import is_free
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def kept_in_double(model: Model, read: Readback, total: HostSum, suffix: str) ->
 
 
 def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, cast: str, doubt: str = "") -> Fix:
-    """`total += loss.item()` as `total += loss` and `suffix`, with `cast` around every read of the total.
+    """`total += loss.item()` as `total += loss` and `suffix`, with `cast` around each read of the total, or behind the
+    loop once.
 
     `doubt`: why the fix is unsafe, if it is.
     """
@@ -44,14 +46,43 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     if not all(is_free(model, cast, place) for place in places):
         raise NoFixError(f"`{cast}` means something else where the sum is read")
     edits = [term]
-    for name in total.reads:
-        if not is_wrapped(model, name, f"builtins.{cast}", "builtins.float"):
-            edits += Rewriter(model).wrap(name, f"{cast}(", ")")
+    open_reads = [name for name in total.reads if not is_wrapped(model, name, f"builtins.{cast}", "builtins.float")]
+    loop = _read_once_behind(model, read, total, open_reads)
+    if loop is not None:
+        name = model.code(open_reads[0])
+        edits.append(Rewriter(model).insert_after(loop, f"{name} = {cast}({name})"))
+    else:
+        edits += [edit for name in open_reads for edit in Rewriter(model).wrap(name, f"{cast}(", ")")]
     if division is not None:
         edits.append(_divided(model, division, cast))
     doubt = doubt or (_TIMED if total.is_timed else "")
     why = doubt or "The sum is exact on the device too, and is read once."
     return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)
+
+
+def _read_once_behind(
+    model: Model, read: Readback, total: HostSum, open_reads: list[cst.BaseExpression]
+) -> cst.CSTNode | None:
+    """The loop behind which one conversion serves several reads, or one that another loop repeats; None elsewhere."""
+    loop = read.loop.node if read.loop is not None else None
+    binding = model.binding(open_reads[0]) if open_reads else None
+    if loop is None or binding is None or total.settled is not None:
+        return None
+    around = model.loops_around(loop)
+    if len(open_reads) == 1 and len(model.loops_around(open_reads[0])) <= len(around):
+        return None
+    start, block = model.span(loop)[0], model.parent(loop)
+    writes = [write for write in binding.writes if model.small_statement(write.target) is not total.update]
+    if any(model.span(write.target)[0] > start for write in writes):
+        return None
+    behind = [name for name in open_reads if model.span(name)[0] > start]
+    return loop if all(block in model.ancestors(name) for name in behind) else None
+
+
+def detaching(model: Model, read: Readback) -> str:
+    """`.detach()`, where the tensor may have a graph."""
+    is_free_of_graph = read.value.grad is Grad.DETACHED or model.grad_enabled(read.node) is False
+    return "" if is_free_of_graph else ".detach()"
 
 
 def _term(model: Model, read: Readback, suffix: str) -> Edit:

@@ -9,7 +9,7 @@ from torchlint.rule import NoFixError
 from torchlint.semantics.accumulators import check_empty_loop, host_sum
 from torchlint.semantics.values import Kind
 
-from ._sums import kept_in_double
+from ._sums import detaching, kept_in_double
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -23,7 +23,7 @@ def fix(report: Report, model: Model) -> Fix:
     check_empty_loop(model, total)
     if not _is_real(model, read):
         raise NoFixError(f"`{model.code(read.tensor)}` is not known to be a tensor of real numbers")
-    return kept_in_double(model, read, total, ".detach().double()")
+    return kept_in_double(model, read, total, detaching(model, read) + ".double()")
 
 
 def _is_real(model: Model, read: Readback) -> bool:

@@ -12,7 +12,7 @@ from torchlint.semantics.readback import Readback
 from torchlint.semantics.steps import Step
 from torchlint.semantics.values import Kind
 
-from ._sums import kept_in_double
+from ._sums import detaching, kept_in_double
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -31,5 +31,5 @@ def fix(report: Report, model: Model) -> Fix:
     read = Readback(found.node, found.tensor, value, found.how, True, step, Use.ACCUMULATED)
     total = host_sum(model, read, of_powers=True)
     check_empty_loop(model, total)
-    kept = kept_in_double(model, read, total, ".detach().double()")
+    kept = kept_in_double(model, read, total, detaching(model, read) + ".double()")
     return Fix(kept.edits, Applicability.UNSAFE, _WHY)

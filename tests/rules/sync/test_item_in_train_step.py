@@ -389,6 +389,16 @@ REWRITES = {
         "total = 0",
         "total = total / (len(loader) + 1)\nif total > 1:\n    total = -total\nreturn total",
     ),
+    "read several times": (
+        "total += loss.item()",
+        "total = 0.0",
+        "if total > 1:\n    return total, total * 2\nreturn total / (len(loader) + 1), total",
+    ),
+    "read in another loop": (
+        "total += loss.item()",
+        "total = 0.0",
+        "kept = []\nfor _ in range(2):\n    kept.append(total)\nreturn kept",
+    ),
     "under a condition": ("if step > 0:\n    total += loss.item()", "total = 0.0", "return total"),
 }
 
@@ -399,7 +409,8 @@ REWRITES = {
 def test_the_rewritten_sum_is_the_same_number(loop, body: str, before: str, after: str, batches: int) -> None:  # type: ignore[no-untyped-def]
     code = loop(body, before, after, head=TORCH_ONLY)
     new = fixed(code, "SYNC01", unsafe=False)
-    assert ".detach().double()" in new
+    assert (".detach().double()" if loop is training else ".double()") in new
+    assert loop is training or ".detach()" not in new
     assert ".item()" not in new
     function = "train" if loop is training else "evaluate"
     old_result, new_result = result_of(code, function, batches), result_of(new, function, batches)
@@ -415,12 +426,12 @@ def test_only_the_term_and_the_reads_change() -> None:
     code = training(
         "total += loss.item()  # before the next batch",
         "total = 0.0  # of the epoch",
-        'print(f"{total / len(loader):.4f}")  # the mean\nreturn total',
+        'return f"{total / len(loader):.4f}"  # the mean',
         head=TORCH_ONLY,
     )
     assert fixed(code, "SYNC01", unsafe=False) == code.replace("loss.item()", "loss.detach().double()").replace(
         "{total /", "{float(total) /"
-    ).replace("return total", "return float(total)")
+    )
 
 
 def test_a_division_behind_the_loop_settles_the_number() -> None:
@@ -428,12 +439,33 @@ def test_a_division_behind_the_loop_settles_the_number() -> None:
     assert fixed(code, "SYNC01", unsafe=False).endswith("    total = float(total) / len(loader)\n    return total\n")
 
 
+MANY = "print(total)\nfor name in model:\n    print(name, total)\nreturn total"
+
+
+def test_one_conversion_behind_the_loop_serves_many_reads() -> None:
+    code = training("total += loss.item()", "total = 0.0", MANY, head=TORCH_ONLY)
+    changed = code.replace("loss.item()", "loss.detach().double()")
+    assert fixed(code, "SYNC01", unsafe=False) == changed.replace(
+        "    print(total)", "    total = float(total)\n    print(total)", 1
+    )
+
+
+def test_reads_that_a_way_around_the_loop_leads_to_are_converted_one_by_one() -> None:
+    code = training("total += loss.item()", "total = 0.0", "print(total)\nreturn total", head=TORCH_ONLY)
+    head, loop, tail = code[: code.index("    for step")], code[code.index("    for step") :], "print(total)"
+    nested = head + "    if model.training:\n    " + loop.replace("\n", "\n    ")
+    nested = nested.replace(f"        {tail}", f"    {tail}").replace("        return", "    return").rstrip() + "\n"
+    new = fixed(nested, "SYNC01", unsafe=False)
+    assert "print(float(total))" in new
+    assert "return float(total)" in new
+
+
 def test_two_loops_that_share_a_name_are_both_rewritten() -> None:
     code = evaluation("total += loss.item()", "total = 0.0", "first = total\ntotal = 0.0", head=TORCH_ONLY)
     loop = code[code.index("    for step") : code.index("    first")]
     code += loop + "    return first, total\n"
     new = fixed(code, "SYNC01", unsafe=False)
-    assert new.count(".detach().double()") == 2
+    assert new.count(".double()") == 2
     assert repr(result_of(code, "evaluate", 3)) == repr(result_of(new, "evaluate", 3))
 
 
