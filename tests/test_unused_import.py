@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,14 @@ def test_a_name_that_comes_along_with_a_star_import_stays_where_it_is_read(tmp_p
     assert without_unused(Source.from_text(before, file), source, Project()).text == after
     (tmp_path / "train.py").write_text("import nets\nnets.Variable(nets.f(1))\n")
     assert without_unused(Source.from_text(before, file), source, Project()).text == after
+
+
+def test_an_import_that_ends_a_cell_of_a_notebook_goes_without_the_cell(tmp_path: Path) -> None:
+    def source(last: str) -> Source:
+        cells = [["import torch\n", "from torch.autograd import Variable"], [last]]
+        code = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+        document = {"cells": [{**code, "source": cell} for cell in cells], "metadata": {}, "nbformat": 4}
+        return Source.from_bytes(json.dumps(document).encode(), tmp_path / "study.ipynb")
+
+    after = without_unused(source("x = Variable(torch.zeros(3))"), source("x = torch.zeros(3)"), None)
+    assert [cell["source"] for cell in json.loads(after.data)["cells"]] == [["import torch"], ["x = torch.zeros(3)"]]

@@ -196,7 +196,10 @@ class Rewriter:
         comment = self._text.find("#", end, line_end)
         if comment >= 0:
             return Edit(start, comment, "")
-        return Edit(self._line_start(start), line_end, "")
+        first = self._line_start(start)
+        if first and line_end > end and not self._model.source.accepts([Edit(first, line_end, "")]):
+            return Edit(first - 1, end, "")  # the line end behind it is that of a cell of a notebook
+        return Edit(first, line_end, "")
 
     def remove_with_condition(self, node: cst.CSTNode) -> Edit | None:
         """Takes out a simple statement, and the `if` around it that is there for nothing else."""
@@ -278,6 +281,14 @@ class Rewriter:
             head = f"{self.newline}{self.indentation(line)}{self._code(target)} = "
             edits.append(Edit(self._model.span(before)[1], self._model.span(value)[0], head))
         return [*edits, Edit(self._model.span(pairs[-1][1])[1], end, "")]
+
+    def comments(self, node: cst.CSTNode) -> str:
+        """The comments on the lines of a statement and right above it, which a fix may leave behind as untrue."""
+        place = self._model.statement(node)
+        start, end = self._line_start(self._model.span(place)[0]), self._line_end(self._model.span(place)[1])
+        above = re.compile(r"(?:[ \t\f]*#[^\r\n]*(?:\r\n|\r|\n))+\Z").search(self._text[:start])
+        beside = re.compile(r"#[^\r\n]*").findall(self._text[start:end])
+        return (above.group() if above is not None else "") + "\n".join(beside)
 
     # layout
 

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Applicability, Fix
+from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.needless_graph import Extent, evaluations
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.finding import Edit
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
     from torchlint.semantics.needless_graph import Evaluation
@@ -42,10 +41,41 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         raise NoFixError("a `yield` or `await` in it would switch off the gradients of other code")
     if _trains_elsewhere(found, model):
         raise NoFixError("a function of another file that it calls takes gradients")
+    if found.extent is not Extent.FUNCTION and _adds_to_a_loss(region, model):
+        raise NoFixError("it adds to the loss that the same step starts its backward pass from")
     if found.extent is Extent.FUNCTION:
         return [rewriter.decorate(region, f"@{name}()")] if isinstance(region, cst.FunctionDef) else []
     header = f"with {name}({found.phase or ''}):"
-    return [edit for block in _blocks(model, found) for edit in rewriter.indent_under(block, header) or []]
+    blocks = _blocks(model, found)
+    cuts = (
+        [edit for block in blocks for line in block for edit in _needless_detach(line, model)]
+        if found.phase is None
+        else []
+    )
+    return [*(edit for block in blocks for edit in rewriter.indent_under(block, header) or []), *cuts]
+
+
+def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
+    """`.detach()` of what a forward pass returns, right where it is returned: no graph is left to cut off."""
+    edits = []
+    for node in walk(line):
+        match node:
+            case cst.Call(func=cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="detach")), args=[]):
+                if model.call(made).is_forward:
+                    edits.append(Edit(model.span(made)[1], model.span(node)[1], ""))
+    return edits
+
+
+def _adds_to_a_loss(region: cst.CSTNode, model: Model) -> bool:
+    """Whether the region adds to what a backward pass of the same step starts from: a part of training that has no
+    effect as the code stands, and that nobody would understand without its graph."""
+    added = {model.binding(node.target) for node in walk(region) if isinstance(node, cst.AugAssign)}
+    return any(
+        call.receiver is not None
+        and model.binding(call.receiver) in added - {None}
+        and model.loops_around(call.node) == model.loops_around(region)
+        for call in model.calls_to(".backward")
+    )
 
 
 def _leaves_in_between(region: cst.CSTNode, extent: Extent) -> bool:

@@ -22,6 +22,7 @@ _NO_DOUBLE = re.compile(r"\b(mps|xla\w*|torch_xla|xpu|hpu)\b", re.IGNORECASE)
 _ANY_DEVICE = re.compile(r"\btorch\.accelerator\b|\baccelerate\b")
 _DOUBT = "On a device without double precision (MPS), which this file does not rule out, `.double()` fails."
 _TIMED = "The loop reads a clock: without the readback its intervals no longer include the work of the device."
+_TOLD = re.compile(r"\bitem\b")  # a comment explains what would be gone
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float)
 
 
@@ -94,6 +95,8 @@ def _term(model: Model, read: Readback, suffix: str) -> Edit:
         raise NoFixError("a comment or parentheses stand inside of the read")
     if read.how not in ("item", "float", "int"):
         raise NoFixError("the number is not read by `.item()`, `float(...)` or `int(...)`")
+    if _TOLD.search(Rewriter(model).comments(read.node)):
+        raise NoFixError("a comment beside it explains the read")
     tensor = text[first:last]
     if read.how != "item" and suffix and not isinstance(read.tensor, _ATOMS) and not read.tensor.lpar:
         tensor = f"({tensor})"

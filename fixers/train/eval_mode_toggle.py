@@ -10,6 +10,7 @@ from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Role
+from torchlint.semantics.evaluation_mode import missing_toggles
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -23,7 +24,20 @@ _WHY = "Results change: dropout and batch norm work as they should."
 
 def fix(report: Report, model: Model) -> Fix:
     toggle: Toggle = report.facts
-    return Fix(tuple(_edits(toggle, model)), Applicability.UNSAFE, _WHY)
+    edits = _edits(toggle, model)
+    for other in _beside(toggle, model):
+        _edits(other, model)
+    return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+
+
+def _beside(toggle: Toggle, model: Model) -> list[Toggle]:
+    """The other networks of the same function: one that is switched beside one that cannot be helps nobody."""
+    function = model.function(toggle.node)
+    return [other for other in model.once(_all_toggles) if model.function(other.node) is function]
+
+
+def _all_toggles(model: Model) -> list[Toggle]:
+    return list(missing_toggles(model))
 
 
 def _edits(toggle: Toggle, model: Model) -> list[Edit]:

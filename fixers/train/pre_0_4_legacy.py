@@ -14,7 +14,7 @@ from torchlint.semantics import torch_api
 from torchlint.semantics.data_attribute import DataRead, Use, data_reads
 from torchlint.semantics.dataflow import text as text_of
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.variable_wrapper import VARIABLE, Wrapper, is_false, wrapper_of
 from torchlint.semantics.vocabulary import returns_tensor
 
@@ -57,10 +57,17 @@ def _read(read: DataRead, model: Model) -> Fix:
         assert element is not None
         edit = rewriter.replace(element, model.code(read.owner) + ".item()")
         return Fix((edit,), Applicability.UNSAFE, _ELEMENT)
-    edit = Edit(model.span(read.owner)[1], name[1], "") if read.use is Use.INDIFFERENT else Edit(*name, "detach()")
+    bare = read.use is Use.INDIFFERENT or (read.use is Use.FRESH and _has_no_graph(read, model))
+    edit = Edit(model.span(read.owner)[1], name[1], "") if bare else Edit(*name, "detach()")
     if any(other.use is Use.SHARED or not other.certain for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, _SHARED)
     return Fix((edit,), Applicability.SAFE)
+
+
+def _has_no_graph(read: DataRead, model: Model) -> bool:
+    """Whether the tensor is known to have no graph and, as far as the file goes, to want none."""
+    value = model.value(read.owner)
+    return value.kind is Kind.TENSOR and value.grad is Grad.DETACHED and not _sees_leaves(model)
 
 
 def _reads_beside(read: DataRead, model: Model) -> list[DataRead]:

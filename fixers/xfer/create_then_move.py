@@ -179,6 +179,8 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     whole = _whole_statement(creation, model) if not keeps else None
     removed = rewriter.remove_statement(whole) if whole is not None else None
     cuts = [removed if removed is not None else _cut(creation.move.node, keeps, model)]
+    if removed is None and not keeps:
+        cuts += _without_parentheses(creation, model)
     cuts += [_cut(node, "", model) for node in folded]
     casts = _casts_to_host(creation, rewriter, model)
     edits: list[Edit] = []
@@ -349,3 +351,16 @@ def _cut(call: cst.Call, instead: str, model: Model) -> Edit:
         end = text.rindex(")", 0, end)
     start = model.span(call.func.value)[1]
     return Edit(start, start + len(text[start:end].rstrip()), instead)
+
+
+def _without_parentheses(creation: Creation, model: Model) -> list[Edit]:
+    """Takes off the parentheses that the copy of a computed tensor needed, and the tensor alone does not."""
+    inner = creation.move.receiver
+    needs_none = isinstance(model.parent(creation.move.node), (cst.Assign, cst.Arg, cst.Return, cst.AugAssign))
+    if not isinstance(inner, (cst.BinaryOperation, cst.UnaryOperation)) or not needs_none or len(inner.lpar) != 1:
+        return []
+    start, end = model.span(inner)
+    inside = model.source.text[start + 1 : end - 1]
+    if inside != inside.strip() or "\n" in inside:
+        return []
+    return [Edit(start, start + 1, ""), Edit(end - 1, end, "")]

@@ -60,7 +60,7 @@ class PerParameterReadback(Rule):
             nn.functional.mse_loss(model(x.to(device)), y.to(device)).backward()
             total = 0.0
             for p in model.parameters():
-                total += p.grad.norm(2).detach().double() ** 2
+                total += p.grad.norm(2).double() ** 2
             norms.append(float(total)**0.5)
             optimizer.step()
         return norms

@@ -95,6 +95,8 @@ def data_reads(model: Model) -> Iterator[DataRead]:
         if not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) or _is_packed(model, node.value):
             continue
         chain = _Chain(model, node)
+        if isinstance(model.parent(chain.end), cst.Expr) and chain.end is node and not model.source.is_notebook:
+            continue  # a statement that does nothing
         if _is_self(model, node.value) or chain.writes or _serves_a_write(model, node, chain):
             continue
         certain = value.kind is Kind.TENSOR

@@ -180,10 +180,32 @@ def test_neighbouring_statements_go_into_one_block() -> None:
     training += "    opt.step()\n    if step % 2 == 0:\n"
     first, second = "a = G(fixed).detach().numpy()\n", "b = H(fixed).detach().numpy()\n"
     ends = "        print(a, b)\n"
-    block = f"        with torch.no_grad():\n            {first}            {second}"
+    block = f"        with torch.no_grad():\n            {first}            {second}".replace(".detach()", "")
     assert fixed(f"{SETUP}{training}        {first}        {second}{ends}", "MEM05") == SETUP + training + block + ends
     apart = f"        {first}        print(a)\n        {second}        print(b)\n"
     assert fixed(SETUP + training + apart, "MEM05").count("with torch.no_grad():") == 2
+
+
+def test_a_branch_of_a_training_step_that_adds_to_its_loss_is_no_evaluation() -> None:
+    """What it adds is lost, since the loss is written anew: an oversight, which `no_grad` would only cover up."""
+    step = (
+        SETUP
+        + """\
+def train(x, y, masked):
+    loss = 0
+    if masked:
+        for part in x:
+            {target} += F.mse_loss(model(part[None]), model(part[None]).round())
+    loss = F.cross_entropy(model(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    return loss
+"""
+    )
+    code = step.format(target="loss")
+    assert len(findings(code, "MEM05")) == 1
+    assert fixed(code, "MEM05") == code
 
 
 def test_is_no_safe_fix() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support import findings
+from tests.support import findings, fixed
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.semantics.project import Project
@@ -98,3 +98,26 @@ def fit(x):
 def test_an_optimizer_reads_only_the_number_that_its_closure_returns() -> None:
     assert len(findings(CLOSURE.format("closure", "print(loss)"), "MEM04")) == 1
     assert findings(CLOSURE.format("lambda: closure()", "closure().backward()"), "MEM04") == []
+
+
+TWICE = """
+import torch
+from torch import nn
+
+
+def train(model, batches, optimizer):
+    for x in batches:
+        optimizer.zero_grad()
+        loss = model(x).sum()
+        loss.backward(retain_graph=True){comment}
+        optimizer.step()
+"""
+
+
+def test_a_graph_that_a_comment_speaks_of_is_left_to_the_reader() -> None:
+    plain = TWICE.format(comment="  # as ever")
+    assert "loss.backward()  # as ever" in fixed(plain, "MEM04")
+    told = TWICE.format(comment="  # the generator reuses it")
+    assert fixed(told, "MEM04") == told.removeprefix("\n")
+    above = plain.replace("        loss.b", "        # keep the graph\n        loss.b")
+    assert fixed(above, "MEM04") == above.removeprefix("\n")

@@ -496,6 +496,9 @@ UNFIXED = {
     "a deleted name": training("total += loss.item()", "total = 0.0", "print(total)\ndel total"),
     "subtracted behind the loop": training("total += loss.item()", "total = 0.0", "total -= 1\nreturn total"),
     "float means something else": training("total += loss.item()", "float = str\ntotal = 0.0", "return total"),
+    "a comment on what is gone": training(
+        "# .item() makes a Python number of it\ntotal += loss.item()", "total = 0.0", "return total"
+    ),
     "a comment inside": training("total += loss.item(  # wait\n)", "total = 0.0", "return total"),
     "an asynchronous copy waits for it": training(
         "kept = x.to('cpu', non_blocking=True)\ntotal += loss.item()\nuse(kept)", "total = 0.0", "return total"

@@ -467,6 +467,33 @@ def test_another_file_may_return_to_training(tmp_path: Path) -> None:
     assert lines_of(tmp_path, {**PROJECT, "evaluation.py": evaluation, "train.py": caller}, "train.py") == []
 
 
+def test_of_two_networks_that_run_together_both_are_switched_or_none() -> None:
+    both = SETUP + (
+        "head = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))\n\n"
+        "@torch.no_grad()\n"
+        "def evaluate(x):\n"
+        "    h = net(x)\n"
+        "    for _ in range(3):\n"
+        "        h = head(h)\n"
+        "    return h\n\n"
+        "for epoch in range(3):\n"
+        "    net.train()\n"
+        "    head.train()\n"
+        "    train_epoch()\n"
+        "    print(evaluate(torch.ones(1, 4)))\n"
+    )
+    found = lint(Source.from_text(both), Settings.selecting("TRAIN04"), strict=True, project=Project())
+    assert len(found) == 2
+    assert all(finding.fix is None for finding in found)
+    alone = lint(
+        Source.from_text(both.replace("    for _ in range(3):\n        h = head(h)\n", "")),
+        Settings.selecting("TRAIN04"),
+        strict=True,
+        project=Project(),
+    )
+    assert [finding.fix is not None for finding in alone] == [True]
+
+
 def test_a_call_in_a_loop_over_steps_is_left_to_the_reader() -> None:
     text = SETUP + (
         "@torch.no_grad()\n"

@@ -138,6 +138,7 @@ def stretched(hps, mask):
     lengths = mask.sum([1, 2]).long() * hps.data.hop_length
     return make(lengths, hps.data)
 """,
+    "a statement that does nothing": "net.weight.data\n",
     "a packed sequence that a module gets": """\
 class Wrapper(nn.Module):
     def forward(self, packed):
@@ -212,6 +213,9 @@ def test_the_first_element_of_a_loss_becomes_a_number() -> None:
         ("Variable(net(x)).detach()", "net(x).detach()"),
         ("Variable(net(x) + 1).detach()", "(net(x) + 1).detach()"),
         ("net(x).data.new(3).zero_()", "net(x).new(3).zero_()"),
+        ("x.data.numpy()", "x.numpy()"),
+        ("x.data[0, 0] > 0", "x[0, 0] > 0"),
+        ("x.data.numpy()\nx.requires_grad = True", "x.detach().numpy()\nx.requires_grad = True"),
         ("net(x).data.type() == x.data.type()", "net(x).type() == x.type()"),
         ("Variable(x.unsqueeze(0).contiguous())", "x.unsqueeze(0).contiguous()"),
         ("Variable(x.unsqueeze(0))\ny += net.bias", "x.unsqueeze(0).detach()\ny += net.bias"),

@@ -447,3 +447,16 @@ def test_a_copy_under_a_condition_on_one_line_has_no_fix() -> None:
     """
     assert [finding.line for finding in findings(code, "XFER01")] == [4]
     assert "if x.is_cuda: made = made.cuda()" in fixed(code, "XFER01")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("(torch.arange(4) + 1).to(device)", "torch.arange(4, device=device) + 1"),
+        ("[(torch.arange(4) + 1).to(device)]", "[(torch.arange(4, device=device) + 1)]"),
+        ("2 * (torch.arange(4) + 1).to(device)", "2 * (torch.arange(4, device=device) + 1)"),
+    ],
+)
+def test_parentheses_go_with_the_copy_that_needed_them(before: str, after: str) -> None:
+    code = "import torch\n\ndef build(model, device):\n    model.to(device)\n    x = {}\n    return x\n"
+    assert fixed(code.format(before), "XFER01") == code.format(after)
