@@ -197,7 +197,7 @@ class Rewriter:
         if comment >= 0:
             return Edit(start, comment, "")
         first = self._line_start(start)
-        if first and line_end > end and not self._model.source.accepts([Edit(first, line_end, "")]):
+        if first and line_end > end and self._model.source.objection([Edit(first, line_end, "")]) is not None:
             return Edit(first - 1, end, "")  # the line end behind it is that of a cell of a notebook
         return Edit(first, line_end, "")
 

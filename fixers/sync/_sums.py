@@ -77,7 +77,7 @@ def _read_once_behind(
     if any(model.span(write.target)[0] > start for write in writes):
         return None
     behind = [name for name in open_reads if model.span(name)[0] > start]
-    return loop if all(block in model.ancestors(name) for name in behind) else None
+    return loop if all(any(above is block for above in model.ancestors(name)) for name in behind) else None
 
 
 def detaching(model: Model, read: Readback) -> str:
