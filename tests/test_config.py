@@ -179,3 +179,93 @@ def test_files_that_cannot_be_read(project: Path) -> None:
     with pytest.raises(ConfigError, match="not valid TOML"):
         read_settings(write(project / "pyproject.toml", "[tool.torchlint\n"))
     assert read_settings(write(project / "pyproject.toml", "name = {{ template }}\n")) is None
+
+
+class TestExtend:
+    def settings(self, folder: Path, **files: str) -> Settings:
+        for name, text in files.items():
+            path = folder / name.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.with_suffix(".toml").write_text(text)
+        found = read_settings(folder / "sub" / "torchlint.toml")
+        assert found is not None
+        return found
+
+    def test_keys_of_the_file_take_the_place_of_those_it_extends(self, tmp_path: Path) -> None:
+        settings = self.settings(
+            tmp_path,
+            base='select = ["MEM", "SYNC"]\nignore = ["MEM01"]\nunsafe-fixes = true\ntarget-torch = "2.4"\n',
+            sub__torchlint='extend = "../base.toml"\nignore = ["SYNC"]\nunsafe-fixes = false\n',
+        )
+        assert rules(settings) == family("MEM")
+        assert (settings.unsafe_fixes, settings.target_torch) == (False, "2.4")
+        origins = dict(settings.origins)
+        assert origins["select"].endswith("base.toml")
+        assert origins["ignore"].endswith("torchlint.toml")
+
+    def test_globs_are_relative_to_the_file_that_has_them(self, tmp_path: Path) -> None:
+        settings = self.settings(
+            tmp_path,
+            base='[per-file-ignores]\n"sub/tests/*" = ["MEM01"]\n"*_old.py" = ["MEM01"]\n'
+            '[[overrides]]\nfiles = ["tests/"]\nignore = ["MEM01"]\n',
+            sub__torchlint='extend = "../base.toml"\nselect = ["MEM01"]\nextend-exclude = ["gen/*.py", "!gen/a.py"]\n',
+        )
+        assert settings.root == tmp_path / "sub"
+        assert rules(settings, tmp_path / "sub/a.py") == {"MEM01"}
+        assert rules(settings, tmp_path / "sub/tests/a.py") == set()
+        assert rules(settings, tmp_path / "sub/x/a_old.py") == set()
+        assert settings.is_excluded(tmp_path / "sub/gen/b.py")
+        assert not settings.is_excluded(tmp_path / "sub/gen/a.py")
+        assert not settings.is_excluded(tmp_path / "gen/b.py")
+        command_line = CommandLine(per_file_ignores=(("x/*", ("MEM01",)),))
+        assert rules(command_line.over(settings), tmp_path / "sub/x/a.py") == set()
+        assert rules(command_line.over(settings), tmp_path / "x/a.py") == {"MEM01"}
+
+    def test_a_folder_with_the_signs_of_globs_in_its_name(self, tmp_path: Path) -> None:
+        settings = self.settings(
+            tmp_path / "a[b]*",
+            base="",
+            sub__torchlint='extend = "../base.toml"\nselect = ["MEM01"]\n[per-file-ignores]\n"x.py" = ["MEM01"]\n',
+        )
+        assert rules(settings, tmp_path / "a[b]*/sub/x.py") == set()
+
+    def test_a_chain_of_files(self, tmp_path: Path) -> None:
+        settings = self.settings(
+            tmp_path,
+            one='select = ["MEM"]\nbaseline = "b.json"\n',
+            two='extend = "one.toml"\nignore = ["MEM01"]\n',
+            sub__torchlint='extend = "../two.toml"\n',
+        )
+        assert rules(settings) == family("MEM") - {"MEM01"}
+        assert settings.baseline == tmp_path / "b.json"
+
+    @pytest.mark.parametrize(
+        ("extend", "message"),
+        [
+            pytest.param("gone.toml", "No such file or directory", id="missing"),
+            pytest.param("torchlint.toml", "comes back to itself", id="itself"),
+            pytest.param("../loop.toml", "comes back to itself", id="a circle"),
+            pytest.param("../bad.toml", "unknown key `selct`", id="a mistake"),
+            pytest.param("../pyproject.toml", "no section", id="no section"),
+        ],
+    )
+    def test_what_cannot_be_extended(self, extend: str, message: str, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match=message):
+            self.settings(
+                tmp_path,
+                loop='extend = "sub/torchlint.toml"\n',
+                bad="selct = []\n",
+                pyproject="[tool.other]\n",
+                sub__torchlint=f'extend = "{extend}"\n',
+            )
+
+
+def test_rules_that_matter_on_a_gpu_only_are_off_where_the_target_is_a_cpu(tmp_path: Path) -> None:
+    found = rules(Settings(target_device="cpu"))
+    assert not found & (family("SYNC") | family("XFER") | {"DATA02", "MEM06", "TIME01"})
+    assert found >= family("LIN") | family("TRAIN") | {"MEM01", "DATA01"}
+    assert rules(Settings(target_device="rocm")) == rules(Settings(target_device="cuda")) == EVERY
+    file = tmp_path / "torchlint.toml"
+    file.write_text('target-device = "tpu"\n')
+    with pytest.raises(ConfigError, match="no device `tpu`; there are cuda, rocm, cpu"):
+        read_settings(file)

@@ -5,6 +5,7 @@ torchlint/settings_file.py from `[tool.torchlint]` and from the command line, or
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -25,6 +26,9 @@ DEFAULT_EXCLUDE = (
     *(".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".torchlint_cache", ".venv", ".vscode"),
     *("__pycache__", "__pypackages__", "buck-out", "build", "dist", "node_modules", "site-packages", "venv"),
 )
+
+
+DEVICES = ("cuda", "rocm", "cpu")
 
 
 class ConfigError(Exception):
@@ -68,8 +72,9 @@ class Override:
 
 @dataclass(frozen=True)
 class Settings:
-    """What is in force for a file. `root` is the folder that globs are relative to: that of the settings file. `scope`
-    says which findings of the file count; None counts all."""
+    """What is in force for a file. `root` is the folder of the settings file, `glob_root` the one that globs are
+    relative to: the same, or one above where another file is extended. `scope` says which findings of the file count;
+    None counts all."""
 
     selection: Selection = Selection()
     command_line: Selection = Selection()
@@ -84,7 +89,9 @@ class Settings:
     error_on: Severity = Severity.INFO
     baseline: Path | None = None
     target_torch: str | None = None
+    target_device: str | None = None
     root: Path = Path()
+    glob_root: Path | None = None
     scope: Scope | None = field(default=None, compare=False)
     file: Path | None = field(default=None, compare=False)
     origins: tuple[tuple[str, str], ...] = field(default=(), compare=False)
@@ -117,10 +124,13 @@ class Settings:
         return enabled
 
     def _for_target(self, codes: frozenset[str]) -> frozenset[str]:
-        if self.target_torch is None:
-            return codes
-        rules, target = all_rules(), version(self.target_torch)
-        return frozenset(c for c in codes if c not in rules or version(rules[c].needs_torch) <= target)
+        rules = all_rules()
+        if self.target_torch is not None:
+            target = version(self.target_torch)
+            codes = frozenset(c for c in codes if c not in rules or version(rules[c].needs_torch) <= target)
+        if self.target_device == "cpu":
+            codes = frozenset(c for c in codes if c not in rules or not rules[c].needs_accelerator())
+        return codes
 
     def severity_of(self, code: str, path: Path) -> Severity:
         """The severity configured for a rule, the most specific entry first, else the rule's own."""
@@ -133,17 +143,25 @@ class Settings:
         return best[2] if best else default_severity(code)
 
     def matches(self, path: Path, patterns: tuple[str, ...]) -> bool:
-        """Whether a file matches one of the globs, which are gitignore patterns relative to `root`."""
-        return glob_spec(patterns).match_file(relative_to_root(path, self.root))
+        """Whether a file matches one of the globs, which are gitignore patterns."""
+        return glob_spec(patterns).match_file(self._name(path))
+
+    def _name(self, path: Path) -> str:
+        return relative_to_root(path, self.glob_root or self.root)
+
+    def glob_from_root(self, pattern: str) -> str:
+        """A glob that is relative to `root`, as it is compared."""
+        below = None if self.glob_root is None else self.root.relative_to(self.glob_root).as_posix()
+        return pattern if below in (None, ".") else glob_below(str(below), pattern)
 
     def is_excluded(self, path: Path, is_directory: bool = False) -> bool:
-        name = relative_to_root(path, self.root)
+        name = self._name(path)
         return glob_spec(self.exclude + self.extend_exclude).match_file(name + "/" if is_directory else name)
 
     def fingerprint(self) -> str:
         """Changes whenever a finding could change."""
         relevant = (self.selection, self.command_line, self.per_file_ignores, self.overrides, self.severity)
-        return repr((relevant, self.target_torch, str(self.root)))
+        return repr((relevant, self.target_torch, self.target_device, str(self.root), str(self.glob_root)))
 
 
 def default_severity(code: str) -> Severity:
@@ -173,6 +191,17 @@ def glob_spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
 
         _specs[patterns] = GitIgnoreSpec.from_lines(patterns)
     return _specs[patterns]
+
+
+_SPECIAL = re.compile(r"([*?\[\]\\!# ])")
+
+
+def glob_below(prefix: str, pattern: str) -> str:
+    """A gitignore pattern of a folder, as one of the folder that has it at `prefix`."""
+    negation, body = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
+    anchored = "/" in body.rstrip("/")
+    escaped = _SPECIAL.sub(r"\\\1", prefix)
+    return f"{negation}/{escaped}/{body.lstrip('/') if anchored else f'**/{body}'}"
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -8,10 +8,13 @@ finding of family LINT.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from torchlint.config import Settings
@@ -57,10 +60,12 @@ def lint(
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """Findings that count, and those that a comment or a baseline suppresses; each in the order of the text."""
+    """Findings that count, and those that a comment or a baseline suppresses; each in the order of the text. `seconds`
+    were spent on parsing, on the model and on each rule; the first rule that asks for a fact pays for it."""
 
     findings: list[Finding]
     suppressed: list[Finding]
+    seconds: Mapping[str, float]
 
 
 def examine(
@@ -69,7 +74,7 @@ def examine(
     """As `lint`, with what was suppressed."""
     run = _Run(source, settings, strict, project)
     findings = run.findings()
-    return Examined(findings, sorted(run.suppressed, key=_in_text_order))
+    return Examined(findings, sorted(run.suppressed, key=_in_text_order), run.seconds)
 
 
 def is_worth_linting(data: bytes) -> bool:
@@ -85,6 +90,13 @@ class _Run:
     project: Project | None = None
     crashed: set[str] = field(default_factory=set)
     suppressed: list[Finding] = field(default_factory=list)
+    seconds: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def _timed(self, what: str) -> Iterator[None]:
+        begin = perf_counter()
+        yield
+        self.seconds[what] += perf_counter() - begin
 
     def findings(self) -> list[Finding]:
         if "torch" not in self.source.text:
@@ -123,7 +135,10 @@ class _Run:
         from torchlint.semantics.spans import SourceMismatchError
         from torchlint.semantics.tree import deep_recursion
 
-        model = self._model(self._parse())
+        with self._timed("parsing"):
+            tree = self._parse()
+        with self._timed("model"):
+            model = self._model(tree)
         try:
             with deep_recursion():
                 yield from self._report(rules, model)
@@ -137,8 +152,9 @@ class _Run:
 
         for rule in rules:
             try:
-                reports = list(rule().check(model))
-                found = [(report, self._finding(rule, report, model)) for report in reports]
+                with self._timed(rule.code):
+                    reports = list(rule().check(model))
+                    found = [(report, self._finding(rule, report, model)) for report in reports]
             except SourceMismatchError:
                 raise
             except Exception as error:

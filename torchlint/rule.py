@@ -34,6 +34,7 @@ FAMILY_SEVERITY = {
     "API": Severity.WARNING,
     "LINT": Severity.ERROR,
 }
+_ACCELERATOR_FAMILIES = frozenset({"SYNC", "XFER"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class Rule(ABC):
     `triggers`: a file whose text contains none of these words cannot have a finding of the rule.
     `severity`: of the family unless a rule says otherwise.
     `whole_function`: a finding speaks of a loop or a function, so any change in the function may have brought it about.
+    `accelerator`: it matters on a GPU only; of the family unless a rule says otherwise.
     `needs_torch`: the oldest torch release in which the remedy exists; with an older `target-torch` the rule is off.
     """
 
@@ -74,6 +76,7 @@ class Rule(ABC):
     since: ClassVar[str] = "0.1.0"
     severity: ClassVar[Severity | None] = None
     whole_function: ClassVar[bool] = False
+    accelerator: ClassVar[bool | None] = None
     needs_torch: ClassVar[str] = ""
 
     @abstractmethod
@@ -87,6 +90,10 @@ class Rule(ABC):
     @classmethod
     def default_severity(cls) -> Severity:
         return cls.severity or FAMILY_SEVERITY[cls.family()]
+
+    @classmethod
+    def needs_accelerator(cls) -> bool:
+        return cls.family() in _ACCELERATOR_FAMILIES if cls.accelerator is None else cls.accelerator
 
     @classmethod
     def page(cls) -> str:

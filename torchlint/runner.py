@@ -57,13 +57,14 @@ def _project(run: str) -> Project:
 @dataclass(frozen=True, slots=True)
 class Result:
     """`findings` are those left in `source`, which is None where there is nothing to show. `fixed` is None where no fix
-    was wanted or none applied. `suppressed` do not count."""
+    was wanted or none applied. `suppressed` do not count. `seconds` as in `Examined`, of a run that fixes nothing."""
 
     path: Path
     findings: tuple[Finding, ...] = ()
     source: Source | None = None
     fixed: Fixed | None = None
     suppressed: tuple[Finding, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ def process(task: Task) -> Result:
         if task.fix is None:
             found = examine(source, task.settings, project=_project(task.run))
             shown = source if found.findings or found.suppressed else None
-            return Result(task.path, tuple(found.findings), shown, None, tuple(found.suppressed))
+            return Result(task.path, tuple(found.findings), shown, None, tuple(found.suppressed), found.seconds)
         fixed = fix_source(source, task.settings, task.fix, project=_project(task.run))
         return _result(fixed, task.settings, _project(task.run))
     except Exception as error:

@@ -1,11 +1,13 @@
 """Settings from `[tool.torchlint]` in pyproject.toml, or from torchlint.toml.
 
-The nearest file above a linted file wins and nothing is merged; the command line beats it. A key or a rule that does
-not exist is an error that names the nearest one that does.
+The nearest file above a linted file wins and nothing is merged, unless it says `extend`: then its keys take the place
+of those of that file, key by key. The command line beats all. A key or a rule that does not exist is an error that
+names the nearest one that does.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -13,7 +15,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torchlint.config import ConfigError, Override, Selection, Settings, check_selectors, nearest
+from torchlint.config import (
+    DEVICES,
+    ConfigError,
+    Override,
+    Selection,
+    Settings,
+    check_selectors,
+    glob_below,
+    nearest,
+)
 from torchlint.finding import Severity
 
 if sys.version_info >= (3, 11):
@@ -43,7 +54,9 @@ class CommandLine:
                 origins[key.replace("_", "-")] = "command line"
         changes: dict[str, Any] = {"command_line": self.selection}
         if self.per_file_ignores:
-            changes["per_file_ignores"] = self.per_file_ignores
+            changes["per_file_ignores"] = tuple(
+                (settings.glob_from_root(pattern), rules) for pattern, rules in self.per_file_ignores
+            )
         if self.force_exclude:
             changes["force_exclude"] = True
         for key in ("unsafe_fixes", "error_on", "baseline"):
@@ -93,34 +106,95 @@ class Configuration:
 def read_settings(file: Path) -> Settings | None:
     """The settings of a file, None for a pyproject.toml without a section for torchlint. Raises ConfigError."""
     try:
-        data = file.read_bytes()
-        document = tomllib.loads(data.decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        if file.name == "pyproject.toml" and b"torchlint" not in data:
-            return None
-        raise ConfigError(f"{file}: not valid TOML: {error}") from error
-    table = document
-    if file.name == "pyproject.toml" or "tool" in document:
-        tool = document.get("tool")
-        if not isinstance(tool, dict) or "torchlint" not in tool:
-            return None
-        table = tool["torchlint"]
-    try:
-        return _settings(table, file)
+        table = _table_of(file)
+        return None if table is None else _settings(table, file)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from error
 
 
+def _table_of(file: Path) -> Any:
+    try:
+        data = file.read_bytes()
+        document = tomllib.loads(data.decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(str(error.strerror)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if file.name == "pyproject.toml" and b"torchlint" not in data:
+            return None
+        raise ConfigError(f"not valid TOML: {error}") from error
+    if file.name != "pyproject.toml" and "tool" not in document:
+        return document
+    tool = document.get("tool")
+    return tool.get("torchlint") if isinstance(tool, dict) else None
+
+
 def _settings(table: Any, file: Path) -> Settings:
+    layer = _layer(table, file, ())
+    values = dict(layer.values)
+    selection = Selection(*(values.pop(key, default) for key, default in _SELECTION.items()))
+    return Settings(
+        selection=selection,
+        **values,
+        root=file.parent.absolute(),
+        glob_root=layer.root,
+        file=file,
+        origins=tuple(sorted(layer.origins.items())),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """What a file says, with what it extends: values by field of `Settings`, and the file that each key comes from.
+    Globs are relative to `root`."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+    root: Path
+
+    def rooted_at(self, root: Path) -> Mapping[str, Any]:
+        prefix = self.root.relative_to(root).as_posix()
+        return self.values if prefix == "." else {key: _below(prefix, key, value) for key, value in self.values.items()}
+
+
+def _layer(table: Any, file: Path, extending: tuple[Path, ...]) -> _Layer:
     _check_keys(table, _READERS, "[tool.torchlint]")
     values = {key.replace("-", "_"): _READERS[key](table[key], key) for key in table}
-    selection = Selection(*(values.pop(key, default) for key, default in _SELECTION.items()))
+    base = values.pop("extend", None)
     if "baseline" in values:
         values["baseline"] = file.parent / values["baseline"]
-    origins = tuple((key, str(file)) for key in sorted(table))
-    return Settings(selection=selection, **values, root=file.parent.absolute(), file=file, origins=origins)
+    own = _Layer(values, dict.fromkeys(table, str(file)), file.parent.absolute())
+    if base is None:
+        return own
+    inherited = _extended(file.parent / base.expanduser(), (*extending, file.absolute()))
+    root = Path(os.path.commonpath((own.root, inherited.root)))
+    return _Layer({**inherited.rooted_at(root), **own.rooted_at(root)}, {**inherited.origins, **own.origins}, root)
+
+
+def _extended(file: Path, extending: tuple[Path, ...]) -> _Layer:
+    file = Path(os.path.abspath(file))
+    if file in extending:
+        raise ConfigError(f"{file} comes back to itself")
+    try:
+        table = _table_of(file)
+        if table is None:
+            raise ConfigError("no section [tool.torchlint]")
+        return _layer(table, file, extending)
+    except ConfigError as error:
+        raise ConfigError(f"`extend`: {file}: {error}") from error
+
+
+def _below(prefix: str, key: str, value: Any) -> Any:
+    """The value of a key with its globs moved to a folder above."""
+    if key in ("exclude", "extend_exclude"):
+        return tuple(glob_below(prefix, pattern) for pattern in value)
+    if key == "per_file_ignores":
+        return tuple((glob_below(prefix, pattern), rules) for pattern, rules in value)
+    if key == "overrides":
+        return tuple(
+            replace(override, files=tuple(glob_below(prefix, pattern) for pattern in override.files))
+            for override in value
+        )
+    return value
 
 
 _SELECTION: dict[str, tuple[str, ...] | None] = {"select": None, "extend_select": (), "ignore": ()}
@@ -154,6 +228,12 @@ def _version(value: Any, key: str) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"\d+(\.\d+){0,2}", value):
         raise ConfigError(f'`{key}` must be a version such as "2.4"')
     return value
+
+
+def _device(value: Any, key: str) -> str:
+    if value not in DEVICES:
+        raise ConfigError(f"`{key}`: no device `{value}`; there are {', '.join(DEVICES)}")
+    return str(value)
 
 
 def _per_file(value: Any, key: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -209,5 +289,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "unsafe-fixes": _boolean,
     "error-on": _severity,
     "baseline": _path,
+    "extend": _path,
     "target-torch": _version,
+    "target-device": _device,
 }

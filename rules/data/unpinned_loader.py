@@ -90,6 +90,7 @@ class UnpinnedLoader(Rule):
     code = "DATA02"
     name = "unpinned-loader"
     triggers = ("Loader",)
+    accelerator = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.feeding import reach

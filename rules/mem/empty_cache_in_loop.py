@@ -79,6 +79,7 @@ class EmptyCacheInLoop(Rule):
     code = "MEM06"
     name = "empty-cache-in-loop"
     triggers = ("empty_cache",)
+    accelerator = True
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.housekeeping import emptied_caches

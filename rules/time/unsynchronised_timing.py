@@ -87,6 +87,7 @@ class UnsynchronisedTiming(Rule):
     code = "TIME01"
     name = "unsynchronised-timing"
     triggers = ("time",)
+    accelerator = True
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +269,20 @@ def test_outputs_that_cannot_be(arguments: list[str], message: str) -> None:
     result = check(*arguments)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_timing_says_what_each_rule_took(planted: PlantedRule) -> None:
+    def slow(rule: object, model: Any) -> Any:
+        time.sleep(0.2)
+        return iter(())
+
+    planted.check_with(slow)
+    plant(ZEROS)
+    assert check().exit_code == 0
+    rows = [line.split() for line in check("--timing", "--quiet").stderr.splitlines()]
+    assert {row[-1] for row in rows} == {"append-graph-tensor", "parsing", "model"}
+    assert float(next(row[0] for row in rows if row[-1] == "append-graph-tensor")) >= 0.2
+    assert check("--timing", "--fix").exit_code == 2
 
 
 @pytest.mark.parametrize("output_format", FORMATS)

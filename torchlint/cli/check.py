@@ -57,6 +57,7 @@ class Request:
     diff_base: str | None
     staged: bool
     error_on: str | None
+    timing: bool
     force_exclude: bool
     config: Path | None
     quiet: bool
@@ -192,6 +193,7 @@ class _Command(click.Command):
 @click.option(
     "--error-on", type=click.Choice([s.value for s in Severity]), help="Exit 1 for this severity and worse ones only."
 )
+@click.option("--timing", is_flag=True, help="Say on stderr how long each rule took; nothing comes from the cache.")
 @click.option("--config", type=_FILE, metavar="FILE", help="Take the settings from this file.")
 @click.option("--quiet", "-q", is_flag=True, help="Print findings and nothing else.")
 @click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True)
@@ -217,6 +219,8 @@ def _check_combination(request: Request) -> None:
             raise click.UsageError(
                 " and ".join(f"--{name.replace('_', '-')}" for name in names) + " exclude each other"
             )
+    if request.timing and (request.fixes or request.is_stdin):
+        raise click.UsageError("--timing goes neither with fixes nor with stdin")
     if request.add_ignore is not None:
         if request.fix or request.fix_only or request.diff or request.is_stdin:
             raise click.UsageError("--add-ignore goes neither with fixes nor with stdin")
@@ -250,10 +254,14 @@ def _check_paths(request: Request, configuration: Configuration) -> int:
             request.say("No Python file to check." if not found.targets else "No line to check has changed.")
         _print(request, Outcome((), 0))
         return FAILED if found.missing else CLEAN
-    cache = None if request.no_cache else configuration.for_folder(Path.cwd()).root / FOLDER
+    cache = None if request.no_cache or request.timing else configuration.for_folder(Path.cwd()).root / FOLDER
     options = Options(request.jobs, request.fixes, cache, request.show_suppressed or "sarif" in request.formats)
     with Progress(enabled=not request.quiet) as progress:
         results = [*_problems(found), *run(targets, options, progress.update)]
+    if request.timing:
+        from torchlint.output.timing import table
+
+        click.echo(table(result.seconds for result in results), err=True, nl=False)
     for sentence in baselines.stale(targets, [finding for result in results for finding in result.suppressed]):
         request.say(f"torchlint: {sentence}")
     unsafe = any(target.settings.unsafe_fixes for target in targets)

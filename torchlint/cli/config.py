@@ -46,6 +46,7 @@ def _rows(settings: Settings) -> Iterable[tuple[str, Any]]:
     yield "error-on", settings.error_on.value
     yield "baseline", str(settings.baseline) if settings.baseline else ""
     yield "target-torch", settings.target_torch
+    yield "target-device", settings.target_device
 
 
 def _shown(value: Any) -> str:
