@@ -8,7 +8,6 @@ finding of family LINT.
 from __future__ import annotations
 
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -90,13 +89,13 @@ class _Run:
     project: Project | None = None
     crashed: set[str] = field(default_factory=set)
     suppressed: list[Finding] = field(default_factory=list)
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def _timed(self, what: str) -> Iterator[None]:
         begin = perf_counter()
         yield
-        self.seconds[what] += perf_counter() - begin
+        self.seconds[what] = self.seconds.get(what, 0.0) + perf_counter() - begin
 
     def findings(self) -> list[Finding]:
         if "torch" not in self.source.text:

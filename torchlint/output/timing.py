@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from torchlint.rule import all_rules
@@ -10,9 +10,10 @@ from torchlint.rule import all_rules
 
 def table(seconds: Iterable[Mapping[str, float]]) -> str:
     """Seconds and their share, the longest first; of all processes together."""
-    total: Counter[str] = Counter()
+    total: defaultdict[str, float] = defaultdict(float)
     for entry in seconds:
-        total.update(entry)  # type: ignore[arg-type]  # counts of time
+        for what, spent in entry.items():
+            total[what] += spent
     everything, rules = sum(total.values()), all_rules()
     rows = sorted(total.items(), key=lambda item: (-item[1], item[0]))
     lines = [
