@@ -141,7 +141,7 @@ def _peak(make: Make, optimizer: MakeOptimizer, device: torch.device, size: int,
             _train(make, optimizer, device, size)
         return round(tracker.peak_memory_mb * MIB)
     live = LiveStorages(device, limit)
-    with live:  # type: ignore[no-untyped-call]
+    with live:
         _train(make, optimizer, device, size)
     return live.peak
 

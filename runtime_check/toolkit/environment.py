@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -16,8 +17,10 @@ import torch
 from .device import MIB, cpu_name
 
 PACKAGES = ("numpy", "torchvision", "torchaudio", "triton", "lightning", "accelerate", "transformers", "torchlint")
-_PREFIXES = ("CUDA_", "CUBLAS_", "CUDNN_", "HIP_", "HSA_", "KMP_", "MIOPEN_", "MKL_", "NCCL_", "OMP_", "PYTORCH_")
-_PREFIXES += ("RCCL_", "ROCR_", "TORCH_", "TORCHINDUCTOR_", "TRITON_")
+_PREFIXES = (
+    *("CUDA_", "CUBLAS_", "CUDNN_", "HIP_", "HSA_", "KMP_", "MIOPEN_", "MKL_", "NCCL_", "OMP_", "PYTORCH_"),
+    *("RCCL_", "ROCR_", "TORCH_", "TORCHINDUCTOR_", "TRITON_"),
+)
 Facts = Mapping[str, Any]
 
 
@@ -73,7 +76,7 @@ def _torch() -> Facts:
 def _nccl() -> str | None:
     if not torch.cuda.is_available() or not torch.distributed.is_available():
         return None
-    version = _read(lambda: torch.cuda.nccl.version())  # type: ignore[no-untyped-call]
+    version = _read(lambda: torch.cuda.nccl.version())
     return ".".join(map(str, version)) if isinstance(version, tuple) else version
 
 
@@ -133,7 +136,7 @@ def _allocator(has_device: bool) -> Facts:
 
 
 def _packages() -> Facts:
-    return {name: version for name in PACKAGES if (version := _read(lambda name=name: metadata.version(name)))}
+    return {name: version for name in PACKAGES if (version := _read(partial(metadata.version, name)))}
 
 
 def _notes(has_device: bool, host: Facts) -> list[str]:

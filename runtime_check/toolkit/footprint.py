@@ -142,7 +142,7 @@ class _Known:
 def _observed_step(trainer: Trainer, batch: Any, live: LiveStorages, known: _Known) -> dict[str, int]:
     """The number of events after each phase. Gradients are named while they exist."""
     marks = {}
-    with live:  # type: ignore[no-untyped-call]
+    with live:
         with torch.autograd.graph.saved_tensors_hooks(known.saved, lambda tensor: tensor):
             loss = trainer.forward(batch)
         marks["the forward pass"] = len(live.events)

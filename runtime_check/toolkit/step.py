@@ -21,10 +21,11 @@ def optimizer_maker(name: str, learning_rate: float) -> MakeOptimizer:
     if ":" in name:
         own = find(name)
         return lambda parameters: own(parameters)
-    kind = getattr(torch.optim, name, None)
+    kind: Any = getattr(torch.optim, name, None)
     if not isinstance(kind, type) or not issubclass(kind, torch.optim.Optimizer) or kind is torch.optim.Optimizer:
         raise ToolError(f"torch.optim has no {name}: name one of its classes, or package.module:callable")
-    return lambda parameters: kind(parameters, lr=learning_rate)
+    make: Any = kind  # the base class does not say that its subclasses take a learning rate
+    return lambda parameters: make(parameters, lr=learning_rate)
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Trainer:
 
     def backward(self, loss: torch.Tensor) -> None:
         with failing("the backward pass fails"):
-            self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            self.scaler.scale(loss).backward()
 
     def update(self) -> None:
         with failing("the optimizer step fails"):

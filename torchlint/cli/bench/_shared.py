@@ -29,7 +29,7 @@ class Failure(click.ClickException):
     exit_code = FAILED
 
 
-def options(*wanted: Callable[[Function], Function]) -> Callable[[Function], Function]:
+def options(*wanted: Callable[[Any], Any]) -> Callable[[Function], Function]:
     """The given click options, and those of every tool, in this order."""
 
     def decorate(function: Function) -> Function:
