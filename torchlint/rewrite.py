@@ -282,6 +282,18 @@ class Rewriter:
             edits.append(Edit(self._model.span(before)[1], self._model.span(value)[0], head))
         return [*edits, Edit(self._model.span(pairs[-1][1])[1], end, "")]
 
+    def moved_left(self, node: cst.BaseExpression, columns: int) -> list[Edit]:
+        """Takes columns off the further lines of an expression, where these are laid out under its first one."""
+        start, end = self._model.span(node)
+        lines = self._lines_outside_strings([node], start, end)[1:]  # type: ignore[list-item]
+        column = start - self._line_start(start)
+        margins = [
+            self._margin(line + len(self._text[line:end]) - len(self._text[line:end].lstrip(" \t"))) for line in lines
+        ]
+        if any("\t" in margin or len(margin) < column for margin in margins):
+            return []
+        return [Edit(line, line + columns, "") for line in lines]
+
     def comments(self, node: cst.CSTNode) -> str:
         """The comments on the lines of a statement and right above it, which a fix may leave behind as untrue."""
         place = self._model.statement(node)

@@ -20,7 +20,7 @@ from torchlint.semantics.vocabulary import returns_tensor
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Call
+    from torchlint.semantics.entities import Binding, Call
     from torchlint.semantics.model import Model
 
 _OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
@@ -93,12 +93,19 @@ def _all_reads(model: Model) -> list[DataRead]:
 
 
 def _unwrap(wrapper: Wrapper, model: Model) -> Fix:
+    statement = model.small_statement(wrapper.call.node)
+    beside = (call for call in model.calls_to(VARIABLE) if model.small_statement(call.node) is statement is not None)
+    for each in (wrapper, *map(wrapper_of, beside)):
+        _check(each, model)
+    taken = _taken_together(wrapper.call, model)
+    return Fix(tuple(_removal(wrapper.call, model) if taken else _replacement(wrapper, model)), Applicability.SAFE)
+
+
+def _check(wrapper: Wrapper, model: Model) -> None:
     if not _is_understood(wrapper):
         raise NoFixError("not all arguments are in sight")
     if wrapper.asks_for_no_graph and model.grad_enabled(wrapper.call.node) is not False:
         raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
-    taken = _taken_together(wrapper.call, model)
-    return Fix(tuple(_removal(wrapper.call, model) if taken else _replacement(wrapper, model)), Applicability.SAFE)
 
 
 def _is_understood(wrapper: Wrapper) -> bool:
@@ -161,7 +168,8 @@ def _replacement(wrapper: Wrapper, model: Model) -> list[Edit]:
         suffix += f".requires_grad_({'' if _is_true(asked) else model.code(asked)})"
     if not _holds_together(inner, suffix, model.parent(call)):
         before, suffix = "(", ")" + suffix
-    return [Edit(start, first, before), Edit(last, end, suffix)]
+    aligned = Rewriter(model).moved_left(inner, first - start - len(before))
+    return [Edit(start, first, before), *aligned, Edit(last, end, suffix)]
 
 
 def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
@@ -191,14 +199,24 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
         isinstance(parent, cst.Return)
         and binding is not None
         and not (binding.is_parameter or binding.is_global or binding.shared or binding.cls is not None)
-        and all(write.value is not None and _is_temporary(write.value, model) for write in binding.writes)
+        and all(_is_temporary(write.value, model) or _is_moved(write.value, binding, model) for write in binding.writes)
+    )
+
+
+def _is_moved(node: cst.BaseExpression | None, binding: Binding, model: Model) -> bool:
+    """`x = x.cuda()`, where x is the variable."""
+    call = model.call(node) if isinstance(node, cst.Call) else None
+    return (
+        call is not None
+        and call.method in _MAY_RETURN_THEMSELVES
+        and model.binding(call.receiver or call.node) is binding
     )
 
 
 def _is_made_anew(node: cst.BaseExpression) -> bool:
     """`x.new(3)` or `x.new(3).zero_()`: a tensor of its own that has no graph, whatever tensor x is."""
     match node:
-        case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value="zero_"))):
+        case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value="zero_" | "normal_" | "uniform_"))):
             return _is_made_anew(value)
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
             return name in _NEW
@@ -220,7 +238,7 @@ def _sees_leaves(model: Model) -> bool:
     return any(isinstance(node, cst.Attribute) and node.attr.value in _OF_LEAVES for node in attributes)
 
 
-def _is_temporary(node: cst.BaseExpression, model: Model) -> bool:
+def _is_temporary(node: cst.BaseExpression | None, model: Model) -> bool:
     """Whether nothing else holds the tensor that an expression makes."""
     if isinstance(node, cst.BinaryOperation):
         return True

@@ -63,6 +63,7 @@ _LEAF_ATTRIBUTES = frozenset({"grad", "weight", "bias"})
 _NOT_TENSORS = re.compile(
     r"(?i)(data_?set|loader|buffer|storage|corpus|graph|batch|sample|data|args|opts?|cfg|config)s?$|^mnist"
 )
+_INITIALISER = re.compile(r"(^|_)init(_|$)")
 _DEPTH = 4
 _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
@@ -207,6 +208,8 @@ def _fills_arguments(model: Model, call: cst.Call) -> bool:
     """A call that writes to a tensor it is given, or into the `.data` that it is called on."""
     name = model.call(call).callee or model.qualified(call.func) or ""
     if name.startswith(("torch.nn.init.", "torch.distributed.")):
+        return True
+    if _INITIALISER.search(_name(call.func)):
         return True
     if isinstance(call.func, cst.Name):
         return call.func.value.endswith("_")

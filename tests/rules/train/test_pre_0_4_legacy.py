@@ -138,6 +138,10 @@ def stretched(hps, mask):
     lengths = mask.sum([1, 2]).long() * hps.data.hop_length
     return make(lengths, hps.data)
 """,
+    "an initialiser that is handed in": """\
+def prepare(module, weight_init, gain):
+    weight_init(module.weight.data, gain=gain)
+""",
     "a statement that does nothing": "net.weight.data\n",
     "a packed sequence that a module gets": """\
 class Wrapper(nn.Module):
@@ -214,6 +218,13 @@ def test_the_first_element_of_a_loss_becomes_a_number() -> None:
         ("Variable(net(x) + 1).detach()", "(net(x) + 1).detach()"),
         ("net(x).data.new(3).zero_()", "net(x).new(3).zero_()"),
         ("x.data.numpy()", "x.numpy()"),
+        ("Variable(load().new(3).normal_(0, 1))", "load().new(3).normal_(0, 1)"),
+        (
+            "Variable(torch.tensor([[1, 2],\n                           [3, 4]]))",
+            "torch.tensor([[1, 2],\n                  [3, 4]])",
+        ),
+        ("Variable(torch.tensor([\n    [1, 2],\n]))", "torch.tensor([\n    [1, 2],\n])"),
+        ("[Variable(x, volatile=True), Variable(x)]", "[Variable(x, volatile=True), Variable(x)]"),
         ("x.data[0, 0] > 0", "x[0, 0] > 0"),
         ("x.data.numpy()\nx.requires_grad = True", "x.detach().numpy()\nx.requires_grad = True"),
         ("net(x).data.type() == x.data.type()", "net(x).type() == x.type()"),
@@ -262,3 +273,21 @@ def test_a_statement_is_not_rewritten_by_halves() -> None:
     halves = SETUP + "kept = [net(x).data.mean(), net(x).data]\n"
     assert fixed(halves, "TRAIN10", unsafe=False) == halves
     assert fixed(halves, "TRAIN10") == halves.replace(".data", ".detach()")
+
+
+def test_a_local_tensor_that_is_moved_and_returned_is_not_detached() -> None:
+    code = (
+        SETUP
+        + """\
+from torch.autograd import Variable
+
+def encoded(text, cuda):
+    codes = torch.LongTensor([ord(letter) for letter in text])
+    if cuda:
+        codes = codes.cuda()
+    return Variable(codes)
+"""
+    )
+    assert "    return codes\n" in fixed(code, "TRAIN10")
+    kept = code.replace("torch.LongTensor([ord(letter) for letter in text])", "text")
+    assert "    return codes.detach()\n" in fixed(kept, "TRAIN10")
