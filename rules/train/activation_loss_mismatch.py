@@ -53,9 +53,9 @@ class ActivationLossMismatch(Rule):
 
     ## Fix safety
 
-    Unsafe: the loss has other values, which is the purpose. Only an activation right at the loss, or in a variable
-    that is its plain result, is taken away or replaced by its logarithm. One in a model is left to its author, since
-    other code may read the probabilities.
+    Unsafe: the loss has other values, which is the purpose. An activation that nothing but the loss reads is taken away
+    or replaced by its logarithm; where other code reads it too, the loss gets the variable that it is made of. One in a
+    model is left to its author, since other code may read the probabilities.
 
     ## Measured effect
 
