@@ -57,7 +57,7 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     if division is not None:
         edits.append(_divided(model, division, cast))
     doubt = doubt or (_TIMED if total.is_timed else "")
-    why = doubt or "The sum is exact on the device too, and is read once."
+    why = doubt or "The sum is exact on the device too, and is read where it is used."
     return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)
 
 

@@ -41,7 +41,7 @@ def _is_plain(optimizer: cst.BaseExpression) -> bool:
 def _edit(cycle: Cycle, model: Model) -> Edit:
     rewriter = Rewriter(model)
     reset = model.code(cycle.optimizer) + ".zero_grad()"
-    if cycle.loop is None and cycle.closure is not None:
+    if cycle.closure is not None and cycle.backward.function is cycle.closure:
         closure = cycle.closure.node
         if not isinstance(closure, cst.FunctionDef):
             raise NoFixError("the closure is a lambda")

@@ -69,11 +69,11 @@ class ItemInTrainStep(Rule):
 
     ## Fix safety
 
-    Safe for a local sum that is read only behind the loop: Python adds in double precision, and so does the rewritten
-    sum, to the last bit; after a loop that never ran, the sum is the same number as before. Unsafe where the file does
-    not show that the device is a CUDA one, for others may lack double precision (on MPS there is no fix), and where the
-    loop reads a clock, whose intervals the readback used to close. Numbers that are printed, logged or stored step by
-    step get no fix: log them every so many steps, or keep the tensors and read them at the end.
+    Safe for a local sum that is read only behind the loop or at log intervals: Python adds in double precision, and so
+    does the rewritten sum, to the last bit; after a loop that never ran, the sum is the same number as before. Unsafe
+    where the file does not show that the device is a CUDA one, for others may lack double precision (on MPS there is no
+    fix), and where the loop reads a clock, whose intervals the readback used to close. Numbers that are printed, logged
+    or stored step by step get no fix: log them every so many steps, or keep the tensors and read them at the end.
 
     ## Measured effect
 

@@ -56,11 +56,11 @@ class MetricReadbackPerBatch(Rule):
 
     ## Fix safety
 
-    Safe for a local sum that is read only behind the loop: the integers are added exactly, and every read of the sum is
-    an `int` again, also after a loop that never ran. A sum that starts from `0.0` is kept in double precision, which is
-    unsafe where the file does not show that the device is a CUDA one. The fix is unsafe too where the loop reads a
-    clock, whose intervals the readback used to close. A count that is shown batch by batch gets no fix: show it every
-    so many batches.
+    Safe for a local sum that is read only behind the loop or at log intervals: the integers are added exactly, and
+    every read of the sum is an `int` again, also after a loop that never ran. A sum that starts from `0.0` is kept in
+    double precision, which is unsafe where the file does not show that the device is a CUDA one. The fix is unsafe too
+    where the loop reads a clock, whose intervals the readback used to close. A count that is shown batch by batch gets
+    no fix: show it every so many batches.
 
     ## Measured effect
 

@@ -1,4 +1,4 @@
-"""Sums that a loop keeps on the host although only the total, behind the loop, is ever read."""
+"""Sums that a loop keeps on the host although they are read behind the loop only, or at log intervals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _EXACT_FORMATS = ("f", "F", "e", "E", "%")
 
 @dataclass(frozen=True, slots=True)
 class HostSum:
-    """`name = 0`, in a loop `name += term`, and reads behind the loop. `term` is one readback, or a multiple of it.
+    """`name = 0`, in a loop `name += term`, and reads behind the loop or at log intervals. `term` is one readback, or a
+    multiple of it.
 
     `name = name + term` is the same.
 
@@ -41,7 +42,7 @@ class HostSum:
 
 
 def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSum:
-    """The sum that a readback goes into, if nothing but its reads behind the loop can tell where it is kept.
+    """The sum that a readback goes into, if nothing but its reads can tell where it is kept.
 
     `of_powers`: the term may be a power of the readback, of which torch may round the last bit another way.
 
@@ -68,7 +69,7 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
         if not _is_settled(model, node, settled) and model.small_statement(node) is not update
     )
     for node in reads:
-        if _is_inside(model, node, loop):
+        if _is_inside(model, node, loop) and not _is_log_gated(model, node, loop):
             raise NoFixError(f"the loop reads `{name}` on {model.place(node)}")
         if not _takes_cast(model, node):
             raise NoFixError(f"no number can stand for `{name}` on {model.place(node)}")
@@ -155,6 +156,11 @@ def _is_seen_elsewhere(model: Model, binding: Binding) -> bool:
     return binding.is_global and any(name.search(source.text) for source in model.users())
 
 
+def _is_log_gated(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
+    """Whether only some iterations of the loop read the sum, and so wait for the device."""
+    return any(guard.kind == "log" for guard in model.guards(node, loop))
+
+
 def _is_inside(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
     return any(above is loop.node for above in model.ancestors(node))
 
@@ -216,9 +222,11 @@ def _keeps_exact(
 ) -> bool:
     """Whether the write, the sum of another loop perhaps, comes out the same on the device as on the host."""
     statement = model.parent(write.target)
+    if _is_start(model, write):  # in the loop too: the next term makes a new tensor
+        return True
     if _is_inside(model, write.statement, loop):
         return False
-    if _is_start(model, write) or statement is settled:
+    if statement is settled:
         return True
     if not isinstance(statement, cst.AugAssign) or not isinstance(statement.operator, cst.AddAssign):
         return False

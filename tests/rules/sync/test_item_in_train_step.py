@@ -400,6 +400,21 @@ REWRITES = {
         "kept = []\nfor _ in range(2):\n    kept.append(total)\nreturn kept",
     ),
     "under a condition": ("if step > 0:\n    total += loss.item()", "total = 0.0", "return total"),
+    "read at intervals": (
+        "total += loss.item()\nif step % 2 == 0:\n    kept.append(total / (step + 1))",
+        "total, kept = 0.0, []",
+        "return total, kept",
+    ),
+    "reset at intervals": (
+        "total += loss.item()\nif step % 2 == 1:\n    kept.append(total)\n    total = 0.0",
+        "total, kept = 0.0, []",
+        "return total, kept, type(total)",
+    ),
+    "reset at intervals, from an integer": (
+        "total += loss.item()\nif step % 2 == 1:\n    kept.append(f'{total / 2:.9f}')\n    total = 0",
+        "total, kept = 0, []",
+        "return kept",
+    ),
 }
 
 
@@ -472,8 +487,8 @@ def test_two_loops_that_share_a_name_are_both_rewritten() -> None:
 UNFIXED = {
     "a root of each term": training("total += math.sqrt(loss)", "total = 0.0", "return total"),
     "read in the loop": training("total += loss.item()\nprint(total)", "total = 0.0", "return total"),
-    "reset in the loop": training(
-        "total += loss.item()\nif step % 9 == 0:\n    print(total)\n    total = 0.0", "total = 0.0", "return total"
+    "reset to an integer in the loop": training(
+        "total += loss.item()\nif step % 9 == 0:\n    print(total)\n    total = 0", "total = 0.0", "return total"
     ),
     "an integer that may be seen after an empty loop": training("total += loss.item()", "total = 0", "return total"),
     "an attribute": training("stats.total += loss.item()", "stats = Stats()", "return stats"),

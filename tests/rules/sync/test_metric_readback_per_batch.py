@@ -90,6 +90,11 @@ REWRITES = {
     "torch.sum": ("correct += torch.sum(out.argmax(1) == y).item()", "correct = 0", "return correct"),
     "beside another sum": (COUNT + "\nseen += len(y)", "correct = seen = 0", "return correct / max(seen, 1)"),
     "from a float": (COUNT, "correct = 0.0", "return correct / 7, correct"),
+    "reset at intervals": (
+        COUNT + "\nif step % 2 == 1:\n    kept.append(correct)\n    correct = 0",
+        "correct, kept = 0, []",
+        "return correct, kept",
+    ),
 }
 
 

@@ -270,6 +270,31 @@ def test_a_closure_of_lbfgs_resets_first() -> None:
     assert "def closure():\n    solver.zero_grad()\n    loss" in fixed(code, "TRAIN01")
 
 
+def test_a_closure_of_an_optimizer_out_of_sight_resets_first() -> None:
+    code = HEADER + dedent(
+        """
+        def train(opt):
+            for x, y in loader:
+                def closure():
+                    loss = criterion(model(x), y)
+                    loss.backward()
+                    return loss
+
+                opt.step(closure)
+        """
+    )
+    after = fixed(code, "TRAIN01")
+    assert "def closure():\n            opt.zero_grad()\n            loss" in after
+    weights = []
+    for program in (after, code.replace("    loss =", "    opt.zero_grad()\n            loss =")):
+        scope: dict[str, Any] = {}
+        torch.manual_seed(0)
+        exec(program, scope)
+        scope["train"](torch.optim.LBFGS(scope["model"].parameters(), lr=0.1, max_iter=4))
+        weights.append([parameter.detach() for parameter in scope["model"].parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*weights))
+
+
 REPORTED = [
     pytest.param(
         """
