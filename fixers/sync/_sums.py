@@ -48,12 +48,13 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
         raise NoFixError(f"`{cast}` means something else where the sum is read")
     edits = [term]
     open_reads = [name for name in total.reads if not is_wrapped(model, name, f"builtins.{cast}", "builtins.float")]
-    loop = _read_once_behind(model, read, total, open_reads)
+    behind = [name for name in open_reads if read.loop not in model.loops_around(name)]
+    loop = _read_once_behind(model, read, total, behind)
     if loop is not None:
-        name = model.code(open_reads[0])
+        name = model.code(behind[0])
         edits.append(Rewriter(model).insert_after(loop, f"{name} = {cast}({name})"))
-    else:
-        edits += [edit for name in open_reads for edit in Rewriter(model).wrap(name, f"{cast}(", ")")]
+    wrapped = open_reads if loop is None else [name for name in open_reads if name not in behind]
+    edits += [edit for name in wrapped for edit in Rewriter(model).wrap(name, f"{cast}(", ")")]
     if division is not None:
         edits.append(_divided(model, division, cast))
     doubt = doubt or (_TIMED if total.is_timed else "")
@@ -62,22 +63,22 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
 
 
 def _read_once_behind(
-    model: Model, read: Readback, total: HostSum, open_reads: list[cst.BaseExpression]
+    model: Model, read: Readback, total: HostSum, behind: list[cst.BaseExpression]
 ) -> cst.CSTNode | None:
     """The loop behind which one conversion serves several reads, or one that another loop repeats; None elsewhere."""
     loop = read.loop.node if read.loop is not None else None
-    binding = model.binding(open_reads[0]) if open_reads else None
+    binding = model.binding(behind[0]) if behind else None
     if loop is None or binding is None or total.settled is not None:
         return None
     around = model.loops_around(loop)
-    if len(open_reads) == 1 and len(model.loops_around(open_reads[0])) <= len(around):
+    if len(behind) == 1 and len(model.loops_around(behind[0])) <= len(around):
         return None
     start, block = model.span(loop)[0], model.parent(loop)
     writes = [write for write in binding.writes if model.small_statement(write.target) is not total.update]
     if any(model.span(write.target)[0] > start for write in writes):
         return None
-    behind = [name for name in open_reads if model.span(name)[0] > start]
-    return loop if all(any(above is block for above in model.ancestors(name)) for name in behind) else None
+    later = [name for name in behind if model.span(name)[0] > start]
+    return loop if all(any(above is block for above in model.ancestors(name)) for name in later) else None
 
 
 def detaching(model: Model, read: Readback) -> str:
