@@ -1,4 +1,7 @@
-"""What `torchlint bench` is given: the classifier of image_classifier.py with its data and its loss."""
+"""What `torchlint bench` is given: the classifier of image_classifier.py with its data and its loss.
+
+And what `torchlint verify-function` compares with a function of mimo_channel.py.
+"""
 
 from __future__ import annotations
 
@@ -18,3 +21,9 @@ def training(batch_size: int = 64):
     pin = torch.cuda.is_available()
     loader = DataLoader(Shapes(2048, seed=1), batch_size=batch_size, shuffle=True, pin_memory=pin)
     return ConvNet(len(CLASSES)), loader, loss
+
+
+def quantise(y: torch.Tensor, step: float, levels: int) -> torch.Tensor:
+    """The converter of mimo_channel.py without its loop, as somebody might write it for `torchlint verify-function`."""
+    parts = torch.view_as_real(y)
+    return torch.view_as_complex(torch.clamp(torch.round(parts / step), -levels, levels) * step)

@@ -23,7 +23,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Figures are per step; `random` maps each generator to a digest of its state in the end."""
+    """Figures are per step; `random` maps each generator to a digest of its state in the end. `calls` of the
+    function whose arguments were to be recorded; `unrecorded` counts those that could not be, by reason."""
 
     boundary: str
     why: str
@@ -46,6 +47,8 @@ class Run:
     loaded: tuple[str, ...] = ()
     escaped: tuple[str, ...] = ()
     printed: str = ""
+    calls: int = 0
+    unrecorded: Mapping[str, int] = field(default_factory=dict)
 
     def mean(self, figure: str, warmup: int) -> float | None:
         values = [value for _, value in self._after(figure, warmup)]

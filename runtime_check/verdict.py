@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import Any
 
 from .equivalence import Equivalence, Sameness
+from .plain import plain
 from .stats import Comparison, Pace
 
 SCHEMA = "torchlint.runtime_check/1"
@@ -116,7 +115,7 @@ class Verdict:
     log: str = ""
 
     def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, **_plain(asdict(self))}, indent=2)
+        return json.dumps({"schema": SCHEMA, **plain(asdict(self))}, indent=2)
 
 
 def weigh(before: Counters, after: Counters) -> Memory:
@@ -176,16 +175,3 @@ def _gains(pace: Pace | None, memory: Memory, before: Counters, after: Counters)
         )
         if holds
     )
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity: an unbounded figure is null."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -69,8 +69,8 @@ def command(words: tuple[str, ...], **given: Any) -> int:
     """
     if os.name != "posix":
         raise click.UsageError("verify needs a POSIX system")
-    signal.signal(signal.SIGTERM, _interrupt)
-    root, folder = _place(given["root"])
+    signal.signal(signal.SIGTERM, interrupt)
+    root, folder = place(given["root"])
     fixed = _fixes(root, given)
     if not fixed:
         click.echo("Nothing to verify: no fix applies.", err=True)
@@ -84,12 +84,12 @@ def command(words: tuple[str, ...], **given: Any) -> int:
     return code
 
 
-def _interrupt(number: int, frame: object) -> NoReturn:
+def interrupt(number: int, frame: object) -> NoReturn:
     """A polite kill ends like Ctrl-C: programs stopped, copies removed."""
     raise KeyboardInterrupt
 
 
-def _place(root: Path) -> tuple[Path, Path]:
+def place(root: Path) -> tuple[Path, Path]:
     """The project's folder, and where in it the command starts."""
     root, here = root.resolve(), Path.cwd().resolve()
     if not here.is_relative_to(root):

@@ -22,6 +22,7 @@ from .counting import Counting, count_copies_to_host
 from .cuda import AllocatorPeaks, Setting, Synchronisations
 from .guard import Guard
 from .imports import Modules
+from .recording import Recording
 from .state import Census, Results
 from .steps import Recorder
 
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 def attach(settings: Settings) -> None:
     _seed(settings.seed)
     _guard_save(Guard(settings))
-    recorder = _timing(settings) if settings.mode == "time" else _observing(settings)
+    make = {"time": _timing, "observe": _observing, "record": _recording}[settings.mode]
+    recorder = make(settings)
     ends_step = _disable_dynamo(lambda optimizer, args, kwargs: recorder.boundary("optimizer", optimizer))
     register_optimizer_step_post_hook(ends_step)
     atexit.register(recorder.at_exit)
@@ -96,6 +98,14 @@ def _observing(settings: Settings) -> Recorder:
     count_copies_to_host(counting)
     counting.__enter__()  # type: ignore[no-untyped-call]
     os.register_at_fork(after_in_child=lambda: counting.__exit__(None, None, None))  # type: ignore[no-untyped-call]
+    return recorder
+
+
+def _recording(settings: Settings) -> Recorder:
+    calls = Recording(settings)
+    recorder = Recorder(settings, [Setting(), Modules(settings), calls])
+    _hook_loader(recorder, contextlib.nullcontext)
+    calls.start()
     return recorder
 
 

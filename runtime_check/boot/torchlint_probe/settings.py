@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Sequence
+from typing import Any
 
 VARIABLE = "TORCHLINT_PROBE"
 
@@ -13,9 +15,10 @@ VARIABLE = "TORCHLINT_PROBE"
 class Settings:
     """`tree` is the copy that runs, `original` the user's own folder, `results` where each process writes its file.
 
-    mode: "time" (clocks only) or "observe" (operations, reads, memory, losses; never timed).
+    mode: "time" (clocks only), "observe" (operations, reads, memory, losses; never timed) or "record".
     boundary: what ends a step: "optimizer", "loader", "program", or "auto" for whichever of them is seen first.
     perturb: relative size, in units of the last place, of a disturbance of the initial parameters.
+    function: in the mode "record", whose arguments to keep: file, line and name of its code, decorators first.
     """
 
     tree: str
@@ -27,6 +30,7 @@ class Settings:
     warmup: int = 5
     seed: int = 0
     perturb: float = 0.0
+    function: Sequence[Sequence[Any]] = ()
 
     @classmethod
     def from_environment(cls) -> Settings:

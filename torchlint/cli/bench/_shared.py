@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import json
-import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import date
@@ -63,7 +64,8 @@ training = (inputs, batch_size, device, optimizer, learning_rate)
 
 
 def needs_torch(function: Function) -> Function:
-    """Says how to install torch where it is missing, and turns what the user can put right into one sentence."""
+    """Prints what the function returns, text and exit code; what the user's own code prints goes to stderr. Says how to
+    install torch where it is missing, and turns what the user can put right into one sentence."""
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -76,13 +78,16 @@ def needs_torch(function: Function) -> Function:
         from torchlint.runtime_check.toolkit.subject import is_out_of_memory
 
         try:
-            return function(*args, **kwargs)
+            with contextlib.redirect_stdout(sys.stderr):
+                text, code = function(*args, **kwargs)
         except ToolError as error:
             raise Failure(str(error)) from error
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
             raise Failure("out of memory: try a smaller --batch-size") from error
+        click.echo(text)
+        return code
 
     return checked  # type: ignore[return-value]
 
@@ -100,28 +105,21 @@ def trainer_of(subject: Subject, device: torch.device, given: dict[str, Any]) ->
     return trainer(subject.trained(device), subject.loss, make, device)
 
 
-def show(tool: str, result: Any, lines: Iterable[str], given: dict[str, Any], device: torch.device | None) -> None:
+def shown(
+    tool: str, result: Any, lines: Iterable[str], given: dict[str, Any], device: torch.device | None
+) -> tuple[str, int]:
+    """The report in the format that was asked for, and exit code 0."""
     if given["output_format"] == "text":
-        for line in lines:
-            click.echo(line.rstrip())
-        return
+        return "\n".join(line.rstrip() for line in lines), 0
     import torch
 
+    from torchlint.runtime_check.plain import plain
     from torchlint.runtime_check.toolkit.device import describe
 
     about = {"schema": SCHEMA, "tool": tool, "date": date.today().isoformat(), "torch": torch.__version__}
     if device is not None:
         about.update(device=str(device), device_name=describe(device))
-    click.echo(json.dumps({**about, "result": _finite(asdict(result))}, indent=2))
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: what is unbounded or undefined is null."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps({**about, "result": plain(asdict(result))}, indent=2), 0
 
 
 def say(given: dict[str, Any]) -> Callable[[str], None]:

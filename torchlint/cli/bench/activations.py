@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="So many modules.")
 @shared.options(shared.inputs, shared.batch_size, shared.device)
 @shared.needs_torch
-def command(subject: str, **given: Any) -> None:
+def command(subject: str, **given: Any) -> tuple[str, int]:
     """Run the forward pass and loss of SUBJECT once and show which modules save how much for the backward pass."""
     from torchlint.runtime_check.toolkit import activations, device
 
@@ -27,7 +27,7 @@ def command(subject: str, **given: Any) -> None:
     found = shared.subject_of(subject, given)
     model, batch = found.trained(place).train(), found.batch(place)
     result = activations.measure(model, lambda: found.loss(model, batch), batch)
-    shared.show("activations", result, _lines(result, given["top"]), given, place)
+    return shared.shown("activations", result, _lines(result, given["top"]), given, place)
 
 
 def _lines(result: Activations, top: int) -> Iterator[str]:

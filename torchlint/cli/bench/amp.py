@@ -27,7 +27,9 @@ _BATCHES = 8
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random numbers.")
 @shared.options(*shared.training)
 @shared.needs_torch
-def command(subject: str, precisions: str, steps: int, blocks: int, block_steps: int, seed: int, **given: Any) -> None:
+def command(
+    subject: str, precisions: str, steps: int, blocks: int, block_steps: int, seed: int, **given: Any
+) -> tuple[str, int]:
     """Train SUBJECT in each precision from the same parameters, and compare losses, overflows, memory and time."""
     import torch
 
@@ -41,7 +43,7 @@ def command(subject: str, precisions: str, steps: int, blocks: int, block_steps:
     setup = precision.Setup(found.trained(place), found.loss, make, found.batches(place, _BATCHES), place, seed)
     names = [name.strip() for name in precisions.split(",") if name.strip()]
     result = precision.compare(setup, names, steps, blocks, block_steps, shared.say(given))
-    shared.show("amp", result, _lines(result, place, device.describe(place), found.has_own_loss), given, place)
+    return shared.shown("amp", result, _lines(result, place, device.describe(place), found.has_own_loss), given, place)
 
 
 def _lines(result: Precisions, device: torch.device, name: str, has_own_loss: bool) -> Iterator[str]:

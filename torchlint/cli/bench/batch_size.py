@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @click.option("--memory", "limit_mb", type=click.FloatRange(min=1), help="Stay within so many MB.")
 @shared.options(shared.inputs, shared.device, shared.optimizer, shared.learning_rate)
 @shared.needs_torch
-def command(subject: str, start: int, largest: int, powers_of_two: bool, limit_mb: float | None, **given: Any) -> None:
+def command(
+    subject: str, start: int, largest: int, powers_of_two: bool, limit_mb: float | None, **given: Any
+) -> tuple[str, int]:
     """Train SUBJECT with larger and larger batches, two steps each, until memory runs out; then search between.
 
     SUBJECT takes `batch_size`, or is given its data by --input. On the CPU memory is counted, and half of what is free
@@ -53,7 +55,7 @@ def command(subject: str, start: int, largest: int, powers_of_two: bool, limit_m
         limit_mb=limit_mb,
         progress=shared.say(given),
     )
-    shared.show("batch-size", result, _lines(result, place), given, place)
+    return shared.shown("batch-size", result, _lines(result, place), given, place)
 
 
 def _lines(result: Search, device: torch.device) -> Iterator[str]:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 @click.command("environment", short_help="Devices, libraries and switches of this machine.")
 @shared.options()
 @shared.needs_torch
-def command(**given: Any) -> None:
+def command(**given: Any) -> tuple[str, int]:
     """Show what decides how fast and how exactly torch computes here."""
     from torchlint.runtime_check.toolkit import environment
 
     result = environment.report()
-    shared.show("environment", result, _lines(result), given, None)
+    return shared.shown("environment", result, _lines(result), given, None)
 
 
 def _lines(result: Report) -> Iterator[str]:

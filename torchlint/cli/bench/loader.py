@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @click.option("--batches", type=click.IntRange(min=2), default=50, show_default=True, help="Read in each setting.")
 @shared.options(*shared.training)
 @shared.needs_torch
-def command(subject: str, workers: tuple[int, ...], prefetch: tuple[int, ...], batches: int, **given: Any) -> None:
+def command(
+    subject: str, workers: tuple[int, ...], prefetch: tuple[int, ...], batches: int, **given: Any
+) -> tuple[str, int]:
     """Read the DataLoader of SUBJECT with several numbers of workers, alone and with a training step after each batch,
     and say how long the step waits. A SUBJECT that returns only the loader is read alone."""
     from torchlint.runtime_check.toolkit import device, loading
@@ -33,7 +35,7 @@ def command(subject: str, workers: tuple[int, ...], prefetch: tuple[int, ...], b
     training = shared.trainer_of(found, place, given) if found.model is not None else None
     tried = loading.settings(workers or loading.usual_workers(), prefetch, place)
     result = loading.measure(found.loader, training, place, tried, batches, shared.say(given))
-    shared.show("loader", result, _lines(result, device.describe(place)), given, place)
+    return shared.shown("loader", result, _lines(result, device.describe(place)), given, place)
 
 
 def _lines(result: Sweep, name: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("subject")
 @shared.options(*shared.training)
 @shared.needs_torch
-def command(subject: str, **given: Any) -> None:
+def command(subject: str, **given: Any) -> tuple[str, int]:
     """Train SUBJECT for three steps and show where its memory goes: parameters, gradients, optimizer state, buffers,
     activations and the rest, between two steps and at the step's peak, beside what Adam is known to need."""
     from torchlint.runtime_check.toolkit import device, footprint
@@ -29,7 +29,7 @@ def command(subject: str, **given: Any) -> None:
     found = shared.subject_of(subject, given)
     training = shared.trainer_of(found, place, given)
     result = footprint.measure(training, found.batch(place))
-    shared.show("memory", result, _lines(result, place), given, place)
+    return shared.shown("memory", result, _lines(result, place), given, place)
 
 
 def _lines(result: Footprint, device: torch.device) -> Iterator[str]:

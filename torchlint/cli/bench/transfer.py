@@ -27,7 +27,7 @@ _BAR = 30
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write the curves into this SVG file.")
 @shared.options(shared.device)
 @shared.needs_torch
-def command(sizes: tuple[int, ...], repeats: int, plot: Path | None, **given: Any) -> None:
+def command(sizes: tuple[int, ...], repeats: int, plot: Path | None, **given: Any) -> tuple[str, int]:
     """Copy 1 MB to 1 GB in both directions, from pageable and from pinned memory, and fit latency and bandwidth.
 
     Without a GPU only copies within the host's memory can be measured, and the report says so.
@@ -40,7 +40,7 @@ def command(sizes: tuple[int, ...], repeats: int, plot: Path | None, **given: An
     result = transfer.measure(place, sizes, repeats, shared.say(given))
     if plot is not None:
         _write(plot, result, f"{place}, {device.describe(place)}")
-    shared.show("transfer", result, _lines(result, place, device.describe(place)), given, place)
+    return shared.shown("transfer", result, _lines(result, place, device.describe(place)), given, place)
 
 
 def _name(direction: str, pinned: bool) -> str:
