@@ -153,7 +153,7 @@ def _across_files(results: Mapping[Path, Result], targets: Mapping[Path, Target]
             known = results.get(first, Result(first))
             found[first] = replace(known, findings=(crash, *known.findings))
             continue
-        found |= {path: _result(file, settings[path], project) for path, file in fixed.items()}
+        found |= {path: fixed_result(file, settings[path], project) for path, file in fixed.items()}
     return found
 
 
@@ -191,13 +191,13 @@ def process(task: Task) -> Result:
             shown = source if found.findings or found.suppressed else None
             return Result(task.path, tuple(found.findings), shown, None, tuple(found.suppressed), found.seconds)
         fixed = fix_source(source, task.settings, task.fix, project=_project(task.run))
-        return _result(fixed, task.settings, _project(task.run))
+        return fixed_result(fixed, task.settings, _project(task.run))
     except Exception as error:
         message = f"the engine crashed: {type(error).__name__}: {error}"
         return Result(task.path, (diagnose(INTERNAL_ERROR, message, task.path),))
 
 
-def _result(fixed: Fixed, settings: Settings, project: Project) -> Result:
+def fixed_result(fixed: Fixed, settings: Settings, project: Project) -> Result:
     suppressed: list[Finding] = []
     if settings.scope is not None or may_suppress(fixed.source.data):
         suppressed = examine(fixed.source, settings, project=project).suppressed

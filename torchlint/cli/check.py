@@ -17,16 +17,18 @@ from torchlint.config import ConfigError, Selection, Settings, check_selectors, 
 from torchlint.diagnostics import UNREADABLE_FILE, is_failure
 from torchlint.discovery import Discovery, Target, discover, is_excluded
 from torchlint.engine import diagnose, is_worth_linting
-from torchlint.finding import Severity
+from torchlint.finding import Finding, Severity
 from torchlint.narrowing import Baselines
 from torchlint.output import FORMATS, Outcome, count, render, statistics, summary
 from torchlint.progress import Progress
-from torchlint.runner import Options, Result, Task, process, run, within
+from torchlint.runner import Options, Result, Task, fixed_result, process, run, within
 from torchlint.settings_file import CommandLine, Configuration
+from torchlint.source import Source
 from torchlint.terminal import use_color
 from torchlint.writing import WriteError, write
 
 CLEAN, FOUND, FAILED = 0, 1, 2
+_QUESTION = "Fix it? yes, no, all of this rule, don't ask of this rule again, quit"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Request:
     stdin_filename: Path | None
     exit_non_zero_on_fix: bool
     fix_only: bool
+    interactive: bool
+    watch: bool
     add_ignore: str | None
     show_suppressed: bool
     baseline: Path | None
@@ -180,6 +184,8 @@ class _Command(click.Command):
 @click.option("--exit-non-zero-on-fix", is_flag=True, help="Exit 1 where something was fixed, even if nothing is left.")
 @click.option("--force-exclude", is_flag=True, help="Leave excluded files out even if they are named.")
 @click.option("--fix-only", is_flag=True, help="Apply safe fixes; say nothing of what is left, nor exit 1 for it.")
+@click.option("--interactive", is_flag=True, help="Ask for each fix, safe or not, whether to make it.")
+@click.option("--watch", is_flag=True, help="Check again whenever a file changes; needs torchlint[watch].")
 @click.option(
     "--add-ignore",
     metavar="[=REASON]",
@@ -207,10 +213,25 @@ def command(**options: Any) -> int:
     _check_combination(request)
     request = replace(request, outputs=_with_file(request.outputs, request.output_file))
     try:
+        if request.watch:
+            return _watch(request)
         configuration = request.configuration()
         return _check_stdin(request, configuration) if request.is_stdin else _check_paths(request, configuration)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _watch(request: Request) -> int:
+    """Until interrupted. A mistake in the settings is said, and the next change tried."""
+    from torchlint.watching import changes
+
+    for _ in changes(request.paths or (Path(),)):
+        try:
+            _check_paths(request, request.configuration())
+        except (ConfigError, click.UsageError) as error:
+            click.echo(f"Error: {error}", err=True)
+        request.say("Waiting for changes; Ctrl-C ends.")
+    return CLEAN
 
 
 def _check_combination(request: Request) -> None:
@@ -219,6 +240,10 @@ def _check_combination(request: Request) -> None:
             raise click.UsageError(
                 " and ".join(f"--{name.replace('_', '-')}" for name in names) + " exclude each other"
             )
+    if request.interactive and (request.fix or request.fix_only or request.diff or request.is_stdin):
+        raise click.UsageError("--interactive goes with no other way to fix, nor with stdin")
+    if request.watch and (request.diff or request.is_stdin or request.interactive):
+        raise click.UsageError("--watch goes neither with --diff or --interactive nor with stdin")
     if request.timing and (request.fixes or request.is_stdin):
         raise click.UsageError("--timing goes neither with fixes nor with stdin")
     if request.add_ignore is not None:
@@ -268,7 +293,9 @@ def _check_paths(request: Request, configuration: Configuration) -> int:
     if request.diff:
         code = _print_diff(request, results)
     else:
-        if request.fixes:
+        if request.interactive:
+            results = _write_all(_interviewed(results, targets, request), targets)
+        elif request.fixes:
             results = _write_all(results, targets)
         elif request.add_ignore is not None:
             results = [_suppressed(result, request.add_ignore) for result in results]
@@ -314,6 +341,34 @@ def _unwritten(result: Result, message: str, settings: Mapping[Path, Settings]) 
     problem = diagnose(UNREADABLE_FILE, message, result.path)
     found = replace(before, findings=(problem, *before.findings))
     return within(found, {os.path.abspath(path): path for path in settings})
+
+
+def _interviewed(results: Sequence[Result], targets: Sequence[Target], request: Request) -> list[Result]:
+    """The results once the user has said which fixes to make."""
+    from torchlint.interactive import Answer, Interview
+    from torchlint.output.full import question
+    from torchlint.semantics.project import Project
+
+    color = use_color(request.color, sys.stderr)
+
+    def ask(finding: Finding, source: Source) -> Answer:
+        click.echo(question(finding, source, color), err=True)
+        try:
+            return Answer(click.prompt(_QUESTION, type=click.Choice([a.value for a in Answer]), err=True))
+        except click.Abort:
+            return Answer.QUIT
+
+    interview = Interview(ask)
+    by_path = {target.path: target for target in targets}
+    project = Project()
+    return [
+        fixed_result(
+            interview.fix(result.source, by_path[result.path].settings, project), by_path[result.path].settings, project
+        )
+        if result.source is not None and result.findings
+        else result
+        for result in results
+    ]
 
 
 def _suppressed(result: Result, reason: str) -> Result:

@@ -19,6 +19,11 @@ def render(outcome: Outcome, color: bool) -> str:
     return "".join(f"{block}\n\n" for block in blocks)
 
 
+def question(finding: Finding, source: Source, color: bool) -> str:
+    """A finding as `render` has it."""
+    return "\n".join(_block(finding, source, Outcome((), 1, unsafe=True), color))
+
+
 def _block(finding: Finding, source: Source | None, outcome: Outcome, color: bool) -> Iterator[str]:
     message = finding.message + why_suppressed(finding)
     mark = paint(" [*]", color, "cyan") if outcome.is_fixable(finding) else ""

@@ -1,0 +1,31 @@
+"""Waiting until a file changes that a run depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from torchlint.config import ConfigError
+from torchlint.discovery import SUFFIXES
+
+_TICK = 200  # milliseconds
+
+
+def changes(paths: Sequence[Path]) -> Iterator[object]:
+    """One item once nothing that happens is missed any more, then one whenever Python files, notebooks or settings
+    below the paths have changed, until interrupted. Raises ConfigError without watchfiles."""
+    try:
+        from watchfiles import DefaultFilter, watch
+    except ImportError as error:
+        raise ConfigError("--watch needs watchfiles: pip install 'torchlint[watch]'") from error
+
+    class Relevant(DefaultFilter):
+        def __call__(self, change: object, path: str) -> bool:
+            return path.endswith((*SUFFIXES, ".toml")) and super().__call__(change, path)  # type: ignore[arg-type]
+
+    waiting = watch(*paths, watch_filter=Relevant(), rust_timeout=_TICK, yield_on_timeout=True)
+    first = True
+    for found in waiting:
+        if found or first:
+            yield found
+        first = False
