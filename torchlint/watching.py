@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from torchlint.config import ConfigError
 from torchlint.discovery import SUFFIXES
@@ -19,11 +20,12 @@ def changes(paths: Sequence[Path]) -> Iterator[object]:
     except ImportError as error:
         raise ConfigError("--watch needs watchfiles: pip install 'torchlint[watch]'") from error
 
-    class Relevant(DefaultFilter):
-        def __call__(self, change: object, path: str) -> bool:
-            return path.endswith((*SUFFIXES, ".toml")) and super().__call__(change, path)  # type: ignore[arg-type]
+    usual: Any = DefaultFilter()
 
-    waiting = watch(*paths, watch_filter=Relevant(), rust_timeout=_TICK, yield_on_timeout=True)
+    def is_relevant(change: object, path: str) -> bool:
+        return path.endswith((*SUFFIXES, ".toml")) and bool(usual(change, path))
+
+    waiting = watch(*paths, watch_filter=is_relevant, rust_timeout=_TICK, yield_on_timeout=True)
     first = True
     for found in waiting:
         if found or first:
