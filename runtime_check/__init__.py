@@ -3,9 +3,21 @@
 if __name__ == "runtime_check":
     raise ImportError("import torchlint.runtime_check, not runtime_check")
 
-from .check import Options, verify_trees
+from .check import verify_fixes, verify_trees
 from .launch import CommandError
 from .overlay import OverlayError
-from .verdict import Overall, Verdict
+from .trials import Options
+from .verdict import Candidate, FixStatus, FixVerdict, Overall, Verdict
 
-__all__ = ["CommandError", "Options", "Overall", "OverlayError", "Verdict", "verify_trees"]
+__all__ = [
+    "Candidate",
+    "CommandError",
+    "FixStatus",
+    "FixVerdict",
+    "Options",
+    "Overall",
+    "OverlayError",
+    "Verdict",
+    "verify_fixes",
+    "verify_trees",
+]

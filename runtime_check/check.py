@@ -1,60 +1,56 @@
-"""The whole check: trees, runs, comparison, verdict."""
+"""The whole check: trees, runs, comparison, verdict; of all fixes as one, or of each."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
 
-from .boot.torchlint_probe.settings import Settings
-from .equivalence import Equivalence, Sameness, compare, needs_envelope
-from .launch import Command, End, Outcome, command
-from .overlay import Plan, plan
+from .equivalence import Equivalence, Sameness, compare, is_identical, is_open
+from .launch import command
+from .overlay import plan
 from .run import Run
 from .schedule import Side, blocks
+from .selection import agreeing
+from .stats import Pace
 from .stats import compare as compare_times
-from .verdict import Counters, Environment, Overall, Target, Timing, Verdict, judge, weigh
+from .trials import ORIGINAL, Contents, FailedError, Options, Progress, Trials
+from .verdict import (
+    Candidate,
+    Counters,
+    Environment,
+    FixStatus,
+    FixVerdict,
+    Memory,
+    Overall,
+    Target,
+    Timing,
+    Verdict,
+    gains,
+    judge,
+    objection,
+    weigh,
+)
 
-Progress = Callable[[str], None]
-TIMED_SECONDS = 3.0
-MOST_TIMED_STEPS = 2000
 DISTURBANCES = (1.0, 2.0)  # units of the last place
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """How many steps a timed run makes, and how many of them it leaves out."""
+class Evidence:
+    """What one observed run of a rewritten program shows, beside the original's."""
 
-    steps: int
-    warmup: int
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """`folder` is where the command starts, below the root. No blocks: results and counters only, no timing."""
-
-    steps: int = 30
-    warmup: int = 5
-    blocks: int = 5
-    seed: int = 0
-    timeout: float = 600.0
-    python: str | None = None
-    folder: Path = Path()
-    keep: bool = False
-
-
-class _FailedError(Exception):
-    """A run that ends the check; what the verdict says about it."""
-
-    def __init__(self, overall: Overall, reason: str, log: str = "") -> None:
-        super().__init__(reason)
-        self.overall, self.reason, self.log = overall, reason, log
+    run: Run
+    equivalence: Equivalence
+    counters: Counters
+    memory: Memory
 
 
 def verify_trees(
@@ -72,160 +68,182 @@ def verify_trees(
 
     Raises CommandError and OverlayError before anything has run; what happens later is in the verdict.
     """
-    options = options or Options()
     original = original.resolve()
-    contents = {_relative(original, path): _bytes(text) for path, text in changed.items()}
+    contents = _contents(original, changed)
     counts = {_relative(original, path): dict(rules) for path, rules in (fixes or {}).items()}
-    started, load = time.monotonic(), os.getloadavg()[0]
     target = Target(tuple(words), tuple(sorted(contents)), fixes=counts)
+
+    def verdict(check: _Check) -> Verdict:
+        return check.verdict(contents, target)
+
+    return _checked(original, contents, target, options or Options(), progress, verdict)
+
+
+def verify_fixes(
+    original: Path,
+    candidates: Sequence[Candidate],
+    rewrite: Callable[[Collection[Candidate]], Mapping[Path, str | bytes]],
+    words: Sequence[str],
+    options: Options | None = None,
+    *,
+    progress: Progress = lambda message: None,
+) -> Verdict:
+    """Run `words` with each fix alone, and with all those together that proved harmless. `rewrite` gives the new text
+    of the files that some of the candidates change.
+
+    The verdict is that of the fixes that were kept; `Verdict.fixes` says of each what became of it. Raises as
+    `verify_trees` does.
+    """
+    original = original.resolve()
+    every = _contents(original, rewrite(candidates))
+    target = Target(tuple(words), tuple(sorted(every)), fixes=_by_file(candidates))
+
+    def verdict(check: _Check) -> Verdict:
+        def contents(chosen: Collection[Candidate]) -> Contents:
+            return _contents(original, rewrite(chosen))
+
+        return _FixByFix(check, candidates, contents, target).verdict()
+
+    return _checked(original, every, target, options or Options(), progress, verdict)
+
+
+def _checked(
+    original: Path,
+    contents: Contents,
+    target: Target,
+    options: Options,
+    progress: Progress,
+    verdict: Callable[[_Check], Verdict],
+) -> Verdict:
+    started, load = time.monotonic(), os.getloadavg()[0]
     with _workspace(options.keep, progress) as folder:
-        check = _Check(
-            plan(original, sorted(contents), words),
-            contents,
-            command(words, options.folder, options.timeout, options.python),
-            folder,
-            options,
-            progress,
-        )
+        words = target.command
+        ready = plan(original, sorted(contents), words), command(words, options.folder, options.timeout, options.python)
         try:
-            verdict = check.verdict(target, load)
-        except _FailedError as failure:
-            verdict = Verdict(failure.overall, (failure.reason,), target, 0.0, log=failure.log)
-    return replace(verdict, seconds=round(time.monotonic() - started, 1))
+            found = verdict(_Check(Trials(*ready, folder, options, progress), load))
+        except FailedError as failure:
+            found = Verdict(failure.overall, (failure.reason,), target, 0.0, log=failure.log)
+    return replace(found, seconds=round(time.monotonic() - started, 1))
 
 
 class _Check:
-    def __init__(
-        self,
-        plan: Plan,
-        contents: Mapping[str, bytes],
-        command: Command,
-        folder: Path,
-        options: Options,
-        progress: Progress,
-    ) -> None:
-        self.plan = plan
-        self.contents = contents
-        self.command = command
-        self.folder = folder
-        self.options = options
-        self.progress = progress
-        self.boundary = "auto"
-        self.warmup = options.warmup
-        self.timed = Window(options.steps, options.warmup)
+    """The original's own runs, made once and when needed, and what a rewrite shows beside them."""
 
-    def verdict(self, target: Target, load: float) -> Verdict:
-        before, after, again = self._observations()
-        equivalence = self._equivalence(before, after, again)
-        counters = self._counters(before), self._counters(after)
-        environment = self._environment(before, load)
-        metric = _metric(environment, before, after)
-        timing = self._timing(metric) if equivalence.verdict is not Sameness.DIFFERENT else None
-        memory = weigh(*counters)
-        overall, reasons = judge(equivalence, timing, memory, *counters, environment.on_gpu)
-        unused = tuple(sorted(set(self.contents) - set(after.loaded)))
-        if len(unused) == len(self.contents) and overall is Overall.ACCEPT:
+    def __init__(self, trials: Trials, load: float) -> None:
+        self.trials = trials
+        self.load = load
+        self._known: dict[frozenset[tuple[str, bytes]], Evidence] = {}
+
+    @cached_property
+    def before(self) -> Run:
+        return self.trials.first()
+
+    @cached_property
+    def again(self) -> Run:
+        _ = self.before  # says what a step is
+        return self.trials.observe(ORIGINAL, "original again")
+
+    @cached_property
+    def counters(self) -> Counters:
+        return self._counters(self.before)
+
+    @cached_property
+    def environment(self) -> Environment:
+        return self._environment(self.before, self.load)
+
+    @cached_property
+    def _disturbed(self) -> list[Run]:
+        what = "original, disturbed in the last place"
+        return [self.trials.observe(ORIGINAL, what, perturb=size) for size in DISTURBANCES]
+
+    @cached_property
+    def _double(self) -> Run | None:
+        """None where the original fails in float64, or is not the same twice."""
+        if not is_identical(self.before, self.again):
+            return None
+        try:
+            return self.trials.observe(ORIGINAL, "original in float64", double=True)
+        except FailedError:
+            return None
+
+    def evidence(self, contents: Contents, what: str) -> Evidence:
+        """Raises FailedError where the rewritten program does not run."""
+        key = frozenset(contents.items())
+        if key not in self._known:
+            self._known[key] = self._evidence(contents, what)
+        return self._known[key]
+
+    def _evidence(self, contents: Contents, what: str) -> Evidence:
+        before, again = self.before, self.again
+        after = self.trials.observe(contents, what)
+        if escaped := sorted(set(contents) & set(after.escaped)):
+            raise FailedError(Overall.ERROR, f"the command imports {escaped[0]} from the original folder")
+        counters = self._counters(after)
+        return Evidence(
+            after, self._equivalence(contents, what, before, again, after), counters, weigh(self.counters, counters)
+        )
+
+    def _equivalence(self, contents: Contents, what: str, before: Run, again: Run, after: Run) -> Equivalence:
+        if not is_open(before, again, after):
+            return compare(before, again, after)
+        if self._double is not None:
+            try:
+                double = self._double, self.trials.observe(contents, f"{what} in float64", double=True)
+                return compare(before, again, after, double=double)
+            except FailedError:
+                pass
+        return compare(before, again, after, self._disturbed)
+
+    def verdict(self, contents: Contents, target: Target) -> Verdict:
+        evidence = self.evidence(contents, "rewritten")
+        is_different = evidence.equivalence.verdict is Sameness.DIFFERENT
+        timing = None if is_different else self.timing(contents, "rewritten", evidence)
+        return self.judged(contents, target, evidence, timing)
+
+    def judged(self, contents: Contents, target: Target, evidence: Evidence, timing: Timing | None) -> Verdict:
+        overall, reasons = judge(
+            evidence.equivalence, timing, evidence.memory, self.counters, evidence.counters, self.environment.on_gpu
+        )
+        unused = tuple(sorted(set(contents) - set(evidence.run.loaded)))
+        if len(unused) == len(contents) and overall is Overall.ACCEPT:
             overall, reasons = Overall.REVIEW, ("the command loads none of the changed files",)
         return Verdict(
             overall,
             reasons,
             replace(target, unused=unused),
             seconds=0.0,
-            environment=environment,
-            equivalence=equivalence,
-            before=counters[0],
-            after=counters[1],
-            memory=memory,
+            environment=self.environment,
+            equivalence=evidence.equivalence,
+            before=self.counters,
+            after=evidence.counters,
+            memory=evidence.memory,
             timing=timing,
         )
 
-    def _observations(self) -> tuple[Run, Run, Run]:
-        """The first run also tells what a step is, and how many of them there are."""
-        before = self._run(Side.ORIGINAL, "observe")
-        self.boundary = before.boundary
-        if before.boundary == "program":
-            self.warmup = 0
-        elif (fitting := max(1, len(before.steps) // 3)) < self.warmup:
-            self.warmup = fitting
-            before = self._run(Side.ORIGINAL, "observe")
-        self.timed = self._window(before)
-        after = self._run(Side.CHANGED, "observe")
-        if escaped := sorted(set(self.contents) & set(after.escaped)):
-            raise _FailedError(Overall.ERROR, f"the command imports {escaped[0]} from the original folder")
-        return before, after, self._run(Side.CONTROL, "observe")
-
-    def _window(self, run: Run) -> Window:
-        """Short steps are timed in larger numbers: as many as take three seconds while they are observed, which makes
-        them slower by a factor of one to five."""
-        if run.why != "stop":
-            return Window(self.options.steps, self.warmup)
-        observed = median(step["wall"] for step in run.steps[self.warmup :])
-        steps = min(max(self.options.steps, round(TIMED_SECONDS / observed)), MOST_TIMED_STEPS)
-        return Window(steps, max(self.warmup, min(steps // 10, self.options.steps // 2)))
-
-    def _equivalence(self, before: Run, after: Run, again: Run) -> Equivalence:
-        disturbed = []
-        if needs_envelope(before, again, after):
-            disturbed = [self._run(Side.ORIGINAL, "observe", perturb=size) for size in DISTURBANCES]
-        return compare(before, again, after, disturbed)
-
-    def _timing(self, metric: str) -> Timing | None:
-        if not self.options.blocks:
+    def timing(self, contents: Contents, what: str, evidence: Evidence) -> Timing | None:
+        options = self.trials.options
+        if not options.blocks:
             return None
+        metric = _metric(self.environment, self.before, evidence.run)
         seconds: dict[Side, list[float]] = {side: [] for side in Side}
         waits = []
-        for number, block in enumerate(blocks(self.options.blocks, self.options.seed), 1):
+        for number, block in enumerate(blocks(options.blocks, options.seed), 1):
             for side in block:
-                run = self._run(side, "time", f" (block {number} of {self.options.blocks})")
+                name, text = (what, contents) if side is Side.CHANGED else ("original", ORIGINAL)
+                run = self.trials.time(text, f"{name} (block {number} of {options.blocks})")
                 seconds[side].append(self._figure(run, metric))
                 waits.append(self._figure(run, "data") / self._figure(run, "wall"))
         original, control, changed = (tuple(seconds[side]) for side in Side)
         comparison = compare_times(original, control, changed)
-        wait = fmean(waits) if self.boundary == "optimizer" else None
-        return Timing(metric, comparison, original, control, changed, wait, self.timed.steps - self.timed.warmup)
+        wait = fmean(waits) if self.trials.boundary == "optimizer" else None
+        window = self.trials.timed
+        return Timing(metric, comparison, original, control, changed, wait, window.steps - window.warmup)
 
     def _figure(self, run: Run, metric: str) -> float:
-        value = run.seconds_per_step(metric, self.timed.warmup)
+        value = run.seconds_per_step(metric, self.trials.timed.warmup)
         if value is None:
-            raise _FailedError(Overall.ERROR, f"only {len(run.steps)} steps came back from a timed run")
+            raise FailedError(Overall.ERROR, f"only {len(run.steps)} steps came back from a timed run")
         return value
-
-    def _run(self, side: Side, mode: str, note: str = "", perturb: float = 0.0) -> Run:
-        self.progress(f"{mode} {'rewritten' if side is Side.CHANGED else 'original'}{note}")
-        tree, results, logs = (self.folder / name for name in ("copy", "results", "logs"))
-        tree /= self.plan.root.name  # a program may know its folder by name
-        for fresh in (results, logs):
-            fresh.mkdir(exist_ok=True)
-            for file in fresh.iterdir():
-                file.unlink()
-        window = self.timed if mode == "time" else Window(self.options.steps, self.warmup)
-        self.plan.build(tree, self.contents if side is Side.CHANGED else {})
-        settings = Settings(
-            tree=str(tree),
-            original=str(self.plan.root),
-            results=str(results),
-            mode=mode,
-            boundary=self.boundary,
-            steps=window.steps,
-            warmup=window.warmup,
-            seed=self.options.seed,
-            perturb=perturb,
-        )
-        outcome = self.command.run(settings, logs)
-        if overwritten := self.plan.overwritten():
-            raise _FailedError(Overall.ERROR, f"the command wrote {overwritten[0]} in the original folder")
-        return self._succeeded(outcome, side)
-
-    def _succeeded(self, outcome: Outcome, side: Side) -> Run:
-        if outcome.run is not None:
-            return outcome.run
-        what = {
-            End.FAILED: f"exit code {outcome.code}",
-            End.TIMED_OUT: f"killed after {self.options.timeout:g} s without finishing",
-        }.get(outcome.end, "no measurement: it did not import torch, or runs Python with -I, -E or -S")
-        if side is Side.CHANGED:
-            raise _FailedError(Overall.REJECT, f"the rewritten program does not run: {what}", outcome.log)
-        raise _FailedError(Overall.ERROR, f"baseline does not run: {what}", outcome.log)
 
     def _environment(self, run: Run, load: float) -> Environment:
         return Environment(
@@ -239,25 +257,121 @@ class _Check:
             load=load,
             boundary=run.boundary,
             steps=len(run.steps),
-            warmup=self.warmup,
+            warmup=self.trials.warmup,
         )
 
     def _counters(self, run: Run) -> Counters:
         on_gpu = run.device == "cuda"
         alive, peak = ("device_bytes", "device_peak_bytes") if on_gpu else ("live_bytes", "peak_bytes")
-        measured = max(1, len(run.steps) - self.warmup)
+        measured = max(1, len(run.steps) - self.trials.warmup)
         lines = run.sync_lines if on_gpu else run.read_lines
-        peaks = [step[peak] for step in run.steps[self.warmup :] if peak in step]
+        peaks = [step[peak] for step in run.steps[self.trials.warmup :] if peak in step]
         return Counters(
-            operations=run.mean("operations", self.warmup) or 0.0,
-            kernels=run.mean("kernels", self.warmup) or 0.0,
-            syncs=run.mean("syncs" if on_gpu else "reads", self.warmup) or 0.0,
+            operations=run.mean("operations", self.trials.warmup) or 0.0,
+            kernels=run.mean("kernels", self.trials.warmup) or 0.0,
+            syncs=run.mean("syncs" if on_gpu else "reads", self.trials.warmup) or 0.0,
             peak_bytes=max(peaks, default=0.0),
             peak_bytes_typical=median(peaks) if peaks else 0.0,
-            bytes_kept_per_step=run.growth(alive, self.warmup),
-            graph_nodes_kept_per_step=run.growth("graph_nodes", self.warmup),
+            bytes_kept_per_step=run.growth(alive, self.trials.warmup),
+            graph_nodes_kept_per_step=run.growth("graph_nodes", self.trials.warmup),
             sync_lines={line: count / measured for line, count in sorted(lines.items())},
         )
+
+
+class _FixByFix:
+    """Each fix by itself, then those that did no harm together."""
+
+    def __init__(
+        self,
+        check: _Check,
+        candidates: Sequence[Candidate],
+        contents: Callable[[Collection[Candidate]], Contents],
+        target: Target,
+    ) -> None:
+        self.check = check
+        self.candidates = candidates
+        self.contents = contents
+        self.target = target
+
+    def verdict(self) -> Verdict:
+        found = {candidate: self._alone(candidate) for candidate in self.candidates}
+        kept = [candidate for candidate in self.candidates if found[candidate].status is FixStatus.KEPT]
+        kept, dropped = agreeing(kept, self._objection_to)
+        for candidate, reason in dropped:
+            found[candidate] = replace(found[candidate], status=FixStatus.REFUSED, reason=f"with the others: {reason}")
+        return self._final(kept, found)
+
+    def _alone(self, candidate: Candidate) -> FixVerdict:
+        if not self._ran(candidate):
+            return FixVerdict(candidate, FixStatus.NOT_RUN, "the command does not run these lines")
+        try:
+            evidence = self.check.evidence(self.contents([candidate]), str(candidate))
+        except FailedError as failure:
+            return FixVerdict(candidate, FixStatus.REFUSED, failure.reason)
+        reason = self._objection(evidence)
+        status = FixStatus.REFUSED if reason else FixStatus.KEPT
+        gained = gains(None, evidence.memory, self.check.counters, evidence.counters)
+        return FixVerdict(candidate, status, reason, gained, evidence.equivalence, evidence.counters, evidence.memory)
+
+    def _ran(self, candidate: Candidate) -> bool:
+        """By the lines that ran, or where nothing tells, by whether the file was loaded."""
+        before = self.check.before
+        if not before.lines:
+            return candidate.path in before.loaded
+        return bool(candidate.lines & before.lines.get(candidate.path, frozenset()))
+
+    def _objection_to(self, chosen: Sequence[Candidate]) -> str:
+        try:
+            return self._objection(self.check.evidence(self.contents(chosen), f"{len(chosen)} fixes"))
+        except FailedError as failure:
+            return failure.reason
+
+    def _objection(self, evidence: Evidence) -> str:
+        return objection(evidence.equivalence, evidence.memory, self.check.counters, evidence.counters)
+
+    def _final(self, kept: Sequence[Candidate], found: dict[Candidate, FixVerdict]) -> Verdict:
+        """Of what is kept in the end: nothing that makes the program slower."""
+        verdict = self._timed(kept)
+        if verdict is not None and _is_slower(verdict.timing):
+            slow = [candidate for candidate in kept if _is_slower(self._timing(candidate))] or list(kept)
+            reason = "slower" if len(slow) < len(kept) or len(kept) == 1 else "slower together"
+            for candidate in slow:
+                found[candidate] = replace(found[candidate], status=FixStatus.REFUSED, reason=reason)
+            verdict = self._timed([candidate for candidate in kept if candidate not in slow])
+        fixes = tuple(found.values())
+        if verdict is None:
+            refused = any(fix.status is FixStatus.REFUSED for fix in fixes)
+            reason = "no fix is kept" if refused else "the command runs no line that a fix changes"
+            overall = Overall.REJECT if refused else Overall.REVIEW
+            return Verdict(overall, (reason,), self.target, 0.0, self.check.environment, fixes=fixes)
+        return replace(verdict, fixes=fixes)
+
+    def _timed(self, kept: Sequence[Candidate]) -> Verdict | None:
+        if not kept:
+            return None
+        contents = self.contents(kept)
+        evidence = self.check.evidence(contents, f"{len(kept)} fixes")
+        target = replace(self.target, changed=tuple(sorted(contents)), fixes=_by_file(kept))
+        timing = self.check.timing(contents, "rewritten", evidence)
+        return self.check.judged(contents, target, evidence, timing)
+
+    def _timing(self, candidate: Candidate) -> Timing | None:
+        contents = self.contents([candidate])
+        return self.check.timing(contents, str(candidate), self.check.evidence(contents, str(candidate)))
+
+
+def _by_file(candidates: Collection[Candidate]) -> dict[str, dict[str, int]]:
+    """How many fixes of each rule, by file."""
+    counts = Counter((candidate.path, candidate.code) for candidate in candidates)
+    return {path: {code: n for (file, code), n in counts.items() if file == path} for path, _ in sorted(counts)}
+
+
+def _is_slower(timing: Timing | None) -> bool:
+    return timing is not None and timing.comparison.pace is Pace.SLOWER
+
+
+def _contents(original: Path, changed: Mapping[Path, str | bytes]) -> dict[str, bytes]:
+    return {_relative(original, path): _bytes(text) for path, text in changed.items()}
 
 
 def _metric(environment: Environment, before: Run, after: Run) -> str:

@@ -106,6 +106,7 @@ def environment(settings: Settings, inherited: Mapping[str, str]) -> dict[str, s
         "PYTHONDONTWRITEBYTECODE": "1",  # two versions of a file may share path, size and time
         "CUBLAS_WORKSPACE_CONFIG": inherited.get("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),
         "GIT_OPTIONAL_LOCKS": "0",
+        "TORCHINDUCTOR_CACHE_DIR": str(Path(settings.results).with_name("inductor")),
         "MPLBACKEND": "Agg",
         "WANDB_MODE": "disabled",
     }

@@ -7,6 +7,7 @@ in them can tell which it is.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,10 @@ OUTPUTS = {
 SMALL = 16 << 10
 LARGEST_COPY = 4 << 20
 LARGE = 2000  # files
+LARGEST_DIGEST = 64 << 20
+
+
+Stamp = tuple[int, int]  # size, time
 
 
 class OverlayError(Exception):
@@ -37,9 +42,10 @@ class Plan:
     folders: tuple[str, ...]
     copies: tuple[str, ...]
     links: tuple[str, ...]
-    linked: Mapping[str, tuple[int, int]]
+    linked: Mapping[str, Stamp]
 
-    def build(self, tree: Path, changed: Mapping[str, bytes]) -> None:
+    def build(self, tree: Path, changed: Mapping[str, bytes]) -> Mapping[str, Stamp]:
+        """What `written` needs to know afterwards."""
         shutil.rmtree(tree, ignore_errors=True)
         tree.mkdir(parents=True)
         for folder in self.folders:
@@ -53,6 +59,7 @@ class Plan:
             (tree / name).symlink_to(tree / target.relative_to(self.root) if is_inner else target)
         for name, content in changed.items():
             (tree / name).write_bytes(content)
+        return _stamps(tree)
 
     def overwritten(self) -> list[str]:
         """Linked files that a run changed through native code, past the guard."""
@@ -121,7 +128,31 @@ def _is_copied(entry: os.DirEntry[str]) -> bool:
     return size <= SMALL or (Path(entry.name).suffix in CODE and size <= LARGEST_COPY)
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def written(tree: Path, before: Mapping[str, Stamp]) -> dict[str, str]:
+    """A digest of each regular file that is new or was changed since the tree was built."""
+    now = _stamps(tree)
+    return {name: _digest(tree / name) for name, stamp in sorted(now.items()) if before.get(name) != stamp}
+
+
+def _stamps(tree: Path) -> dict[str, Stamp]:
+    found = {}
+    for folder, folders, files in os.walk(tree):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        paths = (Path(folder, name) for name in files)
+        stamps = ((path, _stamp(path)) for path in paths if not path.is_symlink())
+        found.update({path.relative_to(tree).as_posix(): stamp for path, stamp in stamps if stamp is not None})
+    return found
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.sha256(file.read(LARGEST_DIGEST)).hexdigest()
+    except OSError:
+        return "unreadable"
+
+
+def _stamp(path: Path) -> Stamp | None:
     try:
         status = path.stat()
     except OSError:

@@ -8,9 +8,11 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Nested values with enums as their values; JSON has no infinity, so an unbounded figure is null."""
+    """Nested values with enums as their values, sets as sorted lists, and null for infinity, which JSON has not."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, Enum):

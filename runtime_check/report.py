@@ -10,9 +10,12 @@ from rich.text import Text
 
 from .equivalence import Equivalence, Sameness
 from .stats import Interval, Pace
-from .verdict import Counters, Environment, Memory, Overall, Timing, Verdict, Weight
+from .verdict import Counters, Environment, FixStatus, FixVerdict, Memory, Overall, Timing, Verdict, Weight
 
 _STYLES = {
+    FixStatus.KEPT: "green",
+    FixStatus.REFUSED: "red",
+    Sameness.ROUNDING: "green",
     **dict.fromkeys((Overall.ACCEPT, Sameness.IDENTICAL, Sameness.EQUIVALENT, Pace.FASTER, Weight.LIGHTER), "green"),
     **dict.fromkeys((Overall.REJECT, Overall.ERROR, Sameness.DIFFERENT, Pace.SLOWER, Weight.HEAVIER), "red"),
     **dict.fromkeys((Overall.REVIEW, Sameness.UNKNOWN, Pace.INCONCLUSIVE, Weight.MIXED), "yellow"),
@@ -32,6 +35,7 @@ def lines(verdict: Verdict) -> Iterator[Text]:
     head = Text.assemble((verdict.overall.value, f"bold {_STYLES[verdict.overall]}"), ": ", "; ".join(verdict.reasons))
     yield head
     yield _row("command", " ".join(verdict.target.command))
+    yield from _fixes(verdict.fixes)
     yield _row("changed", _changed(verdict))
     if verdict.target.unused:
         yield _row("", f"not loaded by this command, so not checked: {_several(verdict.target.unused)}")
@@ -57,6 +61,21 @@ def _changed(verdict: Verdict) -> str:
 
 def _with_fixes(name: str, rules: Mapping[str, int]) -> str:
     return f"{name} ({', '.join(f'{count} {code}' for code, count in sorted(rules.items()))})" if rules else name
+
+
+def _fixes(fixes: Sequence[FixVerdict]) -> Iterator[Text]:
+    """One line for each fix: what became of it, and why. Of those that the command does not run, their number."""
+    tried = [fix for fix in fixes if fix.status is not FixStatus.NOT_RUN]
+    width = max((len(str(fix.fix)) for fix in tried), default=0)
+    for number, fix in enumerate(tried):
+        why = fix.reason or (fix.equivalence.verdict.value if fix.equivalence is not None else "")
+        gained = f"; {', '.join(fix.gained)}" if fix.gained and not fix.reason else ""
+        status = (fix.status.value, _STYLES[fix.status])
+        yield _row("" if number else "fixes", Text.assemble(f"{fix.fix!s:<{width}}  ", status, f": {why}{gained}"))
+    if missing := [str(fix.fix) for fix in fixes if fix.status is FixStatus.NOT_RUN]:
+        yield _row(
+            "" if tried else "fixes", f"not run by this command, so not checked and not kept: {_several(missing)}"
+        )
 
 
 def _several(names: Sequence[str]) -> str:
@@ -95,6 +114,11 @@ def _results(equivalence: Equivalence, mark: str) -> Iterator[Text]:
             f"{compared}; largest loss difference {equivalence.loss_distance:.2g}, "
             f"of parameters {equivalence.parameter_distance:.2g}{mark}",
         )
+    if (distance := equivalence.double_distance) is not None:
+        yield _row("", f"largest difference in float64 {distance:.2g}{mark}")
+    if (tensor := equivalence.first_tensor) is not None:
+        norms = f"norm {tensor.before:.7g} became {tensor.after:.7g}"
+        yield _row("", f"first at step {tensor.step}: gradient of {tensor.name}, {norms}{mark}")
     if (first := equivalence.first_difference) is not None:
         yield _row("", f"first at step {first.step}: loss {first.before!r} became {first.after!r}{mark}")
     if (line := equivalence.printed) is not None:

@@ -19,12 +19,15 @@ class Parameter:
     bits: str
     norm: float
     projection: float
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Figures are per step; `random` maps each generator to a digest of its state in the end. `calls` of the
-    function whose arguments were to be recorded; `unrecorded` counts those that could not be, by reason."""
+    """Figures are per step; `random` maps each generator to a digest of its state in the end, `written` each file that
+    the program wrote to one of its content. `gradients` has the norms at each step of an optimizer, in the order of its
+    parameters; `lines` are those of the program that ran. `calls` of the function whose arguments were to be recorded;
+    `unrecorded` counts those that could not be, by reason."""
 
     boundary: str
     why: str
@@ -37,6 +40,7 @@ class Run:
     threads: int
     helpers: int = 0
     losses: tuple[tuple[int, float], ...] = ()
+    gradients: tuple[tuple[int, tuple[float | None, ...]], ...] = ()
     parameters: tuple[Parameter, ...] = ()
     random: Mapping[str, str] = field(default_factory=dict)
     read_lines: Mapping[str, int] = field(default_factory=dict)
@@ -46,9 +50,11 @@ class Run:
     drain_seconds: float = 0.0
     loaded: tuple[str, ...] = ()
     escaped: tuple[str, ...] = ()
+    lines: Mapping[str, frozenset[int]] = field(default_factory=dict)
     printed: str = ""
     calls: int = 0
     unrecorded: Mapping[str, int] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
 
     def mean(self, figure: str, warmup: int) -> float | None:
         values = [value for _, value in self._after(figure, warmup)]
@@ -83,7 +89,9 @@ def _run(raw: dict[str, Any]) -> Run:
     return Run(
         steps=tuple(raw.pop("steps")),
         losses=tuple((step, value) for step, value in raw.pop("losses", [])),
+        gradients=tuple((step, tuple(norms)) for step, norms in raw.pop("gradients", [])),
         device_seconds=tuple(raw.pop("device_seconds", [])),
+        lines={file: frozenset(numbers) for file, numbers in raw.pop("lines", {}).items()},
         parameters=parameters,
         loaded=tuple(raw.pop("loaded")),
         escaped=tuple(raw.pop("escaped")),

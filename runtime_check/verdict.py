@@ -101,7 +101,43 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """One fix that may be made. `lines` are those of the original, 1-based, whose run shows what it does."""
+
+    code: str
+    path: str
+    line: int
+    lines: frozenset[int]
+    message: str = ""
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.path}:{self.line}"
+
+
+class FixStatus(str, Enum):
+    KEPT = "kept"
+    REFUSED = "refused"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True)
+class FixVerdict:
+    """What one fix did by itself. `reason` is why it was not kept, `gained` what it gained."""
+
+    fix: Candidate
+    status: FixStatus
+    reason: str
+    gained: tuple[str, ...] = ()
+    equivalence: Equivalence | None = None
+    after: Counters | None = None
+    memory: Memory | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
+    """Of the fixes that were kept, where each was checked by itself; `fixes` has them all then."""
+
     overall: Overall
     reasons: tuple[str, ...]
     target: Target
@@ -112,7 +148,12 @@ class Verdict:
     after: Counters | None = None
     memory: Memory | None = None
     timing: Timing | None = None
+    fixes: tuple[FixVerdict, ...] = ()
     log: str = ""
+
+    @property
+    def kept(self) -> tuple[Candidate, ...]:
+        return tuple(verdict.fix for verdict in self.fixes if verdict.status is FixStatus.KEPT)
 
     def to_json(self) -> str:
         return json.dumps({"schema": SCHEMA, **plain(asdict(self))}, indent=2)
@@ -145,10 +186,21 @@ def judge(
     if pace is Pace.SLOWER:
         return Overall.REJECT, ("slower",)
     doubts = _doubts(equivalence, timing, memory, on_gpu)
-    gains = _gains(pace, memory, before, after)
-    if doubts or not gains:
-        return Overall.REVIEW, (*doubts, *(gains or ("no gain was measured",)))
-    return Overall.ACCEPT, gains
+    gained = gains(pace, memory, before, after)
+    if doubts or not gained:
+        return Overall.REVIEW, (*doubts, *(gained or ("no gain was measured",)))
+    return Overall.ACCEPT, gained
+
+
+def objection(equivalence: Equivalence, memory: Memory, before: Counters, after: Counters) -> str:
+    """Why a fix is not to be kept, from all that needs no clock; empty where nothing speaks against it."""
+    if equivalence.verdict is Sameness.DIFFERENT:
+        return f"results differ: {equivalence.reason}"
+    if after.syncs > before.syncs / _FEWER:
+        return f"more synchronisations per step: {before.syncs:.1f} -> {after.syncs:.1f}"
+    if memory.verdict in (Weight.HEAVIER, Weight.MIXED):
+        return f"needs more memory: {'; '.join(memory.reasons)}"
+    return next(iter(_doubts(equivalence, None, memory, on_gpu=False)), "")
 
 
 def _doubts(equivalence: Equivalence, timing: Timing | None, memory: Memory, on_gpu: bool) -> tuple[str, ...]:
@@ -157,6 +209,8 @@ def _doubts(equivalence: Equivalence, timing: Timing | None, memory: Memory, on_
         doubts.append(equivalence.reason)
     elif equivalence.printed is not None:
         doubts.append(f"the numbers agree, but line {equivalence.printed.line} of the output differs")
+    elif equivalence.files and equivalence.verdict is Sameness.IDENTICAL:
+        doubts.append(f"the numbers agree, but {equivalence.files[0]} is written with another content")
     if memory.verdict in (Weight.HEAVIER, Weight.MIXED):
         doubts.append("needs more memory")
     if on_gpu and timing and timing.comparison.pace is Pace.INCONCLUSIVE:
@@ -164,7 +218,7 @@ def _doubts(equivalence: Equivalence, timing: Timing | None, memory: Memory, on_
     return tuple(doubts)
 
 
-def _gains(pace: Pace | None, memory: Memory, before: Counters, after: Counters) -> tuple[str, ...]:
+def gains(pace: Pace | None, memory: Memory, before: Counters, after: Counters) -> tuple[str, ...]:
     return tuple(
         text
         for text, holds in (

@@ -10,7 +10,8 @@ from tests.conftest import PlantedRule, rename_to
 from tests.test_notebook import notebook
 from torchlint import fixing
 from torchlint.finding import Applicability, Edit, Finding, Fix
-from torchlint.fixing import Fixed, fix_source
+from torchlint.fixing import Fixed, fix_source, fix_together
+from torchlint.semantics.project import Project
 from torchlint.source import Source
 
 TEXT = "import torch\nx = torch.zeros(3)\ny = torch.zeros(4)\n"
@@ -44,7 +45,9 @@ def test_what_is_for_display_is_never_applied(planted: PlantedRule) -> None:
 
 
 def test_a_caller_may_accept_single_fixes(planted: PlantedRule) -> None:
-    fixed = fix_source(Source.from_text(TEXT), planted.settings, accept=lambda finding: finding.line == 3)
+    source = Source.from_text(TEXT)
+    settings = {source.path: planted.settings}
+    fixed = fix_together([source], settings, Project(), accept=lambda source, finding: finding.line == 3)[source.path]
     assert fixed.source.text == "import torch\nx = torch.zeros(3)\ny = torch.ones(4)\n"
     assert [finding.line for finding in fixed.remaining] == [2]
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_PASSES = 20
 
+Accept = Callable[[Source, Finding], bool]  # of a finding in a source as it is in that pass
+
 
 @dataclass(frozen=True)
 class Fixed:
@@ -80,22 +82,25 @@ def fix_source(
     settings: Settings,
     unsafe: bool = False,
     strict: bool = False,
-    accept: Callable[[Finding], bool] = lambda finding: True,
     project: Project | None = None,
 ) -> Fixed:
-    """Every applicable fix of this file alone that `accept` lets through, in passes. Never raises for a fix that breaks
-    the text: the original comes back with a LINT06 finding that names the rule."""
-    rounds = _Rounds([source], {source.path: settings}, {source.path} if unsafe else set(), project, strict, accept)
+    """Every applicable fix of this file alone, in passes. Never raises for a fix that breaks the text: the original
+    comes back with a LINT06 finding that names the rule."""
+    rounds = _Rounds([source], {source.path: settings}, {source.path} if unsafe else set(), project, strict)
     return rounds.run()[source.path]
 
 
 def fix_together(
-    sources: Sequence[Source], settings: Mapping[Path, Settings], project: Project, strict: bool = False
+    sources: Sequence[Source],
+    settings: Mapping[Path, Settings],
+    project: Project,
+    strict: bool = False,
+    accept: Accept = lambda source, finding: True,
 ) -> dict[Path, Fixed]:
-    """Every applicable fix of these files, those that change several of them included; all files, or none. The settings
-    say where unsafe fixes count: where a fix changes several files, in all of them."""
+    """Every applicable fix of these files that `accept` lets through, those that change several of them included; all
+    files, or none. The settings say where unsafe fixes count: where a fix changes several files, in all of them."""
     unsafe = {source.path for source in sources if settings[source.path].unsafe_fixes}
-    fixed = _Rounds(sources, settings, unsafe, project, strict).run()
+    fixed = _Rounds(sources, settings, unsafe, project, strict, accept).run()
     together = frozenset(path for path, file in fixed.items() if file.changed)
     return {path: replace(file, together=together - {path}) for path, file in fixed.items()}
 
@@ -118,7 +123,7 @@ class _Rounds:
     unsafe: set[Path]
     project: Project | None
     strict: bool = False
-    accept: Callable[[Finding], bool] = lambda finding: True
+    accept: Accept = lambda source, finding: True
     applied: list[Finding] = field(default_factory=list)
 
     def run(self) -> dict[Path, Fixed]:
@@ -141,7 +146,7 @@ class _Rounds:
         sources, seen = list(self.before), {tuple(source.text for source in self.before)}
         for _ in range(MAX_PASSES):
             found = self._lint(sources)
-            chosen = choose([f for findings in found.values() for f in findings if self._applies(f)])
+            chosen = choose([f for source in sources for f in found[source.path] if self._applies(source, f)])
             if not chosen:
                 break
             sources = self._applied(sources, chosen)
@@ -168,9 +173,11 @@ class _Rounds:
         """Each of several files sees the others as they are by now."""
         return self.project if self.project is None or len(sources) == 1 else self.project.showing(sources)
 
-    def _applies(self, finding: Finding) -> bool:
+    def _applies(self, source: Source, finding: Finding) -> bool:
         files = changes(finding).keys()
-        return files <= self.settings.keys() and applicable(finding, files <= self.unsafe) and self.accept(finding)
+        if not files <= self.settings.keys():
+            return False
+        return applicable(finding, files <= self.unsafe) and self.accept(source, finding)
 
     def _applied(self, sources: Sequence[Source], chosen: Sequence[Finding]) -> list[Source]:
         """Raises _RollBackError where a file can no longer be written, or no longer compiles."""

@@ -85,8 +85,9 @@ def training(check: Check) -> Verdict:
 def test_a_rewrite_that_computes_the_same_and_gains_is_accepted(training: Verdict) -> None:
     assert training.overall is Overall.ACCEPT, training
     assert training.equivalence is not None
-    assert training.equivalence.verdict is Sameness.EQUIVALENT
-    assert 0 < training.equivalence.loss_distance < training.equivalence.loss_envelope < 1e-4
+    assert training.equivalence.verdict is Sameness.ROUNDING
+    assert training.equivalence.double_distance is not None
+    assert training.equivalence.double_distance < 1e-12 < training.equivalence.loss_distance < 1e-5
     assert training.equivalence.deterministic_baseline
     assert (training.equivalence.losses, training.equivalence.parameters) == (12, 2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,8 +14,9 @@ import click
 from torchlint.config import ConfigError, Selection, check_selectors
 
 if TYPE_CHECKING:
+    from torchlint.fix_units import FixUnits, Key
     from torchlint.fixing import Fixed
-    from torchlint.runtime_check import Options, Verdict
+    from torchlint.runtime_check import Candidate, Options, Verdict
 
 
 def _split(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
@@ -32,6 +33,8 @@ def _split(context: click.Context, parameter: click.Parameter, values: Sequence[
     show_default=True,
     help="Check unsafe fixes too, or only what --fix would apply.",
 )
+@click.option("--together", is_flag=True, help="Check all fixes as one, not each by itself first.")
+@click.option("--apply", is_flag=True, help="Write the fixes that proved harmless into your files.")
 @click.option(
     "--steps", type=click.IntRange(min=2), default=30, show_default=True, help="Stop the program after so many."
 )
@@ -62,26 +65,33 @@ def _split(context: click.Context, parameter: click.Parameter, values: Sequence[
 def command(words: tuple[str, ...], **given: Any) -> int:
     """Run COMMAND before and after the fixes, in copies of the project, and compare results, time and memory.
 
-    Runs your code, once observed and several times timed; your files are not changed. Write the command after --.
+    Each fix is tried alone, then all those together that proved harmless. Runs your code several times, observed and
+    then timed; your files are changed by --apply only. Write the command after --.
 
     Exit code 0: same results and a measured gain (or nothing to fix), 1: other results, slower or broken, 2: wrong
-    usage, or the command fails as it is, 3: not clear, look at the report.
+    usage, or the command fails as it is, 3: not clear, look at the report. With --apply, fixes that were refused count
+    for nothing.
     """
     if os.name != "posix":
         raise click.UsageError("verify needs a POSIX system")
+    if given["apply"] and given["together"]:
+        raise click.UsageError("--apply keeps the fixes that are harmless by themselves: leave out --together")
     signal.signal(signal.SIGTERM, interrupt)
     root, folder = place(given["root"])
-    fixed = _fixes(root, given)
-    if not fixed:
+    units = _units(root, given)
+    if not units.units:
         click.echo("Nothing to verify: no fix applies.", err=True)
         return 0
-    verdict = _verify(words, root, folder, fixed, given)
+    verdict = _verify(words, root, folder, units, given)
     if given["output_format"] == "json":
         click.echo(verdict.to_json())
     else:
         _print(verdict)
+    if given["apply"]:
+        return _apply(verdict, units, root)
+    is_refused = any(fix.status.value == "refused" for fix in verdict.fixes)
     code: int = verdict.overall.exit_code
-    return code
+    return 1 if is_refused and code != 2 else code
 
 
 def interrupt(number: int, frame: object) -> NoReturn:
@@ -97,32 +107,70 @@ def place(root: Path) -> tuple[Path, Path]:
     return root, here.relative_to(root)
 
 
-def _fixes(root: Path, given: dict[str, Any]) -> dict[Path, Fixed]:
-    from torchlint.runner import fix_tree
+def _units(root: Path, given: dict[str, Any]) -> FixUnits:
+    from torchlint.fix_units import FixUnits
     from torchlint.settings_file import CommandLine, Configuration
 
     try:
         selection = Selection(
             check_selectors(given["select"], "--select") or None, ignore=check_selectors(given["ignore"], "--ignore")
         )
-        configuration = Configuration(CommandLine(selection))
-        fixed = fix_tree((root,), configuration, unsafe=given["unsafe_fixes"])
+        return FixUnits((root,), Configuration(CommandLine(selection)), given["unsafe_fixes"])
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    kept = {path for path in fixed if path.suffix == ".py" and path.resolve().is_relative_to(root)}
-    return {path: file for path, file in fixed.items() if path in kept and file.together <= kept}
 
 
-def _verify(words: Sequence[str], root: Path, folder: Path, fixed: dict[Path, Fixed], given: dict[str, Any]) -> Verdict:
-    from torchlint.runtime_check import CommandError, OverlayError, verify_trees
+def _verify(words: Sequence[str], root: Path, folder: Path, units: FixUnits, given: dict[str, Any]) -> Verdict:
+    from torchlint.runtime_check import CommandError, OverlayError, verify_fixes, verify_trees
 
-    changed = {path.resolve(): file.source.data for path, file in fixed.items()}
-    counts = {path.resolve(): file.applied_by_code for path, file in fixed.items()}
     progress = _ignore if given["quiet"] else _say
+    options = _options(folder, given)
     try:
-        return verify_trees(root, changed, words, _options(folder, given), fixes=counts, progress=progress)
+        if not given["together"]:
+            candidates = _candidates(units, root)
+
+            def rewrite(chosen: Collection[Candidate]) -> dict[Path, bytes]:
+                return _texts(units.fixed([candidates[candidate] for candidate in chosen]))
+
+            return verify_fixes(root, list(candidates), rewrite, words, options, progress=progress)
+        fixed = units.fixed([unit.key for unit in units.units])
+        counts = {path.resolve(): file.applied_by_code for path, file in fixed.items()}
+        return verify_trees(root, _texts(fixed), words, options, fixes=counts, progress=progress)
     except (CommandError, OverlayError) as error:
         raise click.UsageError(str(error)) from error
+
+
+def _candidates(units: FixUnits, root: Path) -> dict[Candidate, Key]:
+    from torchlint.runtime_check import Candidate
+
+    return {
+        Candidate(
+            unit.finding.code,
+            unit.path.resolve().relative_to(root).as_posix(),
+            unit.finding.line,
+            unit.lines,
+            unit.finding.message,
+            column=unit.finding.column,
+        ): unit.key
+        for unit in units.units
+    }
+
+
+def _texts(fixed: Mapping[Path, Fixed]) -> dict[Path, bytes]:
+    return {path.resolve(): file.source.data for path, file in fixed.items()}
+
+
+def _apply(verdict: Verdict, units: FixUnits, root: Path) -> int:
+    """Write what was kept: all files, or none where one changed in the meantime or cannot be written."""
+    from torchlint.writing import WriteError, write
+
+    candidates = _candidates(units, root)
+    fixed = units.fixed([candidates[candidate] for candidate in verdict.kept])
+    try:
+        write(*fixed.values())
+    except WriteError as error:
+        raise click.UsageError(f"nothing was written: {error}") from error
+    return verdict.overall.exit_code
 
 
 def _options(folder: Path, given: dict[str, Any]) -> Options:

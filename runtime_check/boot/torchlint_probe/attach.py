@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._compile import _disable_dynamo
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.data import dataloader
 
 from .clock import Clock
 from .counting import Counting, count_copies_to_host
 from .cuda import AllocatorPeaks, Setting, Synchronisations
+from .double import run_in_double
 from .guard import Guard
 from .imports import Modules
+from .lines import Lines
 from .recording import Recording
 from .state import Census, Results
 from .steps import Recorder
@@ -79,7 +81,10 @@ def _timing(settings: Settings) -> Recorder:
 def _observing(settings: Settings) -> Recorder:
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
+    if settings.double:
+        run_in_double()
     counting = Counting(settings)
+    lines = Lines(settings)
     synchronisations = Synchronisations(settings, counting.places)
     results = Results(settings, synchronisations)
     observers: list[Instrument] = [
@@ -89,13 +94,15 @@ def _observing(settings: Settings) -> Recorder:
         AllocatorPeaks(),
         Census(settings, results),
         results,
+        lines,
     ]
     recorder = Recorder(settings, [*observers, Setting(), Modules(settings)])
-    register_optimizer_step_post_hook(_disable_dynamo(lambda optimizer, args, kwargs: results.stepped(optimizer)))
+    register_optimizer_step_pre_hook(_disable_dynamo(lambda optimizer, args, kwargs: results.steps(optimizer)))
     _hook_optimizers(recorder, results)
     _hook_backward(results)
     _hook_loader(recorder, counting.loader_at_work)
     count_copies_to_host(counting)
+    lines.watch()
     counting.__enter__()  # type: ignore[no-untyped-call]
     os.register_at_fork(after_in_child=lambda: counting.__exit__(None, None, None))  # type: ignore[no-untyped-call]
     return recorder

@@ -19,6 +19,7 @@ class Settings:
     boundary: what ends a step: "optimizer", "loader", "program", or "auto" for whichever of them is seen first.
     perturb: relative size, in units of the last place, of a disturbance of the initial parameters.
     function: in the mode "record", whose arguments to keep: file, line and name of its code, decorators first.
+    double: everything runs in float64.
     """
 
     tree: str
@@ -31,6 +32,7 @@ class Settings:
     seed: int = 0
     perturb: float = 0.0
     function: Sequence[Sequence[Any]] = ()
+    double: bool = False
 
     @classmethod
     def from_environment(cls) -> Settings:

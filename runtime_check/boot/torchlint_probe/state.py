@@ -30,6 +30,7 @@ class Results:
         self.synchronisations = synchronisations
         self.number = 0
         self.losses: list[tuple[int, float]] = []
+        self.gradients: list[tuple[int, list[float | None]]] = []
         self.optimizers: list[torch.optim.Optimizer] = []
         self.perturbed: set[int] = set()
 
@@ -45,9 +46,15 @@ class Results:
                 value = root.detach().to(torch.float64) if not root.is_complex() else root.detach().abs()
                 self.losses.append((self.number + 1, float(value.sum() if value.numel() == 1 else value.norm())))
 
-    def stepped(self, optimizer: torch.optim.Optimizer) -> None:
+    def steps(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer is about to step: the norm of each of its gradients, null where a parameter has none."""
         if not any(known is optimizer for known in self.optimizers):
             self.optimizers = [*self.optimizers[1 - _KEPT_OPTIMIZERS :], optimizer]
+        with self.unobserved():
+            norms = [
+                None if parameter.grad is None else _norm(parameter.grad) for parameter in _parameters([optimizer])
+            ]
+        self.gradients.append((self.number + 1, norms))
 
     def created(self, optimizer: torch.optim.Optimizer) -> None:
         """Disturb the initial parameters in their last place: how far rounding alone carries this program."""
@@ -66,19 +73,46 @@ class Results:
     def step(self, number: int) -> dict[str, float]:
         if number == 1:
             self.losses = [(1, value) for _, value in self.losses]
+            self.gradients = [(1, norms) for _, norms in self.gradients]
         self.number = number
         return {}
 
     def result(self) -> dict[str, Any]:
         with self.unobserved():
-            parameters = [signature(parameter) for parameter in _parameters(self.optimizers)]
-        return {"losses": self.losses, "parameters": parameters, "random": random_states()}
+            names = _names()
+            parameters = [
+                {"name": names.get(id(parameter), ""), **signature(parameter)}
+                for parameter in _parameters(self.optimizers)
+            ]
+        return {
+            "losses": self.losses,
+            "gradients": self.gradients,
+            "parameters": parameters,
+            "random": random_states(),
+        }
 
 
 def _parameters(optimizers: list[torch.optim.Optimizer]) -> Iterator[torch.Tensor]:
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             yield from group["params"]
+
+
+def _names() -> dict[int, str]:
+    """What the modules call their parameters, by identity; an optimizer knows no names."""
+    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
+    inner = {id(child) for module in modules for child in module.__dict__.get("_modules", {}).values()}
+    names: dict[int, str] = {}
+    for module in modules:
+        if id(module) not in inner and "_parameters" in module.__dict__:
+            names.update((id(parameter), name) for name, parameter in module.named_parameters())
+    return names
+
+
+def _norm(tensor: torch.Tensor) -> float:
+    values = tensor.detach()
+    values = values.coalesce().values() if values.layout is torch.sparse_coo else values
+    return float(torch.linalg.vector_norm(values, dtype=torch.complex128 if values.is_complex() else torch.float64))
 
 
 def signature(tensor: torch.Tensor) -> dict[str, Any]:

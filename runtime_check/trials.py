@@ -1,0 +1,130 @@
+"""Runs of one command: in which tree, under which settings, for how many steps; and what counts as a failed run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+from .boot.torchlint_probe.settings import Settings
+from .launch import Command, End, Outcome
+from .overlay import Plan, written
+from .run import Run
+from .verdict import Overall
+
+Progress = Callable[[str], None]
+Contents = Mapping[str, bytes]
+ORIGINAL: Contents = {}
+
+TIMED_SECONDS = 3.0
+MOST_TIMED_STEPS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`folder` is where the command starts, below the root. No blocks: results and counters only, no timing."""
+
+    steps: int = 30
+    warmup: int = 5
+    blocks: int = 5
+    seed: int = 0
+    timeout: float = 600.0
+    python: str | None = None
+    folder: Path = Path()
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How many steps a timed run makes, and how many of them it leaves out."""
+
+    steps: int
+    warmup: int
+
+
+class FailedError(Exception):
+    """A run that brought nothing to compare; what the verdict says about it."""
+
+    def __init__(self, overall: Overall, reason: str, log: str = "") -> None:
+        super().__init__(reason)
+        self.overall, self.reason, self.log = overall, reason, log
+
+
+class Trials:
+    """The first observed run also tells what a step is, and how many of them there are."""
+
+    def __init__(self, plan: Plan, command: Command, folder: Path, options: Options, progress: Progress) -> None:
+        self.plan = plan
+        self.command = command
+        self.folder = folder
+        self.options = options
+        self.progress = progress
+        self.boundary = "auto"
+        self.warmup = options.warmup
+        self.timed = Window(options.steps, options.warmup)
+
+    def first(self) -> Run:
+        run = self.observe(ORIGINAL, "original")
+        self.boundary = run.boundary
+        if run.boundary == "program":
+            self.warmup = 0
+        elif (fitting := max(1, len(run.steps) // 3)) < self.warmup:
+            self.warmup = fitting
+            run = self.observe(ORIGINAL, "original")
+        self.timed = self._window(run)
+        return run
+
+    def observe(self, contents: Contents, what: str, *, perturb: float = 0.0, double: bool = False) -> Run:
+        return self._run(contents, what, mode="observe", perturb=perturb, double=double)
+
+    def time(self, contents: Contents, what: str) -> Run:
+        return self._run(contents, what, mode="time")
+
+    def _window(self, run: Run) -> Window:
+        """Short steps are timed in larger numbers: as many as take three seconds while they are observed, which makes
+        them slower by a factor of one to five."""
+        if run.why != "stop":
+            return Window(self.options.steps, self.warmup)
+        observed = median(step["wall"] for step in run.steps[self.warmup :])
+        steps = min(max(self.options.steps, round(TIMED_SECONDS / observed)), MOST_TIMED_STEPS)
+        return Window(steps, max(self.warmup, min(steps // 10, self.options.steps // 2)))
+
+    def _run(self, contents: Contents, what: str, mode: str, perturb: float = 0.0, double: bool = False) -> Run:
+        self.progress(f"{mode} {what}")
+        tree, results, logs = (self.folder / name for name in ("copy", "results", "logs"))
+        tree /= self.plan.root.name  # a program may know its folder by name
+        for fresh in (results, logs):
+            fresh.mkdir(exist_ok=True)
+            for file in fresh.iterdir():
+                file.unlink()
+        window = self.timed if mode == "time" else Window(self.options.steps, self.warmup)
+        before = self.plan.build(tree, contents)
+        settings = Settings(
+            tree=str(tree),
+            original=str(self.plan.root),
+            results=str(results),
+            mode=mode,
+            boundary=self.boundary,
+            steps=window.steps,
+            warmup=window.warmup,
+            seed=self.options.seed,
+            perturb=perturb,
+            double=double,
+        )
+        outcome = self.command.run(settings, logs)
+        if overwritten := self.plan.overwritten():
+            raise FailedError(Overall.ERROR, f"the command wrote {overwritten[0]} in the original folder")
+        run = self._succeeded(outcome, is_original=not contents)
+        return replace(run, written=written(tree, before)) if mode == "observe" else run
+
+    def _succeeded(self, outcome: Outcome, is_original: bool) -> Run:
+        if outcome.run is not None:
+            return outcome.run
+        what = {
+            End.FAILED: f"exit code {outcome.code}",
+            End.TIMED_OUT: f"killed after {self.options.timeout:g} s without finishing",
+        }.get(outcome.end, "no measurement: it did not import torch, or runs Python with -I, -E or -S")
+        if is_original:
+            raise FailedError(Overall.ERROR, f"baseline does not run: {what}", outcome.log)
+        raise FailedError(Overall.REJECT, f"the rewritten program does not run: {what}", outcome.log)
