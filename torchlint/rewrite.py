@@ -199,7 +199,15 @@ class Rewriter:
         first = self._line_start(start)
         if first and line_end > end and self._model.source.objection([Edit(first, line_end, "")]) is not None:
             return Edit(first - 1, end, "")  # the line end behind it is that of a cell of a notebook
-        return Edit(first, line_end, "")
+        return Edit(first, self._past_blank_lines(first, line_end), "")
+
+    def _past_blank_lines(self, start: int, end: int) -> int:
+        """The end of lines that go, with the blank lines behind them if there are some in front of them as well."""
+        blank = re.compile(r"(?:[ \t\f]*(?:\r\n|\r|\n))*")
+        if not start or self._text[self._line_start(start - 1) : start].strip():
+            return end
+        found = blank.match(self._text, end)
+        return found.end() if found is not None else end
 
     def remove_with_condition(self, node: cst.CSTNode) -> Edit | None:
         """Takes out a simple statement, and the `if` around it that is there for nothing else."""

@@ -12,5 +12,5 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
-def fix(report: Report, model: Model) -> Fix | None:
+def fix(report: Report, model: Model) -> Fix:
     return fix_for(report.facts, model)

@@ -58,7 +58,7 @@ class ElementLoop(Rule):
     bits, all rows are in memory at once, and an empty batch gives an empty tensor where `torch.stack` raises. Where a
     rank or a dtype is not known, the fix leaves the expression as it is and maps it with `torch.vmap`, under a
     condition where that takes no empty batch. No fix where the independence of the iterations is not proven; the
-    message then says what stood in the way.
+    finding then says what stood in the way.
 
     ## Measured effect
 

@@ -112,7 +112,7 @@ def disagreement(loop: Generated, new: str, cases: Sequence[Case] = ()) -> str |
 
 
 def _refusal(loop: Generated) -> str:
-    reasons = [finding.message.rpartition("Not rewritten: ")[2] for finding in findings(loop.code, *RULES)]
+    reasons = [finding.no_fix for finding in findings(loop.code, *RULES)]
     return re.sub(r"`[^`]*`", "`...`", reasons[0]) if reasons else "no finding"
 
 

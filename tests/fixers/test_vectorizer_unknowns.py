@@ -175,7 +175,7 @@ def test_the_rows_that_python_adds_up_are_added_by_torch(expression: str) -> Non
 def test_a_sum_of_what_may_be_integers_without_a_name_stays_and_says_why() -> None:
     code = "import torch\n\n\ndef f(x: torch.Tensor):\n    return sum(x @ x.mT)\n"
     assert fixed(code, *RULES) == code
-    assert "a sum of integers has another than its terms" in findings(code, *RULES)[0].message
+    assert "a sum of integers has another than its terms" in findings(code, *RULES)[0].no_fix
 
 
 def test_the_sum_of_a_list_stays_a_sum() -> None:

@@ -35,8 +35,7 @@ def _sentence(code: str, root: Root, of: str) -> str:
 
 
 def of_plan(code: str, plan: Plan) -> str:
-    text = _sentence(code, plan.root, f"`{plan.tensor}`")
-    return f"{text} Not rewritten: {plan.doubts[0]}." if plan.doubts else text
+    return _sentence(code, plan.root, f"`{plan.tensor}`")
 
 
 def of_sorting(name: str) -> str:
@@ -46,21 +45,18 @@ def of_sorting(name: str) -> str:
     )
 
 
-def of_sum(summed: cst.BaseExpression, reason: str) -> str:
+def of_sum(summed: cst.BaseExpression) -> str:
     of = f"`{spelled(summed)}`" if isinstance(summed, (cst.Name, cst.Attribute)) else "a tensor"
-    text = f"`sum` of Python adds up the rows of {of} one by one, a kernel for each. Use `torch.sum` or `.sum(0)`."
-    return f"{text} Not rewritten: {reason}." if reason else text
+    return f"`sum` of Python adds up the rows of {of} one by one, a kernel for each. Use `torch.sum` or `.sum(0)`."
 
 
-def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None, reason: str) -> str:
-    """Of a loop without a plan: `step` is what can leave it, `reason` what stands in the way of a rewrite."""
+def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None) -> str:
+    """Of a loop without a plan: `step` is what can leave it."""
     of = f"`{next(iter(trace.subjects))}`" if trace.subjects else _filled(trace)
     if step is not None and code == "VEC02":
         name = model.code(step.node.func) if isinstance(step.node, cst.Call) else step.name
         return f"`{name}` gets a batch of one row of {of} in every iteration. Give it all rows as one batch."
-    text = _sentence(code, root, of)
-    reason = reason.replace("may do anything", "is no operation that can be rewritten")
-    return f"{text} Not rewritten: {reason}." if reason else text
+    return _sentence(code, root, of)
 
 
 def _filled(trace: Trace) -> str:

@@ -38,13 +38,13 @@ _HARMLESS = frozenset((Fault.OPAQUE, Fault.RAGGED, Fault.RANDOM, Fault.NETWORK, 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One loop: the code of the rule it belongs to, and the plan of its rewrite if there is one."""
+    """One loop: the code of the rule it belongs to, and the plan of its rewrite, or what stands in the way of one."""
 
     root: Root
     code: str
     message: str
     confidence: Confidence
-    plan: Plan | None
+    rewrite: Plan | str
     chain: tuple[Fact, ...]
 
 
@@ -52,7 +52,7 @@ def reports(model: Model, code: str) -> Iterator[Report]:
     """What the rule `code` has to say."""
     for work in model.once(_all_work):
         if work.code == code:
-            yield Report(work.root, work.message, work.confidence, work.plan, work.chain)
+            yield Report(work.root, work.message, work.confidence, work.rewrite, work.chain)
 
 
 def _all_work(model: Model) -> tuple[Work, ...]:
@@ -79,13 +79,13 @@ class _Finder:
         for call in self._model.calls_to("builtins.sorted"):
             name = sorted_tensor(self._model, self._certainty, call.node)
             if name is not None:
-                yield Work(call.node, "VEC01", wording.of_sorting(name), Confidence.LIKELY, None, ())
+                yield Work(call.node, "VEC01", wording.of_sorting(name), Confidence.LIKELY, "the result is a list", ())
         for call in self._model.calls_to("builtins.sum"):
             reported = any(ancestor in taken for ancestor in self._model.ancestors(call.node))
             if not reported and adds_rows(self._model, self._certainty, call.node):
                 plan, reason = self._attempt(call.node)
-                message = wording.of_sum(call.node.args[0].value, plan.doubts[0] if plan and plan.doubts else reason)
-                yield Work(call.node, "VEC01", message, Confidence.LIKELY, plan, ())
+                message = wording.of_sum(call.node.args[0].value)
+                yield Work(call.node, "VEC01", message, Confidence.LIKELY, plan or reason, ())
 
     def _root(self, loop: Loop) -> Root | None:
         """The for statement, or of a comprehension the call that collects it."""
@@ -116,8 +116,9 @@ class _Finder:
             code = self._code(root, trace, None)
         else:
             return None
-        message = wording.of_loop(self._model, code, root, trace, step, reason)
-        return Work(root, code, message, Confidence.LIKELY, None, self._chain(root, trace, step))
+        message = wording.of_loop(self._model, code, root, trace, step)
+        reason = reason.replace("may do anything", "is no operation that can be rewritten")
+        return Work(root, code, message, Confidence.LIKELY, reason, self._chain(root, trace, step))
 
     def _attempt(self, root: Root) -> tuple[Plan | None, str]:
         if isinstance(root, cst.GeneratorExp) or (isinstance(root, cst.For) and not is_plain(root)):
@@ -167,8 +168,6 @@ class _Finder:
             return "VEC08"
         if not isinstance(root, cst.For):
             return "VEC06"
-        if plan is not None and not plan.doubts:
-            return "VEC01"
         return "VEC02" if any(costly.is_sample_work(step) for step in steps) else "VEC01"
 
     def _chain(self, root: Root, trace: Trace | None, step: Step | None) -> tuple[Fact, ...]:

@@ -12,6 +12,7 @@ import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 from torchlint.semantics.vectorize.aftermath import Consumer
 from torchlint.semantics.vectorize.plan import Plan
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
 _CLOSED = (cst.AssignTarget, cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Return, cst.Arg, cst.Expr, cst.Element)
 
 
-def fix_for(plan: Plan | None, model: Model) -> Fix | None:
-    """The fix that puts the batched form in the place of the loop; None without a plan, or with one in doubt."""
-    if plan is None or plan.doubts:
-        return None
-    rewriter = Rewriter(model)
+def fix_for(rewrite: Plan | str, model: Model) -> Fix:
+    """The fix that puts the batched form in the place of the loop.
+
+    Raises NoFixError with a reason for a plan, and with one in doubt.
+    """
+    if isinstance(rewrite, str):
+        raise NoFixError(rewrite)
+    plan, rewriter = rewrite, Rewriter(model)
+    if plan.doubts:
+        raise NoFixError(plan.doubts[0])
     if isinstance(plan.root, cst.Call):
         edits = _call_edits(plan.root, _or_nothing(plan), model, rewriter)
     elif isinstance(plan.root, cst.ListComp):
@@ -35,7 +41,7 @@ def fix_for(plan: Plan | None, model: Model) -> Fix | None:
     else:
         edits = _loop_edits(plan, plan.root, model, rewriter)
     if edits is None:
-        return None
+        raise NoFixError("a comment stands where the rewrite has no place for it")
     applicability = Applicability.SAFE if plan.exact else Applicability.UNSAFE
     return Fix(tuple(edits), applicability, "" if plan.exact else _why(plan))
 

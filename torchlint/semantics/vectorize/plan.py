@@ -74,9 +74,9 @@ def attempt(model: Model, root: Root) -> tuple[Plan | None, str]:
     """The plan for one loop; or None, and what stands in its way, where the loop is not known to be independent work on
     the rows of a tensor."""
     if isinstance(root, cst.Call) and model.qualified(root.func) not in _COLLECTORS:
-        return None, ""
+        return None, f"`{model.code(root.func)}` makes a tensor of a list, number by number"
     try:
-        return _Planner(model, root).plan(), ""
+        return _Planner(model, root).plan(), "the loop runs a few times, or does no more than walk over the rows"
     except RefusedError as refusal:
         return None, str(refusal)
 
@@ -107,7 +107,10 @@ class _Planner:
         plan = self._settled()
         if plan is None or not plan.doubts:
             return plan
-        other = self._settled(guarded=True)
+        try:
+            other = self._settled(guarded=True)
+        except RefusedError:
+            return plan
         return plan if other is None or other.doubts else other
 
     def _settled(self, *, guarded: bool = False) -> Plan | None:
@@ -117,7 +120,9 @@ class _Planner:
             lifter = Lifter(self._model, self._tensors, self._place, _written(self._root), guarded=guarded)
             plan = self._planned(lifter)
             if self._tensors.learned == learned:
-                return plan if all(map(self._tensors.is_proven, lifter.claims)) else None
+                if all(map(self._tensors.is_proven, lifter.claims)):
+                    return plan
+                raise RefusedError("what the loop reads may be an array of numpy")
         return None
 
     def _planned(self, lifter: Lifter) -> Plan | None:
