@@ -207,7 +207,8 @@ class Rewriter:
         if not start or self._text[self._line_start(start - 1) : start].strip():
             return end
         found = blank.match(self._text, end)
-        return found.end() if found is not None else end
+        crosses = found is None or self._model.source.objection([Edit(start, found.end(), "")]) is not None
+        return end if found is None or crosses else found.end()
 
     def remove_with_condition(self, node: cst.CSTNode) -> Edit | None:
         """Takes out a simple statement, and the `if` around it that is there for nothing else."""

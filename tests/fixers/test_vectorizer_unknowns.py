@@ -178,6 +178,11 @@ def test_a_sum_of_what_may_be_integers_without_a_name_stays_and_says_why() -> No
     assert "a sum of integers has another than its terms" in findings(code, *RULES)[0].no_fix
 
 
+def test_the_lines_of_what_is_added_up_stay() -> None:
+    code = "import torch\n\n\ndef f(x):\n    return sum(torch.exp(x\n                         + 1)) / 2\n"
+    assert fixed(code, *RULES).count("\n") == code.count("\n")
+
+
 def test_the_sum_of_a_list_stays_a_sum() -> None:
     code = "import torch\n\n\ndef f(x, y):\n    rows = [x.exp(), y.exp()]\n    return sum(rows)\n"
     assert fixed(code, *RULES) == code

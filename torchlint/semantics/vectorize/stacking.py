@@ -39,7 +39,10 @@ def _rows_of(lifter: Lifter, node: cst.BaseExpression) -> Lifted:
     base = lifter.certain(lifter.once(node), node)
     lifter.tensors.learn_least(base.rank, 1)
     axis = headers.rows(lifter, base)
-    return base.but(axes=(axis,), rank=base.rank.plus(-1), shape=None)
+    text, level = lifter.code(node), base.level
+    if "\n" in text and not (isinstance(node, cst.Call) and "\n" not in lifter.code(node.func)):
+        level = -1  # the lines are held together by the parentheses that go
+    return base.but(text=text, level=level, axes=(axis,), rank=base.rank.plus(-1), shape=None)
 
 
 def of_comprehension(lifter: Lifter, node: cst.ListComp | cst.GeneratorExp) -> Lifted:
