@@ -105,7 +105,7 @@ class NoWorkers(Rule):
         from torchlint.semantics.loaders import loaders
 
         for loader in loaders(model):
-            if loader.workers != 0 or loader.is_explained or loader.is_one_batch:
+            if loader.workers != 0 or loader.is_explained or loader.is_set_elsewhere or loader.is_one_batch:
                 continue
             certainty, where = reach(loader), loader.memory()
             if where is Memory.READ and certainty is not None:

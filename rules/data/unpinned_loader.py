@@ -16,8 +16,9 @@ class UnpinnedLoader(Rule):
     ## What it does
 
     Finds data loaders without `pin_memory`, or with `pin_memory=False`, whose batches are moved to a GPU: in the same
-    file, by a trainer that is given the loader, or, where a function returns the loader, in files that get it from
-    there. Options in a dict that the file itself builds are read; where they come from elsewhere, nothing is reported.
+    file, by a trainer that is given the loader, or, where a function or a method returns the loader, in files that get
+    it from there. Batches of arrays are left out: pinning leaves them as they are. Options in a dict that the file
+    itself builds are read; where they come from elsewhere, nothing is reported.
 
     ## Why is this bad
 
@@ -93,12 +94,12 @@ class UnpinnedLoader(Rule):
     accelerator = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.feeding import reach
+        from torchlint.semantics.feeding import holds_arrays, reach
         from torchlint.semantics.loaders import loaders
 
         for loader in loaders(model):
             confidence = reach(loader) if loader.is_pinned is False else None
-            if confidence is not None:
+            if confidence is not None and not holds_arrays(loader):
                 yield Report(loader.site.node, _message(loader), confidence, loader, _chain(loader))
 
 

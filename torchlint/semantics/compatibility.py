@@ -38,13 +38,13 @@ def _looks_at_release(model: Model, test: cst.BaseExpression) -> bool:
 
 
 def _asks_for_later_addition(model: Model, call: cst.Call) -> bool:
-    """`hasattr(torch, "compile")`: not of one's own object, and for nothing that Python itself looks for."""
+    """`hasattr(torch, "compile")`: not of an object of the project's own, and for nothing that Python itself looks
+    for."""
     if not isinstance(call.func, cst.Name) or call.func.value != "hasattr" or len(call.args) != 2:
         return False
     asked, name = call.args[0].value, string_value(call.args[1].value) or ""
-    function = model.function(call)
-    is_own = isinstance(asked, cst.Name) and function.cls is not None and function.params[:1] == [asked.value]
-    return not is_own and not name.startswith("__")
+    is_of_torch = (model.qualified(asked) or "").startswith("torch") or model.value(asked).is_tensor
+    return is_of_torch and not name.startswith("__")
 
 
 def _catches_what_is_missing(handler: cst.ExceptHandler) -> bool:

@@ -238,8 +238,9 @@ def _memory(source: cst.CSTNode, model: Model) -> Memory:
 
 
 def _memory_of_call(call: Call, model: Model) -> Memory:
-    if call.targets_class is not None:
-        return _memory_of_class(call.targets_class)
+    cls = _class_of(call, model)
+    if cls is not None:
+        return _memory_of_class(cls)
     name = call.callee or ""
     streaming = call.argument("streaming")
     if _STREAMS.fullmatch(name) or (streaming.given and streaming.value.constant is not False):
@@ -248,6 +249,14 @@ def _memory_of_call(call: Call, model: Model) -> Memory:
         return Memory.READ
     held = _HELD.fullmatch(name) or call.value.is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
     return Memory.HELD if held else Memory.UNKNOWN
+
+
+def _class_of(call: Call, model: Model) -> Class | None:
+    """The class, of this file or another, that a call makes an object of."""
+    if call.targets_class is not None or call.callee is None:
+        return call.targets_class
+    behind = model.class_behind(call.callee)
+    return behind[1] if behind is not None else None
 
 
 def _memory_of_class(cls: Class) -> Memory:

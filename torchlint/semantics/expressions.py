@@ -119,7 +119,8 @@ class Expressions(ABC):
                 return _CONSTANTS[node.value]
             qualified = self.names.qualified(node)
             return self.named(qualified) if qualified is not None else UNKNOWN
-        return self.read(binding)
+        imported = self.names.imported_before(node, binding)
+        return self.named(imported) if imported is not None else self.read(binding)
 
     def read(self, binding: Binding) -> Value:
         value = self.env.get(binding)

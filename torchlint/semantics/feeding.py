@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.finding import Confidence
 from torchlint.semantics.loaders import CLASSES, Loader, are_moved_elsewhere, copies_batches
-from torchlint.semantics.moves import is_accelerator, moves_of_unknown_origin, moves_to_accelerator
+from torchlint.semantics.moves import copies_conversion, is_accelerator, moves_of_unknown_origin, moves_to_accelerator
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def reach(loader: Loader) -> Confidence | None:
         return Confidence.LIKELY
     if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
         return Confidence.LIKELY
-    if _is_returned(loader) and loader.model.once(are_moved_elsewhere):
+    if (_is_returned(loader) or _is_kept_for_others(loader)) and loader.model.once(are_moved_elsewhere):
         return Confidence.LIKELY
     return None
 
@@ -45,6 +45,15 @@ def _is_returned(loader: Loader) -> bool:
     drawn_from = (node.value.item for node in function.yields if isinstance(node.value, cst.From))
     handed_out = (*(node.value for node in function.returns), *drawn_from)
     return any(node is not None and _holds(model.value(node), loader) for node in handed_out)
+
+
+def _is_kept_for_others(loader: Loader) -> bool:
+    """Whether an object keeps the loader as an attribute that others get: from a method, or by its name."""
+    model, function = loader.model, loader.site.function
+    if function.cls is None or any(_draws(loop, loader) for loop in model.loops):
+        return False
+    given = (node.value for method in function.cls.methods.values() for node in method.returns)
+    return any(node is not None and _holds(model.value(node), loader) for node in given)
 
 
 def _is_used(function: Function, model: Model) -> bool:
@@ -82,13 +91,20 @@ def route(loader: Loader) -> Iterator[tuple[cst.CSTNode, str]]:
 
 
 def repeats(call: Call, depth: int = 0) -> bool:
-    """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one."""
-    if any(not loop.is_comprehension or loop.iterates.origins for loop in call.loops()):
+    """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one.
+
+    A comprehension counts where it draws batches; most go through the parts of one.
+    """
+    if any(not loop.is_comprehension or _draws_batches(loop) for loop in call.loops()):
         return True
     function = call.function
     around = function.parent.calls if function.parent is not None else []
     callers = [*function.callers, *(caller for caller in around if function in caller.passes)]
     return depth < _DEPTH and any(repeats(caller, depth + 1) for caller in callers)
+
+
+def _draws_batches(loop: Loop) -> bool:
+    return bool(loop.iterates.origins) and loop.iterates.is_(Kind.LOADER, Kind.ITERATOR)
 
 
 def _is_iterated(loader: Loader) -> bool:
@@ -129,6 +145,14 @@ def _is_copied_elsewhere(call: Call, model: Model) -> bool:
         return False
     home, function = entered
     return any(moves_of_unknown_origin(function.calls, home)) or copies_batches(home.source.text)
+
+
+def holds_arrays(loader: Loader) -> bool:
+    """Whether code of another file makes tensors of all that it copies of the batches: pinning leaves arrays alone."""
+    model = loader.model
+    entered = [found for call in _handed_to(loader) if (found := model.elsewhere(call)) is not None]
+    copies = [(call, home) for home, function in entered for call in function.calls if moves_to_accelerator(call, home)]
+    return bool(copies) and all(copies_conversion(call, home) for call, home in copies)
 
 
 def _comes_from(loader: Loader, value: Value) -> bool:

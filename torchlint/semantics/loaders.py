@@ -137,6 +137,15 @@ class Loader:
         end = self.model.span(option.node)[1]
         return "#" in text[end:].partition("\n")[0]
 
+    @property
+    def is_set_elsewhere(self) -> bool:
+        """Whether the number of workers is a setting of another file, which the machine decides."""
+        node = self.option("num_workers").node
+        while isinstance(node, (cst.Attribute, cst.Subscript)):
+            node = node.value
+        binding = self.model.binding(node) if node is not None else None
+        return binding is not None and any(write.imported is not None for write in binding.writes)
+
     def dataset(self) -> Argument:
         found = self.option("dataset")
         return found if found.given or not self.is_graphs else self.option("data")

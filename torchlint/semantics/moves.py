@@ -22,6 +22,7 @@ _SAME_DATA = frozenset(
     "long int short bool float double view reshape flatten squeeze unsqueeze permute transpose contiguous".split()
 )
 _CONVERSIONS = re.compile(r"torch\.(cuda\.)?(tensor|as_tensor|from_numpy|\w*Tensor)")
+_FROM_ARRAYS = re.compile(r"torch\.(from_numpy|tensor|\w+Tensor)")
 _NOT_CUDA = ("cpu", "meta", "mps")
 
 
@@ -61,6 +62,13 @@ def moves_of_unknown_origin(calls: Iterable[Call], model: Model) -> Iterator[Cal
         value = model.value(_underlying(source)) if source is not None else UNKNOWN
         if value.kind is Kind.BATCH and not value.origins and value.place is not Place.ACCELERATOR:
             yield call
+
+
+def copies_conversion(call: Call, model: Model) -> bool:
+    """Whether a call copies to an accelerator what was no tensor before: `torch.from_numpy(x).float().to(device)`."""
+    source = _source(call, model)
+    made = _underlying(source) if source is not None else None
+    return isinstance(made, cst.Call) and _FROM_ARRAYS.fullmatch(model.call(made).callee or "") is not None
 
 
 def _underlying(node: cst.BaseExpression) -> cst.BaseExpression:

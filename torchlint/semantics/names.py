@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import libcst as cst
 from torchlint.semantics import torch_api
 from torchlint.semantics.entities import Binding, Write
 from torchlint.semantics.scopes import Scopes
+from torchlint.semantics.tree import children
 
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
@@ -27,6 +29,8 @@ _BUILTINS = frozenset(
     staticmethod classmethod property
     """.split()
 )
+_BLOCKS = (cst.Module, cst.IndentedBlock)
+_LOOPS = (cst.For, cst.While)
 _DEPTH = 12
 
 
@@ -45,6 +49,7 @@ class Names:
         self._scopes = scopes
         self._imports = imports
         self._stars: dict[str, str | None] = {}
+        self._passed_on: dict[str, str] = {}
 
     def qualified(self, node: cst.CSTNode | None) -> str | None:
         """`torch.nn.DataParallel` for whatever spelling of it; the qualname of a def or class of this file."""
@@ -59,7 +64,7 @@ class Names:
             if binding is None:
                 base = self._unbound(node.value)
                 break
-            base = self.imported(binding)
+            base = self.imported(binding) or self.imported_before(node, binding)
             if base is not None:
                 break
             source = self._only_source(binding)
@@ -77,10 +82,53 @@ class Names:
 
     def imported(self, binding: Binding) -> str | None:
         """What the binding imports, if all its imports agree; an assigned None beside them is a fallback."""
-        imports = {write.imported for write in binding.writes if write.imported is not None}
-        if len(imports) != 1 or not all(self._is_import_or_fallback(write) for write in binding.writes):
+        return self._agreed(binding.writes)
+
+    def _agreed(self, writes: Sequence[Write]) -> str | None:
+        imports = {write.imported for write in writes if write.imported is not None}
+        if len(imports) != 1 or not all(self._is_import_or_fallback(write) for write in writes):
             return None
-        return imports.pop()
+        return self._imported_on(imports.pop())
+
+    def imported_before(self, read: cst.Name, binding: Binding) -> str | None:
+        """What a name imports where it is read, before it becomes something else: `data` of `data.DataLoader`, which a
+        loop over the loader takes as the name of a batch."""
+        if len(binding.writes) < 2 or all(write.imported is None for write in binding.writes):
+            return None
+        if self._scopes.contexts[read].function is not binding.scope_function:
+            return None
+        return self._agreed([write for write in binding.writes if not self._is_later(write, read)])
+
+    def _is_later(self, write: Write, read: cst.Name) -> bool:
+        """Whether a write comes behind a read in the same block or one around it, and no loop leads back."""
+        above, parents = {}, self._scopes.parents
+        node: cst.CSTNode = read
+        while node in parents:
+            above[parents[node]] = node
+            node = parents[node]
+        part: cst.CSTNode = write.statement
+        if part in above:  # a class is bound behind its bases, a variable behind its value
+            shared, is_behind = part, write.kind in ("assign", "class", "def")
+        else:
+            while parents[part] not in above:
+                part = parents[part]
+            shared = parents[part]
+            order = list(children(shared))
+            is_behind = isinstance(shared, _BLOCKS) and order.index(part) > order.index(above[shared])
+        while is_behind and shared in parents:
+            is_behind = not isinstance(shared, _LOOPS)
+            shared = parents[shared]
+        return is_behind
+
+    def _imported_on(self, name: str) -> str:
+        """What a file of the project itself imports from outside, for the files that import it from there."""
+        if self._imports is None or name.startswith("torch"):
+            return name
+        if name not in self._passed_on:
+            module, _, last = name.rpartition(".")
+            found = self._imports.starred(module, last) if module.strip(".") else None
+            self._passed_on[name] = found or name
+        return self._passed_on[name]
 
     @staticmethod
     def _is_import_or_fallback(write: Write) -> bool:

@@ -22,7 +22,8 @@ class Definition:
 
 @dataclass(slots=True)
 class Outline:
-    """Names of the top level of a file. A name that is bound in two ways is ambiguous, and left out."""
+    """Names of the top level of a file. A name that is bound in two ways is ambiguous, and left out; a function
+    or class that takes the name of something else for good, as `class Dataset(Dataset)` does, is not."""
 
     names: dict[str, Definition] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
@@ -48,8 +49,11 @@ class _Reader:
         self._paths = {"__file__": path}
         self._ambiguous: set[str] = set()
 
-    def read(self, body: list[ast.stmt]) -> None:
+    def read(self, body: list[ast.stmt], *, is_conditional: bool = False) -> None:
         for node in body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not is_conditional:
+                self.outline.names.pop(node.name, None)
+                self._ambiguous.discard(node.name)
             match node:
                 case ast.FunctionDef() | ast.AsyncFunctionDef():
                     self._define(node.name, Definition("function"))
@@ -67,7 +71,8 @@ class _Reader:
                 case ast.If() | ast.Try() | ast.With():
                     for name in ("body", "handlers", "orelse", "finalbody"):
                         for part in getattr(node, name, ()):
-                            self.read(part.body if isinstance(part, ast.ExceptHandler) else [part])
+                            inner = part.body if isinstance(part, ast.ExceptHandler) else [part]
+                            self.read(inner, is_conditional=True)
 
     def _define(self, name: str, definition: Definition) -> None:
         known = self.outline.names.get(name)

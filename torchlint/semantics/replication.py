@@ -19,6 +19,8 @@ _CLASS = "torch.nn.DataParallel"
 _FUNCTION = "torch.nn.parallel.data_parallel"
 _ADVICE = re.compile(r"\bDDP\b|DistributedDataParallel|distributed\.(run|launch)|torchrun")
 _LONGEST_NAME = 40
+_OF_GRAPHS = "torch_geometric."  # replicates over lists of graphs, which the distributed one does not take
+_SAID_BY_NAME = "Parallel"  # only such classes of other files are looked up, which takes time
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,9 @@ def replications(model: Model) -> Iterator[Replication]:
         for base, name in zip(cls.node.bases, cls.bases, strict=False):
             if name == _CLASS and cls in used:
                 yield Replication(base.value, "subclass", cls.name)
+    for call in model.calls:
+        if (name := _derived_elsewhere(call, model)) is not None and not _is_test(call, model):
+            yield Replication(call.node, "subclass", name)
     for call in model.calls_to(_CLASS, _FUNCTION, "functools.partial"):
         if call.callee == "functools.partial":
             if not call.arguments or model.qualified(call.arguments[0].value) not in (_CLASS, _FUNCTION):
@@ -46,6 +51,17 @@ def replications(model: Model) -> Iterator[Replication]:
             form, wrapped = _form(call), _wrapped(call.argument("module", 0), model)
         if not _is_test(call, model) and not _advised_against(call, model):
             yield Replication(call.node, form, wrapped)
+
+
+def _derived_elsewhere(call: Call, model: Model) -> str | None:
+    """The class of another file, derived from `nn.DataParallel`, that a call makes an object of."""
+    name = call.callee or ""
+    if call.targets_class is not None or _SAID_BY_NAME not in name or name.startswith(_OF_GRAPHS):
+        return None
+    behind = model.class_behind(name)
+    if behind is None or not any(_CLASS in cls.bases for cls in behind[1].lineage()):
+        return None
+    return behind[1].name
 
 
 def _form(call: Call) -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 HEADER = """\
 import functools
@@ -127,3 +132,34 @@ def test_the_message_names_the_model() -> None:
 def test_a_single_device_gets_its_own_message() -> None:
     (finding,) = findings(HEADER + "net = nn.DataParallel(model, [0])\n", "DIST01")
     assert "single device" in finding.message
+
+
+WRAPPERS = """\
+from torch import nn
+
+class ParallelModel(nn.DataParallel):
+    def __getattr__(self, name):
+        return getattr(super().__getattr__("module"), name)
+
+class ParallelQueue:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        pytest.param("from wrappers import ParallelModel\nnet = ParallelModel(net)\n", [2], id="imported"),
+        pytest.param("import wrappers as w\nnet = w.ParallelModel(net)\n", [2], id="by the name of the file"),
+        pytest.param("from wrappers import ParallelQueue\nnet = ParallelQueue(net)\n", [], id="another class"),
+        pytest.param("from wrappers import ParallelModel\nisinstance(net, ParallelModel)\n", [], id="only asked for"),
+        pytest.param("from elsewhere import ParallelModel\nnet = ParallelModel(net)\n", [], id="out of sight"),
+    ],
+)
+def test_a_class_of_another_file_that_derives_from_it(tmp_path: Path, line: str, lines: list[int]) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "wrappers.py").write_text(WRAPPERS)
+    script = tmp_path / "train.py"
+    script.write_text(line + "import torch  # DataParallel\n")
+    found = lint(Source.read(script), Settings.selecting("DIST01"), strict=True, project=Project())
+    assert [finding.line for finding in found] == lines

@@ -1,0 +1,236 @@
+"""DATA01, DATA02, XFER02: what other files say of a loader, of its samples, and of what becomes of its batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+HEADER = """\
+import torch
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Linear(8, 2).to(device)
+"""
+LOOP = """\
+for x, y in loader:
+    loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+    loss.backward()
+"""
+
+
+def found(folder: Path, **files: str) -> list[tuple[str, int]]:
+    """Codes and lines of the findings in `main.py`."""
+    (folder / "pyproject.toml").touch()
+    for name, code in files.items():
+        (folder / f"{name}.py").write_text(code)
+    settings = Settings.selecting("DATA01", "DATA02", "XFER02")
+    findings = lint(Source.read(folder / "main.py"), settings, strict=True, project=Project())
+    return [(finding.code, finding.line) for finding in findings]
+
+
+# -- names that come through other files, or stand for something else later
+
+
+def test_a_loader_class_that_another_file_imports(tmp_path: Path) -> None:
+    main = HEADER + "from samples import DataLoader, Words\nloader = DataLoader(Words(), 4, num_workers=2)\n" + LOOP
+    samples = "from torch.utils.data import DataLoader, Dataset\n\nclass Words(Dataset):\n    pass\n"
+    assert found(tmp_path, main=main, samples=samples) == [("DATA02", 7), ("XFER02", 9), ("XFER02", 9)]
+    own = "class DataLoader:\n    def __iter__(self):\n        return iter([])\n\nclass Words:\n    pass\n"
+    assert found(tmp_path, main=main, samples=own) == []
+
+
+RENAMED = """\
+from torch.utils import data
+from samples import Words
+
+def main():
+    {}
+
+if __name__ == "__main__":
+    loader = data.DataLoader(Words(), 4, num_workers=2)
+    for epoch in range(3):
+        for data in loader:
+            x, y = data
+            loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+            loss.backward()
+"""
+
+
+def test_a_module_whose_name_a_batch_takes_later(tmp_path: Path) -> None:
+    samples = "class Words:\n    pass\n"
+    main = HEADER + RENAMED.format("pass")
+    assert found(tmp_path, main=main, samples=samples) == [("DATA02", 13), ("XFER02", 17), ("XFER02", 17)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("    loader = data", "    data = renamed()\n    loader = data", id="taken before"),
+        pytest.param(
+            "    loader = data", "    if fast:\n        import data\n    loader = data", id="in a branch before"
+        ),
+        pytest.param("    loader = data", "    while True:\n      loader = data", id="a loop leads back"),
+    ],
+)
+def test_a_module_whose_name_may_be_another_thing_already(tmp_path: Path, before: str, after: str) -> None:
+    main = HEADER + RENAMED.format("pass").replace(before, after)
+    if "while" in after:
+        main = main.replace("    for epoch", "      data = renamed()\n    for epoch")
+    assert found(tmp_path, main=main, samples="class Words:\n    pass\n") == []
+
+
+# -- the samples of another file
+
+READ = """\
+import numpy as np
+from torch.utils.data import Dataset
+
+class Dataset(Dataset):
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __getitem__(self, i):
+        return {}
+
+    def __len__(self):
+        return len(self.paths)
+"""
+
+
+@pytest.mark.parametrize(
+    ("sample", "codes"),
+    [
+        pytest.param("np.load(self.paths[i])", ["DATA01", "DATA02"], id="read from files"),
+        pytest.param("self.paths[i]", ["DATA02"], id="in memory"),
+    ],
+)
+def test_a_class_that_takes_the_name_of_its_base(tmp_path: Path, sample: str, codes: list[str]) -> None:
+    main = HEADER + "from torch.utils.data import DataLoader\nfrom samples import Dataset\n"
+    main += "loader = DataLoader(Dataset('data'), 4)\n" + LOOP
+    settled = [code for code, line in found(tmp_path, main=main, samples=READ.format(sample)) if line == 8]
+    assert settled == codes
+
+
+SETTINGS = 'workers = {"train": 0}\n'
+
+
+@pytest.mark.parametrize(
+    ("count", "codes"),
+    [
+        pytest.param('settings.workers["train"]', ["DATA02"], id="a setting of another file"),
+        pytest.param("0", ["DATA01", "DATA02"], id="a number"),
+        pytest.param("WORKERS", ["DATA01", "DATA02"], id="a number of this file"),
+    ],
+)
+def test_the_number_of_workers_is_a_setting_of_another_file(tmp_path: Path, count: str, codes: list[str]) -> None:
+    main = (
+        HEADER + "import settings\nfrom torch.utils.data import DataLoader\nfrom samples import Dataset\nWORKERS = 0\n"
+    )
+    main += f"loader = DataLoader(Dataset('data'), 4, num_workers={count})\n" + LOOP
+    files = found(tmp_path, main=main, samples=READ.format("np.load(self.paths[i])"), settings=SETTINGS)
+    assert [code for code, line in files if line == 10] == codes
+
+
+# -- batches that other files copy
+
+MOVED = """\
+from torch.utils.data import DataLoader
+from samples import Dataset
+from tools import to_device
+
+loader = DataLoader(Dataset("data"), 4)
+for batch in loader:
+    x, y = to_device(batch, device)
+    nn.functional.cross_entropy(model(x), y).backward()
+"""
+TOOLS = """\
+import torch
+
+def to_device(batch, device):
+    x, y = batch
+    x = {}.to(device)
+    y = {}.to(device)
+    return x, y
+"""
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "codes"),
+    [
+        pytest.param("torch.from_numpy(x).float()", "torch.from_numpy(y)", ["DATA01"], id="arrays"),
+        pytest.param("torch.from_numpy(x).float()", "y", ["DATA01", "DATA02"], id="arrays and tensors"),
+        pytest.param("x", "y.long()", ["DATA01", "DATA02"], id="tensors"),
+    ],
+)
+def test_pinning_changes_nothing_for_batches_of_arrays(tmp_path: Path, x: str, y: str, codes: list[str]) -> None:
+    samples = READ.format("np.load(self.paths[i])")
+    result = found(tmp_path, main=HEADER + MOVED, samples=samples, tools=TOOLS.format(x, y))
+    assert [code for code, _ in result] == codes
+
+
+KEPT = """\
+from torch.utils.data import DataLoader, Dataset
+
+class Batches:
+    def __init__(self, dataset):
+        self.train = DataLoader(dataset, 4, num_workers=2)
+
+    def training(self):
+        return {}
+"""
+TRAINER = """\
+import torch
+from main import Batches
+from samples import Dataset
+
+device = torch.device("cuda")
+train_loader = Batches(Dataset("data")).training()
+for x, y in train_loader:
+    step(x.{}, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "copied", "lines"),
+    [
+        pytest.param("self.train", "to(device)", [5], id="copied by another file"),
+        pytest.param("self.train, len(self.train)", "cuda()", [5], id="beside something else"),
+        pytest.param("self.train", "float()", [], id="not copied"),
+        pytest.param("len(self.train)", "to(device)", [], id="not handed out"),
+    ],
+)
+def test_a_loader_that_a_method_hands_out(tmp_path: Path, returned: str, copied: str, lines: list[int]) -> None:
+    files = {"main": KEPT.format(returned), "samples": READ.format("self.paths[i]"), "train": TRAINER.format(copied)}
+    assert [line for code, line in found(tmp_path, **files) if code == "DATA02"] == lines
+
+
+# -- how often a batch is drawn
+
+FIRST = """\
+from torch.utils.data import DataLoader
+from samples import Dataset
+
+loader = DataLoader(Dataset("data"), 4, num_workers=2)
+batches = iter(loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "codes"),
+    [
+        pytest.param(
+            "samples = [tuple(d.to(device) for d in next(batches)) for _ in range(2)]\n", [], id="two batches"
+        ),
+        pytest.param("samples = [x.to(device) for x, y in loader]\n", ["DATA02", "XFER02"], id="all batches"),
+    ],
+)
+def test_a_comprehension_over_the_parts_of_a_batch_draws_none(tmp_path: Path, line: str, codes: list[str]) -> None:
+    result = found(tmp_path, main=HEADER + FIRST + line, samples=READ.format("self.paths[i]"))
+    assert [code for code, _ in result] == codes
