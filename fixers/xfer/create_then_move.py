@@ -263,6 +263,8 @@ def _of_numbers(factory: Call, has_dtype: bool, rewriter: Rewriter, model: Model
     constant = _constant(alike[1], is_typed) if alike is not None else None
     name = constant or ("torch.full" if alike is not None else "torch.tensor")
     typed = [f"dtype={_known(own, factory.node, rewriter)}"] if own is not None else []
+    if not factory.arguments:
+        typed.insert(0, "0")
     edits = [rewriter.replace(factory.node.func, _known(name, factory.node, rewriter))]
     if alike is not None:
         edits.append(rewriter.replace(numbers, alike[0] if constant else f"{alike[0]}, {model.code(alike[1])}"))
@@ -310,13 +312,16 @@ def _cast_type(call: cst.Call, rewriter: Rewriter, model: Model) -> str | None:
 def _renamed(
     factory: Call, has_dtype: bool, folded: list[cst.Call], rewriter: Rewriter, model: Model
 ) -> tuple[list[Edit], list[str]]:
-    """`torch.FloatTensor(n)` as `torch.empty(n)`, or with its filler as `torch.zeros(n)`; and its type."""
+    """`torch.FloatTensor(n)` as `torch.empty(n)`, or with its filler as `torch.zeros(n)`; and its type. That of no
+    arguments has no elements."""
     if not has_sizes(factory, model):
         raise NoFixError(f"what `{model.code(factory.node.func)}` is given may be no sizes")
     filler = _call_on(factory.node, model)
     name = (_filler(filler) if filler is not None else None) or "torch.empty"
     own = SIZED_CLASSES[factory.callee or ""] if not has_dtype else None
     typed = [f"dtype={_known(own, factory.node, rewriter)}"] if own is not None else []
+    if not factory.arguments:
+        typed.insert(0, "0")
     edits = [rewriter.replace(factory.node.func, _known(name, factory.node, rewriter))]
     if filler is not None and name != "torch.empty":
         edits.append(_cut(filler, "", model))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -21,6 +21,7 @@ from torchlint.semantics.host_tensors import (
 )
 from torchlint.semantics.host_use import is_before
 from torchlint.semantics.moves import moves_to_accelerator
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -87,9 +88,26 @@ def creations(model: Model) -> Iterator[Creation]:
     found = [_creation(move, model) for move in model.calls_to(".to", ".cuda", ".type", ".type_as")]
     known: set[cst.CSTNode] = set()
     for creation in _for_copies_alone([creation for creation in found if creation is not None]):
-        if creation.factory.node not in known and not _has_default_device(creation.factory, model):
-            known.add(creation.factory.node)
-            yield creation
+        for each in _alternatives(creation, model):
+            if each.factory.node not in known and not _has_default_device(each.factory, model):
+                known.add(each.factory.node)
+                yield each
+
+
+def _alternatives(creation: Creation, model: Model) -> Iterator[Creation]:
+    """The creation, and those of the other branches that put a tensor into the variable which is copied."""
+    found = creation.made
+    yield creation
+    firsts = {_first_within(write.value, found, model) for read, write in found.writes if read is creation.source}
+    for factory in found.factories[1:]:
+        if factory in firsts:
+            others = (other for other in found.factories if other is not factory)
+            yield replace(creation, made=replace(found, factories=(factory, *others)))
+
+
+def _first_within(node: cst.CSTNode | None, found: Made, model: Model) -> Call | None:
+    inside = set(walk(node)) if node is not None else set()
+    return next((factory for factory in found.factories if factory.node in inside), None)
 
 
 def _is_used_on_accelerator(model: Model) -> bool:

@@ -414,14 +414,26 @@ def _is_taken_apart(binding: Binding, model: Model) -> bool:
 
 
 def _is_given_sizes(call: Call, model: Model) -> bool:
-    """Whether `torch.FloatTensor(...)` gets sizes. A single list, tuple or array is data, unless it is filled over."""
-    if not call.arguments or any(arg.star == "**" for arg in call.arguments):
+    """Whether `torch.FloatTensor(...)` gets sizes, or nothing. A single list, tuple or array is data, unless it is
+    filled over."""
+    if any(arg.star == "**" for arg in call.arguments):
         return False
     if has_sizes(call, model):
         return True
     only = call.arguments[0]
-    unknown = only.keyword is None and model.value(only.value).kind is Kind.UNKNOWN
-    return unknown and (_is_filled_over(call.node, model) or _is_filled_over_next(call, model))
+    if only.keyword is not None or model.value(only.value).kind is not Kind.UNKNOWN:
+        return False
+    return (
+        _is_filled_over(call.node, model)
+        or _is_filled_over_next(call, model)
+        or text(only.value) in model.once(_sizes_among_others)
+    )
+
+
+def _sizes_among_others(model: Model) -> frozenset[str]:
+    """What a file gives as one of several sizes: `opt.batch` of `torch.FloatTensor(opt.batch, 3)` is no list."""
+    calls = (call for call in model.calls_to(*SIZED_CLASSES) if len(call.arguments) > 1)
+    return frozenset(text(arg.value) for call in calls for arg in call.arguments if arg.keyword is None)
 
 
 def _is_filled_over(node: cst.CSTNode, model: Model) -> bool:
@@ -452,6 +464,8 @@ def _is_filled_over_next(call: Call, model: Model) -> bool:
 
 def has_sizes(call: Call, model: Model) -> bool:
     """Whether all arguments of a class of tensors are sizes for sure."""
+    if not call.arguments:
+        return True
     if any(arg.keyword is not None for arg in call.arguments):
         return [arg.keyword.value for arg in call.arguments if arg.keyword is not None] == ["size"]
     if len(call.arguments) > 1 or call.arguments[0].star == "*":
@@ -479,10 +493,13 @@ def _is_torch_size(node: cst.BaseExpression, model: Model) -> bool:
 
 
 def _of_variable(node: cst.Name | cst.Attribute, model: Model, depth: int) -> Made | None:
-    """What a variable holds where it is read: every write that reaches the place is made of sizes and numbers."""
+    """What a variable holds where it is read: every write that reaches the place is made of sizes and numbers, or is a
+    None, which has no methods."""
     writes = _reaching(node, model)
     found = []
     for write in writes or ():
+        if write.kind == "assign" and isinstance(write.value, cst.Name) and write.value.value == "None":
+            continue
         part = _of_write(node, write, model, depth)
         if part is None:
             return None

@@ -49,3 +49,23 @@ def test_weights_whose_names_are_cut_are_weights() -> None:
         + "state = torch.load('a.pt')\nstate = {k[7:]: state[k] for k in state.keys()}\nnet.load_state_dict(state)\n"
     )
     assert "weights_only=True" in fixed(code, "TRAIN11")
+
+
+@pytest.mark.parametrize(
+    ("condition", "lines"),
+    [
+        pytest.param('hasattr(args.training, "pretrained")', [5], id="a setting of the project"),
+        pytest.param('hasattr(args, "pretrained")', [5], id="an argument"),
+        pytest.param('hasattr(torch.serialization, "safe_globals")', [], id="a later addition to torch"),
+        pytest.param('not hasattr(torch, "compile")', [], id="an earlier release"),
+    ],
+)
+def test_only_what_torch_has_tells_releases_apart(condition: str, lines: list[int]) -> None:
+    code = f"""
+        import torch
+
+        def restore(model, args):
+            if {condition}:
+                model.load_state_dict(torch.load(args.path)["state_dict"])
+    """
+    assert [finding.line for finding in findings(code, "TRAIN11")] == lines

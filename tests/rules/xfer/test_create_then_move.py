@@ -460,3 +460,84 @@ def test_a_copy_under_a_condition_on_one_line_has_no_fix() -> None:
 def test_parentheses_go_with_the_copy_that_needed_them(before: str, after: str) -> None:
     code = "import torch\n\ndef build(model, device):\n    model.to(device)\n    x = {}\n    return x\n"
     assert fixed(code.format(before), "XFER01") == code.format(after)
+
+
+@pytest.mark.parametrize(
+    ("empty", "made"),
+    [
+        ("torch.FloatTensor()", 'torch.empty(0, dtype=torch.float32, device="cuda")'),
+        ("torch.LongTensor()", 'torch.empty(0, dtype=torch.int64, device="cuda")'),
+        ("torch.Tensor()", 'torch.empty(0, device="cuda")'),
+    ],
+)
+def test_a_tensor_without_elements_to_which_batches_are_added(empty: str, made: str) -> None:
+    code = f"""
+        import torch
+
+        def outputs(batches):
+            found = {empty}
+            found = found.cuda()
+            for batch in batches:
+                found = torch.cat((found, batch.cuda()), 0)
+            return found
+    """
+    assert [finding.line for finding in findings(code, "XFER01")] == [4]
+    after = fixed(code, "XFER01", unsafe=False)
+    assert f"    found = {made}\n    for" in after
+    before: torch.Tensor = eval(empty)
+    on_host: torch.Tensor = eval(made.replace("cuda", "cpu"))
+    assert (on_host.dtype, on_host.shape) == (before.dtype, before.shape)
+
+
+_HOLDERS = """
+    import torch
+    from torch.autograd import Variable
+
+    def train(opt, loader):
+        images = torch.FloatTensor(opt.batch, 3, opt.size, opt.size)
+        labels = torch.FloatTensor({labels})
+        labels = Variable(labels)
+        if opt.cuda:
+            images, labels = images.cuda(), labels.cuda()
+        for batch in loader:
+            images.resize_(batch.size()).copy_(batch)
+            labels.data.resize_(batch.size(0)).fill_(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("labels", "lines"),
+    [("opt.batch", [5, 6]), ("opt.size", [5, 6]), ("opt.targets", [5]), ("opt.batch, 1", [5, 6])],
+)
+def test_what_is_one_of_several_sizes_elsewhere_is_a_size(labels: str, lines: list[int]) -> None:
+    assert [finding.line for finding in findings(_HOLDERS.format(labels=labels), "XFER01")] == lines
+
+
+_BRANCHES = """
+    import torch
+
+    def measure(model, rate, samples, kind, data):
+        if kind == "long":
+            made = torch.rand(1, 1, samples) * 2 - 1
+        else:
+            made = {other}
+        if rate:
+            made = made.to("cuda:0")
+        return model(made)
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "lines"),
+    [
+        pytest.param("torch.zeros(1, 1, rate)", [5, 7], id="another tensor"),
+        pytest.param("torch.rand(4) + torch.rand(4)", [5, 7], id="a sum in the other branch counts once"),
+        pytest.param("None", [5], id="nothing"),
+        pytest.param("data", [], id="data"),
+        pytest.param("data.mean()", [], id="computed from data"),
+    ],
+)
+def test_each_branch_that_makes_a_tensor_for_the_copy(other: str, lines: list[int]) -> None:
+    code = _BRANCHES.format(other=other)
+    assert [finding.line for finding in findings(code, "XFER01")] == lines
+    assert fixed(code, "XFER01") == dedent(code).removeprefix("\n")
