@@ -177,7 +177,7 @@ def _indexed(node: cst.BaseExpression, rows: bool) -> tuple[list[cst.BaseExpress
 
 def _is_rebound(binding: Binding, loop: Loop) -> bool:
     """Whether the loop gives its own variable another value."""
-    writes = (write for write in binding.writes if write.statement is not loop.node and write.target is not loop.target)
+    writes = (write for write in binding.writes if write.kind != "for" or write.loop is not loop)
     return any(write.loop is not None and loop in write.loop.around() for write in writes)
 
 

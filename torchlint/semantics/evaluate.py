@@ -16,7 +16,7 @@ from torchlint.semantics.expressions import Env
 from torchlint.semantics.hints import refined
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import GradModes
-from torchlint.semantics.scopes import Scopes
+from torchlint.semantics.scopes import Scopes, is_placeholder
 from torchlint.semantics.summaries import Run, Tables, no_answers
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.tree import walk
@@ -236,7 +236,7 @@ class Evaluator(Calls):
         if isinstance(function.node, cst.Lambda):
             self.noted.note_return(function, self.eval(function.node.body))
         elif self._suite(function.node.body) and not function.is_generator:
-            self.noted.note_return(function, NONE)
+            self.noted.note_return(function, UNKNOWN if is_placeholder(function) else NONE)
 
     _enclosing_grad: bool | None = True  # of the module body, once it has switched gradients for good
 

@@ -266,9 +266,11 @@ class Imports:
     def calls_of(self, function: Function) -> Iterator[tuple[Model, Call]]:
         """Calls of a function in the files that import this one, whatever the function does."""
         importers = self._importing(self.file)
+        makes = function.cls if function.name == "__init__" else None
+        word = makes.name if makes is not None else function.name
         for file in sorted(importers) if len(importers) <= _MOST_IMPORTERS else ():
             source = self.project.source(file)
-            model = self.project.model(file) if source is not None and function.name in source.text else None
+            model = self.project.model(file) if source is not None and word in source.text else None
             if model is not None:
                 for name, call in _calls_into(model, self.project, file, self.file):
                     if name == function.qualname:

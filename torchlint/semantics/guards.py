@@ -203,6 +203,8 @@ def _operands(test: cst.BaseExpression) -> Iterator[cst.Name | cst.Attribute]:
             yield from _operands(right)
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
             yield from _operands(inner)
+        case cst.Comparison() if _is_optional(test):
+            return
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal() | cst.NotEqual())]):
             yield from _operands(left)
         case cst.Name() | cst.Attribute():
@@ -220,6 +222,8 @@ def _assigned_gate(scopes: Scopes, test: cst.Name | cst.Attribute, depth: int) -
 def _is_optional(test: cst.BaseExpression) -> bool:
     match test:
         case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Is() | cst.IsNot())]):
+            return True
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(comparator=cst.Name(value="None"))]):
             return True
         case cst.Call(func=cst.Name(value="hasattr" | "isinstance" | "callable")):
             return True

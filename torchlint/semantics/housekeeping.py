@@ -106,9 +106,10 @@ def reads_clock(model: Model) -> bool:
 
 
 def _is_waited_for(call: Call) -> bool:
-    """A call that a wait for the device may serve: it looks at a clock, at another process, or at a copy on its way."""
+    """A call that a wait for the device may serve: it looks at a clock, at the memory in use, at another process, or at
+    a copy on its way."""
     callee = call.callee or ""
-    if callee in CLOCKS or callee.startswith(("torch.profiler", "torch.autograd.profiler")):
+    if callee in CLOCKS or callee.startswith(("torch.profiler", "torch.autograd.profiler")) or _MEMORY.match(callee):
         return True
     names = [callee.rpartition(".")[2], call.method or "", last_name(call.receiver)]
     if any(_WAITED_FOR.search(name) for name in names):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -31,6 +32,7 @@ class Residence:
         self._model = model
         self.has_accelerator = _has_accelerator(model)
         self._on_host: dict[Function, bool] = {}
+        self._lent: dict[Function, bool] = {}
         self._names_hosts_only = not self.has_accelerator and (model.uses_accelerator or _names_devices(model) is False)
 
     def may_be_device(self, tensor: cst.BaseExpression, step: Step, *, is_tensor: bool = False) -> bool:
@@ -85,7 +87,7 @@ class Residence:
             return False
         calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
         forwards = [call for call in calls if runs_model(self._model, call, whole=False) or self._is_given_batch(call)]
-        return bool(forwards) and (moved or self.has_accelerator)
+        return bool(forwards) and (moved or self.has_accelerator or self._is_lent(loop.function))
 
     def _is_measure_of_part(self, tensor: cst.BaseExpression, loop: Loop) -> bool:
         """Whether a loop over samples computes one number of each; a number that is there before is only picked."""
@@ -110,13 +112,47 @@ class Residence:
         is_trained = is_training and binding is not None and self._model.reaches_backward(binding) is True
         if self.has_accelerator:
             return is_trained or bool(forwards)
-        if self._names_hosts_only or not is_training or step.loop is None or not self._brings_its_data(step.loop):
+        if self._names_hosts_only:
+            return False
+        if forwards and self._is_lent(self._model.function(tensor)):
+            return True
+        if not is_training or step.loop is None or not self._brings_its_data(step.loop):
             return False
         if forwards:
             return all(is_handed_in(self._model, call.receiver or call.node.func) for call in forwards)
         return is_trained and any(
             call.receiver is not None and is_handed_in(self._model, call.receiver) for call in calls
         )
+
+    def _is_lent(self, function: Function) -> bool:
+        """Whether a file that can run on a GPU gives the function, or the object that it is a method of, a model, or
+        holds the class that this one derives from."""
+        if function not in self._lent:
+            self._lent[function] = False
+            self._lent[function] = self._derives(function) or any(
+                self._gives_model(home, call) for home, call in self._calls_of(function)
+            )
+        return self._lent[function]
+
+    def _derives(self, function: Function) -> bool:
+        names = [name for cls in function.cls.lineage() for name in cls.bases] if function.cls is not None else []
+        found = (self._model.class_behind(name) for name in names if name is not None)
+        return any(behind[0].once(Residence).has_accelerator for behind in found if behind is not None)
+
+    def _calls_of(self, function: Function) -> Iterator[tuple[Model, Call]]:
+        """Calls of a function, and those that make the object that it is a method of."""
+        init = function.cls.method("__init__") if function.cls is not None else None
+        for entered in (function, init):
+            if entered is not None:
+                yield from ((self._model, call) for call in entered.callers)
+                yield from self._model.calls_elsewhere(entered)
+
+    def _gives_model(self, home: Model, call: Call) -> bool:
+        if home is self._model:
+            return self._is_lent(call.function)
+        given = (home.value(arg.value) for arg in call.arguments)
+        has_model = any(value.is_(Kind.MODULE, Kind.UNKNOWN, Kind.INSTANCE) for value in given)
+        return has_model and home.once(Residence).has_accelerator
 
     def _makes_its_models(self, loop: Loop) -> bool:
         """Whether each iteration makes all the models that it runs: then it is an experiment, and no batch."""

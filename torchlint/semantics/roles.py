@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import libcst as cst
+
 from torchlint.semantics.effects import EffectTable
-from torchlint.semantics.entities import Call, Function, Loop, Role
+from torchlint.semantics.entities import Call, Effects, Function, Loop, Role
 from torchlint.semantics.transfer import element_of
 from torchlint.semantics.values import Kind, Value
 
@@ -19,7 +21,10 @@ class RoleFinder:
         self._find_passes(functions, loops)
 
     def _find_steps(self, functions: list[Function]) -> None:
-        outside = {function: [call for call in function.calls if call.loop is None] for function in functions}
+        outside = {
+            function: [call for call in function.calls if all(map(_over_chunks, call.loops()))]
+            for function in functions
+        }
         for function in _spread(outside, lambda call: call.is_backward, _reached, lambda function: function.is_step):
             function.is_step = True
 
@@ -35,7 +40,7 @@ class RoleFinder:
         if _over_modules(loop.iterates, element):
             return Role.MODULES
         effects = self._effects.of_calls(loop.calls)
-        if effects.has("backward"):
+        if effects.has("backward") and not self._only_attacks(loop, element, effects):
             return Role.STEPS if _yields_batches(loop.iterates) else Role.EPOCHS
         if effects.has("forwards") and self._evaluates(loop, element):
             return Role.EVALUATION
@@ -43,6 +48,11 @@ class RoleFinder:
         if is_range or loop.iterates.kind is Kind.TENSOR or _tensor_rows(element):
             return Role.ELEMENTS
         return Role.PLAIN
+
+    def _only_attacks(self, loop: Loop, element: Value, effects: Effects) -> bool:
+        """Whether an evaluation takes gradients of its inputs: it runs the model itself, and nothing trains that."""
+        own = any(call.loop is loop and call.is_forward for call in loop.calls)
+        return own and not effects.has("optimizer_steps") and self._evaluates(loop, element)
 
     def _evaluates(self, loop: Loop, element: Value) -> bool:
         function: Function | None = loop.function
@@ -110,6 +120,20 @@ def _entered(call: Call) -> tuple[Function | None, ...]:
 
 def _runs_pass(call: Call) -> bool:
     return any(function is not None and function.is_pass for function in _entered(call))
+
+
+def _over_chunks(loop: Loop) -> bool:
+    """A loop over the parts of one batch: `batch.chunk(n)`, also with `zip` and `enumerate`."""
+    work = [loop.iterable]
+    while work:
+        match work.pop():
+            case cst.Call(func=cst.Name(value="enumerate" | "zip"), args=args) if args:
+                work += [arg.value for arg in args if arg.keyword is None]
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="chunk"))):
+                pass
+            case _:
+                return False
+    return True
 
 
 def _is_counter(iterates: Value) -> bool:

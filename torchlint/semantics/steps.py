@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role
-from torchlint.semantics.tree import children
+from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call
+    from torchlint.semantics.foreign import ForeignCall
     from torchlint.semantics.model import Model
 
 _GATES = frozenset(["log", "handler"])
@@ -42,7 +45,9 @@ def step_of(model: Model, node: cst.CSTNode) -> Step | None:
     if is_gated(model, node, loop):
         return None
     if loop is not None:
-        return Step(loop, loop.role) if loop.role in _STEPPING and not _drives_environment(model, loop) else None
+        if loop.role not in _STEPPING or _drives_environment(model, loop) or _runs_seldom(model, loop):
+            return None
+        return Step(loop, loop.role)
     function = model.function(node)
     if function.hook is not None:
         return Step(None, function.hook.role, is_hook=function.hook.on_device)
@@ -54,7 +59,7 @@ def step_around(model: Model, node: cst.CSTNode) -> Step | None:
     """The training step or evaluation batch that runs the node at least once, in an inner loop perhaps."""
     inner: Loop | None = None
     for loop in model.loops_around(node):
-        if loop.role in (Role.STEPS, Role.EVALUATION):
+        if loop.role in (Role.STEPS, Role.EVALUATION) and not _ends_at_once(loop):
             if _drives_environment(model, loop):
                 return None
             if is_gated(model, node, loop):
@@ -75,8 +80,11 @@ def _runs_models(model: Model, loop: Loop) -> bool:
 
 def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     """Whether the node runs at some iterations only, to log something or to handle an error."""
-    gates = (guard for guard in model.guards(node, inside=loop) if guard.kind in _GATES)
-    return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates)
+    guards = model.guards(node, inside=loop)
+    gates = (guard for guard in guards if guard.kind in _GATES)
+    return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates) or any(
+        _is_of_skipped(model, guard) for guard in guards
+    )
 
 
 def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Role | None:
@@ -84,8 +92,11 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
     if function.is_module or function.is_generator or not depth:
         return None
     for foreign in function.foreign_callers:
-        if foreign.role in (Role.STEPS, Role.EVALUATION):
-            return foreign.role
+        found = (
+            foreign.role if foreign.role in (Role.STEPS, Role.EVALUATION) else _foreign_step(model, function, foreign)
+        )
+        if found is not None:
+            return found
     for call in function.callers:
         step = next((loop for loop in call.loops() if not _is_within_step(model, loop)), None)
         if is_gated(model, call.node, step):
@@ -97,6 +108,57 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
         elif step.role in (Role.STEPS, Role.EVALUATION) and not _drives_environment(model, step):
             return step.role
     return None
+
+
+def _foreign_step(model: Model, function: Function, foreign: ForeignCall) -> Role | None:
+    """What a loop of another file is that calls the function, where that file does not see what the function does."""
+    caller = model.caller(foreign) if foreign.in_loop else None
+    if caller is None or any(_drives_environment(caller[0], loop) for loop in caller[1].loops()):
+        return None
+    if function.is_step:
+        return Role.STEPS
+    loop = caller[1].loops()[0]
+    is_pass = foreign.role is Role.PLAIN and isinstance(loop.node, cst.For) and bool(model.effects(function).forwards)
+    return Role.EVALUATION if is_pass and _is_given(caller[0], caller[1], loop) else None
+
+
+def _is_given(model: Model, call: Call, loop: Loop) -> bool:
+    """Whether a call is given something that the iteration has got or made."""
+    found = (binding for arg in call.arguments for binding in upstream(model, arg.value, loop))
+    return any(write.loop is loop for binding in found for write in binding.writes)
+
+
+def _runs_seldom(model: Model, loop: Loop) -> bool:
+    """A loop over the samples of one batch, in a function that is called at log intervals only."""
+    function = loop.function
+    if any(outer.role in (Role.STEPS, Role.EVALUATION) for outer in loop.around()) or not _picks_samples(model, loop):
+        return False
+    if not function.callers or function.foreign_callers:
+        return False
+    return all(is_gated(model, call.node, next(iter(call.loops()), None)) for call in function.callers)
+
+
+def _picks_samples(model: Model, loop: Loop) -> bool:
+    """`x[i]` for the variable of the loop; `losses[i] = ...` picks nothing."""
+    binding = model.binding(loop.target) if isinstance(loop.target, cst.Name) else None
+    parts = (_part_at(model, read) for read in binding.reads) if binding is not None else ()
+    return any(part is not None and not isinstance(model.parent(part), cst.AssignTarget) for part in parts)
+
+
+def _part_at(model: Model, index: cst.CSTNode) -> cst.CSTNode | None:
+    """`x[i]` of `i`."""
+    above = model.parent(model.parent(index) or index)
+    return model.parent(above) if isinstance(above, cst.SubscriptElement) else None
+
+
+def _is_of_skipped(model: Model, guard: Guard) -> bool:
+    """The branch for batches whose loss is found to be of no use, where the other one trains."""
+    if not isinstance(guard.node, cst.If) or not isinstance(guard.node.orelse, cst.Else):
+        return False
+    branches = guard.node.body, guard.node.orelse
+    own, other = branches if guard.branch == "body" else branches[::-1]
+    asks = any(isinstance(node, cst.Call) and model.call(node).method == "item" for node in walk(guard.node.test))
+    return asks and bool(model.effects(other).backward) and not model.effects(own).backward
 
 
 def _trains(model: Model, guard: Guard) -> bool:

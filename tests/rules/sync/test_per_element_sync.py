@@ -31,6 +31,9 @@ ONE_BY_ONE = {
         "hits = out.argmax(1).eq(y)\nfor i in range(4):\n    total[i] += hits[i].item()", "total = [0] * 4"
     ),
     "a test of each": training("for b in out.argmax(1):\n    if b.item() == 2:\n        seen += 1", "seen = 0"),
+    "a comparison of each": evaluation(
+        "best = out.argmax(1)\nkept = np.array([1 if b == t else 0 for b, t in zip(best, y)])", "kept = 0"
+    ),
     "in a table": training(
         "for i in range(9):\n    for j in range(3):\n        kept.append(float(out[i, j]))", "kept = []"
     ),

@@ -131,7 +131,7 @@ def test_after_such_a_break_a_number_is_still_needed_where_the_next_step_uses_it
     assert findings(training(reading, "size = 64"), "SYNC01") == []
 
 
-@pytest.mark.parametrize("condition", ["writer is not None", "args.wandb", "tb_writer and rank == 0"])
+@pytest.mark.parametrize("condition", ["writer is not None", "writer != None", "args.wandb", "tb_writer and rank == 0"])
 def test_whether_there_is_a_place_to_log_to_is_no_interval(condition: str) -> None:
     code = training(f"if {condition}:\n    writer.add_scalar('loss', loss.item(), step)", "writer = make_writer()")
     assert len(findings(code, "SYNC01")) == 1

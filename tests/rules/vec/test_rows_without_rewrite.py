@@ -90,6 +90,27 @@ def right(outputs, labels):
     return counts
 """,
     ),
+    "which classes meet": (
+        "VEC01",
+        """\
+def table(logits, labels, counts):
+    best = logits.argmax(1)
+    hits = torch.eq(best, labels).sum()
+    for guess, label in zip(best, labels):
+        counts[int(label), int(guess)] += 1
+    return counts, hits
+""",
+    ),
+    "comparisons that become an array": (
+        "VEC06",
+        """\
+def right(model, batches):
+    for x, y in batches:
+        y = y.cuda()
+        best = torch.argmax(model(x.cuda()), dim=1)
+        print(np.array([1 if a == b else 0 for a, b in zip(y, best)]))
+""",
+    ),
     "a grid that is filled number by number": (
         "VEC01",
         """\
@@ -312,6 +333,20 @@ def test_work_on_rows_is_found(name: str) -> None:
 
 
 LOOK_ALIKES = {
+    "batches of a loader made flat": """\
+def f(model, data):
+    total = 0
+    for x, y in torch.utils.data.DataLoader(data):
+        x = x.view(-1, 28 * 28)
+        total += F.cross_entropy(model(x.cuda()), y.cuda()).item()
+    return total
+""",
+    "how often a class is met": """\
+def f(best, counts):
+    for guess in best:
+        counts[guess] += 1
+    return counts
+""",
     "a list that becomes a tensor of the same name": """\
 def scaled(anchors, stride):
     anchors = [(a[0] / stride, a[1] / stride) for a in anchors]

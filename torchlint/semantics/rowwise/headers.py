@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.rowwise.state import Depends, Fault, Seen, together
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import ITERATION_WRAPPERS
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ def _element(reader: Expressions, loop: Header, iterable: cst.BaseExpression) ->
         return together(reader.of(iterable), _index(loop))
     rows = _rows(reader, iterable)
     if rows is None:
-        return Seen(Depends.FOREIGN, axes=axes, maybe=value.kind in (Kind.UNKNOWN, Kind.ARRAY))
+        was_moved = value.kind is Kind.BATCH and value.place is Place.ACCELERATOR  # as no list can be
+        return Seen(Depends.FOREIGN, axes=axes, maybe=was_moved or value.kind in (Kind.UNKNOWN, Kind.ARRAY))
     seen = reader.of(rows)
     if not seen.varies:
         reader.trace.subjects.setdefault(reader.name_of(rows), rows)

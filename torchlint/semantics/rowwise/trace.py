@@ -212,6 +212,8 @@ class _Reader:
         if adds and is_tensor:
             seen = self._expressions.changed(target, place, seen)
         sink = Sink.FILL if is_tensor else Sink.COUNT
+        if sink is Sink.COUNT and (len(target.slice) > 1 or isinstance(target.value, cst.Subscript)):
+            seen = together(seen, place)  # a table counts which values meet
         self.trace.kept.append(Kept(sink, name, root, seen, place, value, self._path, self._expressions.guarded))
 
     def _call(self, call: cst.Call) -> None:

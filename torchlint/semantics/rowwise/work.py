@@ -24,6 +24,7 @@ from torchlint.semantics.rowwise.sorting import adds_rows, sorted_tensor
 from torchlint.semantics.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.semantics.rowwise.trace import trace_of, trace_of_comprehension
 from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
 from torchlint.semantics.vectorize.plan import Plan, attempt, is_plain, is_test
 
 if TYPE_CHECKING:
@@ -89,7 +90,9 @@ class _Finder:
 
     def _root(self, loop: Loop) -> Root | None:
         """The for statement, or of a comprehension the call that collects it."""
-        if loop.role in _OTHER_ROLES or isinstance(loop.node, cst.While) or is_compiled(self._model, loop.function):
+        if loop.role in _OTHER_ROLES or loop.iterates.kind is Kind.LOADER or isinstance(loop.node, cst.While):
+            return None
+        if is_compiled(self._model, loop.function):
             return None
         if isinstance(loop.node, cst.For):
             return loop.node if loop.node.orelse is None and loop.node.asynchronous is None else None

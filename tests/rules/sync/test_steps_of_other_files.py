@@ -1,0 +1,220 @@
+"""Steps that another file runs in its loop, and models that another file puts on the device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+TRAINER = """
+    import torch
+
+    class Trainer:
+        def __init__(self, model, optimizer, device):
+            self.model, self.optimizer = model.to(device), optimizer
+
+        def step(self, x, y):
+            self.optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(self.model(x), y)
+            loss.backward()
+            self.optimizer.step()
+            return loss.item()
+
+        def judge(self, x, y):
+            return torch.nn.functional.mse_loss(self.model(x), y).item()
+"""
+LOOP = """
+    import torch
+    from steps import Trainer
+
+    def run(trainer: Trainer, batches, env, log, n):
+        {loop}
+
+    def main(model, optimizer, batches, env, log):
+        run(Trainer(model, optimizer, "cuda"), batches, env, log, 100)
+"""
+
+
+def lines_of(path: Path, trainer: str, main: str) -> list[int]:
+    (path / "pyproject.toml").touch()
+    (path / "main.py").write_text(dedent(main))
+    (path / "steps.py").write_text(dedent(trainer).lstrip())
+    settings = Settings.selecting("SYNC01")
+    found = lint(Source.read(path / "steps.py"), settings, strict=True, project=Project())
+    return [finding.line for finding in found]
+
+
+@pytest.mark.parametrize(
+    ("loop", "lines"),
+    [
+        ("for x, y in batches: log.append(trainer.step(x, y))", [12]),
+        ("for i in range(n): log.append(trainer.step(batches, n))", [12]),
+        ("while n: log.append(trainer.step(batches, n))", [12]),
+        ("log.append(trainer.step(batches, n))", []),
+        ("for x, y in batches: observed, gain = env.step(trainer.step(x, y))", []),
+        ("for x, y in batches: log.append(trainer.judge(x, y))", [15]),
+        ("for i in range(n): log.append(trainer.judge(batches, n))", []),
+        ("while n: log.append(trainer.judge(batches, n))", []),
+        ("for name in log: log.append(trainer.judge(batches, n))", []),
+    ],
+)
+def test_a_loop_of_another_file_that_calls_a_step_is_one_over_steps(
+    tmp_path: Path, loop: str, lines: list[int]
+) -> None:
+    main = LOOP.format(loop=loop).replace("trainer.", "Trainer(batches, n, 'cuda').")
+    assert lines_of(tmp_path, TRAINER, main) == lines
+
+
+EPOCH = """
+    import torch
+    from base import Base
+
+    class Judge{base}:
+        def __init__(self, model):
+            self.model = model
+
+        def epoch(self, batches):
+            total = 0.0
+            for x, y in batches:
+                total += torch.nn.functional.mse_loss(self.model(x), y).item()
+            return total
+
+    def judge(model, batches):
+        return Judge(model).epoch(batches)
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "lender", "lines"),
+    [
+        ("", "from steps import judge\nmodel = torch.nn.Linear(2, 2).cuda()\njudge(model, [])\n", [11]),
+        ("", "from steps import Judge\nmodel = torch.nn.Linear(2, 2).cuda()\nJudge(model).epoch([])\n", [11]),
+        ("", "from steps import judge\nmodel = torch.nn.Linear(2, 2)\njudge(model, [])\n", []),
+        ("", "from steps import Judge\nmodel = torch.nn.Linear(2, 2).cuda()\n", []),
+        ("(Base)", "", [11]),
+    ],
+)
+def test_a_model_that_another_file_puts_on_the_device_runs_there(
+    tmp_path: Path, base: str, lender: str, lines: list[int]
+) -> None:
+    (tmp_path / "base.py").write_text("import torch\nclass Base:\n    def move(self): self.model.cuda()\n")
+    assert lines_of(tmp_path, EPOCH.format(base=base), "import torch\n" + lender) == lines
+
+
+def test_what_an_abstract_method_returns_is_not_known() -> None:
+    (found,) = findings(
+        """
+        import abc
+        import torch
+
+        class Method(abc.ABC):
+            @abc.abstractmethod
+            def regularised(self, loss):
+                pass
+
+            def epoch(self, model, batches, optimizer):
+                total = 0.0
+                for x, y in batches:
+                    loss = self.regularised(model(x.cuda()).mean())
+                    loss.backward()
+                    optimizer.step()
+                    total += loss.item()
+                return total
+        """,
+        "SYNC01",
+    )
+    assert found.line == 15
+
+
+ATTACK = """
+    import torch
+
+    def attack(model, x, y):
+        delta = torch.zeros_like(x).requires_grad_()
+        for _ in range(10):
+            torch.nn.functional.cross_entropy(model(x + delta), y).backward()
+            delta.data = delta + delta.grad.sign()
+        return delta
+
+    def judge(model, batches, optimizer):
+        total = 0.0
+        for x, y in batches:
+            x, y = x.cuda(), y.cuda()
+            moved = attack(model, x, y)
+            total += torch.nn.functional.cross_entropy(model(x + moved), y).item()
+        return total
+"""
+
+
+def test_an_evaluation_that_takes_gradients_of_its_inputs_is_one_over_batches() -> None:
+    assert [finding.line for finding in findings(ATTACK, "SYNC01")] == [15]
+
+
+@pytest.mark.parametrize(("parts", "count"), [("zip(x.chunk(4), y.chunk(4))", 1), ("zip(x.split(4), y.split(4))", 0)])
+def test_a_step_over_the_chunks_of_its_batch_is_one_step(parts: str, count: int) -> None:
+    code = f"""
+    import torch
+
+    def step(model, x, y, optimizer):
+        for a, b in {parts}:
+            model(a).sub(b).mean().backward()
+        optimizer.step()
+
+    def train(model, batches, optimizer, log):
+        for x, y in batches:
+            x, y = x.cuda(), y.cuda()
+            step(model, x, y, optimizer)
+            log.append(model(x).sub(y).mean().item())
+    """
+    assert len(findings(code, "SYNC01")) == count
+
+
+@pytest.mark.parametrize(
+    ("test", "count"),
+    [("if loss.item() < 10:", 0), ("if optimizer.ready:", 1)],
+)
+def test_the_branch_for_batches_of_no_use_runs_seldom(test: str, count: int) -> None:
+    code = f"""
+    import torch
+
+    def train(model, batches, optimizer):
+        for x, y in batches:
+            loss = model(x.cuda()).sub(y.cuda()).mean()
+            {test}
+                loss.backward()
+                optimizer.step()
+            else:
+                print(loss.item())
+    """
+    lines = [finding.line for finding in findings(code, "SYNC01")]
+    assert lines == [10] * count
+
+
+@pytest.mark.parametrize(("gate", "count"), [("if step % 100 == 0:", 0), ("if True:", 1)])
+def test_a_loop_over_the_samples_of_a_batch_at_intervals_runs_seldom(gate: str, count: int) -> None:
+    code = f"""
+    import torch
+
+    class Trainer:
+        def show(self, x):
+            found = []
+            for i in range(16):
+                with torch.no_grad():
+                    found.append(self.model(x[i].cuda()).mean().item())
+            return found
+
+        def train(self, batches, model):
+            self.model = torch.nn.Linear(3, 3).cuda()
+            for step, (x, y) in enumerate(batches):
+                self.model(x.cuda()).mean().backward()
+                {gate}
+                    self.show(x)
+    """
+    assert len(findings(code, "SYNC01")) == count
