@@ -65,9 +65,21 @@ def _read(read: DataRead, model: Model) -> Fix:
 
 
 def _has_no_graph(read: DataRead, model: Model) -> bool:
-    """Whether the tensor is known to have no graph and, as far as the file goes, to want none."""
-    value = model.value(read.owner)
-    return value.kind is Kind.TENSOR and value.grad is Grad.DETACHED and not _sees_leaves(model)
+    """Whether the tensor is made in sight without a graph and, as far as the file goes, wants none."""
+    value, root = model.value(read.owner), read.owner
+    if value.kind is not Kind.TENSOR or value.grad is not Grad.DETACHED or _sees_leaves(model):
+        return False
+    while isinstance(root, cst.Subscript):
+        root = root.value
+    binding = model.binding(root)
+    return all(_is_made_in_sight(node, model) for node in ([w.value for w in binding.writes] if binding else [root]))
+
+
+def _is_made_in_sight(node: cst.BaseExpression | None, model: Model) -> bool:
+    if isinstance(node, cst.Call):
+        call = model.call(node)
+        return not call.is_forward and call.target is None and call.foreign is None
+    return isinstance(node, cst.BinaryOperation)
 
 
 def _reads_beside(read: DataRead, model: Model) -> list[DataRead]:
@@ -254,8 +266,8 @@ def _is_temporary(node: cst.BaseExpression | None, model: Model) -> bool:
 
 def _is_view(node: cst.BaseExpression, model: Model) -> bool:
     """Whether an expression may look into the memory of a tensor that has a name: a change of it can reach that."""
-    while isinstance(node, cst.Call) and (receiver := model.call(node).receiver) is not None:
-        node = receiver
+    while isinstance(node, cst.Call) and model.call(node).receiver_value.kind is Kind.TENSOR:
+        node = model.call(node).receiver or node
     return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript))
 
 

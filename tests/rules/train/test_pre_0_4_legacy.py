@@ -231,6 +231,8 @@ def test_the_first_element_of_a_loss_becomes_a_number() -> None:
         ("Variable(x.unsqueeze(0).contiguous())", "x.unsqueeze(0).contiguous()"),
         ("Variable(x.unsqueeze(0))\ny += net.bias", "x.unsqueeze(0).detach()\ny += net.bias"),
         ("Variable(x.unsqueeze(0))\ny[0] = net.bias", "x.unsqueeze(0).detach()\ny[0] = net.bias"),
+        ("Variable(torch.zeros(2, 3)).t()", "torch.zeros(2, 3).t()"),
+        ("Variable(torch.zeros(3))\ny[0] = 1", "torch.zeros(3)\ny[0] = 1"),
         ("Variable(x.float())", "x.float().detach()"),
         ("Variable(net(x).new(3).zero_())", "net(x).new(3).zero_()"),
         ("Variable(load().new(x.size()))", "load().new(x.size())"),
@@ -291,3 +293,8 @@ def encoded(text, cuda):
     assert "    return codes\n" in fixed(code, "TRAIN10")
     kept = code.replace("torch.LongTensor([ord(letter) for letter in text])", "text")
     assert "    return codes.detach()\n" in fixed(kept, "TRAIN10")
+
+
+def test_what_a_function_is_handed_is_detached_even_where_no_call_in_sight_brings_a_graph() -> None:
+    code = SETUP + "def shown(values):\n    return values.data.numpy()\n\nprint(shown(x))\n"
+    assert "values.detach().numpy()" in fixed(code, "TRAIN10")
