@@ -70,7 +70,8 @@ def _direct(model: Model, keeping: Keeping) -> Iterator[Keeper]:
     if holder is None or not lifetime(model, holder, keeping.node, handed_in=keeping.way is Way.APPEND).beyond:
         return
     for parameter in parameters:
-        if parameter.scope_function is function and not _is_looked_at(model, keeping.node, parameter):
+        needed = "backward" in parameter.methods or _is_looked_at(model, keeping.node, parameter)
+        if parameter.scope_function is function and not needed:
             yield Keeper(parameter, keeping, None if holder.cls is not None else holder)
 
 
@@ -78,6 +79,8 @@ def _handing_on(model: Model, keeper: Keeper) -> Iterator[Keeper]:
     """The parameters of other functions that are given to the function of a keeper."""
     for call in keeper.parameter.scope_function.callers:
         if call.function.is_module or model.grad_enabled(call.node) is False:
+            continue
+        if is_given_back(model, call, keeper, model):
             continue
         holder = keeper.holder_at(model, call)
         if holder is None:
@@ -89,6 +92,17 @@ def _handing_on(model: Model, keeper: Keeper) -> Iterator[Keeper]:
             for parameter in _passed(model, given):
                 if parameter.scope_function is call.function and not _is_looked_at(model, call.node, parameter):
                     yield Keeper(parameter, keeper.keeping, owner)
+
+
+def is_given_back(model: Model, call: Call, keeper: Keeper, home: Model) -> bool:
+    """Whether a call's result, which the code works with, has the graph of what it gives to a keeper.
+
+    home: the model of the file of the keeper.
+    """
+    if isinstance(model.parent(call.node), cst.Expr):
+        return False
+    returned = (statement.value for statement in keeper.parameter.scope_function.returns)
+    return any(value is not None and keeper.parameter in _passed(home, value) for value in returned)
 
 
 def _passed(model: Model, expression: cst.BaseExpression) -> Iterator[Binding]:

@@ -14,7 +14,7 @@ from torchlint.semantics.dataflow import given_to, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
-from torchlint.semantics.keepers import Keeper, keepers, parameters_in
+from torchlint.semantics.keepers import Keeper, is_given_back, keepers, parameters_in
 from torchlint.semantics.keeping import COLLECTIONS, Keeping, Way, keepings
 from torchlint.semantics.lifetime import Lifetime, lifetime, of_comprehension, root
 from torchlint.semantics.needless_graph import evaluations
@@ -103,6 +103,8 @@ class _Judge:
 
     def _where_handed_over(self, call: Call, keeper: Keeper, home: Model) -> Iterator[Retention]:
         model = self._model
+        if is_given_back(model, call, keeper, home):
+            return
         given = list(given_to(model, call, keeper.parameter))
         graphs = [graph for part in given for graph in carriers(model, part) if not self._is_given(graph)]
         holder = keeper.holder_at(model, call) if graphs and model.grad_enabled(call.node) is not False else None

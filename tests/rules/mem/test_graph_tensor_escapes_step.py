@@ -222,6 +222,37 @@ for x, y in loader:
 }
 
 
+# The graph goes back to the caller, or is needed by what keeps the value: detached at the call, this would raise.
+NEEDED = {
+    "the result is sent backward": (
+        METER.replace("        self.count += n", "        self.count += n\n        return value"),
+        "    meter.update(loss).backward()\n",
+    ),
+    "the result becomes the loss": (
+        METER.replace("        self.count += n", "        self.count += n\n        return value / n"),
+        "    loss = meter.update(loss, 2)\n    loss.backward()\n",
+    ),
+    "a helper hands the result on": (
+        METER.replace("        self.count += n", "        self.count += n\n        return value")
+        + "def note(meter, value):\n    return meter.update(value)\n\n",
+        "    note(meter, loss).backward()\n",
+    ),
+    "what keeps it sends it backward": (
+        METER.replace("        self.count += n", "        self.count += n\n        value.backward()"),
+        "    meter.update(loss)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("meter", "call"), NEEDED.values(), ids=NEEDED)
+def test_a_graph_that_is_needed_is_not_cut_off(meter: str, call: str) -> None:
+    code = SETUP + meter + "meter = Meter()\n" + STEP.replace("    loss.backward()\n", call) + "print(meter.mean)\n"
+    assert [f for f in findings(code, "MEM03") if f.fix is not None] == []
+    names: dict[str, object] = {}
+    exec(fixed(code, "MEM01", "MEM02", "MEM03", unsafe=False), names)
+    assert all(parameter.grad is not None for parameter in names["model"].parameters())  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
 def test_finds_once_and_fixes(code: str) -> None:
     assert found(code) == marked(code)
