@@ -16,9 +16,10 @@ class AccumulateGraphTensor(Rule):
 
     ## What it does
 
-    Finds sums, moving averages and best-so-far values that take in a tensor with an autograd graph in every iteration
-    and that nobody sends backward. The sum may be a variable, an attribute, a value of a dict or a meter object of the
-    file; a sum that reaches a backward pass, or callers who may start one, is left alone.
+    Finds sums, moving averages, running maxima and best-so-far values that take in a tensor with an autograd graph in
+    every iteration and that nobody sends backward. The sum may be a variable, an attribute, a value of a dict or a
+    meter object of the file; a sum that reaches a backward pass, or callers who may start one, is left alone. So is the
+    best loss so far where a backward pass has freed its buffers: there is only one of it at a time.
 
     ## Why is this bad
 
@@ -83,7 +84,7 @@ class AccumulateGraphTensor(Rule):
 
     code = "MEM02"
     name = "accumulate-graph-tensor"
-    triggers = ("+", "-=", "<", ">")
+    triggers = ("+", "-=", "<", ">", "max", "min")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.keeping import Way
@@ -95,6 +96,12 @@ class AccumulateGraphTensor(Rule):
 
 
 def _message(model: Model, kept: Retention) -> str:
+    from torchlint.semantics.keeping import Way
+
     tensor, holder = model.code(kept.graphs[0]), model.code(kept.holder)
     what = "the graph nodes" if kept.freed else "the graph and its activations"
+    if kept.way is Way.BEST:
+        return (
+            f"`{holder}` keeps {what} behind `{tensor}` alive in all later iterations; keep `{tensor}.detach()` instead"
+        )
     return f"`{holder}` keeps {what} behind `{tensor}` alive from every iteration; add `{tensor}.detach()` instead"

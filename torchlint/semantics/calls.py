@@ -348,7 +348,7 @@ class Calls(Expressions):
         if is_loss and returned.is_container:
             return transfer.detached(returned) if self.grad is False else returned
         if is_loss or words.is_parameter_free(ref):
-            rank = 0 if is_loss else (inputs[0].rank if inputs else None)
+            rank = 0 if is_loss else (inputs[0].rank if inputs and ref.startswith("torch.") else None)
             grad = transfer.mixed_grad(inputs, self.grad)
             dtype = "float" if rank == 0 and ref.startswith("torch.nn.") else None
             return Value(Kind.TENSOR, grad, transfer.mixed_place(inputs), rank=rank, dtype=dtype)

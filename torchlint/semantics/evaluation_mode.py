@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import text
-from torchlint.semantics.entities import Call, Function, Loop, Role
+from torchlint.semantics.dataflow import reaches, text
+from torchlint.semantics.entities import Call, Function, Loop, Role, Write
 from torchlint.semantics.gradients import modules_of_optimizer
 from torchlint.semantics.mode_layers import mode_layer
 from torchlint.semantics.module_mode import Mode, modes_at
@@ -162,6 +162,8 @@ def _is_evaluated(model: Model, call: Call) -> bool:
         return False
     if call.loop is not None and call.loop.role is Role.STEPS and not model.is_log_gated(call.node):
         return False
+    if _gives_losses_in_training(model, call) or _is_fed_from_training(model, call):
+        return False
     if any(_is_part_of_training(model, caller) for caller in function.callers) or function.is_step:
         return False
     if any(call.role is Role.STEPS for call in function.foreign_callers):
@@ -172,6 +174,41 @@ def _is_evaluated(model: Model, call: Call) -> bool:
     if model.grad_enabled(call.node) is not False or any(map(_is_over_training_data, data)):
         return False
     return evaluates_by_name(function) or _is_switched_back(model, call) or (not data and _has_trained(model, call))
+
+
+def _gives_losses_in_training(model: Model, call: Call) -> bool:
+    """Whether a network, a detector, answers images and targets with its losses, which it only does in training."""
+    if len(call.arguments) < 2:
+        return False
+    if (model.value(call.node.func).ref or "").startswith("torchvision.models.detection."):
+        return True
+    assign = model.parent(call.node)
+    target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
+    result = model.binding(target) if target is not None else None
+    return result is not None and "values" in result.methods
+
+
+def _is_fed_from_training(model: Model, call: Call) -> bool:
+    """Whether what a network is given is a batch that a loop which trains has left behind."""
+    reads = [node for arg in call.node.args for node in walk(arg.value) if isinstance(node, cst.Name)]
+    seen: set[cst.CSTNode] = set()
+    for read in reads:  # it grows while the loop runs
+        for write in _reaching(model, read):
+            if write.target in seen:
+                continue
+            seen.add(write.target)
+            if write.kind == "for" and write.loop is not None and write.loop.role is Role.STEPS:
+                return True
+            if write.value is not None and not any(made.is_forward for made in model.calls_in(write.value)):
+                reads += [node for node in walk(write.value) if isinstance(node, cst.Name)]
+    return False
+
+
+def _reaching(model: Model, read: cst.CSTNode) -> list[Write]:
+    """The writes whose values a variable can have where it is read."""
+    binding = model.binding(read)
+    writes = binding.writes if binding is not None else []
+    return [write for write in writes if binding is not None and reaches(model, binding, write.target, read)]
 
 
 def _is_part_of_training(model: Model, call: Call) -> bool:

@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.backward_pass import freeing_passes, is_term_of_loss
 from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.parameter_free import is_parameter_free_pass
 from torchlint.semantics.single_tensor import carries, is_graphless, is_one_tensor
 from torchlint.semantics.tree import walk
 
@@ -107,4 +108,6 @@ def _runs_model(model: Model, node: cst.CSTNode) -> bool:
     if not isinstance(node, cst.Call):
         return False
     call = model.call(node)
+    if is_parameter_free_pass(model, call):
+        return False
     return call.is_forward or (call.target is not None and bool(model.effects(call.target).forwards))

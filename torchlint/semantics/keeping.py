@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 COLLECTIONS = (cst.ListComp, cst.DictComp, cst.SetComp)
 _JOINS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
+_EXTREMES = ("torch.max", "torch.min", "torch.maximum", "torch.minimum")
 _CONTAINER_METHODS = {"append": 0, "appendleft": 0, "add": 0, "extend": 0, "insert": 1}
 _ORDERINGS = (cst.LessThan, cst.GreaterThan, cst.LessThanEqual, cst.GreaterThanEqual)
 
 
 class Way(Enum):
     APPEND = "append"  # a container holds one more
-    SUM = "sum"  # a running sum is one term longer
+    SUM = "sum"  # a running sum, or a running maximum, takes in one term more
     BEST = "best"  # the best value so far is replaced
 
 
@@ -76,6 +77,7 @@ def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpres
     if isinstance(node.value, COLLECTIONS):
         yield Keeping(Way.APPEND, node, target, node.value)
     yield from _joined(model, node, target)
+    yield from _compared(model, node, target)
     if isinstance(target, cst.Subscript) and model.value(target.value).is_(Kind.ARRAY):
         return  # a table of numpy holds numbers
     if isinstance(target, cst.Subscript) and _is_fresh_place(model, target):
@@ -114,6 +116,15 @@ def _joined(model: Model, node: cst.Assign, target: cst.BaseExpression) -> Itera
                 for part in parts:
                     if not _is_same(model, part.value, target):
                         yield Keeping(Way.APPEND, node, target, part.value)
+
+
+def _compared(model: Model, node: cst.Assign, target: cst.BaseExpression) -> Iterator[Keeping]:
+    """`most = torch.max(most, loss)`: the graph of each loss hangs on the one before, as in a sum."""
+    match node.value:
+        case cst.Call(args=[cst.Arg(keyword=None, value=first), cst.Arg(keyword=None, value=second)]) as call:
+            others = [part for part in (first, second) if not _is_same(model, part, target)]
+            if model.call(call).callee in _EXTREMES and len(others) == 1:
+                yield Keeping(Way.SUM, node, target, others[0])
 
 
 def _terms(expression: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

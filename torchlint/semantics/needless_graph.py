@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.array_reads import is_read_as_array
 from torchlint.semantics.callers_by_name import may_run_without_gradients
 from torchlint.semantics.dataflow import reaches, sources, text, upstream
 from torchlint.semantics.effects import last_name
@@ -17,7 +18,7 @@ from torchlint.semantics.entities import Role
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.feeding import repeats
 from torchlint.semantics.lifetime import root
-from torchlint.semantics.parameter_free import has_no_parameters
+from torchlint.semantics.parameter_free import class_of_module, is_parameter_free_pass, module_of
 from torchlint.semantics.phases import separates_phases
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
@@ -115,9 +116,9 @@ class _Finder:
     def _records(self, call: Call) -> bool:
         if self._model.grad_enabled(call.node) is not True or not (call.is_forward or self._hands_on(call)):
             return False
-        if self._makes_module(call) or self._is_off_inside(call):
+        if self._makes_module(call) or self._is_off_inside(call) or is_read_as_array(self._model, call.node):
             return False
-        return not self._is_frozen(call) and not self._is_parameter_free(call)
+        return not self._is_frozen(call) and not is_parameter_free_pass(self._model, call)
 
     def _is_off_inside(self, call: Call) -> bool:
         """Whether the function that is called runs its models without gradients by itself."""
@@ -160,18 +161,8 @@ class _Finder:
         called = text(call.node.func)
         if module is not None and any(self._freezes(read, called) for read in module.reads):
             return True
-        behind = self._class_of_module(call)
+        behind = class_of_module(self._model, call)
         return behind is not None and behind[0].once(_frozen_classes) >= {behind[1].name}
-
-    def _class_of_module(self, call: Call) -> tuple[Model, Class] | None:
-        """The class of the module that a forward pass runs, where it is in sight, and the model of its file."""
-        ref = self._model.value(_module(call)).ref
-        return self._model.class_behind(ref) if ref else None
-
-    def _is_parameter_free(self, call: Call) -> bool:
-        """Whether the called module, a transform of the data, has nothing that a graph would lead to."""
-        behind = self._class_of_module(call) if call.is_forward else None
-        return behind is not None and has_no_parameters(behind[1], behind[0])
 
     def _freezes(self, read: cst.CSTNode, called: str) -> bool:
         """`module.requires_grad_(False)`, a loop over its parameters, or a helper that is named for that."""
@@ -473,12 +464,14 @@ class _Finder:
         return None
 
     def _is_switched_by_callers(self, function: Function) -> bool:
-        grads = [self._model.grad_enabled(call.node) for call in function.callers]
-        grads += [call.grad_enabled for call in function.foreign_callers]
-        if any(grad is not True for grad in grads):
-            return True
-        entered = [function, *(call.function for call in function.callers)]
-        return any(may_run_without_gradients(self._model, entry) for entry in entered)
+        entered = [function]
+        for entry in entered:  # it grows while the loop runs
+            grads = [self._model.grad_enabled(call.node) for call in entry.callers]
+            grads += [call.grad_enabled for call in entry.foreign_callers]
+            if any(grad is not True for grad in grads) or may_run_without_gradients(self._model, entry):
+                return True
+            entered.extend({call.function: None for call in entry.callers if call.function not in entered})
+        return False
 
     def _training_guard(self, backward: Call, loop: Loop | None, forward: Call) -> Guard | None:
         if backward.function is not forward.function:
@@ -521,10 +514,10 @@ class _Finder:
 
     def _keeps_nothing(self, call: Call) -> bool:
         """Whether the called module is in sight, and writes nothing to its attributes once it is made."""
-        ref = self._model.value(_module(call)).ref or ""
+        ref = self._model.value(module_of(call)).ref or ""
         if ref.startswith(("torch.nn.", "torchvision.models.")):
             return True
-        behind = self._class_of_module(call)
+        behind = class_of_module(self._model, call)
         if behind is None:
             return False
         bindings = (binding for cls in behind[1].lineage() for binding in cls.attributes.values())
@@ -633,11 +626,6 @@ def is_over_data(loop: Loop) -> bool:
 
 def _is_batch(kind: Kind) -> bool:
     return kind in (Kind.BATCH, Kind.TUPLE)
-
-
-def _module(forward: Call) -> cst.BaseExpression:
-    """What a forward pass runs: `net` of `net(x)` and of `net.forward(x)`."""
-    return forward.receiver if forward.method == "forward" and forward.receiver is not None else forward.node.func
 
 
 def _is_self(node: cst.BaseExpression) -> bool:

@@ -16,6 +16,23 @@ if TYPE_CHECKING:
 _REGISTERING = frozenset({"register_parameter", "register_module", "add_module", "__setattr__"})
 
 
+def class_of_module(model: Model, forward: Call) -> tuple[Model, Class] | None:
+    """The class of the module that a forward pass runs, where it is in sight, and the model of its file."""
+    ref = model.value(module_of(forward)).ref
+    return model.class_behind(ref) if ref else None
+
+
+def module_of(forward: Call) -> cst.BaseExpression:
+    """What a forward pass runs: `net` of `net(x)` and of `net.forward(x)`."""
+    return forward.receiver if forward.method == "forward" and forward.receiver is not None else forward.node.func
+
+
+def is_parameter_free_pass(model: Model, call: Call) -> bool:
+    """Whether a call runs a module, a transform of the data, that has nothing that a graph would lead to."""
+    behind = class_of_module(model, call) if call.is_forward else None
+    return behind is not None and has_no_parameters(behind[1], behind[0])
+
+
 def has_no_parameters(cls: Class, model: Model) -> bool:
     """Whether a class, whose file is that of the model, shows that its modules hold neither parameters nor layers."""
     for part in cls.lineage():

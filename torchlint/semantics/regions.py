@@ -15,6 +15,7 @@ from torchlint.semantics.values import UNKNOWN, Kind, Value
 
 _MANAGERS = ("contextlib.contextmanager", "contextlib.asynccontextmanager")
 _DEPTH = 4
+_SWITCHES = frozenset(name.removeprefix("torch.") for name in words.GRAD_SWITCHES)
 # Of these packages no decorator switches autograd.
 _PLAIN_DECORATORS = (
     "builtins.",
@@ -99,7 +100,8 @@ class GradModes:
 
     def of_call(self, node: cst.Call, depth: int = 0) -> Switch:
         """Of the context manager that a call makes."""
-        name = self._names.qualified(node.func)
+        call = self._scopes.call_of.get(node)
+        name = self._names.qualified(node.func) or (call.callee if call is not None else None)
         if name in words.GRAD_DISABLING:
             return ON if name == "torch.inference_mode" and self._constant(node) is False else OFF
         if name == "torch.enable_grad":
@@ -110,7 +112,6 @@ class GradModes:
         names = set(self._alternatives(node.func)) if name is None else set()
         if names & words.GRAD_SWITCHES:
             return OFF if names <= words.GRAD_DISABLING else UNSURE
-        call = self._scopes.call_of.get(node)
         if call is None:
             return KEEPS
         if call.targets_class is not None:
@@ -118,6 +119,8 @@ class GradModes:
         if call.foreign is not None and self._of_foreign is not None:
             return self._of_foreign(call.foreign)
         targets = [call.target] if call.target is not None else call.alternatives
+        if not targets and name is None and call.method in _SWITCHES:
+            return UNSURE  # of a torch that was handed in, perhaps
         return _either(self.of_function(target, depth + 1) for target in targets)
 
     def _alternatives(self, node: cst.BaseExpression, depth: int = 0) -> Iterator[str]:

@@ -137,6 +137,8 @@ class _Judge:
         freed = [self._freed(graph, lives) for graph in graphs]
         if None in freed or Fate.BACKWARD in fate:
             return
+        if candidate.way is Way.BEST and any(freed):
+            return  # one graph at a time, whose buffers are gone
         if not all(freed):
             known = fate is Fate.CONSUMED
             if candidate.way is Way.SUM:

@@ -115,13 +115,14 @@ def is_loss_function(name: str) -> bool:
 # -- classes ---------------------------------------------------------------------------------------------------------
 
 _LOSS_NAMES = re.compile(r".*\.\w*(Loss|Criterion)")
+_SIGNAL_TRANSFORMS = re.compile(r"torchaudio\.transforms\.[A-Z]\w*")  # modules whose constants are buffers
 
 
 @lru_cache(maxsize=8192)
 def is_parameter_free(name: str) -> bool:
-    """Whether modules of this class of torch have no parameters: what they return carries the graph that they get."""
+    """Whether modules of this class have no parameters: what they return carries the graph that they get."""
     entry = torch_api.lookup(name)
-    return entry is not None and "parameter-free" in entry.flags
+    return (entry is not None and "parameter-free" in entry.flags) or _SIGNAL_TRANSFORMS.fullmatch(name) is not None
 
 
 @lru_cache(maxsize=8192)
@@ -162,6 +163,7 @@ _CLASS_PATTERNS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"(torch_optimizer|transformers|apex\.optimizers|bitsandbytes\.optim)\.(\w*Adam\w*|Lion\w*|\w*SGD\w*|LAMB)"),
      Kind.OPTIMIZER),
     (re.compile(r"torch_geometric\.nn\.[A-Z]\w*"), Kind.MODULE),
+    (_SIGNAL_TRANSFORMS, Kind.MODULE),
     (re.compile(r"transformers\.(\w+\.)*[A-Z]\w*(Model|For[A-Z]\w*)"), Kind.MODULE),
     (re.compile(r"(torchvision|torchaudio|torch_geometric)\.datasets\.[A-Z]\w*"), Kind.DATASET),
     (re.compile(r"torchmetrics\.[A-Z]\w*"), Kind.INSTANCE),

@@ -144,9 +144,26 @@ class Agent:
 
 Agent().update()
 """,
-    "the best so far": "best = None\nfor x, y in loader:\n"
-    + STEP
-    + "    if best is None or loss < best:\n        best = loss  # here\nprint(best)\n",
+    "the best so far of an evaluation": """\
+best = None
+for x, y in loader:
+    loss = crit(model(x), y)
+    if best is None or loss < best:
+        best = loss  # here
+print(best)
+""",
+    "a running maximum": """\
+worst = torch.zeros(2, 1)
+for x, y in loader:
+    worst = torch.max(worst, F.mse_loss(model(x), y, reduction="none"))  # here
+print(worst)
+""",
+    "a running minimum, the other way round": """\
+least = torch.ones(2, 1)
+for x, y in loader:
+    least = torch.minimum(F.mse_loss(model(x), y, reduction="none"), least)  # here
+print(least)
+""",
     "a metric of the output": "mae = 0.0\nfor x, y in loader:\n"
     + STEP
     + "    mae += (pred - y).abs().mean()  # here\nprint(mae / 3)\n",
@@ -242,6 +259,23 @@ for x, y in loader:
 opt.zero_grad()
 total.backward()
 opt.step()
+""",
+    "the best loss of the training, whose buffers are freed": "best = None\nfor x, y in loader:\n"
+    + STEP
+    + "    if best is None or loss < best:\n        best = loss\nprint(best)\n",
+    "a maximum over the parts of one loss": """\
+for x, y in loader:
+    worst = torch.zeros(())
+    for part, wanted in zip(x.split(1), y.split(1)):
+        worst = torch.max(worst, crit(model(part), wanted))
+    opt.zero_grad()
+    worst.backward()
+    opt.step()
+""",
+    "the larger of two tensors": """\
+for x, y in loader:
+    out = torch.max(model(x), y)
+    print(out)
 """,
     "without gradients": """\
 total = 0.0
@@ -489,10 +523,6 @@ REWRITES = {
     "a metric": ("total += (pred - y).abs().mean()", "total += (pred.detach() - y).abs().mean()"),
     "a call": ("total += crit(model(x), y)", "total += crit(model(x), y).detach()"),
     "parentheses": ("total += (\n        loss\n    )", "total += (\n        loss\n    ).detach()"),
-    "the best so far": (
-        "if loss < total or not step: total = loss",
-        "if loss < total or not step: total = loss.detach().clone()",
-    ),
 }
 
 FIX_FRAME = """\
@@ -548,11 +578,19 @@ def test_fixed_code_has_no_finding(variant: str) -> None:
 def test_a_copy_that_is_summed_in_place_is_no_alias_of_the_loss() -> None:
     code = (
         SETUP
-        + "best = torch.tensor(9.0)\nfor x, y in loader:\n"
-        + STEP
-        + "    if loss < best:\n        best = loss\nbest += 1\nprint(best)\n"
+        + "total = torch.tensor(9.0)\nfor x, y in loader:\n"
+        + "    loss = crit(model(x), y)\n    if loss < total:\n        total = loss\ntotal += 1\nprint(total)\n"
     )
-    assert ".detach().clone()" in fixed(code, "MEM02", unsafe=False)
+    after = fixed(code, "MEM02", unsafe=False)
+    assert "total = loss.detach().clone()" in after
+    assert all(map(torch.equal, outcome(code), outcome(after)))
+
+
+def test_a_running_maximum_is_the_same_without_its_graphs() -> None:
+    code = SETUP + "total = torch.zeros(())\nfor x, y in loader:\n    total = torch.max(total, crit(model(x), y))\n"
+    after = fixed(code, "MEM02", unsafe=False)
+    assert "torch.max(total, crit(model(x), y).detach())" in after
+    assert all(map(torch.equal, outcome(code), outcome(after)))
 
 
 def test_a_sum_that_may_be_a_number_is_reported_and_left_alone() -> None:

@@ -129,6 +129,8 @@ def test_an_agent_in_a_file_that_tries_it_out(name: str, count: int) -> None:
 
 
 TRANSFORM = """
+import torchaudio
+
 class Spectrum(nn.Module):
     def __init__(self, size, scale):
         super().__init__()
@@ -151,6 +153,7 @@ for x, y in loader:
     [
         ("self.scale = scale", 0),
         ("self.act = nn.ReLU()", 0),
+        ("self.mel = torchaudio.transforms.MelScale(size)", 0),
         ("self.scale = nn.Parameter(torch.ones(4))", 1),
         ("self.lin = nn.Linear(4, 4)", 1),
         ("self.register_parameter('scale', None)", 1),
@@ -161,3 +164,85 @@ for x, y in loader:
 )
 def test_a_transform_without_parameters_has_no_graph_to_record(layers: str, count: int) -> None:
     assert len(found(TRANSFORM.format(layers=layers))) == count
+
+
+def test_what_a_transform_without_parameters_returns_is_kept_without_a_graph() -> None:
+    kept = (
+        TRANSFORM.format(layers="")
+        + "table = {i: spectrum(x).cpu() for i, (x, y) in enumerate(loader)}\nprint(table)\n"
+    )
+    layer = kept.replace("super().__init__()", "super().__init__()\n        self.lin = nn.Linear(4, 4)")
+    assert findings(SETUP + kept, "MEM01") == []
+    assert len(findings(SETUP + layer, "MEM01")) == 1
+
+
+HANDED_IN = """
+def report(torch, net, x):
+    net.eval()
+    {context}:
+        return net(x).argmax(1).tolist()
+
+def train():
+    import torch
+    return report(torch, nn.Linear(4, 3), torch.zeros(2, 4))
+"""
+
+
+@pytest.mark.parametrize(("context", "count"), [("with torch.no_grad()", 0), ("with torch.autocast('cpu')", 1)])
+@pytest.mark.parametrize("called", [True, False])
+def test_a_torch_that_is_handed_in_switches_autograd(context: str, count: int, called: bool) -> None:
+    code = HANDED_IN.format(context=context)
+    assert len(found(code if called else code[: code.index("def train")])) == count
+
+
+STEPS = """
+class Trainer:
+    def __init__(self, net, optimizer):
+        self.net, self.optimizer = net, optimizer
+
+    def step(self, x, y, training):
+        loss = F.cross_entropy(self.net(x), y)
+        if training:
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+        return float(loss)
+
+    def epoch(self, batches, training):
+        return [self.step(x, y, training) for x, y in batches]
+
+    def train(self, batches):
+        return self.epoch(batches, training=True)
+
+    def validate(self, batches):
+        {context}:
+            return self.epoch(batches, training=False)
+"""
+
+
+@pytest.mark.parametrize(("context", "count"), [("with torch.no_grad()", 0), ("if batches", 1)])
+def test_a_step_whose_phase_a_caller_of_its_caller_switches(context: str, count: int) -> None:
+    assert len(found(STEPS.format(context=context))) == count
+
+
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        ("net(x).numpy().mean()", 0),
+        ("net(x)[0].cpu().numpy().mean()", 0),
+        ("net(x).argmax(1).numpy().mean()", 1),
+        ("net(x).detach().numpy().mean()", 1),
+        ("float(net(x).mean())", 1),
+    ],
+)
+def test_a_result_that_numpy_reads_as_it_is_has_no_graph(read: str, count: int) -> None:
+    evaluate = (
+        "\ndef evaluate(net):\n    total = 0\n    for x, y in val_loader:\n        total += {}\n    return total\n"
+    )
+    assert len(found(evaluate.format(read))) == count
+
+
+@pytest.mark.parametrize(("read", "count"), [("out.cpu().numpy()", 0), ("out.detach().cpu().numpy()", 1)])
+def test_a_variable_that_numpy_reads_as_it_is_has_no_graph(read: str, count: int) -> None:
+    lines = "    for x, y in val_loader:\n        out = net(x)\n        print({})\n"
+    assert len(found("\ndef evaluate(net):\n" + lines.format(read))) == count

@@ -508,3 +508,73 @@ def test_a_call_in_a_loop_over_steps_is_left_to_the_reader() -> None:
     )
     (finding,) = lint(Source.from_text(text), Settings.selecting("TRAIN04"), strict=True, project=Project())
     assert finding.fix is None
+
+
+LEFT_BEHIND = """\
+net.train()
+for epoch in range(3):
+    hidden = torch.zeros(2, 4)
+    for i, (x, y) in enumerate(train_loader):
+        if i == 0:
+            first = (x, y)
+        opt.zero_grad()
+        out = net(x + hidden)
+        F.cross_entropy(out, y).backward()
+        opt.step()
+    {given}
+    with torch.no_grad():
+        print((net({read}).argmax(1) == y).float().mean())
+
+def check(net):
+    net.eval()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "read", "count"),
+    [
+        ("x, y = first", "x.clone()", 0),
+        ("x = first[0]", "x", 0),
+        ("x, y = test_loader[0]", "x", 1),
+        ("x, y = next(iter(test_loader))", "x", 1),
+    ],
+)
+def test_a_batch_that_training_has_left_behind_is_no_evaluation(given: str, read: str, count: int) -> None:
+    assert len(findings(SETUP + LEFT_BEHIND.format(given=given, read=read), "TRAIN04")) == count
+
+
+DETECTION = """\
+import torch, torchvision
+
+net = {network}
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    net.train()
+    for images, targets in train_loader:
+        opt.zero_grad()
+        sum(net(images, targets).values()).backward()
+        opt.step()
+    total = 0.0
+    with torch.no_grad():
+        for images, targets in valid_loader:
+            losses = net(images{targets})
+            total += {read}
+    net.eval()
+    with torch.no_grad():
+        for images, targets in valid_loader:
+            print(net(images))
+"""
+
+
+@pytest.mark.parametrize(
+    ("network", "targets", "read", "count"),
+    [
+        ("torchvision.models.detection.MaskRCNN(backbone, 21)", ", targets", "float(sum(losses))", 0),
+        ("torchvision.models.detection.MaskRCNN(backbone, 21)", "", "float(sum(losses))", 1),
+        ("make_network()", ", targets", "float(sum(losses.values()))", 0),
+        ("make_network()", "", "float(losses.mean())", 1),
+    ],
+)
+def test_a_detector_gives_its_losses_in_training_mode_only(network: str, targets: str, read: str, count: int) -> None:
+    code = DETECTION.format(network=network, targets=targets, read=read)
+    assert len(findings(code, "TRAIN04")) == count
