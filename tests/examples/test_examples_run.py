@@ -25,7 +25,8 @@ def run(script: str, *options: str) -> str:
 
 
 def test_every_example_has_a_short_run() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SHORT_RUN)
+    scripts = [path for path in EXAMPLES.glob("*.py") if "__main__" in path.read_text(encoding="utf-8")]
+    assert {path.name for path in scripts} == set(SHORT_RUN)
 
 
 @pytest.mark.parametrize("script", SHORT_RUN)

@@ -50,6 +50,7 @@ class Names:
         self._imports = imports
         self._stars: dict[str, str | None] = {}
         self._passed_on: dict[str, str] = {}
+        self._ever_imported: dict[Binding, bool] = {}
 
     def qualified(self, node: cst.CSTNode | None) -> str | None:
         """`torch.nn.DataParallel` for whatever spelling of it; the qualname of a def or class of this file."""
@@ -93,11 +94,17 @@ class Names:
     def imported_before(self, read: cst.Name, binding: Binding) -> str | None:
         """What a name imports where it is read, before it becomes something else: `data` of `data.DataLoader`, which a
         loop over the loader takes as the name of a batch."""
-        if len(binding.writes) < 2 or all(write.imported is None for write in binding.writes):
+        if len(binding.writes) < 2 or not self._is_ever_imported(binding):
             return None
         if self._scopes.contexts[read].function is not binding.scope_function:
             return None
         return self._agreed([write for write in binding.writes if not self._is_later(write, read)])
+
+    def _is_ever_imported(self, binding: Binding) -> bool:
+        """Asked for each read of the name: its writes are looked at once."""
+        if binding not in self._ever_imported:
+            self._ever_imported[binding] = any(write.imported is not None for write in binding.writes)
+        return self._ever_imported[binding]
 
     def _is_later(self, write: Write, read: cst.Name) -> bool:
         """Whether a write comes behind a read in the same block or one around it, and no loop leads back."""
