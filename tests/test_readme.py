@@ -121,7 +121,9 @@ def test_the_options_of_every_command_exist(call: str) -> None:
 
 def test_the_settings_of_the_readme_are_accepted(tmp_path: Path) -> None:
     (settings,) = re.findall(r"^```toml\n(.*?)^```", PAGES[0].read_text(), re.DOTALL | re.MULTILINE)
-    file = tmp_path / "pyproject.toml"
+    (tmp_path / "torchlint.toml").touch()  # what the example extends
+    file = tmp_path / "project" / "pyproject.toml"
+    file.parent.mkdir()
     file.write_text(settings)
     assert str(file) in output_of(f"torchlint config --config {file} examples")
 
