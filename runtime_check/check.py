@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,28 +14,23 @@ from pathlib import Path
 from statistics import fmean, median
 
 from .equivalence import Equivalence, Sameness, compare, is_identical, is_open
+from .fix_by_fix import FixByFix, by_file
 from .launch import command
 from .overlay import plan
 from .run import Run
 from .schedule import Side, blocks
-from .selection import agreeing
-from .stats import Pace
 from .stats import compare as compare_times
 from .trials import ORIGINAL, Contents, FailedError, Options, Progress, Trials
 from .verdict import (
     Candidate,
     Counters,
     Environment,
-    FixStatus,
-    FixVerdict,
     Memory,
     Overall,
     Target,
     Timing,
     Verdict,
-    gains,
     judge,
-    objection,
     weigh,
 )
 
@@ -73,7 +67,7 @@ def verify_trees(
     counts = {_relative(original, path): dict(rules) for path, rules in (fixes or {}).items()}
     target = Target(tuple(words), tuple(sorted(contents)), fixes=counts)
 
-    def verdict(check: _Check) -> Verdict:
+    def verdict(check: Check) -> Verdict:
         return check.verdict(contents, target)
 
     return _checked(original, contents, target, options or Options(), progress, verdict)
@@ -96,13 +90,13 @@ def verify_fixes(
     """
     original = original.resolve()
     every = _contents(original, rewrite(candidates))
-    target = Target(tuple(words), tuple(sorted(every)), fixes=_by_file(candidates))
+    target = Target(tuple(words), tuple(sorted(every)), fixes=by_file(candidates))
 
-    def verdict(check: _Check) -> Verdict:
+    def verdict(check: Check) -> Verdict:
         def contents(chosen: Collection[Candidate]) -> Contents:
             return _contents(original, rewrite(chosen))
 
-        return _FixByFix(check, candidates, contents, target).verdict()
+        return FixByFix(check, candidates, contents, target).verdict()
 
     return _checked(original, every, target, options or Options(), progress, verdict)
 
@@ -113,20 +107,20 @@ def _checked(
     target: Target,
     options: Options,
     progress: Progress,
-    verdict: Callable[[_Check], Verdict],
+    verdict: Callable[[Check], Verdict],
 ) -> Verdict:
     started, load = time.monotonic(), os.getloadavg()[0]
     with _workspace(options.keep, progress) as folder:
         words = target.command
         ready = plan(original, sorted(contents), words), command(words, options.folder, options.timeout, options.python)
         try:
-            found = verdict(_Check(Trials(*ready, folder, options, progress), load))
+            found = verdict(Check(Trials(*ready, folder, options, progress), load))
         except FailedError as failure:
             found = Verdict(failure.overall, (failure.reason,), target, 0.0, log=failure.log)
     return replace(found, seconds=round(time.monotonic() - started, 1))
 
 
-class _Check:
+class Check:
     """The original's own runs, made once and when needed, and what a rewrite shows beside them."""
 
     def __init__(self, trials: Trials, load: float) -> None:
@@ -276,98 +270,6 @@ class _Check:
             graph_nodes_kept_per_step=run.growth("graph_nodes", self.trials.warmup),
             sync_lines={line: count / measured for line, count in sorted(lines.items())},
         )
-
-
-class _FixByFix:
-    """Each fix by itself, then those that did no harm together."""
-
-    def __init__(
-        self,
-        check: _Check,
-        candidates: Sequence[Candidate],
-        contents: Callable[[Collection[Candidate]], Contents],
-        target: Target,
-    ) -> None:
-        self.check = check
-        self.candidates = candidates
-        self.contents = contents
-        self.target = target
-
-    def verdict(self) -> Verdict:
-        found = {candidate: self._alone(candidate) for candidate in self.candidates}
-        kept = [candidate for candidate in self.candidates if found[candidate].status is FixStatus.KEPT]
-        kept, dropped = agreeing(kept, self._objection_to)
-        for candidate, reason in dropped:
-            found[candidate] = replace(found[candidate], status=FixStatus.REFUSED, reason=f"with the others: {reason}")
-        return self._final(kept, found)
-
-    def _alone(self, candidate: Candidate) -> FixVerdict:
-        if not self._ran(candidate):
-            return FixVerdict(candidate, FixStatus.NOT_RUN, "the command does not run these lines")
-        try:
-            evidence = self.check.evidence(self.contents([candidate]), str(candidate))
-        except FailedError as failure:
-            return FixVerdict(candidate, FixStatus.REFUSED, failure.reason)
-        reason = self._objection(evidence)
-        status = FixStatus.REFUSED if reason else FixStatus.KEPT
-        gained = gains(None, evidence.memory, self.check.counters, evidence.counters)
-        return FixVerdict(candidate, status, reason, gained, evidence.equivalence, evidence.counters, evidence.memory)
-
-    def _ran(self, candidate: Candidate) -> bool:
-        """By the lines that ran, or where nothing tells, by whether the file was loaded."""
-        before = self.check.before
-        if not before.lines:
-            return candidate.path in before.loaded
-        return bool(candidate.lines & before.lines.get(candidate.path, frozenset()))
-
-    def _objection_to(self, chosen: Sequence[Candidate]) -> str:
-        try:
-            return self._objection(self.check.evidence(self.contents(chosen), f"{len(chosen)} fixes"))
-        except FailedError as failure:
-            return failure.reason
-
-    def _objection(self, evidence: Evidence) -> str:
-        return objection(evidence.equivalence, evidence.memory, self.check.counters, evidence.counters)
-
-    def _final(self, kept: Sequence[Candidate], found: dict[Candidate, FixVerdict]) -> Verdict:
-        """Of what is kept in the end: nothing that makes the program slower."""
-        verdict = self._timed(kept)
-        if verdict is not None and _is_slower(verdict.timing):
-            slow = [candidate for candidate in kept if _is_slower(self._timing(candidate))] or list(kept)
-            reason = "slower" if len(slow) < len(kept) or len(kept) == 1 else "slower together"
-            for candidate in slow:
-                found[candidate] = replace(found[candidate], status=FixStatus.REFUSED, reason=reason)
-            verdict = self._timed([candidate for candidate in kept if candidate not in slow])
-        fixes = tuple(found.values())
-        if verdict is None:
-            refused = any(fix.status is FixStatus.REFUSED for fix in fixes)
-            reason = "no fix is kept" if refused else "the command runs no line that a fix changes"
-            overall = Overall.REJECT if refused else Overall.REVIEW
-            return Verdict(overall, (reason,), self.target, 0.0, self.check.environment, fixes=fixes)
-        return replace(verdict, fixes=fixes)
-
-    def _timed(self, kept: Sequence[Candidate]) -> Verdict | None:
-        if not kept:
-            return None
-        contents = self.contents(kept)
-        evidence = self.check.evidence(contents, f"{len(kept)} fixes")
-        target = replace(self.target, changed=tuple(sorted(contents)), fixes=_by_file(kept))
-        timing = self.check.timing(contents, "rewritten", evidence)
-        return self.check.judged(contents, target, evidence, timing)
-
-    def _timing(self, candidate: Candidate) -> Timing | None:
-        contents = self.contents([candidate])
-        return self.check.timing(contents, str(candidate), self.check.evidence(contents, str(candidate)))
-
-
-def _by_file(candidates: Collection[Candidate]) -> dict[str, dict[str, int]]:
-    """How many fixes of each rule, by file."""
-    counts = Counter((candidate.path, candidate.code) for candidate in candidates)
-    return {path: {code: n for (file, code), n in counts.items() if file == path} for path, _ in sorted(counts)}
-
-
-def _is_slower(timing: Timing | None) -> bool:
-    return timing is not None and timing.comparison.pace is Pace.SLOWER
 
 
 def _contents(original: Path, changed: Mapping[Path, str | bytes]) -> dict[str, bytes]:

@@ -34,6 +34,19 @@ def train(model, loader, optimizer, criterion):
 """
 
 
+RUN = """\
+def evaluate(model, loader):
+    model.eval()
+    return [model(x).argmax(dim=1) for x, _ in loader]
+
+
+model = nn.Linear(2, 1)
+batches = [(torch.ones(4, 2), torch.ones(4, 1))] * 8
+train(model, batches, torch.optim.SGD(model.parameters(), lr=0.1), nn.functional.mse_loss)
+"""
+FEW = ("--steps", "6", "--warmup", "1", "--blocks", "0", "--quiet")
+
+
 def verify(folder: Path, *words: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "torchlint", "verify", *words],
@@ -54,6 +67,18 @@ def test_a_failing_command_is_an_error_in_json(tmp_path: Path) -> None:
     assert (found["schema"], found["overall"]) == ("torchlint.runtime_check/1", "error")
     assert found["target"]["fixes"] == {"train.py": {"MEM01": 1}}
     assert "no data" in found["log"]
+
+
+def test_apply_writes_the_fixes_that_proved_harmless_and_no_others(tmp_path: Path) -> None:
+    """What `evaluate` would gain stays out: the command does not run it."""
+    text = LEAKING + RUN
+    (tmp_path / "train.py").write_text(text)
+    process = verify(tmp_path, "--apply", "--select", "MEM01,MEM05", *FEW, "--", sys.executable, "train.py")
+    output, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, output + errors
+    assert "MEM05 train.py" in output
+    expected = text.replace("losses.append(loss)", "losses.append(loss.detach())")
+    assert (tmp_path / "train.py").read_text() == expected
 
 
 def test_nothing_to_fix_is_nothing_to_run(tmp_path: Path) -> None:

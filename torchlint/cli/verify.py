@@ -164,6 +164,9 @@ def _apply(verdict: Verdict, units: FixUnits, root: Path) -> int:
     """Write what was kept: all files, or none where one changed in the meantime or cannot be written."""
     from torchlint.writing import WriteError, write
 
+    if verdict.overall.value == "reject":
+        click.echo("Nothing was written.", err=True)
+        return 1
     candidates = _candidates(units, root)
     fixed = units.fixed([candidates[candidate] for candidate in verdict.kept])
     try:
