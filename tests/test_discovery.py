@@ -84,6 +84,7 @@ def test_loops_of_links_end(project: Path) -> None:
     Path("a/up").symlink_to("..", target_is_directory=True)
     Path("a/self").symlink_to("self")
     Path("dangling.py").symlink_to("nowhere.py")
+    Path("circle.py").symlink_to("circle.py")
     assert names() == ["a/x.py"]
 
 

@@ -112,6 +112,7 @@ BROKEN = [
     pytest.param("import torch\nx = torch.zeros(3) $ 1\n", 2, id="odd character"),
     pytest.param("import torch\nx = 'torch.zeros\n", 2, id="unclosed string"),
     pytest.param("import torch\ntorch.zeros(3)\n\x00\n", 3, id="null byte"),
+    pytest.param("import torch\nx = '\ud800'\n", 2, id="lone surrogate"),
 ]
 
 

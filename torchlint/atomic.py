@@ -8,22 +8,42 @@ import tempfile
 from pathlib import Path
 
 
-def replace_file(target: Path, data: bytes) -> None:
-    """A file that is there keeps its mode. Raises OSError."""
+def replace_file(target: Path, data: bytes, sync: bool = True) -> None:
+    """A file that is there keeps its mode, a link its aim; what is no regular file, such as a pipe, is written to.
+
+    sync: the data is on the disk before the old file goes. Raises OSError.
+    """
     target = Path(os.path.realpath(target))
     try:
-        mode = stat.S_IMODE(target.stat().st_mode)
+        mode = target.stat().st_mode
     except FileNotFoundError:
-        mode = 0o666 & ~_umask()
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+        mode = stat.S_IFREG | 0o666 & ~_umask()
+    if not stat.S_ISREG(mode):
+        target.write_bytes(data)
+        return
+    file = file_beside(target, data, stat.S_IMODE(mode), sync)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.chmod(name, mode)
-        os.replace(name, target)
+        os.replace(file, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
         raise
+
+
+def file_beside(target: Path, data: bytes, mode: int, sync: bool = True) -> Path:
+    """A new file in the folder of the target, to be put in its place. Raises OSError."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    file = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            if sync:
+                os.fsync(stream.fileno())
+        os.chmod(file, mode)
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+    return file
 
 
 def _umask() -> int:

@@ -7,10 +7,8 @@ the cache can be stale, and a damaged cache file holds digests that match nothin
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 from torchlint import __version__
+from torchlint.atomic import replace_file
 from torchlint.config import Settings
 
 FOLDER = ".torchlint_cache"
@@ -55,6 +54,9 @@ class Cache:
 
     @cached_property
     def _old(self) -> frozenset[bytes]:
+        return self._read()
+
+    def _read(self) -> frozenset[bytes]:
         try:
             data = b"" if self.folder is None else (self.folder / tool_fingerprint()).read_bytes()
         except OSError:
@@ -82,27 +84,17 @@ class Cache:
         """Nothing is lost where this fails, so a folder that cannot be written is not an error."""
         if self.folder is None or not self._new or self._new <= self._old:
             return
-        kept = self._old if len(self._old) < _MOST_ENTRIES else self._used
         with suppress(OSError):
             self.folder.mkdir(exist_ok=True)
-            _write(self.folder / ".gitignore", b"*\n")
-            _write(self.folder / "CACHEDIR.TAG", _TAG.encode())
+            replace_file(self.folder / ".gitignore", b"*\n", sync=False)
+            replace_file(self.folder / "CACHEDIR.TAG", _TAG.encode(), sync=False)
             name = tool_fingerprint()
             for stale in self.folder.iterdir():
                 if len(stale.name) == len(name) and stale.name != name:
-                    stale.unlink()
-            _write(self.folder / name, b"".join(sorted(kept | self._new)))
-
-
-def _write(file: Path, data: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(dir=file.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as temporary:
-            temporary.write(data)
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+                    stale.unlink(missing_ok=True)
+            now = self._read()  # what other runs have added meanwhile counts too
+            kept = now if len(now) < _MOST_ENTRIES else self._used
+            replace_file(self.folder / name, b"".join(sorted(kept | self._new)), sync=False)
 
 
 def remove(folder: Path) -> bool:

@@ -153,5 +153,5 @@ def _relevant(entries: Sequence[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             yield entry, True
-        elif entry.name.endswith(SUFFIXES) and entry.is_file():
+        elif entry.name.endswith(SUFFIXES) and os.path.isfile(entry.path):  # entry.is_file() raises for a loop of links
             yield entry, False

@@ -38,6 +38,7 @@ def parse(source: Source) -> cst.Module:
         raise UnparsableError(TOO_COMPLEX, message)
     if "\0" in text:
         raise UnparsableError(SYNTAX_ERROR, "there is a null byte", text.index("\0"))
+    _check_characters(text)
     if is_too_deep(text):
         raise UnparsableError(TOO_COMPLEX, "the file is nested too deeply to be parsed")
     try:
@@ -46,6 +47,15 @@ def parse(source: Source) -> cst.Module:
         raise _explained(source, error) from error
     except (RecursionError, MemoryError) as error:
         raise UnparsableError(TOO_COMPLEX, "the file is nested too deeply to be parsed") from error
+
+
+def _check_characters(text: str) -> None:
+    """Raises UnparsableError. The JSON of a notebook can spell what no text in UTF-8 can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"there is a character that no encoding has: U+{ord(text[error.start]):04X}"
+        raise UnparsableError(SYNTAX_ERROR, message, error.start) from error
 
 
 def check_syntax(source: Source) -> None:

@@ -101,5 +101,5 @@ def _walk(root: str) -> Iterator[str]:
             if entry.is_dir(follow_symlinks=False):
                 if entry.name not in DEFAULT_EXCLUDE and not entry.name.startswith("."):
                     stack.append(entry.path)
-            elif entry.name.endswith(".py") and entry.is_file():
+            elif entry.name.endswith(".py") and os.path.isfile(entry.path):
                 yield entry.path

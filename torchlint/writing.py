@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from torchlint.atomic import file_beside
 
 if TYPE_CHECKING:
     from torchlint.fixing import Fixed
@@ -54,7 +55,7 @@ def _prepared(fixed: Fixed) -> _Replacement:
         raise WriteError("the file is read-only")
     if target.read_bytes() != fixed.before.data:
         raise WriteError("the file changed while it was being fixed")
-    return _Replacement(target, _beside(target, fixed.source.data, mode), fixed.before.data, mode)
+    return _Replacement(target, file_beside(target, fixed.source.data, mode), fixed.before.data, mode)
 
 
 def _replace_all(ready: list[_Replacement]) -> None:
@@ -67,20 +68,5 @@ def _replace_all(ready: list[_Replacement]) -> None:
     except BaseException:
         for replacement in done:
             with suppress(OSError):
-                os.replace(_beside(replacement.target, replacement.before, replacement.mode), replacement.target)
+                os.replace(file_beside(replacement.target, replacement.before, replacement.mode), replacement.target)
         raise
-
-
-def _beside(target: Path, data: bytes, mode: int) -> Path:
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    file = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(file, mode)
-    except BaseException:
-        file.unlink(missing_ok=True)
-        raise
-    return file

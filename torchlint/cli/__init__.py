@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import pkgutil
@@ -14,6 +15,7 @@ import click
 from torchlint import __version__
 
 _GROUP_OPTIONS = frozenset({"--help", "-h", "--version", "-V"})
+_CANNOT_GROW = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 FAILED = 2
 INTERRUPTED = 130
 
@@ -67,19 +69,32 @@ def main() -> NoReturn:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = cli.main(prog_name="torchlint", standalone_mode=False)
-        sys.stdout.flush()
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        code = INTERRUPTED
-    except BrokenPipeError:
-        forget_stdout()
-        code = 0
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{os.path.basename(frame.filename)}:{frame.lineno}"
-        click.echo(f"torchlint: internal error: {type(error).__name__}: {error} ({where})", err=True)
+        code = _called()
+    except OSError:  # stderr itself cannot be written
         code = FAILED
     sys.exit(code)
+
+
+def _called() -> int:
+    try:
+        code: int = cli.main(prog_name="torchlint", standalone_mode=False)
+        sys.stdout.flush()
+        return code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        forget_stdout()
+        return 0
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _CANNOT_GROW:
+            forget_stdout()
+            what = f"the output cannot be written: {error.strerror}"
+        else:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+            what = f"internal error: {type(error).__name__}: {error} ({where})"
+        click.echo(f"torchlint: {what}", err=True)
+        return FAILED

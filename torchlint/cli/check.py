@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import click
 
+from torchlint.atomic import replace_file
 from torchlint.cache import FOLDER
 from torchlint.cli import command_names, forget_stdout
 from torchlint.config import ConfigError, Selection, Settings, check_selectors, nearest
@@ -435,7 +436,7 @@ def _print(request: Request, outcome: Outcome, stream: IO[str] | None = None) ->
 
 def _write_file(file: Path, text: str) -> None:
     try:
-        file.write_text(text, encoding="utf-8", errors="backslashreplace")
+        replace_file(file, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise click.UsageError(f"{file}: the output cannot be written: {error.strerror}") from error
 
