@@ -47,7 +47,7 @@ def evidence_table() -> str:
 
 def device_table(path: Path) -> str:
     evidence = json.loads(path.read_text())
-    head = ["program", "results", "operations", "synchronisations", "graph nodes kept", "time, with its 95 % interval"]
+    head = ["program", "results", "operations", "synchronisations", "graph nodes kept", "time, with its 99 % interval"]
     rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *map(run_row, evidence["runs"])]
     return f"{evidence['device']}; torch {evidence['torch']}; {evidence['date']}:\n\n" + "\n".join(rows)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from torchlint.runtime_check.stats import Interval, Pace, compare, interval, student
@@ -38,7 +39,7 @@ def test_less_time_than_can_be_told_apart_from_none_is_not_slower() -> None:
     result = compare([1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0], [0.90, 1.00, 0.91, 1.01])
     assert result.effect.high > 1
     assert result.pace is Pace.INCONCLUSIVE
-    result = compare([1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0], [0.96, 1.00, 0.965, 1.00])
+    result = compare([1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0], [0.985, 1.00, 0.985, 1.00])
     assert 1 < result.effect.high < 1.02
     assert result.pace is Pace.NOT_SLOWER
 
@@ -57,6 +58,17 @@ def test_a_control_that_moved_does_not_hide_a_larger_effect() -> None:
     assert "less than this" in result.reason
 
 
+@pytest.mark.parametrize("spread", [0.005, 0.05])
+def test_a_program_is_called_faster_or_slower_than_itself_once_in_a_hundred_times(spread: float) -> None:
+    noise = random.Random(0)
+
+    def times() -> list[float]:
+        return [math.exp(noise.gauss(0.0, spread)) for _ in range(5)]
+
+    paces = [compare(times(), times(), times()).pace for _ in range(3000)]
+    assert sum(pace in (Pace.FASTER, Pace.SLOWER) for pace in paces) <= 30
+
+
 def test_one_block_has_no_interval() -> None:
     result = compare([1.0], [1.0], [0.2])
     assert result.effect == Interval(0.2, 0.0, math.inf)
@@ -68,9 +80,9 @@ def test_interval_is_student_on_logarithms() -> None:
     logs = [math.log(0.5), math.log(0.6), math.log(0.55)]
     found = interval(logs)
     assert found.ratio == pytest.approx(0.5485, abs=1e-4)
-    assert (found.low, found.high) == (pytest.approx(0.4373, abs=1e-4), pytest.approx(0.6879, abs=1e-4))
+    assert (found.low, found.high) == (pytest.approx(0.3253, abs=1e-4), pytest.approx(0.9252, abs=2e-4))
 
 
-@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.706), (4, 2.776), (30, 2.042), (40, 2.021), (120, 1.980)])
+@pytest.mark.parametrize(("freedom", "quantile"), [(1, 63.657), (4, 4.604), (30, 2.750), (40, 2.704), (120, 2.617)])
 def test_student_quantiles(freedom: int, quantile: float) -> None:
-    assert student(0.975, freedom) == pytest.approx(quantile, abs=1e-3)
+    assert student(0.995, freedom) == pytest.approx(quantile, abs=2e-3)

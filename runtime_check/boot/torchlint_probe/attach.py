@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import os
 import random
 import sys
@@ -103,6 +104,7 @@ def _observing(settings: Settings) -> Recorder:
     _hook_loader(recorder, counting.loader_at_work)
     count_copies_to_host(counting)
     lines.watch()
+    gc.freeze()  # what torch itself holds: every census would go through it again
     counting.__enter__()  # type: ignore[no-untyped-call]
     os.register_at_fork(after_in_child=lambda: counting.__exit__(None, None, None))  # type: ignore[no-untyped-call]
     return recorder
