@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
+from uuid import uuid4
 
 from torchlint import __version__
 from torchlint.atomic import replace_file
@@ -98,8 +99,13 @@ class Cache:
 
 
 def remove(folder: Path) -> bool:
-    """Delete a cache folder, if it is one."""
+    """Delete a cache folder, if it is one. Runs that are writing to it begin another. Raises OSError."""
     if not (folder / "CACHEDIR.TAG").is_file():
         return False
-    shutil.rmtree(folder)
+    aside = folder.with_name(f"{folder.name}.{uuid4().hex}")
+    try:
+        folder.rename(aside)
+    except FileNotFoundError:
+        return False
+    shutil.rmtree(aside)
     return True

@@ -6,6 +6,7 @@ import cProfile
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.robustness.generated import PROGRAMS, TRAIN, Program, text
 from torchlint.engine import lint
 from torchlint.finding import Finding
+from torchlint.semantics.loaders import copies_batches
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
@@ -44,6 +46,16 @@ def test_what_is_certain_is_found_in_any_program(program: Program, n: int) -> No
 def test_the_work_grows_with_the_length(program: Program, n: int) -> None:
     calls_made(program, 10)  # imports and caches
     assert calls_made(program, n) / calls_made(program, n // 2) < _MOST_GROWTH
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", "9", " ", "\n", "a.", "a, ", "a[", "_", "for ", "for a ", "for a, ", "(", "class a("]
+)
+def test_a_line_of_any_length_is_read_in_one_go(unit: str) -> None:
+    """Other files are looked through as text, with patterns that must not start over at every character."""
+    begin = time.process_time()
+    copies_batches("for x in loader:\n    " + unit * 20_000)
+    assert time.process_time() - begin < 1  # trying anew at each place would take several seconds
 
 
 def test_a_file_that_is_too_deep_for_the_parser_is_a_finding() -> None:

@@ -19,5 +19,8 @@ def command() -> None:
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
     for folder in dict.fromkeys((root / FOLDER, Path.cwd() / FOLDER)):
-        if remove(folder):
-            click.echo(f"Removed {folder}", err=True)
+        try:
+            if remove(folder):
+                click.echo(f"Removed {folder}", err=True)
+        except OSError as error:
+            raise click.UsageError(f"{folder} cannot be removed: {error.strerror}") from error

@@ -42,23 +42,24 @@ CLASSES: dict[str, dict[str, int]] = {
     **{f"torch_geometric.loader.{name}": _GRAPHS for name in _GRAPH_LOADERS.split()},
 }
 # An option may also be set, or the place of every new tensor changed, where no argument shows it.
-_OPTION_SET = re.compile(r"([\w.]+)\.(pin_memory|num_workers)\s*=(?!=|\s*0\b)")
-_SUBCLASS = re.compile(r"^\s*class \w+\(.*Loader", re.MULTILINE)
+_OPTION_SET = re.compile(r"(?<![\w.])([\w.]+)\.(pin_memory|num_workers)\s*=(?!=|\s*0\b)")
+_SUBCLASS = re.compile(r"^[ \t]*class \w+\(.*Loader", re.MULTILINE)
 _DEFAULT_CHANGED = re.compile(r"set_default_(device|tensor_type)\s*\(")
 # What a file that is not modelled here takes out of something, one after the other, and what it copies to a device.
+# Each begins where a name can, so that a line of a million characters takes no longer than many short ones.
 _DRAWN = re.compile(
-    r"\bfor\s+([\w\s,()*]+?)\s+in\s+(?:\w+\()*[\w.]*(?:[lL]oader|_dl|_iter)"
-    r"|^[ \t]*([\w ,]+?)\s*=\s*next\(",
+    r"\bfor\s+((?:[\w,()*]+\s+){1,20}?)in\s+(?:\w+\()*[\w.]*(?:[lL]oader|_dl|_iter)"
+    r"|^[ \t]*(\w+(?: *, *\w+)*(?: *,)?)\s*=\s*next\(",
     re.MULTILINE,
 )
 _UNPACKED = re.compile(
     r"^[ \t]*(\w+(?:[ \t]*,[ \t]*\w+)+)[ \t]*=[ \t]*(\w+)[ \t]*(?:#.*)?$"
-    r"|\bfor\s+([\w\s,]+?)\s+in\s+(\w+)(?:\.items\(\)|\.values\(\))?\s*[])}:]",
+    r"|\bfor\s+((?:[\w,]+\s+){1,20}?)in\s+(\w+)(?:\.items\(\)|\.values\(\))?\s*[])}:]",
     re.MULTILINE,
 )
 _NAME = re.compile(r"[a-zA-Z_]\w*")
 _COPIED = re.compile(
-    r"\b([a-zA-Z_]\w*)(?:\[[^\]\n]*\])?\.(?:cuda\(|to\(\s*[\w.]*(?:device|gpu|cuda|rank|\bdev\b))", re.IGNORECASE
+    r"\b([a-zA-Z_]\w*)(?:\[[^\[\]\n]*\])?\.(?:cuda\(|to\(\s*[\w.]*(?:device|gpu|cuda|rank|\bdev\b))", re.IGNORECASE
 )
 _INDICES = re.compile(r"(^|_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
 _TEST_FOLDERS = frozenset({"test", "tests", "testing", "test_utils"})
