@@ -11,10 +11,10 @@ import libcst as cst
 
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.entities import Call, Function, Loop, Role, Write
+from torchlint.semantics.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.semantics.gradients import modules_of_optimizer
 from torchlint.semantics.mode_layers import mode_layer
 from torchlint.semantics.module_mode import Mode, modes_at
-from torchlint.semantics.needless_graph import evaluates_by_name, is_held_out, is_over_data
 from torchlint.semantics.phases import calls_setting, truths
 from torchlint.semantics.step_cycle import optimizer_of
 from torchlint.semantics.tree import walk

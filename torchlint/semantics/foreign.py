@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MOST_IMPORTERS = 6
 _MOST_USERS = 40
+_MOST_FILES = 400
 _DEPTH = 5
 # Words of files in which something trains, evaluates or loads: in others, the values of imports change no finding.
 _TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b|\.(eval|step|item)\(\)")
@@ -215,6 +216,14 @@ class Imports:
         importers = self._importing(self.file)
         files = {place.file for place in places if place is not None} | importers
         for file in sorted(files.union(*map(self._importing, importers)) - {self.file}):
+            source = self.project.source(file)
+            if source is not None:
+                yield source
+
+    def files_beside(self) -> Iterator[Source]:
+        """All other files of the project, as far as there are not too many."""
+        files = self.project.files_beside(self.file)
+        for file in files if len(files) <= _MOST_FILES else ():
             source = self.project.source(file)
             if source is not None:
                 yield source

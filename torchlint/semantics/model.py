@@ -201,6 +201,11 @@ class Model:
         if self._imports is not None:
             yield from self._imports.companions()
 
+    def files_beside(self) -> Iterator[Source]:
+        """All other files of the project; none where there are too many."""
+        if self._imports is not None:
+            yield from self._imports.files_beside()
+
     def users(self) -> Iterator[Source]:
         """The files of the project from which this one can be reached, however far they are."""
         if self._imports is not None:

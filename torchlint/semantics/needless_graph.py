@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.array_reads import is_read_as_array
-from torchlint.semantics.callers_by_name import may_run_without_gradients
-from torchlint.semantics.dataflow import reaches, sources, text, upstream
-from torchlint.semantics.effects import last_name
+from torchlint.semantics.callers_by_name import (
+    calls_in_other_files,
+    is_called_only_with_gradients,
+    may_run_without_gradients,
+)
+from torchlint.semantics.dataflow import sources, text
 from torchlint.semantics.entities import Role
+from torchlint.semantics.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.feeding import repeats
+from torchlint.semantics.frozen_modules import is_frozen, is_teacher
 from torchlint.semantics.lifetime import root
 from torchlint.semantics.parameter_free import class_of_module, is_parameter_free_pass, module_of
-from torchlint.semantics.phases import separates_phases
+from torchlint.semantics.phases import condition, separates_phases
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Grad, Kind
-from torchlint.semantics.variable_wrapper import VARIABLE, wrapper_of
+from torchlint.semantics.values import Kind
+from torchlint.semantics.variable_wrapper import is_volatile_pass
 from torchlint.semantics.vocabulary import WRAPPERS, module_method
 
 if TYPE_CHECKING:
@@ -60,14 +65,6 @@ class Evaluation:
         return self.region if isinstance(self.region, cst.FunctionDef) else self.forward.node
 
 
-_NAMES = re.compile(
-    r"(?i)(^|_|\b)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*|sampl\w*|generat\w*|translat\w*|recogni\w*|score"
-    r"|detect\w*|caption\w*|decode|demo|greedy\w*|beam\w*|(choose|select)_action)(_|\b|$)|[a-z](Eval|Valid|Test|Infer|Predict)"
-)
-_HELD_OUT = re.compile(
-    r"(?i)(^|_|\b)(val|valid|validation|test|dev|eval|holdout|inference)(_|set|data|load|iter|dl|gen|$|[A-Z])"
-)
-_DATA = re.compile(r"(?i)(loader|batches|dataset|data_?iter|dl)\w*\b")
 _TRAINING_CALLS = re.compile(r"(?i)(^|_)(train\w*|fit|learn|optimi[sz]e\w*|backward\w*|adapt|finetune|closure)(_|$)")
 _GRADIENT_WORDS = re.compile(
     r"requires_grad(?!(_\(|\s*=\s*)False)|enable_grad|retain_grad|create_graph"
@@ -75,12 +72,7 @@ _GRADIENT_WORDS = re.compile(
     r"|autograd\.(grad|functional|backward)|\bgrad\(|\.grad\b|[Gg]rad_?[Cc]am|\bforces?\b|jacobian|hessian|jvp|vjp"
     r"|\b(perturb|\w*attack|fgsm|pgd\w*)\("
 )
-_FREEZING = re.compile(r"requires_grad(_\(False\)|\s*=\s*False)")
-_FROZEN_INSIDE = re.compile(
-    r"requires_grad_\(False\)|for (\w+) in self\.parameters\(\):\s+\1\.requires_grad\s*=\s*False"
-)
 _LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import_module")
-_FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
@@ -108,17 +100,16 @@ class _Finder:
         if not forwards or self._is_out_of_scope(function):
             return
         whole = self._whole(function, forwards)
-        if whole is not None:
-            yield whole
-            return
-        yield from self._blocks(function, forwards)
+        found = [whole] if whole is not None else list(self._blocks(function, forwards))
+        if found and not may_run_without_gradients(self._model, function) and not self._is_off_abroad(function):
+            yield from found
 
     def _records(self, call: Call) -> bool:
         if self._model.grad_enabled(call.node) is not True or not (call.is_forward or self._hands_on(call)):
             return False
         if self._makes_module(call) or self._is_off_inside(call) or is_read_as_array(self._model, call.node):
             return False
-        return not self._is_frozen(call) and not is_parameter_free_pass(self._model, call)
+        return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
 
     def _is_off_inside(self, call: Call) -> bool:
         """Whether the function that is called runs its models without gradients by itself."""
@@ -154,29 +145,6 @@ class _Finder:
             return False
         made = self._model.binding(parent.targets[0].target)
         return made is not None and bool(made.methods & _MODULE_METHODS)
-
-    def _is_frozen(self, call: Call) -> bool:
-        """Whether all parameters of the called module are switched off somewhere in the file."""
-        module = root(self._model, call.node.func)
-        called = text(call.node.func)
-        if module is not None and any(self._freezes(read, called) for read in module.reads):
-            return True
-        behind = class_of_module(self._model, call)
-        return behind is not None and behind[0].once(_frozen_classes) >= {behind[1].name}
-
-    def _freezes(self, read: cst.CSTNode, called: str) -> bool:
-        """`module.requires_grad_(False)`, a loop over its parameters, or a helper that is named for that."""
-        model, node = self._model, read
-        while isinstance(parent := model.parent(node), cst.Attribute) and called.startswith(text(parent)):
-            node = parent
-        if isinstance(parent, cst.Attribute) and parent.attr.value == "requires_grad_":
-            return True
-        if isinstance(parent, cst.Attribute) and parent.attr.value in ("parameters", "named_parameters"):
-            loop = model.statement(read)
-            always = loop.body.body if isinstance(loop, cst.For) else ()
-            return any(isinstance(line, cst.SimpleStatementLine) and _FREEZING.search(text(line)) for line in always)
-        call = model.parent(parent) if isinstance(parent, cst.Arg) else None
-        return isinstance(call, cst.Call) and _FREEZERS.search(last_name(call.func)) is not None
 
     # -- what is left alone
 
@@ -248,8 +216,6 @@ class _Finder:
         asked = self._is_asked_for(function, forwards, fate, loops)
         if not self._is_evaluation(forwards, fate, in_eval, named and asked, loops):
             return None
-        if may_run_without_gradients(self._model, function):
-            return None
         certain = in_eval and Fate.ESCAPES not in fate
         best = next((call for call in forwards if call.loop is not None), forwards[0])
         return Evaluation(best, Extent.FUNCTION, node, certain, bare=self._bare(function))
@@ -269,7 +235,7 @@ class _Finder:
         if function.cls is None or not function.cls.is_module:
             return Fate.ESCAPES not in fate or bool(loops or function.callers or function.foreign_callers)
         over_data = any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops)
-        if over_data or self._is_entered(function) or any(map(self._is_volatile, forwards)):
+        if over_data or self._is_entered(function) or any(is_volatile_pass(self._model, call) for call in forwards):
             return True
         return bool(loops) and fate is Fate.CONSUMED and self._trains_itself(function.cls)
 
@@ -277,12 +243,22 @@ class _Finder:
         """Whether a module is its own trainer, so that nobody else runs its evaluation as a part of a pass."""
         return any(self._model.effects(method).optimizer_steps for method in module.methods.values())
 
-    @staticmethod
-    def _is_entered(method: Function) -> bool:
+    def _is_off_abroad(self, function: Function) -> bool:
+        """Whether other files reach a function, and none of them with autograd on."""
+        entered, grads = [function], []
+        for entry in entered:  # it grows while the loop runs
+            grads += [home.grad_enabled(call.node) for home, call in calls_in_other_files(self._model, entry)]
+            grads += [self._model.grad_enabled(call.node) for call in entry.callers if call.function.is_module]
+            entered.extend({call.function: None for call in entry.callers if call.function not in entered})
+        return bool(grads) and not any(grads)
+
+    def _is_entered(self, method: Function) -> bool:
         """Whether a call of a method of a module is in sight that the module does not make itself."""
         methods = [method]
         for inner in methods:  # it grows while the loop runs
-            if inner.foreign_callers or any(call.function.cls is not inner.cls for call in inner.callers):
+            if calls_in_other_files(self._model, inner) or any(
+                call.function.cls is not inner.cls for call in inner.callers
+            ):
                 return inner.name != "forward"
             methods.extend(call.function for call in inner.callers if call.function not in methods)
         return False
@@ -326,7 +302,23 @@ class _Finder:
             return False
         if call.function.is_module and not _LEARNED.search(self._model.source.text):
             return False  # a script that shows what comes out of layers that it has just made
-        return repeats(call) and (self._keeps_nothing(call) or not self._state_is_read(call))
+        if not self._keeps_nothing(call) and self._state_is_read(call):
+            return False
+        again = repeats(call) or any(map(is_over_data, call.loops())) or self._repeats_abroad(call.function)
+        return again or self._is_trained_beside(call)
+
+    def _repeats_abroad(self, function: Function) -> bool:
+        return any(repeats(call) for _, call in calls_in_other_files(self._model, function))
+
+    def _is_trained_beside(self, call: Call) -> bool:
+        """Whether another method trains the network that a method runs, as that of an agent which acts and learns."""
+        network, cls = root(self._model, call.node.func), call.function.cls
+        if cls is None or network is None or network.cls is None:
+            return False
+        trainers = [method for method in cls.methods.values() if self._model.effects(method).optimizer_steps]
+        passes = (other for method in trainers for other in method.calls if other.is_forward)
+        trained = call.function not in trainers and any(root(self._model, o.node.func) is network for o in passes)
+        return trained and is_called_only_with_gradients(self._model, call.function)
 
     def _state_is_read(self, call: Call) -> bool:
         """Whether the file asks the called module for something that may be a part of the graph, as `net.kl_loss`."""
@@ -374,7 +366,7 @@ class _Finder:
                 if phase is not None:
                     yield Evaluation(call, Extent.PHASE, phase[0], False, phase=phase[1])
                     return
-                if self._is_teacher(call) or self._is_only_looked_at(call) or self._is_volatile(call):
+                if self._helps_a_step(call) or self._is_only_looked_at(call) or is_volatile_pass(self._model, call):
                     yield self._single(call)
         for region, calls in found.items():
             if self._is_evaluating_block(region, calls):
@@ -460,7 +452,7 @@ class _Finder:
                 return None
             if any(other.node is guard.node for other in self._model.guards(forward.node, inside=loop)):
                 return None
-            return loop.node if loop is not None else self._model.statement(forward.node), _condition(guard)
+            return loop.node if loop is not None else self._model.statement(forward.node), condition(guard, self._model)
         return None
 
     def _is_switched_by_callers(self, function: Function) -> bool:
@@ -493,6 +485,11 @@ class _Finder:
 
     # -- a single forward pass in the midst of training
 
+    def _helps_a_step(self, call: Call) -> bool:
+        """Whether a teacher runs in a training step that takes no gradients but those of its loss."""
+        step = next((loop for loop in call.loops() if self._model.effects(loop).optimizer_steps), None)
+        return step is not None and not _GRADIENT_WORDS.search(text(step.node)) and is_teacher(self._model, call)
+
     def _single(self, call: Call) -> Evaluation:
         """The statement of a forward pass, if nothing else in it has a graph to record."""
         statement = self._model.statement(call.node)
@@ -523,71 +520,10 @@ class _Finder:
         bindings = (binding for cls in behind[1].lineage() for binding in cls.attributes.values())
         return all(write.function.name == "__init__" for binding in bindings for write in binding.writes)
 
-    def _is_volatile(self, call: Call) -> bool:
-        """Whether an argument was made with `volatile=True`: nothing of the result could ever be sent backward."""
-        return any(self._asks_for_no_graph(part) for arg in call.node.args for part in _elements(arg.value))
-
-    def _asks_for_no_graph(self, argument: cst.BaseExpression) -> bool:
-        model, binding = self._model, self._model.binding(argument)
-        if binding is None:
-            return isinstance(argument, cst.Call) and self._is_volatile_wrapper(argument)
-        made = [write.value for write in binding.writes if reaches(model, binding, write.target, argument)]
-        return bool(made) and all(isinstance(value, cst.Call) and self._is_volatile_wrapper(value) for value in made)
-
-    def _is_volatile_wrapper(self, node: cst.Call) -> bool:
-        call = self._model.call(node)
-        return call.callee == VARIABLE and wrapper_of(call).asks_for_no_graph
-
-    # -- a teacher in the training step
-
-    def _is_teacher(self, call: Call) -> bool:
-        """A network in evaluation mode whose parameters no optimizer of this file has, fed with plain data."""
-        module = root(self._model, call.node.func)
-        if module is None or module.is_parameter or "eval" not in module.methods:
-            return False
-        if module.methods & {"train", "parameters", "named_parameters"}:
-            return False
-        if not all(self._is_plain(arg.value) for arg in call.node.args):
-            return False
-        step = next((loop for loop in call.loops() if self._model.effects(loop).optimizer_steps), None)
-        if step is None or _GRADIENT_WORDS.search(text(step.node)):
-            return False
-        holders = self._optimized()
-        return bool(holders) and module not in holders and not self._is_handed_out(module)
-
-    def _is_plain(self, argument: cst.BaseExpression) -> bool:
-        value = self._model.value(argument)
-        return value.is_(Kind.TENSOR, Kind.BATCH) and value.grad is Grad.DETACHED
-
-    def _optimized(self) -> set[Binding]:
-        """Everything that the arguments of an optimizer are computed from."""
-        found: set[Binding] = set()
-        for call in self._model.calls:
-            if call.value.is_(Kind.OPTIMIZER) and call.node in call.value.origins:
-                for arg in call.node.args:
-                    found |= upstream(self._model, arg.value)
-        return found
-
-    def _is_handed_out(self, module: Binding) -> bool:
-        """Whether the module goes anywhere but into calls of itself and of its methods."""
-        for read in module.reads:
-            parent = self._model.parent(read)
-            called = isinstance(parent, cst.Call) and parent.func is read
-            if not called and not isinstance(parent, cst.Attribute):
-                return True
-        return False
-
 
 def _is_test_case(cls: Class | None, folders: set[str]) -> bool:
     """Whether a class of a file for tests is one of tests: `test_agent.py` may try an agent out."""
     return cls is not None and ("test" in folders or cls.name.startswith("Test") or "unittest.TestCase" in cls.bases)
-
-
-def _frozen_classes(model: Model) -> set[str]:
-    """The classes of a file that switch off the gradients of all their parameters."""
-    if not _FROZEN_INSIDE.search(model.source.text):
-        return set()
-    return {cls.name for cls in model.classes if _FROZEN_INSIDE.search(model.code(cls.node))}
 
 
 def _read_for_state(model: Model) -> set[str]:
@@ -607,37 +543,12 @@ def _read_for_state(model: Model) -> set[str]:
     return found
 
 
-def evaluates_by_name(function: Function) -> bool:
-    return _NAMES.search(function.name) is not None
-
-
-def is_held_out(loop: Loop) -> bool:
-    """Whether a loop is over validation or test data, by the name of what it iterates over."""
-    return loop.iterable is not None and _HELD_OUT.search(text(loop.iterable)) is not None
-
-
-def is_over_data(loop: Loop) -> bool:
-    if loop.iterable is not None and _DATA.search(text(loop.iterable)):
-        return True
-    return loop.iterates.is_(Kind.LOADER, Kind.BATCH) or (
-        loop.iterates.is_(Kind.ITERATOR) and loop.iterates.element is not None and _is_batch(loop.iterates.element.kind)
-    )
-
-
-def _is_batch(kind: Kind) -> bool:
-    return kind in (Kind.BATCH, Kind.TUPLE)
-
-
 def _is_self(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value == "self"
 
 
 def _is_false(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value == "False"
-
-
-def _elements(value: cst.BaseExpression) -> Sequence[cst.BaseExpression]:
-    return [element.value for element in value.elements] if isinstance(value, (cst.List, cst.Tuple)) else [value]
 
 
 def _is_built_on(value: cst.CSTNode | None, inner: cst.Call) -> bool:
@@ -655,14 +566,3 @@ def _is_built_on(value: cst.CSTNode | None, inner: cst.Call) -> bool:
 
 def _is_computed(arg: cst.Arg) -> bool:
     return not isinstance(arg.value, (cst.BaseNumber, cst.BaseString, cst.UnaryOperation))
-
-
-def _condition(guard: Guard) -> str:
-    """The condition of a guard, as code that is true where the guarded code runs."""
-    test = guard.test
-    assert test is not None
-    if guard.branch == "body":
-        return text(test)
-    if isinstance(test, cst.UnaryOperation):
-        return text(test.expression)
-    return f"not {text(test)}" if isinstance(test, (cst.Name, cst.Attribute)) else f"not ({text(test)})"

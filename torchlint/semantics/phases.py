@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import given_to
+from torchlint.semantics.dataflow import given_to, text
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -27,6 +27,19 @@ _DEPTH = 4
 def separates_phases(guard: Guard, model: Model) -> bool:
     """Whether what a condition guards runs in one phase, and the code around it in two."""
     return guard.test is not None and truths(guard.test, model) == _BOTH
+
+
+def condition(guard: Guard, model: Model) -> str:
+    """The condition of a guard, as code that is True where the guarded code runs and False elsewhere."""
+    test, holds = guard.test, guard.branch == "body"
+    assert test is not None
+    while isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        test, holds = test.expression, not holds
+    if isinstance(test, cst.Name) and any(_is_given(value) is False for value in _held(test, model, 0)):
+        return f"{text(test)} is not None" if holds else f"{text(test)} is None"
+    if holds:
+        return text(test)
+    return f"not {text(test)}" if isinstance(test, (cst.Name, cst.Attribute)) else f"not ({text(test)})"
 
 
 def calls_setting(test: cst.BaseExpression, state: bool, model: Model, depth: int = 0) -> Iterator[Call]:
@@ -59,9 +72,8 @@ def truths(test: cst.BaseExpression, model: Model, depth: int = 0) -> Truths:
             left=cst.Name() as name,
             comparisons=[cst.ComparisonTarget(operator=cst.Is() | cst.IsNot() as operator, comparator=other)],
         ) if model.value(other).kind is Kind.NONE:
-            states = {_is_none(value) for value in _held(name, model, depth)}
-            expected = isinstance(operator, cst.Is)
-            return _known(state if state is None else state is expected for state in states)
+            present = _known(map(_is_given, _held(name, model, depth)))
+            return present if isinstance(operator, cst.IsNot) else frozenset(not state for state in present)
         case cst.Attribute(attr=cst.Name(value="training"), value=module) if model.value(module).is_(Kind.MODULE):
             return _BOTH
         case cst.Name():
@@ -73,18 +85,26 @@ def truths(test: cst.BaseExpression, model: Model, depth: int = 0) -> Truths:
 
 
 def _known(states: Iterable[bool | None]) -> Truths:
+    """Of a flag or an optimizer: who leaves it out evaluates, so somebody who hands in what is not known trains."""
     found = frozenset(states)
-    return _NOBODY if None in found else found  # type: ignore[return-value]
+    if None in found:
+        return _BOTH if False in found else _NOBODY
+    return found  # type: ignore[return-value]
 
 
 def _truth(value: Value) -> bool | None:
+    if value.is_(Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER):
+        return None if value.optional else True
+    if value.kind is Kind.NONE:
+        return False
     return value.constant if isinstance(value.constant, bool) else None
 
 
-def _is_none(value: Value) -> bool | None:
+def _is_given(value: Value) -> bool | None:
+    """Whether a value is something other than None."""
     if value.kind is Kind.NONE:
-        return True
-    return None if value.kind is Kind.UNKNOWN or value.optional else False
+        return False
+    return None if value.kind is Kind.UNKNOWN or value.optional else True
 
 
 def _sole_source(name: cst.Name, model: Model) -> cst.BaseExpression | None:

@@ -300,6 +300,10 @@ class Project:
                     return True
         return False
 
+    def files_beside(self, file: str) -> tuple[str, ...]:
+        """The other Python files of the project; none of a tree too large to be looked through."""
+        return tuple(other for other in self._files.files(self._files.root(file)) if other != file)
+
     def files_importing(self, file: str, words_of: frozenset[str]) -> tuple[str, ...]:
         """Files of the project whose import lines name one of the words; the file itself left out."""
         root = self._files.root(file)

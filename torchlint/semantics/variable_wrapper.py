@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.compatibility import is_for_other_releases
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
@@ -71,3 +72,25 @@ def volatile_writes(model: Model) -> Iterator[cst.Attribute]:
 
 def is_false(node: cst.BaseExpression | None) -> bool:
     return isinstance(node, cst.Name) and node.value == "False"
+
+
+def is_volatile_pass(model: Model, call: Call) -> bool:
+    """Whether an argument was made with `volatile=True`: nothing of the result could ever be sent backward."""
+    return any(_asks_for_no_graph(model, part) for arg in call.node.args for part in _elements(arg.value))
+
+
+def _asks_for_no_graph(model: Model, argument: cst.BaseExpression) -> bool:
+    binding = model.binding(argument)
+    if binding is None:
+        return _is_volatile(model, argument)
+    made = [write.value for write in binding.writes if reaches(model, binding, write.target, argument)]
+    return bool(made) and all(value is not None and _is_volatile(model, value) for value in made)
+
+
+def _is_volatile(model: Model, node: cst.BaseExpression) -> bool:
+    call = model.call(node) if isinstance(node, cst.Call) else None
+    return call is not None and call.callee == VARIABLE and wrapper_of(call).asks_for_no_graph
+
+
+def _elements(value: cst.BaseExpression) -> Sequence[cst.BaseExpression]:
+    return [element.value for element in value.elements] if isinstance(value, (cst.List, cst.Tuple)) else [value]

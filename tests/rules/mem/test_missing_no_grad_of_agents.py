@@ -1,0 +1,101 @@
+"""MEM05: methods that run the network of an agent, which another method trains, and callers in other files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+
+def found(tmp_path: Path, agent: str, driver: str) -> list[str]:
+    """The lines of the agent's file that have a finding."""
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "agent.py").write_text(dedent(agent))
+    (tmp_path / "registry.py").write_text("import agent\n\nmake_agent = {'plain': agent}.get\n")
+    (tmp_path / "main.py").write_text(dedent(driver))
+    source = Source.read(tmp_path / "agent.py")
+    findings = lint(source, Settings.selecting("MEM05"), strict=True, project=Project())
+    return [source.text.splitlines()[finding.line - 1].strip() for finding in findings]
+
+
+AGENT = """
+    import torch
+
+    class Agent:
+        def __init__(self, actor: torch.nn.Module):
+            self.actor = actor
+            self.opt = torch.optim.Adam(actor.parameters())
+
+        def act(self, state):
+            scores = self.actor(torch.as_tensor(state))
+            return {read}
+
+        def learn(self, states, rewards):
+            self.opt.zero_grad()
+            (self.actor(states).amax(1) * rewards).mean().backward()
+            self.opt.step()
+    """
+DRIVER = """
+    import torch
+    from registry import make_agent
+
+    def main(env, name):
+        agent = make_agent(name)
+        state = env.reset()
+        {around}
+            state = env.step(agent.act({given}))
+        agent.learn(*env.history())
+    """
+
+
+@pytest.mark.parametrize(
+    ("around", "read", "lines"),
+    [
+        ("while True:", "scores.argmax().item()", ["def act(self, state):"]),
+        ("with torch.no_grad():", "scores.argmax().item()", []),
+        ("while True:", "torch.distributions.Categorical(logits=scores)", []),
+    ],
+)
+def test_what_acts_for_callers_out_of_sight(tmp_path: Path, around: str, read: str, lines: list[str]) -> None:
+    driver = DRIVER.format(around=around, given="state")
+    assert found(tmp_path, AGENT.format(read=read), driver) == lines
+
+
+def test_a_method_that_nobody_calls_is_left_alone(tmp_path: Path) -> None:
+    assert found(tmp_path, AGENT.format(read="scores.argmax().item()"), "import agent\n") == []
+
+
+def test_the_mode_switch_of_another_object_is_no_call_of_a_method_of_the_same_name(tmp_path: Path) -> None:
+    agent = AGENT.format(read="scores.argmax().item()").replace("def act(", "def eval(")
+    driver = DRIVER.replace("agent.act(", "agent.eval(") + "    with torch.no_grad():\n            {net}\n"
+    assert found(tmp_path, agent, driver.format(around="while True:", given="state", net="name.eval()")) == [
+        "def eval(self, state):"
+    ]
+    assert found(tmp_path, agent, driver.format(around="while True:", given="state", net="agent.eval(state)")) == []
+
+
+@pytest.mark.parametrize(("around", "count"), [("for states in rollout:", 1), ("with torch.no_grad():", 0)])
+def test_a_function_that_another_file_calls_again_and_again(tmp_path: Path, around: str, count: int) -> None:
+    rewards = """
+        import torch
+
+        predictor = torch.nn.Linear(4, 4)
+        predictor.load_state_dict(torch.load("predictor.pt"))
+
+        def novelty(states):
+            return predictor(states).pow(2).mean(1).detach().numpy()
+        """
+    driver = f"""
+        import torch
+        from agent import novelty
+
+        {around}
+            print(novelty(torch.ones(8, 4)))
+        """
+    assert len(found(tmp_path, rewards, driver)) == count

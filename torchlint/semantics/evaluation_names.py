@@ -1,0 +1,40 @@
+"""What the names of functions, loops and data say about an evaluation."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from torchlint.semantics.dataflow import text
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Function, Loop
+
+_NAMES = re.compile(
+    r"(?i)(^|_|\b)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*|sampl\w*|generat\w*|translat\w*|recogni\w*|score"
+    r"|detect\w*|caption\w*|decode|demo|greedy\w*|beam\w*|(choose|select)_action)(_|\b|$)|[a-z](Eval|Valid|Test|Infer|Predict)"
+)
+_HELD_OUT = re.compile(
+    r"(?i)(^|_|\b)(val|valid|validation|test|dev|eval|holdout|inference)(_|set|data|load|iter|dl|gen|$|[A-Z])"
+)
+_DATA = re.compile(r"(?i)(loader|batches|dataset|data_?iter|dl)\w*\b")
+
+
+def evaluates_by_name(function: Function) -> bool:
+    return _NAMES.search(function.name) is not None
+
+
+def is_held_out(loop: Loop) -> bool:
+    """Whether a loop is over validation or test data, by the name of what it iterates over."""
+    return loop.iterable is not None and _HELD_OUT.search(text(loop.iterable)) is not None
+
+
+def is_over_data(loop: Loop) -> bool:
+    if loop.iterable is not None and _DATA.search(text(loop.iterable)):
+        return True
+    return loop.iterates.is_(Kind.LOADER, Kind.BATCH) or (
+        loop.iterates.is_(Kind.ITERATOR)
+        and loop.iterates.element is not None
+        and loop.iterates.element.is_(Kind.BATCH, Kind.TUPLE)
+    )
