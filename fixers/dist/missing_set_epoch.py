@@ -76,7 +76,9 @@ def _through_loader(stale: StaleSampler, model: Model, home: Model) -> tuple[str
 
 
 def _is_only_loader(loader: cst.BaseExpression, stale: StaleSampler, home: Model) -> bool:
-    return stale.kept is not None or home.value(loader).origins == {stale.loader.node}
+    if stale.kept is not None:
+        return len(stale.kept.writes) == 1
+    return home.value(loader).origins == {stale.loader.node}
 
 
 def _if_instance(name: str, stale: StaleSampler, home: Model) -> tuple[str, str | None, list[Edit]]:

@@ -232,25 +232,33 @@ def _kept_in(call: Call, place: int | None, home: Model) -> Binding | None:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() | cst.Attribute() as single)]), -1:
             target = single
     binding = home.binding(target) if target is not None else None
-    return binding if binding is not None and len(binding.writes) == 1 else None
+    return binding if binding is not None and (len(binding.writes) == 1 or _is_always_made(binding)) else None
+
+
+def _is_always_made(binding: Binding) -> bool:
+    """Whether all that a variable holds is what one call or another returns, in one and the same loop or outside."""
+    same_place = len({write.loop for write in binding.writes}) == 1
+    return same_place and all(write.kind == "assign" and isinstance(write.value, cst.Call) for write in binding.writes)
 
 
 def _comes_from(node: cst.CSTNode | None, kept: Binding, home: Model, wrapped: bool, depth: int = 0) -> bool:
-    """Whether an expression is what a variable holds: itself, under another name, or as a parameter that gets it.
+    """Whether an expression can be what a variable holds: itself, under another name, or a parameter that gets it.
 
     wrapped: a progress bar around it will do.
     """
     if node is None or depth > _DEPTH:
         return False
+    if isinstance(node, cst.IfExp):
+        return all(_comes_from(arm, kept, home, wrapped, depth) for arm in branches(node))
     if isinstance(node, cst.Call):
         wraps = wrapped and node.args and (home.call(node).callee is not None or isinstance(node.func, cst.Name))
-        return bool(wraps) and _comes_from(node.args[0].value, kept, home, wrapped, depth + 1)
+        return bool(wraps) and _comes_from(node.args[0].value, kept, home, wrapped, depth)
     binding = home.binding(node)
     if binding is None or binding is kept:
         return binding is kept
     if binding.is_parameter and len(binding.writes) == 1:
         given = [part for caller in binding.scope_function.callers for part in given_to(home, caller, binding)]
-        return bool(given) and all(_comes_from(part, kept, home, wrapped, depth + 1) for part in given)
+        return any(_comes_from(part, kept, home, wrapped, depth + 1) for part in given)
     assigned = len(binding.writes) == 1 and binding.writes[0].kind == "assign" and not binding.writes[0].unpacked
     return assigned and _comes_from(binding.writes[0].value, kept, home, wrapped, depth + 1)
 
@@ -262,12 +270,17 @@ def _may_be_told(sampler: Call, loader: Call, model: Model) -> bool:
     """Whether `set_epoch` may reach the sampler: here, through an alias, or in code that gets hold of it."""
     kept = (sampler, loader)
     for call in model.calls:
-        if call.method == "set_epoch" or call.method == "__setattr__":
+        if call.method == "set_epoch" or _writes_attribute(call):
             if not _is_other_sampler(call, kept, model):
                 return True
         elif call.target is None and _is_handed(call, kept, model) and not _keeps_hands_off(call, kept, model):
             return True
     return "set_epoch" in _strings(model) or any(_leaves_file(made, model) for made in kept)
+
+
+def _writes_attribute(call: Call) -> bool:
+    """`sampler.__setattr__(name, epoch)`, where the name may be that of the epoch."""
+    return call.method == "__setattr__" and call.argument("name", 0).value.constant in (None, "epoch")
 
 
 def _is_other_sampler(call: Call, kept: tuple[Call, ...], model: Model) -> bool:

@@ -448,6 +448,44 @@ def test_another_file_that_sees_to_the_order_or_does_not_repeat_it(
     assert _found_in_builder(tmp_path, builder, caller) == []
 
 
+def test_a_loader_that_is_made_in_one_way_or_another_and_drawn_from_with_a_bar_or_without(tmp_path: Path) -> None:
+    builder = _BUILDER.format(sampler="DistributedSampler(train)").replace("def loaders", "def others(train):\n    pass\n\n\ndef loaders")
+    builder = builder.replace(", DataLoader(test, 8, sampler=test_sampler)", "")
+    caller = """
+from tqdm import tqdm
+from builder import loaders, others
+
+
+class Learner:
+    def __init__(self, model, loader, optimizer):
+        self.model, self.optimizer = model, optimizer
+        self.loader = loader
+
+    def fit(self):
+        while True:
+            for x, y in tqdm(self.loader) if self.first else self.loader:
+                self.optimizer.zero_grad()
+                (self.model(x) - y).square().mean().backward()
+                self.optimizer.step()
+
+
+def run(model, optimizer, train, test):
+    if test is None:
+        loader = loaders(train, test)
+    else:
+        loader = others(train)
+    Learner(model, loader, optimizer).fit()
+"""
+    assert [finding.line for finding in _found_in_builder(tmp_path, builder, caller)] == [10]
+    assert _found_in_builder(tmp_path, builder, caller.replace("while True:", "if True:")) == []
+
+
+def test_an_attribute_of_another_name_that_is_written_by_hand(tmp_path: Path) -> None:
+    for name, found in (("size", 1), ("epoch", 0)):
+        code = MAKE + f"options.__setattr__('{name}', 3)" + LOOP
+        assert len(findings(HEADER + dedent(code), "DIST02")) == found
+
+
 def test_a_function_of_the_other_file_that_gets_the_loader(tmp_path: Path) -> None:
     caller = """
 from builder import loaders
