@@ -45,6 +45,17 @@ t0 = time.time()
 out = net(x)
 print(time.time() - t0)  # here
 """,
+    "functions that are handed in": """\
+def measure(label, fn):
+    for _ in range(2):
+        fn()
+    t0 = time.perf_counter()
+    for _ in range(10):
+        fn()
+    return label, (time.perf_counter() - t0) / 10  # here
+
+print(measure("one", lambda: net(x)), measure("loss", lambda: F.cross_entropy(net(x), y).item()))
+""",
     "two names": """\
 with torch.no_grad():
     start = time.perf_counter()
@@ -184,6 +195,15 @@ def test_work_that_is_not_waited_for_is_found(case: str) -> None:
 
 
 LOOK_ALIKES = {
+    "functions that wait, handed in": """\
+def measure(label, fn):
+    t0 = time.perf_counter()
+    for _ in range(10):
+        fn()
+    return label, (time.perf_counter() - t0) / 10
+
+print(measure("loss", lambda: F.cross_entropy(net(x), y).item()), measure("no work", lambda: len(loader)))
+""",
     "synchronize before the second reading": """\
 torch.cuda.synchronize()
 start = time.time()
