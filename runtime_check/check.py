@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
 
-from .equivalence import Equivalence, Sameness, compare, is_identical, is_open
+from .equivalence import Equivalence, Sameness, compare, is_identical, is_open, loses_digits
 from .fix_by_fix import FixByFix, by_file
-from .launch import command
-from .overlay import plan
 from .run import Run
 from .schedule import Side, blocks
 from .stats import compare as compare_times
-from .trials import ORIGINAL, Contents, FailedError, Options, Progress, Trials
+from .trials import ORIGINAL, Contents, FailedError, Options, Progress, Trials, prepared
 from .verdict import (
     Candidate,
     Counters,
@@ -110,11 +105,9 @@ def _checked(
     verdict: Callable[[Check], Verdict],
 ) -> Verdict:
     started, load = time.monotonic(), os.getloadavg()[0]
-    with _workspace(options.keep, progress) as folder:
-        words = target.command
-        ready = plan(original, sorted(contents), words), command(words, options.folder, options.timeout, options.python)
+    with prepared(original, sorted(contents), target.command, options, progress) as trials:
         try:
-            found = verdict(Check(Trials(*ready, folder, options, progress), load))
+            found = verdict(Check(trials, load))
         except FailedError as failure:
             found = Verdict(failure.overall, (failure.reason,), target, 0.0, log=failure.log)
     return replace(found, seconds=round(time.monotonic() - started, 1))
@@ -143,7 +136,7 @@ class Check:
 
     @cached_property
     def environment(self) -> Environment:
-        return self._environment(self.before, self.load)
+        return Environment.of(self.before, self.trials.warmup, self.load)
 
     @cached_property
     def _disturbed(self) -> list[Run]:
@@ -183,7 +176,8 @@ class Check:
         if self._double is not None:
             try:
                 double = self._double, self.trials.observe(contents, f"{what} in float64", double=True)
-                return compare(before, again, after, double=double)
+                disturbed = self._disturbed if loses_digits(before, after) else ()
+                return compare(before, again, after, disturbed, double)
             except FailedError:
                 pass
         return compare(before, again, after, self._disturbed)
@@ -239,21 +233,6 @@ class Check:
             raise FailedError(Overall.ERROR, f"only {len(run.steps)} steps came back from a timed run")
         return value
 
-    def _environment(self, run: Run, load: float) -> Environment:
-        return Environment(
-            date=date.today().isoformat(),
-            device=run.device,
-            device_name=run.device_name,
-            driver=run.driver,
-            torch=run.torch,
-            cuda=run.cuda,
-            threads=run.threads,
-            load=load,
-            boundary=run.boundary,
-            steps=len(run.steps),
-            warmup=self.trials.warmup,
-        )
-
     def _counters(self, run: Run) -> Counters:
         on_gpu = run.device == "cuda"
         alive, peak = ("device_bytes", "device_peak_bytes") if on_gpu else ("live_bytes", "peak_bytes")
@@ -283,17 +262,6 @@ def _metric(environment: Environment, before: Run, after: Run) -> str:
         return "device"
     crowded = environment.load > 0.5 * (os.cpu_count() or 1)
     return "cpu" if crowded and not before.helpers and not after.helpers else "wall"
-
-
-@contextmanager
-def _workspace(keep: bool, progress: Progress) -> Iterator[Path]:
-    if keep:
-        folder = Path(tempfile.mkdtemp(prefix="torchlint-verify-")).resolve()
-        progress(f"trees and logs stay in {folder}")
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="torchlint-verify-") as name:
-        yield Path(name).resolve()
 
 
 def _relative(original: Path, path: Path) -> str:

@@ -34,23 +34,23 @@ def show(verdict: Verdict, console: Console) -> None:
 def lines(verdict: Verdict) -> Iterator[Text]:
     head = Text.assemble((verdict.overall.value, f"bold {_STYLES[verdict.overall]}"), ": ", "; ".join(verdict.reasons))
     yield head
-    yield _row("command", " ".join(verdict.target.command))
+    yield row("command", " ".join(verdict.target.command))
     yield from _fixes(verdict.fixes)
-    yield _row("changed", _changed(verdict))
+    yield row("changed", _changed(verdict))
     if verdict.target.unused:
-        yield _row("", f"not loaded by this command, so not checked: {_several(verdict.target.unused)}")
+        yield row("", f"not loaded by this command, so not checked: {_several(verdict.target.unused)}")
     if verdict.environment and verdict.equivalence and verdict.before and verdict.after and verdict.memory:
         yield from _figures(verdict.environment, verdict.equivalence, verdict.before, verdict.after, verdict.memory)
         if verdict.timing:
             yield from _time(verdict.timing, verdict.environment)
     if verdict.overall is Overall.ERROR and "No such file" in verdict.log:
-        yield _row("", "the copy holds the working directory and nothing beside it; --root takes in more")
+        yield row("", "the copy holds the working directory and nothing beside it; --root takes in more")
     if verdict.log.strip():
         yield Text("last lines of the program's output:")
         yield from (Text(f"  | {line}") for line in verdict.log.splitlines())
 
 
-def _row(label: str, text: str | Text) -> Text:
+def row(label: str, text: str | Text) -> Text:
     return Text.assemble(f"  {label:<12}", text)
 
 
@@ -71,9 +71,9 @@ def _fixes(fixes: Sequence[FixVerdict]) -> Iterator[Text]:
         why = fix.reason or (fix.equivalence.verdict.value if fix.equivalence is not None else "")
         gained = f"; {', '.join(fix.gained)}" if fix.gained and not fix.reason else ""
         status = (fix.status.value, _STYLES[fix.status])
-        yield _row("" if number else "fixes", Text.assemble(f"{fix.fix!s:<{width}}  ", status, f": {why}{gained}"))
+        yield row("" if number else "fixes", Text.assemble(f"{fix.fix!s:<{width}}  ", status, f": {why}{gained}"))
     if missing := [str(fix.fix) for fix in fixes if fix.status is FixStatus.NOT_RUN]:
-        yield _row(
+        yield row(
             "" if tried else "fixes", f"not run by this command, so not checked and not kept: {_several(missing)}"
         )
 
@@ -86,45 +86,43 @@ def _several(names: Sequence[str]) -> str:
 def _figures(
     environment: Environment, equivalence: Equivalence, before: Counters, after: Counters, memory: Memory
 ) -> Iterator[Text]:
-    on = environment.device_name or "unnamed"
-    on = on if environment.on_gpu else f"CPU ({on}), no GPU was used"
     steps = "the whole program" if environment.boundary == "program" else f"{environment.steps} steps"
     per = "" if environment.boundary == "program" else " per step"
     mark = "" if environment.on_gpu else " [CPU figure]"
-    yield _row("ran on", f"{on}; torch {environment.torch}; {steps}, of which {environment.warmup} to warm up")
+    yield row("ran on", f"{environment.described}; {steps}, of which {environment.warmup} to warm up")
     yield from _results(equivalence, mark)
-    yield _row("operations", f"{before.kernels:.1f} -> {after.kernels:.1f}{per}{mark}")
-    yield _row("syncs", f"{before.syncs:.1f} -> {after.syncs:.1f}{per}{_syncs_mark(environment)}")
+    yield row("operations", f"{before.kernels:.1f} -> {after.kernels:.1f}{per}{mark}")
+    yield row("syncs", f"{before.syncs:.1f} -> {after.syncs:.1f}{per}{_syncs_mark(environment)}")
     yield from _sync_lines(before, after, per, mark)
-    changes = "; ".join(memory.reasons) or f"peak {_bytes(before.peak_bytes)} -> {_bytes(after.peak_bytes)}"
-    yield _row("memory", Text.assemble((memory.verdict.value, _STYLES.get(memory.verdict, "")), f": {changes}{mark}"))
+    changes = "; ".join(memory.reasons) or f"peak {byte_count(before.peak_bytes)} -> {byte_count(after.peak_bytes)}"
+    yield row("memory", Text.assemble((memory.verdict.value, _STYLES.get(memory.verdict, "")), f": {changes}{mark}"))
     if before.graph_nodes_kept_per_step is not None and after.graph_nodes_kept_per_step is not None:
         nodes = f"{before.graph_nodes_kept_per_step:.1f} -> {after.graph_nodes_kept_per_step:.1f} autograd nodes"
         size = f"{before.bytes_kept_per_step or 0:.0f} -> {after.bytes_kept_per_step or 0:.0f} bytes of tensors"
-        yield _row("kept", f"{nodes}, {size}{per}{mark}")
+        yield row("kept", f"{nodes}, {size}{per}{mark}")
 
 
 def _results(equivalence: Equivalence, mark: str) -> Iterator[Text]:
     style = _STYLES[equivalence.verdict]
-    yield _row("results", Text.assemble((equivalence.verdict.value, style), f": {equivalence.reason}{mark}"))
+    yield row("results", Text.assemble((equivalence.verdict.value, style), f": {equivalence.reason}{mark}"))
     compared = f"{equivalence.losses} losses and {equivalence.parameters} parameters"
     if equivalence.losses and equivalence.verdict is not Sameness.IDENTICAL:
-        yield _row(
+        yield row(
             "",
             f"{compared}; largest loss difference {equivalence.loss_distance:.2g}, "
             f"of parameters {equivalence.parameter_distance:.2g}{mark}",
         )
     if (distance := equivalence.double_distance) is not None:
-        yield _row("", f"largest difference in float64 {distance:.2g}{mark}")
+        yield row("", f"largest difference in float64 {distance:.2g}{mark}")
     if (tensor := equivalence.first_tensor) is not None:
         norms = f"norm {tensor.before:.7g} became {tensor.after:.7g}"
-        yield _row("", f"first at step {tensor.step}: gradient of {tensor.name}, {norms}{mark}")
+        yield row("", f"first at step {tensor.step}: gradient of {tensor.name}, {norms}{mark}")
     if (first := equivalence.first_difference) is not None:
-        yield _row("", f"first at step {first.step}: loss {first.before!r} became {first.after!r}{mark}")
+        yield row("", f"first at step {first.step}: loss {first.before!r} became {first.after!r}{mark}")
     if (line := equivalence.printed) is not None:
-        yield _row("", f"line {line.line} of the output: {line.before!r} became {line.after!r}{mark}")
+        yield row("", f"line {line.line} of the output: {line.before!r} became {line.after!r}{mark}")
     if not equivalence.deterministic_baseline:
-        yield _row("", f"the original does not agree with itself bit by bit{mark}")
+        yield row("", f"the original does not agree with itself bit by bit{mark}")
 
 
 def _syncs_mark(environment: Environment) -> str:
@@ -137,25 +135,25 @@ def _sync_lines(before: Counters, after: Counters, per: str, mark: str) -> Itera
         frequent = [item for item in counters.sync_lines.items() if item[1] >= _FREQUENT]
         busiest = sorted(frequent, key=lambda item: -item[1])[:_LINES_SHOWN]
         if busiest:
-            yield _row("", f"{name}: {', '.join(f'{line} {count:.1f}' for line, count in busiest)}{per}{mark}")
+            yield row("", f"{name}: {', '.join(f'{line} {count:.1f}' for line, count in busiest)}{per}{mark}")
 
 
 def _time(timing: Timing, environment: Environment) -> Iterator[Text]:
     result = timing.comparison
-    old, new = _seconds((*timing.original, *timing.control)), _seconds(timing.changed)
+    old, new = _middle((*timing.original, *timing.control)), _middle(timing.changed)
     per = "" if environment.boundary == "program" else " per step"
     clock = _CLOCKS[timing.metric] + ("" if environment.on_gpu else ", CPU figure")
     pace = (result.pace.value.replace("_", " "), _STYLES.get(result.pace, ""))
     effect = f": {old} -> {new}{per}, ratio {_interval(result.effect)} [{clock}]"
-    yield _row("time", Text.assemble(pace, effect))
+    yield row("time", Text.assemble(pace, effect))
     steps = "" if environment.boundary == "program" else f" of {timing.steps} steps"
     detectable = f"; a change of {result.detectable:.1%} would show" if math.isfinite(result.detectable) else ""
     blocks = f"{len(timing.changed)} blocks{steps}, original against itself {_interval(result.control)}{detectable}"
-    yield _row("", f"{blocks} [{clock}]")
+    yield row("", f"{blocks} [{clock}]")
     if result.reason:
-        yield _row("", result.reason)
+        yield row("", result.reason)
     if timing.data_wait_share is not None and timing.data_wait_share > 0.05:
-        yield _row("", f"{timing.data_wait_share:.0%} of the time went into waiting for data [{clock}]")
+        yield row("", f"{timing.data_wait_share:.0%} of the time went into waiting for data [{clock}]")
 
 
 def _interval(value: Interval) -> str:
@@ -164,10 +162,15 @@ def _interval(value: Interval) -> str:
     return f"{value.ratio:.3f} ({value.low:.3f} to {value.high:.3f})"
 
 
-def _seconds(values: tuple[float, ...]) -> str:
-    middle = sorted(values)[len(values) // 2]
-    return f"{middle:.3f} s" if middle >= 1 else f"{1e3 * middle:.3g} ms"
+def _middle(values: tuple[float, ...]) -> str:
+    return seconds(sorted(values)[len(values) // 2])
 
 
-def _bytes(size: float) -> str:
+def seconds(value: float) -> str:
+    return f"{value:.3f} s" if value >= 1 else f"{1e3 * value:.3g} ms"
+
+
+def byte_count(size: float) -> str:
+    if size < 2**10:
+        return f"{size:.0f} bytes"
     return f"{size / 2**20:.2f} MiB" if size >= 2**17 else f"{size / 2**10:.1f} KiB"

@@ -23,11 +23,23 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """A line of the program as it was called: `parent` is the number of the site that called it. Site 0 is what runs
+    outside of the program's files."""
+
+    parent: int
+    path: str
+    line: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """Figures are per step; `random` maps each generator to a digest of its state in the end, `written` each file that
     the program wrote to one of its content. `gradients` has the norms at each step of an optimizer, in the order of its
     parameters; `lines` are those of the program that ran. `calls` of the function whose arguments were to be recorded;
-    `unrecorded` counts those that could not be, by reason."""
+    `unrecorded` counts those that could not be, by reason. `sites` were timed, `backward_seconds` beside them, and
+    `costs` maps what was counted to its sum by number of the site, over `counted_steps`."""
 
     boundary: str
     why: str
@@ -55,6 +67,10 @@ class Run:
     calls: int = 0
     unrecorded: Mapping[str, int] = field(default_factory=dict)
     written: Mapping[str, str] = field(default_factory=dict)
+    sites: tuple[Site, ...] = ()
+    backward_seconds: float = 0.0
+    costs: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    counted_steps: int = 0
 
     def mean(self, figure: str, warmup: int) -> float | None:
         values = [value for _, value in self._after(figure, warmup)]
@@ -93,6 +109,8 @@ def _run(raw: dict[str, Any]) -> Run:
         device_seconds=tuple(raw.pop("device_seconds", [])),
         lines={file: frozenset(numbers) for file, numbers in raw.pop("lines", {}).items()},
         parameters=parameters,
+        sites=tuple(Site(**site) for site in raw.pop("sites", [])),
+        costs={name: {int(site): value for site, value in sums.items()} for name, sums in raw.pop("costs", {}).items()},
         loaded=tuple(raw.pop("loaded")),
         escaped=tuple(raw.pop("escaped")),
         **raw,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from .boot.torchlint_probe.settings import Settings
-from .launch import Command, End, Outcome
-from .overlay import Plan, written
+from .launch import Command, End, Outcome, command
+from .overlay import Plan, plan, written
 from .run import Run
 from .verdict import Overall
 
@@ -51,6 +54,30 @@ class FailedError(Exception):
         self.overall, self.reason, self.log = overall, reason, log
 
 
+@contextmanager
+def prepared(
+    original: Path, changed: Sequence[str], words: Sequence[str], options: Options, progress: Progress
+) -> Iterator[Trials]:
+    """In a folder that is gone afterwards, unless it is to be kept. `changed` are the files that will change.
+
+    Raises CommandError and OverlayError.
+    """
+    with _workspace(options.keep, progress) as folder:
+        started = command(words, options.folder, options.timeout, options.python)
+        yield Trials(plan(original, changed, words), started, folder, options, progress)
+
+
+@contextmanager
+def _workspace(keep: bool, progress: Progress) -> Iterator[Path]:
+    if keep:
+        folder = Path(tempfile.mkdtemp(prefix="torchlint-run-")).resolve()
+        progress(f"trees and logs stay in {folder}")
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="torchlint-run-") as name:
+        yield Path(name).resolve()
+
+
 class Trials:
     """The first observed run also tells what a step is, and how many of them there are."""
 
@@ -76,10 +103,15 @@ class Trials:
         return run
 
     def observe(self, contents: Contents, what: str, *, perturb: float = 0.0, double: bool = False) -> Run:
-        return self._run(contents, what, mode="observe", perturb=perturb, double=double)
+        window = Window(self.options.steps, self.warmup)
+        return self._run(contents, what, "observe", window, perturb=perturb, double=double)
 
     def time(self, contents: Contents, what: str) -> Run:
-        return self._run(contents, what, mode="time")
+        return self._run(contents, what, "time", self.timed)
+
+    def profile(self, window: Window, timed: int) -> Run:
+        """The original: so many steps are timed after the warm-up, the rest are counted."""
+        return self._run(ORIGINAL, "the command", "profile", window, timed=timed)
 
     def _window(self, run: Run) -> Window:
         """Short steps are timed in larger numbers: as many as take three seconds while they are observed, which makes
@@ -90,7 +122,7 @@ class Trials:
         steps = min(max(self.options.steps, round(TIMED_SECONDS / observed)), MOST_TIMED_STEPS)
         return Window(steps, max(self.warmup, min(steps // 10, self.options.steps // 2)))
 
-    def _run(self, contents: Contents, what: str, mode: str, perturb: float = 0.0, double: bool = False) -> Run:
+    def _run(self, contents: Contents, what: str, mode: str, window: Window, **special: Any) -> Run:
         self.progress(f"{mode} {what}")
         tree, results, logs = (self.folder / name for name in ("copy", "results", "logs"))
         tree /= self.plan.root.name  # a program may know its folder by name
@@ -98,7 +130,6 @@ class Trials:
             fresh.mkdir(exist_ok=True)
             for file in fresh.iterdir():
                 file.unlink()
-        window = self.timed if mode == "time" else Window(self.options.steps, self.warmup)
         before = self.plan.build(tree, contents)
         settings = Settings(
             tree=str(tree),
@@ -109,8 +140,7 @@ class Trials:
             steps=window.steps,
             warmup=window.warmup,
             seed=self.options.seed,
-            perturb=perturb,
-            double=double,
+            **special,
         )
         outcome = self.command.run(settings, logs)
         if overwritten := self.plan.overwritten():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from enum import Enum
 
 from .equivalence import Equivalence, Sameness
 from .plain import plain
+from .run import Run
 from .stats import Comparison, Pace
 
 SCHEMA = "torchlint.runtime_check/1"
@@ -61,9 +63,30 @@ class Environment:
     steps: int
     warmup: int
 
+    @classmethod
+    def of(cls, run: Run, warmup: int, load: float) -> Environment:
+        return cls(
+            date=date.today().isoformat(),
+            device=run.device,
+            device_name=run.device_name,
+            driver=run.driver,
+            torch=run.torch,
+            cuda=run.cuda,
+            threads=run.threads,
+            load=load,
+            boundary=run.boundary,
+            steps=len(run.steps),
+            warmup=warmup,
+        )
+
     @property
     def on_gpu(self) -> bool:
         return self.device == "cuda"
+
+    @property
+    def described(self) -> str:
+        on = self.device_name or "unnamed"
+        return f"{on if self.on_gpu else f'CPU ({on}), no GPU was used'}; torch {self.torch}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from torchlint.discovery import discover
 from torchlint.engine import lint
 from torchlint.finding import Finding
+from torchlint.finding_lines import FindingLines
 from torchlint.fixing import Fixed, applicable, changes, fix_together, located
 from torchlint.runner import fix_tree
 from torchlint.semantics.project import Project
@@ -24,9 +24,8 @@ Key = tuple[Path, str, str | None, str]
 class FixUnit:
     """One fix, or several of one rule for equal statements of one function.
 
-    `lines` (1-based) are those of the untouched file whose run shows what the fix does: those that the finding and its
-    edits touch, for the head of a function its body, and no imports, which run at any rate. `paths` are the files that
-    it changes, and its own.
+    `lines` (1-based) are those of the untouched file whose run shows what the fix does. `paths` are the files that it
+    changes, and its own.
     """
 
     key: Key
@@ -78,11 +77,12 @@ class FixUnits:
     def _of(self, path: Path) -> list[FixUnit]:
         source, settings = self._files[path]
         named = {os.path.abspath(path): path for path in self._files}
+        lines_of = FindingLines(source)
         units: dict[Key, FixUnit] = {}
         for finding in lint(source, settings, project=self._project):
             paths = frozenset(changes(located(finding, named))) | {path}
             if applicable(finding, self._unsafe) and paths <= self._files.keys():
-                key, lines = _key(source, finding), _lines(source, finding)
+                key, lines = _key(source, finding), lines_of.of(finding)
                 known = units.get(key)
                 units[key] = FixUnit(key, finding, lines | known.lines if known is not None else lines, paths)
         return list(units.values())
@@ -100,19 +100,3 @@ def _groups(sets: Iterable[frozenset[Path]]) -> list[frozenset[Path]]:
 def _key(source: Source, finding: Finding) -> Key:
     """The same in every pass: the fixes of other statements move a statement but do not change it."""
     return source.path, finding.code, finding.function, " ".join(source.text[finding.start : finding.end].split())
-
-
-def _lines(source: Source, finding: Finding) -> frozenset[int]:
-    assert finding.fix is not None
-    spans = [(finding.start, finding.end), *((edit.start, edit.end) for edit in finding.fix.edits)]
-    touched = {line for start, end in spans for line in range(source.line_number(start), source.line_number(end) + 1)}
-    tree = ast.parse(source.text)
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            touched -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = min(decorator.lineno for decorator in [node, *node.decorator_list])
-            head = set(range(first, node.body[0].lineno))
-            if touched & head:
-                touched = touched - head | set(range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1))
-    return frozenset(touched)

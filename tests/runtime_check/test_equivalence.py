@@ -118,3 +118,13 @@ def test_printed_lines_are_evidence_beside_the_numbers() -> None:
     assert result.verdict is Sameness.IDENTICAL
     assert result.printed is not None
     assert result.printed.after == "loss tensor(1.0)"
+
+
+def test_what_is_equal_in_float64_may_have_lost_digits_on_the_way() -> None:
+    """A cast to half precision vanishes in float64; where the original computes in it, its own rounding is as large."""
+    before, after, double = run(LOSSES, [parameter()]), run(shifted(4e-4), [parameter(1.0004)]), run(LOSSES)
+    precise, coarse = run(shifted(2e-7), [parameter()]), run(shifted(2e-4), [parameter()])
+    result = compare(before, before, after, [precise], (double, double))
+    assert result.verdict is Sameness.DIFFERENT
+    assert "digits" in result.reason
+    assert compare(before, before, after, [coarse], (double, double)).verdict is Sameness.ROUNDING

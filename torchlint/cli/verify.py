@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchlint.cli import _running as running
 from torchlint.config import ConfigError, Selection, check_selectors
 
 if TYPE_CHECKING:
@@ -35,10 +34,7 @@ def _split(context: click.Context, parameter: click.Parameter, values: Sequence[
 )
 @click.option("--together", is_flag=True, help="Check all fixes as one, not each by itself first.")
 @click.option("--apply", is_flag=True, help="Write the fixes that proved harmless into your files.")
-@click.option(
-    "--steps", type=click.IntRange(min=2), default=30, show_default=True, help="Stop the program after so many."
-)
-@click.option("--warmup", type=click.IntRange(min=1), default=5, show_default=True, help="First steps to leave out.")
+@running.options(running.steps(30), running.warmup)
 @click.option(
     "--blocks",
     type=click.IntRange(min=0),
@@ -46,22 +42,8 @@ def _split(context: click.Context, parameter: click.Parameter, values: Sequence[
     show_default=True,
     help="Timed rounds; each runs the original twice and the rewritten program once. 0: no timing.",
 )
-@click.option(
-    "--timeout", type=click.FloatRange(min=1), default=600.0, show_default=True, help="Seconds for a single run."
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Of the random numbers, unless the program sets it."
-)
-@click.option("--python", metavar="PATH", help="The interpreter to use in place of the command's `python`.")
-@click.option(
-    "--root",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=Path(),
-    help="The project's folder, which is copied; the working directory unless given.",
-)
-@click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
-@click.option("--keep", is_flag=True, help="Keep the copy and the logs of the last run.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@running.options(running.timeout, running.seed, running.python, running.root)
+@running.options(running.output_format, running.keep, running.quiet)
 def command(words: tuple[str, ...], **given: Any) -> int:
     """Run COMMAND before and after the fixes, in copies of the project, and compare results, time and memory.
 
@@ -72,12 +54,10 @@ def command(words: tuple[str, ...], **given: Any) -> int:
     usage, or the command fails as it is, 3: not clear, look at the report. With --apply, fixes that were refused count
     for nothing.
     """
-    if os.name != "posix":
-        raise click.UsageError("verify needs a POSIX system")
     if given["apply"] and given["together"]:
         raise click.UsageError("--apply keeps the fixes that are harmless by themselves: leave out --together")
-    signal.signal(signal.SIGTERM, interrupt)
-    root, folder = place(given["root"])
+    running.prepare()
+    root, folder = running.place(given["root"])
     units = _units(root, given)
     if not units.units:
         click.echo("Nothing to verify: no fix applies.", err=True)
@@ -92,19 +72,6 @@ def command(words: tuple[str, ...], **given: Any) -> int:
     is_refused = any(fix.status.value == "refused" for fix in verdict.fixes)
     code: int = verdict.overall.exit_code
     return 1 if is_refused and code != 2 else code
-
-
-def interrupt(number: int, frame: object) -> NoReturn:
-    """A polite kill ends like Ctrl-C: programs stopped, copies removed."""
-    raise KeyboardInterrupt
-
-
-def place(root: Path) -> tuple[Path, Path]:
-    """The project's folder, and where in it the command starts."""
-    root, here = root.resolve(), Path.cwd().resolve()
-    if not here.is_relative_to(root):
-        raise click.UsageError(f"--root {root} does not contain the working directory")
-    return root, here.relative_to(root)
 
 
 def _units(root: Path, given: dict[str, Any]) -> FixUnits:
@@ -123,7 +90,7 @@ def _units(root: Path, given: dict[str, Any]) -> FixUnits:
 def _verify(words: Sequence[str], root: Path, folder: Path, units: FixUnits, given: dict[str, Any]) -> Verdict:
     from torchlint.runtime_check import CommandError, OverlayError, verify_fixes, verify_trees
 
-    progress = _ignore if given["quiet"] else _say
+    progress = running.say(given)
     options = _options(folder, given)
     try:
         if not given["together"]:
@@ -181,14 +148,6 @@ def _options(folder: Path, given: dict[str, Any]) -> Options:
 
     names = ("steps", "warmup", "blocks", "seed", "timeout", "python", "keep")
     return Options(folder=folder, **{name: given[name] for name in names})
-
-
-def _say(message: str) -> None:
-    click.echo(f"torchlint: {message}", err=True)
-
-
-def _ignore(message: str) -> None:
-    pass
 
 
 def _print(verdict: Verdict) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchlint.cli import _running as running
 from torchlint.cli.bench import _shared as shared
-from torchlint.cli.verify import interrupt, place
 
 if TYPE_CHECKING:
     from torchlint.runtime_check.function import FunctionVerdict, Version
@@ -26,15 +24,7 @@ _SHOWN = 3
 @click.option(
     "--calls", type=click.IntRange(min=1), default=60, show_default=True, help="Made-up calls, without a COMMAND."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random numbers.")
-@click.option("--timeout", type=click.FloatRange(min=1), default=600.0, show_default=True, help="Seconds for COMMAND.")
-@click.option("--python", metavar="PATH", help="The interpreter to use in place of the command's `python`.")
-@click.option(
-    "--root",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=Path(),
-    help="The project's folder, which is copied for the run; the working directory unless given.",
-)
+@running.options(running.seed, running.timeout, running.python, running.root)
 @shared.options()
 @shared.needs_torch
 def command(old: str, new: str, words: tuple[str, ...], **given: Any) -> tuple[str, int]:
@@ -50,7 +40,6 @@ def command(old: str, new: str, words: tuple[str, ...], **given: Any) -> tuple[s
     from torchlint.runtime_check import CommandError, OverlayError
     from torchlint.runtime_check.function import FunctionError, load
 
-    signal.signal(signal.SIGTERM, interrupt)
     try:
         versions = load(old), load(new)
         verdict = _recorded(*versions, words, given) if words else _generated(*versions, given)
@@ -64,9 +53,10 @@ def _recorded(old: Version, new: Version, words: tuple[str, ...], given: dict[st
     from torchlint.runtime_check.function import verify_function
     from torchlint.runtime_check.function.record import Run, record
 
-    root, folder = place(given["root"])
+    running.prepare()
+    root, folder = running.place(given["root"])
     options = {name: given[name] for name in ("steps", "timeout", "seed", "python")}
-    found = record(old, Run(words, root, folder, **options), shared.say(given))
+    found = record(old, Run(words, root, folder, **options), running.say(given))
     return verify_function(old, new, found.calls, seen=found.seen, unrecorded=found.unrecorded)
 
 

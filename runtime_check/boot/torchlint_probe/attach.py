@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import functools
 import gc
 import os
@@ -19,13 +20,16 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils.data import dataloader
 
 from .clock import Clock
-from .counting import Counting, count_copies_to_host
+from .costs import Costs, Later
+from .counting import Counting, LiveBytes, count_copies_to_host
 from .cuda import AllocatorPeaks, Setting, Synchronisations
 from .double import run_in_double
 from .guard import Guard
 from .imports import Modules
 from .lines import Lines
+from .logical import watch_moves
 from .recording import Recording
+from .sites import Sites
 from .state import Census, Results
 from .steps import Recorder
 
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 def attach(settings: Settings) -> None:
     _seed(settings.seed)
     _guard_save(Guard(settings))
-    make = {"time": _timing, "observe": _observing, "record": _recording}[settings.mode]
+    make = {"time": _timing, "observe": _observing, "record": _recording, "profile": _profiling}[settings.mode]
     recorder = make(settings)
     ends_step = _disable_dynamo(lambda optimizer, args, kwargs: recorder.boundary("optimizer", optimizer))
     register_optimizer_step_post_hook(ends_step)
@@ -84,7 +88,7 @@ def _observing(settings: Settings) -> Recorder:
     torch.backends.cudnn.benchmark = False
     if settings.double:
         run_in_double()
-    counting = Counting(settings)
+    counting = Counting(settings, LiveBytes())
     lines = Lines(settings)
     synchronisations = Synchronisations(settings, counting.places)
     results = Results(settings, synchronisations)
@@ -100,7 +104,7 @@ def _observing(settings: Settings) -> Recorder:
     recorder = Recorder(settings, [*observers, Setting(), Modules(settings)])
     register_optimizer_step_pre_hook(_disable_dynamo(lambda optimizer, args, kwargs: results.steps(optimizer)))
     _hook_optimizers(recorder, results)
-    _hook_backward(results)
+    _hook_backward(results.backward)
     _hook_loader(recorder, counting.loader_at_work)
     count_copies_to_host(counting)
     lines.watch()
@@ -115,6 +119,24 @@ def _recording(settings: Settings) -> Recorder:
     recorder = Recorder(settings, [Setting(), Modules(settings), calls])
     _hook_loader(recorder, contextlib.nullcontext)
     calls.start()
+    return recorder
+
+
+def _profiling(settings: Settings) -> Recorder:
+    """Lines are timed first, with nothing else in the way, and what they ask of torch is counted then."""
+    sites = Sites(settings)
+    settings_counted = dataclasses.replace(settings, warmup=0)
+    costs = Costs(settings_counted, sites)
+    first = settings.warmup + settings.timed
+    synchronisations = Synchronisations(settings_counted, costs.places)
+    sites.watch()
+    gc.freeze()
+    later = Later(first, costs, [synchronisations, AllocatorPeaks()])
+    recorder = Recorder(settings, [Clock(), sites, later, Setting(), Modules(settings)])
+    _hook_backward(sites.in_backward)
+    _hook_loader(recorder, costs.loader_at_work)
+    count_copies_to_host(costs)
+    watch_moves(costs)
     return recorder
 
 
@@ -144,12 +166,12 @@ def _hook_optimizers(recorder: Recorder, results: Results) -> None:
     torch.optim.Optimizer.__init__ = hooked  # type: ignore[method-assign, assignment]
 
 
-def _hook_backward(results: Results) -> None:
+def _hook_backward(around: Callable[[Any], contextlib.AbstractContextManager[None]]) -> None:
     backward = torch.autograd.backward
 
     @functools.wraps(backward)
     def hooked(tensors: Any, *args: Any, **kwargs: Any) -> None:
-        results.backward(tensors)
-        backward(tensors, *args, **kwargs)
+        with around(tensors):
+            backward(tensors, *args, **kwargs)
 
     torch.autograd.backward = _disable_dynamo(hooked)

@@ -70,8 +70,11 @@ class LiveBytes:
         if isinstance(output, (tuple, list)):
             for item in output:
                 self.add(item)
-        elif isinstance(output, torch.Tensor) and output.layout is torch.strided and output.device.type == "cpu":
+        elif isinstance(output, torch.Tensor) and output.layout is torch.strided and self.counts(output):
             self._add_storage(output)
+
+    def counts(self, tensor: torch.Tensor) -> bool:
+        return tensor.device.type == "cpu"
 
     def _add_storage(self, tensor: torch.Tensor) -> None:
         try:
@@ -81,6 +84,7 @@ class LiveBytes:
         key, size = storage._cdata, storage.nbytes()
         if key in self.alive or not size:
             return
+        self.born(key, size)
 
         def freed(_: Any) -> None:
             if self.alive.pop(key, None) is not None:
@@ -90,12 +94,15 @@ class LiveBytes:
         self.bytes += size
         self.peak = max(self.peak, self.bytes)
 
+    def born(self, key: int, size: int) -> None:
+        """A storage is counted for the first time."""
+
 
 class Counting(TorchDispatchMode):
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, memory: LiveBytes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.places = Places(settings)
-        self.memory = LiveBytes()
+        self.memory = memory
         self.warmup = settings.warmup
         self.loading = False
         self.operations = self.kernels = self.reads = 0
@@ -124,6 +131,9 @@ class Counting(TorchDispatchMode):
         if line is not None:
             self.reads += 1
             self.lines_of_step[line] += 1
+
+    def to_host(self, tensor: torch.Tensor) -> None:
+        self.read()
 
     @contextlib.contextmanager
     def loader_at_work(self) -> Iterator[None]:
@@ -161,7 +171,7 @@ def count_copies_to_host(counting: Counting) -> None:
 def _counted(method: Any, counting: Counting) -> Any:
     def call(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         if tensor.device.type == "cpu":
-            counting.read()
+            counting.to_host(tensor)
         return method(tensor, *args, **kwargs)
 
     return call

@@ -26,13 +26,20 @@ class Lines:
         if hasattr(sys, "monitoring"):
             self._monitor(sys.monitoring)
         elif sys.gettrace() is None:
-            importlib.import_module("torch._dynamo")  # an optimizer would, which takes seconds more when traced
-            sys.settrace(self._called)
-            threading.settrace(self._called)
-            frame: Any = sys._getframe(1)
-            while frame is not None:  # the program itself has begun before it imported torch
-                frame.f_trace = self._called(frame, "call", None)
-                frame = frame.f_back
+            self.trace(threads=self._called)
+
+    def trace(self, threads: Any) -> None:
+        """This thread, whose frames have begun already, and others from their start."""
+        importlib.import_module("torch._dynamo")  # an optimizer would, which takes seconds more when traced
+        sys.settrace(self._called)
+        threading.settrace(threads)
+        frames = []
+        frame: Any = sys._getframe(1)
+        while frame is not None:
+            frames.append(frame)
+            frame = frame.f_back
+        for frame in reversed(frames):
+            frame.f_trace = self._called(frame, "call", None)
 
     def _monitor(self, monitoring: Any) -> None:
         tool = next((tool for tool in _TOOLS if monitoring.get_tool(tool) is None), None)

@@ -15,11 +15,12 @@ VARIABLE = "TORCHLINT_PROBE"
 class Settings:
     """`tree` is the copy that runs, `original` the user's own folder, `results` where each process writes its file.
 
-    mode: "time" (clocks only), "observe" (operations, reads, memory, losses; never timed) or "record".
+    mode: "time" (clocks only), "observe" (operations, reads, memory, losses; never timed), "profile" or "record".
     boundary: what ends a step: "optimizer", "loader", "program", or "auto" for whichever of them is seen first.
     perturb: relative size, in units of the last place, of a disturbance of the initial parameters.
     function: in the mode "record", whose arguments to keep: file, line and name of its code, decorators first.
     double: everything runs in float64.
+    timed: in the mode "profile", how many steps after the warm-up are timed; those after them are counted.
     """
 
     tree: str
@@ -33,6 +34,7 @@ class Settings:
     perturb: float = 0.0
     function: Sequence[Sequence[Any]] = ()
     double: bool = False
+    timed: int = 0
 
     @classmethod
     def from_environment(cls) -> Settings:

@@ -15,6 +15,8 @@ import torch
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .graph import live_roots, walk
+
 if TYPE_CHECKING:
     from .cuda import Synchronisations
     from .settings import Settings
@@ -39,12 +41,14 @@ class Results:
         with _disable_current_modes(), self.synchronisations.deaf(), torch.no_grad():
             yield
 
-    def backward(self, tensors: Any) -> None:
+    @contextlib.contextmanager
+    def backward(self, tensors: Any) -> Iterator[None]:
         """Each root of a backward pass: its value, or its norm where it is more than one number."""
         with self.unobserved():
             for root in (tensors,) if isinstance(tensors, torch.Tensor) else tensors:
                 value = root.detach().to(torch.float64) if not root.is_complex() else root.detach().abs()
                 self.losses.append((self.number + 1, float(value.sum() if value.numel() == 1 else value.norm())))
+        yield
 
     def steps(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer is about to step: the norm of each of its gradients, null where a parameter has none."""
@@ -154,8 +158,6 @@ class Census:
     It knows nothing of allocators and counts the same in every run, so it decides about leaks where bytes cannot.
     """
 
-    CAP = 400_000
-
     def __init__(self, settings: Settings, results: Results) -> None:
         first = settings.warmup + 1
         self.due = {settings.steps, *(first + (1 << power) - 1 for power in range(16))}
@@ -165,22 +167,7 @@ class Census:
         if number not in self.due:
             return {}
         with self.results.unobserved():
-            return {"graph_nodes": self.count()}
-
-    def count(self) -> int:
-        gc.collect()
-        pending = [
-            thing.grad_fn
-            for thing in gc.get_objects()
-            if issubclass(type(thing), torch.Tensor) and thing.grad_fn is not None
-        ]
-        seen: set[Any] = set()
-        while pending and len(seen) < self.CAP:
-            node = pending.pop()
-            if node not in seen:
-                seen.add(node)
-                pending += [following for following, _ in node.next_functions if following is not None]
-        return len(seen)
+            return {"graph_nodes": sum(1 for _ in walk(live_roots(), set()))}
 
     def result(self) -> dict[str, Any]:
         return {}

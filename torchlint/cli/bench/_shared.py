@@ -10,11 +10,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import date
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from torchlint.cli import FAILED
+from torchlint.cli import _running as running
+from torchlint.cli._running import Function
 
 if TYPE_CHECKING:
     import torch
@@ -23,26 +25,17 @@ if TYPE_CHECKING:
     from torchlint.runtime_check.toolkit.subject import Subject
 
 SCHEMA = "torchlint.bench/1"
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Failure(click.ClickException):
     exit_code = FAILED
 
 
-def options(*wanted: Callable[[Any], Any]) -> Callable[[Function], Function]:
+def options(*wanted: running.Option) -> Callable[[Function], Function]:
     """The given click options, and those of every tool, in this order."""
-
-    def decorate(function: Function) -> Function:
-        for option in reversed((*wanted, output_format, quiet)):
-            function = option(function)
-        return function
-
-    return decorate
+    return running.options(*wanted, running.output_format, running.quiet)
 
 
-output_format = click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
-quiet = click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 device = click.option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N; the GPU unless there is none.")
 inputs = click.option(
     "--input",
@@ -120,11 +113,6 @@ def shown(
     if device is not None:
         about.update(device=str(device), device_name=describe(device))
     return json.dumps({**about, "result": plain(asdict(result))}, indent=2), 0
-
-
-def say(given: dict[str, Any]) -> Callable[[str], None]:
-    """Where progress goes."""
-    return (lambda message: None) if given["quiet"] else (lambda message: click.echo(f"torchlint: {message}", err=True))
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Iterable[str]:

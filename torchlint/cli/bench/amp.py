@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchlint.cli import _running as running
+
 from . import _shared as shared
 from ._shared import mb, seconds
 
@@ -42,7 +44,7 @@ def command(
     make = optimizer_maker(given["optimizer"], given["lr"])
     setup = precision.Setup(found.trained(place), found.loss, make, found.batches(place, _BATCHES), place, seed)
     names = [name.strip() for name in precisions.split(",") if name.strip()]
-    result = precision.compare(setup, names, steps, blocks, block_steps, shared.say(given))
+    result = precision.compare(setup, names, steps, blocks, block_steps, running.say(given))
     return shared.shown("amp", result, _lines(result, place, device.describe(place), found.has_own_loss), given, place)
 
 

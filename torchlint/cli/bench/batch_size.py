@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchlint.cli import _running as running
+
 from . import _shared as shared
 from ._shared import mb
 
@@ -53,7 +55,7 @@ def command(
         largest=largest,
         powers_of_two=powers_of_two,
         limit_mb=limit_mb,
-        progress=shared.say(given),
+        progress=running.say(given),
     )
     return shared.shown("batch-size", result, _lines(result, place), given, place)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchlint.cli import _running as running
+
 from . import _shared as shared
 from ._shared import seconds
 
@@ -34,7 +36,7 @@ def command(
     found = shared.subject_of(subject, given)
     training = shared.trainer_of(found, place, given) if found.model is not None else None
     tried = loading.settings(workers or loading.usual_workers(), prefetch, place)
-    result = loading.measure(found.loader, training, place, tried, batches, shared.say(given))
+    result = loading.measure(found.loader, training, place, tried, batches, running.say(given))
     return shared.shown("loader", result, _lines(result, device.describe(place)), given, place)
 
 

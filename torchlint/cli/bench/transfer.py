@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchlint.cli import _running as running
+
 from . import _shared as shared
 from ._shared import seconds
 
@@ -37,7 +39,7 @@ def command(sizes: tuple[int, ...], repeats: int, plot: Path | None, **given: An
     if not sizes or 0 in sizes:
         raise click.UsageError("--sizes needs at least one size, and no zero")
     place = device.choose(given["device"])
-    result = transfer.measure(place, sizes, repeats, shared.say(given))
+    result = transfer.measure(place, sizes, repeats, running.say(given))
     if plot is not None:
         _write(plot, result, f"{place}, {device.describe(place)}")
     return shared.shown("transfer", result, _lines(result, place, device.describe(place)), given, place)
