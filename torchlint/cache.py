@@ -20,6 +20,7 @@ from uuid import uuid4
 from torchlint import __version__
 from torchlint.atomic import replace_file
 from torchlint.config import Settings
+from torchlint.plugins import fingerprint
 
 FOLDER = ".torchlint_cache"
 _DIGEST_BYTES = 16
@@ -69,7 +70,7 @@ class Cache:
         if self.folder is None:
             return b""
         rules = ",".join(sorted(settings.codes(path)))
-        about = f"{tool_fingerprint()} {path.suffix} {settings.target_torch} {rules}\0"
+        about = f"{tool_fingerprint()} {fingerprint()} {path.suffix} {settings.target_torch} {rules}\0"
         return hashlib.blake2b(about.encode() + project + data, digest_size=_DIGEST_BYTES).digest()
 
     def is_clean(self, digest: bytes) -> bool:

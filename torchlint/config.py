@@ -8,12 +8,13 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchlint.diagnostics import DIAGNOSTICS, SYNTAX_ERROR, TOO_COMPLEX
 from torchlint.finding import Severity
+from torchlint.plugins import strangers
 from torchlint.rule import FAMILY_SEVERITY, all_rules
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Settings:
     baseline: Path | None = None
     target_torch: str | None = None
     target_device: str | None = None
+    plugins: tuple[Path, ...] = ()
     root: Path = Path()
     glob_root: Path | None = None
     scope: Scope | None = field(default=None, compare=False)
@@ -97,9 +99,9 @@ class Settings:
     origins: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @classmethod
-    def selecting(cls, *selectors: str) -> Settings:
-        """Default settings with only these rules."""
-        return cls(selection=Selection(select=check_selectors(selectors, "select")))
+    def selecting(cls, *selectors: str, plugins: tuple[Path, ...] = ()) -> Settings:
+        """Default settings with only these rules. plugins: absolute paths that `torchlint.plugins.load` has loaded."""
+        return cls(selection=Selection(select=check_selectors(selectors, "select")), plugins=plugins)
 
     @cached_property
     def _base(self) -> frozenset[str]:
@@ -125,6 +127,7 @@ class Settings:
 
     def _for_target(self, codes: frozenset[str]) -> frozenset[str]:
         rules = all_rules()
+        codes -= strangers(rules, self.plugins)
         if self.target_torch is not None:
             target = version(self.target_torch)
             codes = frozenset(c for c in codes if c not in rules or version(rules[c].needs_torch) <= target)
@@ -208,21 +211,24 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")) if text else ()
 
 
-@lru_cache(maxsize=1)
 def _names() -> dict[str, str]:
     """Name by code, of rules and of LINT diagnostics."""
     return {code: rule.name for code, rule in all_rules().items()} | {c: d.name for c, d in DIAGNOSTICS.items()}
 
 
 def is_code(code: str) -> bool:
-    return code in _names()
+    return code in DIAGNOSTICS or code in all_rules()
+
+
+def _name(code: str) -> str:
+    return DIAGNOSTICS[code].name if code in DIAGNOSTICS else all_rules()[code].name
 
 
 def specificity(selector: str, code: str) -> int:
     """How exactly a selector names a rule: -1 not at all, 0 for ALL, else the length of the code prefix."""
     if selector == "ALL":
         return 0
-    if selector == _names().get(code):
+    if selector == _name(code):
         return len(code)
     return len(selector) if code.startswith(selector) else -1
 

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torchlint.finding import Confidence, Fix, Severity
 
 if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
     import libcst as cst
 
     from torchlint.semantics.model import Model
@@ -68,6 +71,9 @@ class Rule(ABC):
     `whole_function`: a finding speaks of a loop or a function, so any change in the function may have brought it about.
     `accelerator`: it matters on a GPU only; of the family unless a rule says otherwise.
     `needs_torch`: the oldest torch release in which the remedy exists; with an older `target-torch` the rule is off.
+    `plugin`: the file or folder that the rule was loaded from; None for built-in and installed ones.
+
+    A rule of a plugin may have its fixer as a method `fix(self, report, model) -> Fix`.
     """
 
     code: ClassVar[str]
@@ -78,6 +84,7 @@ class Rule(ABC):
     whole_function: ClassVar[bool] = False
     accelerator: ClassVar[bool | None] = None
     needs_torch: ClassVar[str] = ""
+    plugin: ClassVar[Path | None] = None
 
     @abstractmethod
     def check(self, model: Model) -> Iterator[Report]:
@@ -89,7 +96,7 @@ class Rule(ABC):
 
     @classmethod
     def default_severity(cls) -> Severity:
-        return cls.severity or FAMILY_SEVERITY[cls.family()]
+        return cls.severity or FAMILY_SEVERITY.get(cls.family(), Severity.WARNING)
 
     @classmethod
     def needs_accelerator(cls) -> bool:
@@ -128,13 +135,20 @@ def _modules(package: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def all_rules() -> dict[str, type[Rule]]:
-    """Every built-in rule by its code, found by walking `torchlint.rules`; there is no list to edit."""
-    found: dict[str, type[Rule]] = {}
-    for name in _modules("torchlint.rules"):
-        for item in vars(importlib.import_module(name)).values():
-            if isinstance(item, type) and issubclass(item, Rule) and item.__module__ == name and "code" in vars(item):
-                found[item.code] = item
-    return dict(sorted(found.items()))
+    """Every rule by its code: the built-in ones, found by walking `torchlint.rules`, those of installed packages, and
+    what has been loaded since by `torchlint.plugins`; there is no list to edit. Raises PluginError."""
+    from torchlint import plugins
+
+    built_in = [rule for name in _modules("torchlint.rules") for rule in rules_in(importlib.import_module(name))]
+    found = {rule.code: rule for rule in sorted(built_in, key=lambda rule: rule.code)}
+    plugins.add(found, plugins.installed())
+    return found
+
+
+def rules_in(module: ModuleType) -> list[type[Rule]]:
+    """The rules that a module defines."""
+    items = [item for item in vars(module).values() if isinstance(item, type) and issubclass(item, Rule)]
+    return [item for item in items if item.__module__ == module.__name__ and "code" in vars(item)]
 
 
 def _fixer_module(code: str) -> str:
@@ -143,6 +157,8 @@ def _fixer_module(code: str) -> str:
 
 def has_fixer(code: str) -> bool:
     """Whether `fixer_for` has one, without loading it: fixers import LibCST."""
+    if hasattr(all_rules()[code], "fix"):
+        return True
     try:
         return importlib.util.find_spec(_fixer_module(code)) is not None
     except ModuleNotFoundError:
@@ -151,7 +167,10 @@ def has_fixer(code: str) -> bool:
 
 @cache
 def fixer_for(code: str) -> Fixer | None:
-    """The `fix` function of `torchlint.fixers.<family>.<module of the rule>`, if there is one."""
+    """The rule's own method `fix`, or the function of `torchlint.fixers.<family>.<module of the rule>`, if any."""
+    own: Fixer | None = getattr(all_rules()[code](), "fix", None)
+    if own is not None:
+        return own
     module = _fixer_module(code)
     try:
         fix: Fixer = importlib.import_module(module).fix

@@ -23,7 +23,7 @@ from torchlint.engine import diagnose, examine, is_worth_linting
 from torchlint.finding import Finding
 from torchlint.fixing import Fixed, changes, fix_source, fix_together, located
 from torchlint.project_files import ProjectFiles
-from torchlint.settings_file import Configuration
+from torchlint.settings_file import Configuration, load_plugins
 from torchlint.source import Source, UnreadableSourceError
 from torchlint.suppression import may_suppress
 
@@ -181,6 +181,7 @@ def _is_whole(settings: Settings) -> bool:
 
 def process(task: Task) -> Result:
     """Lint or fix one file. Whatever goes wrong is a finding."""
+    load_plugins(task.settings.plugins)
     try:
         source = Source.from_bytes(task.data, task.path)
     except UnreadableSourceError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ class CommandLine:
     error_on: Severity | None = None
     baseline: Path | None = None
     no_baseline: bool = False
+    plugins: tuple[Path, ...] = ()
 
     def over(self, settings: Settings) -> Settings:
         origins = dict(settings.origins)
@@ -64,6 +65,8 @@ class CommandLine:
                 changes[key] = getattr(self, key)
         if self.no_baseline:
             changes["baseline"] = None
+        if self.plugins:
+            changes["plugins"] = (*settings.plugins, *self.plugins)
         origins |= {key.replace("_", "-"): "command line" for key in changes if key != "command_line"}
         return replace(settings, **changes, origins=tuple(sorted(origins.items())))
 
@@ -98,16 +101,26 @@ class Configuration:
         if self.isolated:
             return None
         if self.explicit is not None:
-            return read_settings(self.explicit)
+            return read_settings(self.explicit, self._may_load)
         files = (folder / name for name in CONFIG_NAMES)
-        return next((found for file in files if file.is_file() and (found := read_settings(file)) is not None), None)
+        found = (read_settings(file, self._may_load) for file in files if file.is_file())
+        return next((settings for settings in found if settings is not None), None)
+
+    def _may_load(self, plugin: Path, file: Path) -> bool:
+        """Loading a plugin runs it: the user must have named it, or the settings of the project that they work in."""
+        return (
+            plugin in self.command_line.plugins or self.explicit is not None or Path.cwd().is_relative_to(file.parent)
+        )
 
 
-def read_settings(file: Path) -> Settings | None:
+MayLoad = Callable[[Path, Path], bool]  # of a plugin, and of the settings file that names it
+
+
+def read_settings(file: Path, may_load: MayLoad = lambda plugin, file: False) -> Settings | None:
     """The settings of a file, None for a pyproject.toml without a section for torchlint. Raises ConfigError."""
     try:
         table = _table_of(file)
-        return None if table is None else _settings(table, file)
+        return None if table is None else _settings(table, file, may_load)
     except ConfigError as error:
         raise ConfigError(f"{file}: {error}") from error
 
@@ -128,8 +141,8 @@ def _table_of(file: Path) -> Any:
     return tool.get("torchlint") if isinstance(tool, dict) else None
 
 
-def _settings(table: Any, file: Path) -> Settings:
-    layer = _layer(table, file, ())
+def _settings(table: Any, file: Path, may_load: MayLoad) -> Settings:
+    layer = _layer(table, file, (), may_load)
     values = dict(layer.values)
     selection = Selection(*(values.pop(key, default) for key, default in _SELECTION.items()))
     return Settings(
@@ -156,21 +169,49 @@ class _Layer:
         return self.values if prefix == "." else {key: _below(prefix, key, value) for key, value in self.values.items()}
 
 
-def _layer(table: Any, file: Path, extending: tuple[Path, ...]) -> _Layer:
+def _layer(table: Any, file: Path, extending: tuple[Path, ...], may_load: MayLoad) -> _Layer:
+    """Plugins are loaded first, since other keys may name their rules."""
     _check_keys(table, _READERS, "[tool.torchlint]")
+    plugins = _loaded(_strings(table.get("plugins", []), "plugins"), file.absolute(), (*extending, file)[0], may_load)
     values = {key.replace("-", "_"): _READERS[key](table[key], key) for key in table}
     base = values.pop("extend", None)
+    if "plugins" in values:
+        values["plugins"] = plugins
     if "baseline" in values:
         values["baseline"] = file.parent / values["baseline"]
     own = _Layer(values, dict.fromkeys(table, str(file)), file.parent.absolute())
     if base is None:
         return own
-    inherited = _extended(file.parent / base.expanduser(), (*extending, file.absolute()))
+    inherited = _extended(file.parent / base.expanduser(), (*extending, file.absolute()), may_load)
     root = Path(os.path.commonpath((own.root, inherited.root)))
     return _Layer({**inherited.rooted_at(root), **own.rooted_at(root)}, {**inherited.origins, **own.origins}, root)
 
 
-def _extended(file: Path, extending: tuple[Path, ...]) -> _Layer:
+def _loaded(plugins: Sequence[str], file: Path, asked: Path, may_load: MayLoad) -> tuple[Path, ...]:
+    """The plugins that a file names, once they are loaded. `asked` is the settings file that was looked for."""
+    paths = tuple(Path(os.path.abspath(file.parent / Path(plugin).expanduser())) for plugin in plugins)
+    for path in paths:
+        if not may_load(path, asked.absolute()):
+            raise ConfigError(
+                f"`plugins`: {path} is code of a project that you do not work in, so it is not run; "
+                f"name it with --plugin, or run torchlint in {asked.absolute().parent}"
+            )
+    return load_plugins(paths)
+
+
+def load_plugins(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The paths, once their rules are known. Raises ConfigError."""
+    from torchlint.plugins import PluginError, load
+
+    try:
+        for path in paths:
+            load(path)
+    except PluginError as error:
+        raise ConfigError(str(error)) from error
+    return paths
+
+
+def _extended(file: Path, extending: tuple[Path, ...], may_load: MayLoad) -> _Layer:
     file = Path(os.path.abspath(file))
     if file in extending:
         raise ConfigError(f"{file} comes back to itself")
@@ -178,7 +219,7 @@ def _extended(file: Path, extending: tuple[Path, ...]) -> _Layer:
         table = _table_of(file)
         if table is None:
             raise ConfigError("no section [tool.torchlint]")
-        return _layer(table, file, extending)
+        return _layer(table, file, extending, may_load)
     except ConfigError as error:
         raise ConfigError(f"`extend`: {file}: {error}") from error
 
@@ -290,6 +331,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "error-on": _severity,
     "baseline": _path,
     "extend": _path,
+    "plugins": _strings,
     "target-torch": _version,
     "target-device": _device,
 }

@@ -70,11 +70,12 @@ class Suppression:
 
 def codes_named(spelling: str) -> frozenset[str]:
     """The codes that a code, a family or a name in a comment stands for; empty where there is none."""
-    return _by_spelling().get(spelling) or _by_spelling().get(spelling.upper(), frozenset())
+    known = _by_spelling(frozenset(all_rules()))
+    return known.get(spelling) or known.get(spelling.upper(), frozenset())
 
 
 @lru_cache(maxsize=1)
-def _by_spelling() -> dict[str, frozenset[str]]:
+def _by_spelling(rules: frozenset[str]) -> dict[str, frozenset[str]]:
     names = {code: rule.name for code, rule in all_rules().items()} | {c: d.name for c, d in DIAGNOSTICS.items()}
     found = {spelling: frozenset({code}) for code, name in names.items() for spelling in (code, name)}
     for family in {code.rstrip("0123456789") for code in names}:

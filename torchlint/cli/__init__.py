@@ -89,12 +89,18 @@ def _called() -> int:
         forget_stdout()
         return 0
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _CANNOT_GROW:
-            forget_stdout()
-            what = f"the output cannot be written: {error.strerror}"
-        else:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{os.path.basename(frame.filename)}:{frame.lineno}"
-            what = f"internal error: {type(error).__name__}: {error} ({where})"
-        click.echo(f"torchlint: {what}", err=True)
+        click.echo(f"torchlint: {_what_happened(error)}", err=True)
         return FAILED
+
+
+def _what_happened(error: Exception) -> str:
+    from torchlint.plugins import PluginError
+
+    if isinstance(error, PluginError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in _CANNOT_GROW:
+        forget_stdout()
+        return f"the output cannot be written: {error.strerror}"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    return f"internal error: {type(error).__name__}: {error} ({where})"

@@ -23,7 +23,7 @@ from torchlint.narrowing import Baselines
 from torchlint.output import FORMATS, Outcome, count, render, statistics, summary
 from torchlint.progress import Progress
 from torchlint.runner import Options, Result, Task, fixed_result, process, run, within
-from torchlint.settings_file import CommandLine, Configuration
+from torchlint.settings_file import CommandLine, Configuration, load_plugins
 from torchlint.source import Source
 from torchlint.terminal import use_color
 from torchlint.writing import WriteError, write
@@ -65,6 +65,7 @@ class Request:
     timing: bool
     force_exclude: bool
     config: Path | None
+    plugins: tuple[Path, ...]
     quiet: bool
     color: str
 
@@ -74,6 +75,7 @@ class Request:
 
     def configuration(self) -> Configuration:
         """Raises ConfigError."""
+        plugins = load_plugins(tuple(Path(os.path.abspath(plugin)) for plugin in self.plugins))
         selection = Selection(
             check_selectors(self.select, "--select") or None,
             check_selectors(self.extend_select, "--extend-select"),
@@ -82,7 +84,14 @@ class Request:
         ignores = tuple(_per_file_ignore(entry) for entry in self.per_file_ignores)
         error_on = None if self.error_on is None else Severity(self.error_on)
         options = CommandLine(
-            selection, ignores, self.force_exclude, self.unsafe_fixes, error_on, self.baseline, self.no_baseline
+            selection,
+            ignores,
+            self.force_exclude,
+            self.unsafe_fixes,
+            error_on,
+            self.baseline,
+            self.no_baseline,
+            plugins,
         )
         return Configuration(options, self.config, self.isolated)
 
@@ -202,6 +211,14 @@ class _Command(click.Command):
 )
 @click.option("--timing", is_flag=True, help="Say on stderr how long each rule took; nothing comes from the cache.")
 @click.option("--config", type=_FILE, metavar="FILE", help="Take the settings from this file.")
+@click.option(
+    "--plugin",
+    "plugins",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Run the rules of this file or folder too: its code is executed.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Print findings and nothing else.")
 @click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True)
 def command(**options: Any) -> int:

@@ -45,6 +45,7 @@ def _rows(settings: Settings) -> Iterable[tuple[str, Any]]:
     yield "unsafe-fixes", settings.unsafe_fixes
     yield "error-on", settings.error_on.value
     yield "baseline", str(settings.baseline) if settings.baseline else ""
+    yield "plugins", list(map(str, settings.plugins))
     yield "target-torch", settings.target_torch
     yield "target-device", settings.target_device
 

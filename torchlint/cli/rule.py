@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from torchlint.config import ConfigError, find_code
 from torchlint.diagnostics import DIAGNOSTICS
 from torchlint.rule import all_rules, has_fixer
+from torchlint.settings_file import Configuration
 from torchlint.terminal import use_color
 
 
@@ -22,6 +24,7 @@ def command(rule: str | None, every: bool, output_format: str) -> None:
     if (rule is None) != every:
         raise click.UsageError("name one rule, or say --all")
     try:
+        Configuration().for_folder(Path.cwd())  # which loads the plugins that the settings name
         codes = [find_code(rule)] if rule is not None else [*all_rules(), *DIAGNOSTICS]
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
