@@ -1,16 +1,17 @@
-"""`torchlint rule`: a rule's page in the terminal."""
+"""`torchlint rule`: the page of a rule in the terminal, or all pages as a site."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import click
 
+from torchlint.atomic import replace_file
 from torchlint.config import ConfigError, find_code
-from torchlint.diagnostics import DIAGNOSTICS
-from torchlint.rule import all_rules, has_fixer
+from torchlint.pages import Page, all_pages, markdown, page
 from torchlint.settings_file import Configuration
 from torchlint.terminal import use_color
 
@@ -18,50 +19,60 @@ from torchlint.terminal import use_color
 @click.command("rule", short_help="Show the page of a rule.")
 @click.argument("rule", required=False, metavar="CODE|NAME")
 @click.option("--all", "every", is_flag=True, help="Every rule.")
-@click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
-def command(rule: str | None, every: bool, output_format: str) -> None:
-    """The page of a rule: what it does, why, an example and what to use instead."""
+@click.option("--output-format", type=click.Choice(("text", "json", "html")), default="text", show_default=True)
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write it there; in a folder, index.html."
+)
+def command(rule: str | None, every: bool, output_format: str, output: Path | None) -> None:
+    """The page of a rule: what it does, why, an example and what to use instead.
+
+    With --all --output-format html: one HTML file with every page, which can be searched and needs nothing else.
+    """
     if (rule is None) != every:
         raise click.UsageError("name one rule, or say --all")
     try:
         Configuration().for_folder(Path.cwd())  # which loads the plugins that the settings name
-        codes = [find_code(rule)] if rule is not None else [*all_rules(), *DIAGNOSTICS]
+        pages = [page(find_code(rule))] if rule is not None else all_pages()
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    entries = [_entry(code) for code in codes]
-    if output_format == "json":
-        click.echo(json.dumps(entries if every else entries[0], indent=2))
-    elif every:
-        for entry in entries:
-            fix = "fix" if entry["has_fix"] else ""
-            click.echo(
-                f"{entry['code']:<8} {entry['severity']:<8} {fix:<4} {entry['name']:<32} {entry['summary']}".rstrip()
-            )
-    else:
-        _show(entries[0])
-
-
-def _entry(code: str) -> dict[str, Any]:
-    if code in DIAGNOSTICS:
-        diagnostic = DIAGNOSTICS[code]
-        name, page, severity = diagnostic.name, diagnostic.page, diagnostic.severity
-        more: dict[str, Any] = {"has_fix": code == "LINT03", "since": "0.1.0", "needs_torch": None, "triggers": []}
-    else:
-        rule = all_rules()[code]
-        name, page, severity = rule.name, rule.page(), rule.default_severity()
-        more = {"has_fix": has_fixer(code), "since": rule.since, "needs_torch": rule.needs_torch or None}
-        more["triggers"] = list(rule.triggers)
-    about = {"code": code, "name": name, "family": code.rstrip("0123456789"), "severity": severity.value}
-    return {**about, "summary": page.partition("\n")[0], **more, "page": page}
-
-
-def _show(entry: dict[str, Any]) -> None:
-    fix = ", fixable" if entry["has_fix"] else ""
-    heading = f"# {entry['code']} {entry['name']}\n\n{entry['severity']}{fix}, since {entry['since']}\n\n"
-    if not use_color("auto"):
-        click.echo(heading + entry["page"])
+    if output_format == "text" and output is None and not every and use_color("auto"):
+        _show(pages[0])
         return
+    text = _rendered(pages, output_format, every)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    output = output / "index.html" if output.is_dir() else output
+    try:
+        replace_file(output, text.encode())
+    except OSError as error:
+        raise click.UsageError(f"{output}: the output cannot be written: {error.strerror}") from error
+
+
+def _rendered(pages: list[Page], output_format: str, every: bool) -> str:
+    if output_format == "html":
+        from torchlint.site import render
+
+        return render(pages)
+    if output_format == "json":
+        entries = [_entry(page) for page in pages]
+        return json.dumps(entries if every else entries[0], indent=2) + "\n"
+    return "".join(map(_line, pages)) if every else markdown(pages[0]) + "\n"
+
+
+def _line(page: Page) -> str:
+    fix = "fix" if page.has_fix else ""
+    return f"{page.code:<8} {page.severity:<8} {fix:<4} {page.name:<32} {page.summary}".rstrip() + "\n"
+
+
+def _entry(page: Page) -> dict[str, Any]:
+    entry = dataclasses.asdict(page)
+    entry["page"] = entry.pop("text")
+    return entry
+
+
+def _show(page: Page) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console().print(Markdown(heading + entry["page"]))
+    Console().print(Markdown(markdown(page)))

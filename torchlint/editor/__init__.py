@@ -1,0 +1,1 @@
+"""What an editor asks for: the language server behind `torchlint server`."""

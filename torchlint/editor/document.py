@@ -1,0 +1,80 @@
+"""The text of an open document: what is found in it, and its fixes. Nothing here speaks the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import pairwise
+from pathlib import Path
+
+from torchlint.add_ignore import add_ignores
+from torchlint.config import Settings
+from torchlint.discovery import Target, is_excluded, shown
+from torchlint.engine import is_worth_linting
+from torchlint.finding import Edit, Finding
+from torchlint.fixing import fix_source
+from torchlint.narrowing import Baselines
+from torchlint.runner import Task, process
+from torchlint.settings_file import Configuration
+from torchlint.source import Source
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A document as it was when it was checked."""
+
+    source: Source
+    settings: Settings
+    findings: tuple[Finding, ...] = ()
+
+
+def check(path: Path, text: str) -> Checked:
+    """What `torchlint check PATH` would say if the file had this text. Raises ConfigError."""
+    settings = Configuration().for_path(path)
+    source = _source(Path(shown(str(path))), text)
+    if is_excluded(path, settings) or not is_worth_linting(source.data):
+        return Checked(source, settings)
+    (target,) = Baselines().narrow([Target(source.path, settings)])
+    result = process(Task(source.path, source.data, target.settings))
+    return Checked(result.source or source, target.settings, result.findings)
+
+
+def _source(path: Path, text: str) -> Source:
+    """The text in the encoding that it declares, as it would be saved."""
+    source = Source.from_bytes(text.encode("utf-8", "backslashreplace"), path)
+    if source.encoding == "utf-8":
+        return source
+    return Source.from_bytes(text.encode(source.encoding, "backslashreplace"), path)
+
+
+def all_fixes(checked: Checked) -> list[Edit]:
+    """The edits that make all fixes, the safe ones unless the settings say otherwise."""
+    from torchlint.semantics.project import Project
+
+    fixed = fix_source(checked.source, checked.settings, checked.settings.unsafe_fixes, project=Project())
+    return changed_lines(checked.source, fixed.source)
+
+
+def suppression(checked: Checked, finding: Finding) -> list[Edit]:
+    """The edits that put a comment at a finding; none where there is no place for one."""
+    try:
+        return changed_lines(checked.source, add_ignores(checked.source, [finding]).source)
+    except UnicodeEncodeError:
+        return []
+
+
+def changed_lines(before: Source, after: Source) -> list[Edit]:
+    """Edits that make one text of the other and leave lines alone that both have."""
+    starts = [*before.line_starts, len(before.text)]
+    lines, others = list(_lines(before)), list(_lines(after))
+    changes = SequenceMatcher(None, lines, others, autojunk=False).get_opcodes()
+    return [
+        Edit(starts[first], starts[last], "".join(others[start:end]))
+        for kind, first, last, start, end in changes
+        if kind != "equal"
+    ]
+
+
+def _lines(source: Source) -> Iterator[str]:
+    return (source.text[start:end] for start, end in pairwise([*source.line_starts, len(source.text)]))
