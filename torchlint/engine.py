@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from torchlint.config import Settings
+from torchlint.config import Settings, version
 from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, is_failure
 from torchlint.finding import (
     Applicability,
@@ -234,7 +234,17 @@ class _Run:
         if not fix.edits and not fix.elsewhere:
             raise ValueError("a fix without edits")
         elsewhere = tuple(FileEdits(other.source, _in_order(other.edits, other.source)) for other in fix.elsewhere)
-        return replace(fix, edits=_in_order(fix.edits, self.source), elsewhere=elsewhere)
+        return self._dated(rule, replace(fix, edits=_in_order(fix.edits, self.source), elsewhere=elsewhere))
+
+    def _dated(self, rule: type[Rule], fix: Fix) -> Fix:
+        """A fix that a torch which the project allows cannot run is not safe, unless the settings name another."""
+        if self.project is None or self.settings.target_torch is not None or not rule.needs_torch:
+            return fix
+        required = self.project.torch_requirement(self.source.path)
+        if required is None or required.oldest >= version(rule.needs_torch):
+            return fix
+        why = f"it needs torch {rule.needs_torch}, and {required.file} asks for `{required.text}`"
+        return replace(fix, applicability=Applicability.UNSAFE, why=f"{fix.why.rstrip('.')}; {why}" if fix.why else why)
 
     def _diagnostic(self, kind: Diagnostic, message: str, start: int = 0, end: int | None = None) -> Finding:
         end = start if end is None else end

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from torchlint.config import DEFAULT_EXCLUDE
 from torchlint.line_length import configured
+from torchlint.requirement import TorchRequirement, torch_requirement
 
 _REPOSITORY = (".git", ".hg")
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "torchlint.toml")
 _MOST_FILES = 4_000
+_Said = TypeVar("_Said")
 
 
 class ProjectFiles:
@@ -24,6 +27,7 @@ class ProjectFiles:
         self._files: dict[str, tuple[str, ...]] = {}
         self._fingerprints: dict[str, bytes] = {}
         self._line_lengths: dict[str, int | None] = {}
+        self._torch_requirements: dict[str, TorchRequirement | None] = {}
 
     def root(self, file: str) -> str:
         """The folder of the repository that the file is in; without one, of the nearest project file; without that the
@@ -44,13 +48,20 @@ class ProjectFiles:
 
     def line_length(self, file: str) -> int | None:
         """What the nearest settings of a formatter say between the file and the root of its project."""
+        return self._nearest(file, configured, self._line_lengths)
+
+    def torch_requirement(self, file: str) -> TorchRequirement | None:
+        """What the nearest list of dependencies says between the file and the root of its project."""
+        return self._nearest(file, torch_requirement, self._torch_requirements)
+
+    def _nearest(self, file: str, read: Callable[[Path], _Said | None], known: dict[str, _Said | None]) -> _Said | None:
+        """What the first folder says that says anything, from the file's own up to the root of its project."""
         folder, root = os.path.dirname(file), self.root(file)
         while True:
-            if folder not in self._line_lengths:
-                self._line_lengths[folder] = configured(Path(folder))
-            found = self._line_lengths[folder]
-            if found is not None or folder == root:
-                return found
+            if folder not in known:
+                known[folder] = read(Path(folder))
+            if known[folder] is not None or folder == root:
+                return known[folder]
             folder = os.path.dirname(folder)
 
     def names_in(self, folder: str) -> frozenset[str]:

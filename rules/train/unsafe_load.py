@@ -65,6 +65,7 @@ class UnsafeLoad(Rule):
     name = "unsafe-load"
     triggers = ("load(",)
     severity = Severity.WARNING
+    needs_torch = "1.13"
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.checkpoints import unsafe_loads

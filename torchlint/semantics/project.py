@@ -24,6 +24,7 @@ from torchlint.source import Source, UnreadableSourceError
 if TYPE_CHECKING:
     import libcst as cst
 
+    from torchlint.requirement import TorchRequirement
     from torchlint.semantics.model import Model
 
 _MOST_BYTES = 400_000  # a longer file is no module that others import from, but data or generated
@@ -142,6 +143,10 @@ class Project:
     def line_length(self, file: str) -> int | None:
         """What the settings of the project's formatter say."""
         return self._files.line_length(file)
+
+    def torch_requirement(self, file: Path) -> TorchRequirement | None:
+        """What the project asks for of torch."""
+        return self._files.torch_requirement(os.path.abspath(file))
 
     def module_name(self, file: str) -> str:
         """`pkg.engine` of pkg/engine.py below the root: what its definitions are called elsewhere."""

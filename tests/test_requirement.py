@@ -1,0 +1,60 @@
+"""What a project asks for of torch is read from its lists of dependencies, and a fix that needs more is not safe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.finding import Applicability
+from torchlint.requirement import torch_requirement
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+LISTS = [
+    pytest.param("requirements.txt", "numpy\ntorch==1.9.0\n", (1, 9, 0), id="pinned"),
+    pytest.param("requirements.txt", "torch>=1.6,<2  # torch==1.2\n", (1, 6), id="a range"),
+    pytest.param("requirements.txt", "torch~=2.1\n", (2, 1), id="compatible"),
+    pytest.param("requirements.txt", "torch == 1.13.1+cu116\n", (1, 13, 1), id="a build for CUDA"),
+    pytest.param("setup.py", "setup(install_requires=['numpy', 'torch>=1.6'])\n", (1, 6), id="setup.py"),
+    pytest.param("pyproject.toml", '[project]\ndependencies = ["torch[opt]>=2.2"]\n', (2, 2), id="pyproject.toml"),
+    pytest.param("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "^1.10"\n', (1, 10), id="Poetry"),
+    pytest.param("environment.yml", "dependencies:\n  - pytorch=1.7.1\n", (1, 7, 1), id="conda"),
+    pytest.param("requirements.txt", "torch\ntorchvision==0.9\n", None, id="any torch"),
+    pytest.param("requirements.txt", "torch<2\n", None, id="no oldest"),
+    pytest.param("requirements.txt", "pytorch-lightning==1.9\nmy-torch==1.0\n", None, id="another package"),
+    pytest.param("requirements.txt", "# torch==1.0\n", None, id="a comment"),
+]
+SCALED = "import torch\nscaler = torch.cuda.amp.GradScaler()\n"
+
+
+@pytest.mark.parametrize(("name", "text", "oldest"), LISTS)
+def test_the_oldest_torch_that_is_asked_for(tmp_path: Path, name: str, text: str, oldest: object) -> None:
+    (tmp_path / name).write_text(text)
+    found = torch_requirement(tmp_path)
+    assert (found and found.oldest) == oldest
+
+
+def test_a_fix_that_needs_a_newer_torch_than_is_asked_for_is_not_safe(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch==1.9.0\n")
+    (tmp_path / "setup.py").write_text("")
+    (tmp_path / "package").mkdir()
+    file = tmp_path / "package" / "a.py"
+    file.write_text(SCALED)
+    fix = lint(Source.read(file), Settings.selecting("AMP01"), project=Project())[0].fix
+    assert fix is not None
+    assert fix.applicability is Applicability.UNSAFE
+    assert fix.why == "The old name calls the new one; it needs torch 2.4, and requirements.txt asks for `torch==1.9.0`"
+
+
+@pytest.mark.parametrize(("text", "target"), [("torch>=2.4\n", None), ("torch==1.9.0\n", "2.4"), ("numpy\n", None)])
+def test_a_fix_for_the_torch_that_is_asked_for_stays_safe(tmp_path: Path, text: str, target: str | None) -> None:
+    (tmp_path / "requirements.txt").write_text(text)
+    file = tmp_path / "a.py"
+    file.write_text(SCALED)
+    settings = Settings(target_torch=target)
+    (found,) = (finding for finding in lint(Source.read(file), settings, project=Project()) if finding.code == "AMP01")
+    assert found.fix is not None
+    assert found.fix.applicability is Applicability.SAFE

@@ -1,0 +1,44 @@
+"""The oldest torch that a project says it runs with, read from its lists of dependencies as text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_FILES = (
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+    "requirements.txt",
+    "requirements/base.txt",
+    "environment.yml",
+    "environment.yaml",
+)
+# `torch==1.9.0`, `pytorch=1.7`, `torch>=1.6,<2`, `torch = "^1.10"`; not `torch<2`, which names no oldest release.
+_REQUIREMENT = re.compile(
+    r"""(?<![\w./-])(?:py)?torch(?:\[\w+\])?["']?\s*(?:==?=?|>=|~=)\s*["']?[\^~>=]*\s*v?(\d+(?:\.\d+)*)"""
+)
+_COMMENT = re.compile(r"#.*")
+
+
+@dataclass(frozen=True, slots=True)
+class TorchRequirement:
+    """`file` is relative to the folder of the project, `text` what it says."""
+
+    oldest: tuple[int, ...]
+    file: str
+    text: str
+
+
+def torch_requirement(folder: Path) -> TorchRequirement | None:
+    """What the first file of the folder says that names an oldest release; None where none does."""
+    for name in _FILES:
+        try:
+            text = (folder / name).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            continue
+        if (found := _REQUIREMENT.search(_COMMENT.sub("", text))) is not None:
+            said = " ".join(found[0].split())
+            return TorchRequirement(tuple(map(int, found[1].split("."))), name, said)
+    return None
