@@ -33,6 +33,7 @@ _MAY_RETURN_THEMSELVES = frozenset(
     """.split()
 )
 _NEW = frozenset({"new", "new_zeros", "new_ones", "new_empty", "new_full"})
+_WITHOUT_GRADIENTS = frozenset({"int", "bool"})  # of these dtypes nothing can ask for gradients
 _ELEMENT = "the value becomes a Python number, which waits for the device"
 
 
@@ -53,9 +54,8 @@ def _read(read: DataRead, model: Model) -> Fix:
     rewriter = Rewriter(model)
     name = model.span(read.node.attr)
     if read.use is Use.ELEMENT:
-        element = model.parent(read.node)
-        assert element is not None
-        edit = rewriter.replace(element, model.code(read.owner) + ".item()")
+        assert read.element is not None
+        edit = rewriter.replace(read.element, model.code(read.owner) + ".item()")
         return Fix((edit,), Applicability.UNSAFE, _ELEMENT)
     bare = read.use is Use.INDIFFERENT or (read.use is Use.FRESH and _has_no_graph(read, model))
     edit = Edit(model.span(read.owner)[1], name[1], "") if bare else Edit(*name, "detach()")
@@ -196,6 +196,8 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
         return True
     if inner is None or not wrapper.wraps_plain_tensor:
         return False
+    if wrapper.data.value.dtype in _WITHOUT_GRADIENTS and not _wants_gradients(wrapper):
+        return True
     if isinstance(inner, cst.Subscript) and wrapper.data.value.kind is Kind.BATCH:
         return not _wants_gradients(wrapper) and not _sees_leaves(model)
     if not isinstance(inner, cst.Name):
@@ -204,6 +206,8 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
     user = model.parent(parent) if isinstance(parent, cst.Arg) else None
     if _wants_gradients(wrapper):
         return False
+    if isinstance(parent, (cst.BinaryOperation, cst.UnaryOperation)):
+        return True
     if isinstance(user, cst.Call):
         return model.call(user).is_forward or returns_tensor(model.call(user).callee or "")
     binding = model.binding(inner)

@@ -102,6 +102,12 @@ def _wrapper_message(wrapper: Wrapper, model: Model) -> str:
     return f"`{name}` has had no purpose since torch 0.4: tensors have gradients themselves. Use the tensor as it is."
 
 
+def _behind(read: DataRead, model: Model) -> str:
+    """`.data.cpu().numpy()[0]` of what reads a first value."""
+    assert read.element is not None
+    return model.code(read.element).removeprefix(model.code(read.owner))
+
+
 def _read_message(read: DataRead, model: Model) -> str:
     owner = model.code(read.owner)
     if len(owner) > 40 or "\n" in owner:
@@ -109,8 +115,8 @@ def _read_message(read: DataRead, model: Model) -> str:
     match read.use.value:
         case "element":
             return (
-                f"`{owner}.data[0]` raises an IndexError where `{owner}` has no dimensions, as losses do since "
-                f"torch 0.5. Write `{owner}.item()`."
+                f"`{owner}{_behind(read, model)}` raises an IndexError where `{owner}` has no dimensions, as losses do "
+                f"since torch 0.5. Write `{owner}.item()`."
             )
         case "indifferent":
             return f"`.data` adds nothing here, and hides tensors from autograd elsewhere. Ask `{owner}` itself."

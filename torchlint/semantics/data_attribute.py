@@ -69,7 +69,7 @@ _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
 
 class Use(Enum):
-    ELEMENT = "element"  # `loss.data[0]`, of a tensor with a single value
+    ELEMENT = "element"  # `loss.data[0]` or `loss.data.cpu().numpy()[0]`, of a tensor with a single value
     INDIFFERENT = "indifferent"  # `.data` changes nothing
     FRESH = "fresh"  # the values are at once used up
     SHARED = "shared"  # the result lives on, in the memory of the tensor
@@ -80,6 +80,7 @@ class DataRead:
     node: cst.Attribute
     use: Use
     certain: bool  # the owner is known to be a tensor; otherwise its use shows one
+    element: cst.CSTNode | None  # the whole read of a first value, where there is one
 
     @property
     def owner(self) -> cst.BaseExpression:
@@ -104,7 +105,7 @@ def data_reads(model: Model) -> Iterator[DataRead]:
         if certain or _looks_like_tensor(model, node, value, chain):
             use = _use(model, node, value, chain)
             if use is Use.FRESH or not _is_exchanged(model, node.value):
-                yield DataRead(node, use, certain)
+                yield DataRead(node, use, certain, chain.element)
 
 
 class _Chain:
@@ -130,6 +131,12 @@ class _Chain:
             if not (name.startswith((".", "[")) or name.removesuffix("()") in _VIEWS):
                 return False
         return self._is_stored
+
+    @property
+    def element(self) -> cst.CSTNode | None:
+        """`x.data[0]`, or `x.data.cpu().numpy()[0]`: the first of the values on the host."""
+        steps = [(name, node) for name, node in zip(self.steps, self.nodes) if name not in ("cpu()", "numpy()")]
+        return steps[0][1] if steps and steps[0][0] == "[]" and _is_first(steps[0][1]) else None
 
     @property
     def methods(self) -> list[str]:
@@ -267,7 +274,7 @@ def _is_exchanged(model: Model, owner: cst.BaseExpression) -> bool:
 
 
 def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:
-    if chain.steps[:1] == ["[]"] and _is_first(chain.nodes[0]) and _holds_one_value(model, node.value, value):
+    if chain.element is not None and _holds_one_value(model, node.value, value):
         return Use.ELEMENT
     first = chain.steps[0] if chain.steps else ""
     if (

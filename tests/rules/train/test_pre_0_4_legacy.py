@@ -205,9 +205,13 @@ def test_the_fixed_program_computes_the_same(case: str) -> None:
             torch.testing.assert_close(value, new[name], rtol=0, atol=0)
 
 
-def test_the_first_element_of_a_loss_becomes_a_number() -> None:
-    after = fixed(SETUP + LEGACY["the first element of a loss"], "TRAIN10")
-    assert "loss.item()" in after
+@pytest.mark.parametrize("way", ["", ".numpy()", ".cpu().numpy()"])
+def test_the_first_element_of_a_loss_becomes_a_number(way: str) -> None:
+    before = f"{SETUP}value = loss.data{way}[0]\n"
+    (finding,) = findings(before, "TRAIN10")
+    assert finding.message.startswith(f"`loss.data{way}[0]` raises an IndexError")
+    after = fixed(before, "TRAIN10")
+    assert after == f"{SETUP}value = loss.item()\n"
     assert isinstance(run(after)["value"], float)
 
 
@@ -236,6 +240,9 @@ def test_the_first_element_of_a_loss_becomes_a_number() -> None:
         ("Variable(x.float())", "x.float().detach()"),
         ("Variable(net(x).new(3).zero_())", "net(x).new(3).zero_()"),
         ("Variable(load().new(x.size()))", "load().new(x.size())"),
+        ("2 * Variable(x)", "2 * x"),
+        ("Variable(x).cuda()", "x.detach().cuda()"),
+        ("x.argmax(1)\nz = Variable(y).cuda()", "x.argmax(1)\nz = y.cuda()"),
         ("Variable(x.new(3).fill_(net(x).sum()))", "x.new(3).fill_(net(x).sum()).detach()"),
     ],
 )
