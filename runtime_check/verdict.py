@@ -220,7 +220,7 @@ def objection(equivalence: Equivalence, memory: Memory, before: Counters, after:
     if equivalence.verdict is Sameness.DIFFERENT:
         return f"results differ: {equivalence.reason}"
     if after.syncs > before.syncs / _FEWER:
-        return f"more synchronisations per step: {before.syncs:.1f} -> {after.syncs:.1f}"
+        return f"more synchronisations per step: {before.syncs:.3g} -> {after.syncs:.3g}"
     if memory.verdict in (Weight.HEAVIER, Weight.MIXED):
         return f"needs more memory: {'; '.join(memory.reasons)}"
     return next(iter(_doubts(equivalence, None, memory, on_gpu=False)), "")
