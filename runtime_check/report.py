@@ -21,6 +21,13 @@ _STYLES = {
     **dict.fromkeys((Overall.REVIEW, Sameness.UNKNOWN, Pace.INCONCLUSIVE, Weight.MIXED), "yellow"),
 }
 _CLOCKS = {"device": "GPU clock", "wall": "CPU wall clock", "cpu": "CPU time of the process"}
+_NO_GPU = "the command needs a GPU, and torch finds none here"
+_HINTS = {
+    "No such file": "the copy holds the working directory and nothing beside it; --root takes in more",
+    "not compiled with CUDA": _NO_GPU,
+    "No CUDA GPUs are available": _NO_GPU,
+    "Found no NVIDIA driver": _NO_GPU,
+}
 _LINES_SHOWN = 5
 _FILES_SHOWN = 8
 _FREQUENT = 0.05  # reads per step
@@ -43,8 +50,8 @@ def lines(verdict: Verdict) -> Iterator[Text]:
         yield from _figures(verdict.environment, verdict.equivalence, verdict.before, verdict.after, verdict.memory)
         if verdict.timing:
             yield from _time(verdict.timing, verdict.environment)
-    if verdict.overall is Overall.ERROR and "No such file" in verdict.log:
-        yield row("", "the copy holds the working directory and nothing beside it; --root takes in more")
+    if verdict.overall is Overall.ERROR:
+        yield from (row("", hint) for sign, hint in _HINTS.items() if sign in verdict.log)
     if verdict.log.strip():
         yield Text("last lines of the program's output:")
         yield from (Text(f"  | {line}") for line in verdict.log.splitlines())

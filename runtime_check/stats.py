@@ -27,6 +27,7 @@ _T_80 = (
     *(0.859, 0.858, 0.858, 0.857, 0.856, 0.856, 0.855, 0.855, 0.854, 0.854),
 )
 TOLERANCE = 0.02
+_NOISE = math.sqrt(1.5 / 2)  # the control has the noise of two processes, the effect that of one and a half
 
 
 class Pace(str, Enum):
@@ -68,20 +69,25 @@ def student(p: float, freedom: int) -> float:
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
-def interval(logs: Sequence[float]) -> Interval:
+def interval(logs: Sequence[float], least_spread: float = 0.0, freedom: int | None = None) -> Interval:
+    """Of the mean, from the spread of the values, or from a larger one known from elsewhere."""
     middle = fmean(logs)
     if len(logs) < 2:
         return Interval(math.exp(middle), 0.0, math.inf)
-    half = student(0.995, len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
+    spread = max(stdev(logs), least_spread)
+    half = student(0.995, freedom or len(logs) - 1) * spread / math.sqrt(len(logs))
     return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 
 def compare(original: Sequence[float], control: Sequence[float], changed: Sequence[float]) -> Comparison:
-    """Times per step of the three sides, block by block."""
+    """Times per step of the three sides, block by block.
+
+    Few blocks may lie close together by chance: the effect is taken to spread no less than the control says it does.
+    """
     effects = [math.log(b / math.sqrt(a * a2)) for a, a2, b in zip(original, control, changed, strict=True)]
     controls = [math.log(a2 / a) for a, a2 in zip(original, control, strict=True)]
-    effect, check = interval(effects), interval(controls)
     spread = stdev(controls) if len(controls) > 1 else math.inf
+    effect, check = interval(effects, _NOISE * spread, 2 * (len(effects) - 1)), interval(controls)
     pace, reason = _against_control(_pace(effect), effect, check)
     return Comparison(pace, effect, check, spread, _detectable(spread, len(effects)), reason)
 
@@ -109,8 +115,8 @@ def _against_control(pace: Pace, effect: Interval, control: Interval) -> tuple[P
 
 
 def _detectable(spread: float, count: int) -> float:
-    """The control has the noise of two processes, sqrt(2); the effect that of one and a half."""
     if count < 2:
         return math.inf
-    noise = spread * math.sqrt(1.5 / 2)
-    return math.expm1((student(0.995, count - 1) + student(0.80, count - 1)) * noise / math.sqrt(count))
+    freedom = 2 * (count - 1)
+    quantiles = student(0.995, freedom) + student(0.80, freedom)
+    return math.expm1(quantiles * _NOISE * spread / math.sqrt(count))

@@ -12,12 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from ..boot.torchlint_probe.double import Double, longer
 from .version import FunctionError, Version
-
-_SMALLER = (torch.float16, torch.bfloat16, torch.float32)
-_SMALLER_COMPLEX = (torch.complex32, torch.complex64)
 
 
 @dataclass(frozen=True)
@@ -111,8 +108,8 @@ class _Reader:
         self, storage: Any, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any, metadata: Any = None
     ) -> torch.Tensor:
         """What torch's own function does, on a storage of float64."""
-        dtype = _doubled(storage.dtype)
-        if dtype is None:
+        dtype = longer(storage.dtype)
+        if dtype not in (torch.float64, torch.complex128):
             plain: Any = torch._utils._rebuild_tensor_v2
             made: torch.Tensor = plain(storage, offset, size, stride, requires_grad, hooks, metadata)
             return made
@@ -145,25 +142,6 @@ class _Intermediate(torch.autograd.Function):
 INTERMEDIATE = f"{_Intermediate.__name__}Backward"
 
 
-def _doubled(dtype: torch.dtype) -> torch.dtype | None:
-    """None for what is not made larger."""
-    if dtype in _SMALLER or dtype is torch.float64:
-        return torch.float64
-    return torch.complex128 if dtype in _SMALLER_COMPLEX or dtype is torch.complex128 else None
-
-
-class _InDouble(TorchDispatchMode):
-    """Code that names a smaller dtype gets float64 all the same."""
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = {name: _wider(value) for name, value in (kwargs or {}).items()}
-        return function(*map(_wider, args), **given)
-
-
-def _wider(value: Any) -> Any:
-    return _doubled(value) or value if isinstance(value, torch.dtype) else value
-
-
 @contextlib.contextmanager
 def modes(state: dict[str, Any], reading: Reading) -> Iterator[None]:
     """The call's random numbers, gradient mode, autocast and default dtype; put back in the end."""
@@ -179,7 +157,7 @@ def modes(state: dict[str, Any], reading: Reading) -> Iterator[None]:
         if state["inference"]:
             stack.enter_context(torch.inference_mode())
         if reading.double:
-            stack.enter_context(_InDouble())  # type: ignore[no-untyped-call]
+            stack.enter_context(Double())
         else:
             for device in (name for name, (enabled, _) in state["autocast"].items() if enabled):
                 stack.enter_context(torch.autocast(device, state["autocast"][device][1]))

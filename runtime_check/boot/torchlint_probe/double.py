@@ -38,12 +38,15 @@ def _longer(value: Any) -> Any:
 
 def _longer_leaf(leaf: Any) -> Any:
     if isinstance(leaf, torch.dtype):
-        return torch.float64 if leaf in _LOW else torch.complex128 if leaf in _COMPLEX else leaf
-    if isinstance(leaf, torch.Tensor) and leaf.dtype in _LOW:
-        return leaf.to(torch.float64)
-    if isinstance(leaf, torch.Tensor) and leaf.dtype in _COMPLEX:
-        return leaf.to(torch.complex128)
+        return longer(leaf)
+    if isinstance(leaf, torch.Tensor) and leaf.dtype is not longer(leaf.dtype):
+        return leaf.to(longer(leaf.dtype))
     return leaf
+
+
+def longer(dtype: torch.dtype) -> torch.dtype:
+    """float64 or complex128 for the shorter types of their kind, any other type for itself."""
+    return torch.float64 if dtype in _LOW else torch.complex128 if dtype in _COMPLEX else dtype
 
 
 def run_in_double() -> None:
