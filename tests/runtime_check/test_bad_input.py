@@ -24,7 +24,6 @@ AWKWARD = """
     import names
 
     sys.stdout.buffer.write(bytes(range(256)) + b"\\n")
-    child = os.fork()
     weight = torch.nn.Parameter(torch.arange(3.0))
     optimizer = torch.optim.SGD([weight], lr=0.1)
     os.makedirs("scratch/inner", exist_ok=True)
@@ -34,6 +33,7 @@ AWKWARD = """
     os.chdir("scratch/inner")
     open("made.txt", "w").write("made")
     losses = []
+    child = os.fork()
     for step in range(3 if child else 2):
         loss = weight.square().sum()
         optimizer.zero_grad()
