@@ -1,6 +1,6 @@
 """The README says nothing that is not so: its tables come from the registry, its output blocks from real runs.
 
-`python tests/test_readme.py` brings the generated parts up to date.
+`python -m tests.test_readme` brings the generated parts up to date.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests import measured
 from torchlint.rule import all_rules, fixer_for
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,17 +33,18 @@ def first_sentence(code: str) -> str:
 
 def rule_table() -> str:
     """One row per rule of the registry, in the order of their codes."""
-    rows = ["| rule | name | what it finds | severity | fix |", "|---|---|---|---|---|"]
+    rows = ["| rule | name | what it finds | severity | fix | time after the fix |", "|---|---|---|---|---|---|"]
     for code, rule in all_rules().items():
         fix = "yes" if fixer_for(code) else "no"
         severity = rule.default_severity().value
-        rows.append(f"| {code} | `{rule.name}` | {first_sentence(code)} | {severity} | {fix} |")
+        rows.append(f"| {code} | `{rule.name}` | {first_sentence(code)} | {severity} | {fix} | {measured.cell(code)} |")
     return "\n".join(rows)
 
 
 def evidence_table() -> str:
     """What `verify` measured, as recorded in runtime_check/evidence; a table for each device."""
-    return "\n\n".join(map(device_table, sorted((ROOT / "runtime_check" / "evidence").glob("*.json"))))
+    files = sorted((ROOT / "runtime_check" / "evidence").glob("*.json"))
+    return "\n\n".join(device_table(file) for file in files if "runs" in json.loads(file.read_text()))
 
 
 def device_table(path: Path) -> str:
@@ -97,7 +99,7 @@ def torchlint_calls() -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_generated_parts_are_up_to_date(page: Path) -> None:
     text = page.read_text()
-    assert text == up_to_date(text), "run: python tests/test_readme.py"
+    assert text == up_to_date(text), "run: python -m tests.test_readme"
 
 
 def test_the_table_names_every_rule() -> None:

@@ -11,6 +11,7 @@ import pytest
 import torchlint.fixers
 
 import torchlint.rule
+from tests import measured
 from tests.support import findings, fixed
 from torchlint.rule import FAMILY_SEVERITY, Rule, all_rules, fixer_for
 
@@ -59,6 +60,11 @@ def test_page_has_every_section_and_begins_with_one_sentence(rule: type[Rule]) -
     assert all(found.values())
     assert found[""].endswith(".")
     assert "\n" not in found[""]
+
+
+@every_rule
+def test_the_measured_effect_is_what_the_evidence_says(rule: type[Rule]) -> None:
+    assert page(rule)["Measured effect"] == measured.page(rule.code), "run: python -m tests.measured"
 
 
 @every_rule

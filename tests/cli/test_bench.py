@@ -30,6 +30,7 @@ TOOLS = {
     "environment": (),
     "loader": (TRAINING, "--batch-size", "8", "--device", "cpu", "--workers", "0", "--batches", "3"),
     "memory": LAYER,
+    "rules": ("TRAIN01",),
     "transfer": ("--device", "cpu", "--sizes", "1,2", "--repeats", "1", "--plot", "curves.svg"),
 }
 SAYS = {
@@ -39,6 +40,7 @@ SAYS = {
     "environment": "threads in an operator: ",
     "loader": "Best here: num_workers=0",
     "memory": "Budget for Adam: parameters 0.00 + gradients",
+    "rules": "no program for TRAIN01",
     "transfer": "There is no GPU in this: data were copied within the host's memory.",
 }
 
@@ -52,6 +54,10 @@ def test_a_tool_says_what_it_found(tool: str) -> None:
     done = call("bench", tool, *TOOLS[tool], "--quiet")
     assert (done.exit_code, done.stderr) == (0, "")
     assert SAYS[tool] in done.stdout
+
+
+def test_codes_of_rules_are_short_for_the_tool_that_takes_them() -> None:
+    assert call("bench", "TRAIN01,TRAIN04", "--quiet").stdout == "no program for TRAIN01, TRAIN04\n"
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -74,6 +80,7 @@ WRONG = {
     "no such precision": (("amp", *LAYER, "--precisions", "fp4"), "there is no precision fp4"),
     "no such optimizer": (("memory", *LAYER, "--optimizer", "Adm"), "torch.optim has no Adm"),
     "no numbers": (("transfer", "--sizes", "big"), "big is no list of whole numbers"),
+    "no such rule": (("rules", "VEC99"), "no rule `VEC99`"),
     "no size": (("transfer", "--sizes", "0"), "--sizes needs at least one size, and no zero"),
     "no folder for the plot": (
         ("transfer", "--device", "cpu", "--sizes", "1", "--plot", "gone/a.svg"),
