@@ -107,7 +107,7 @@ def _message(toggle: Toggle, model: Model) -> str:
         return (
             f"Nothing calls `{module}.train()` after this: from the second iteration of the loop in "
             f"{model.place(toggle.epochs.node)} on, training runs in evaluation mode. "
-            f"Call `{module}.train()` at the beginning of each epoch."
+            f"Call `{module}.train()` at the beginning of each iteration."
         )
     kind = toggle.layer.rpartition(".")[2]
     return (

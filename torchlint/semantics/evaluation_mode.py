@@ -11,10 +11,11 @@ import libcst as cst
 
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.entities import Call, Function, Loop, Role, Write
+from torchlint.semantics.epochs import loops_around_calls
 from torchlint.semantics.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.semantics.gradients import modules_of_optimizer
 from torchlint.semantics.mode_layers import mode_layer
-from torchlint.semantics.module_mode import Mode, modes_at
+from torchlint.semantics.module_mode import Mode, modes_at, switch_behind
 from torchlint.semantics.phases import calls_setting, truths
 from torchlint.semantics.step_cycle import optimizer_of
 from torchlint.semantics.tree import walk
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _TO_EVALUATION = re.compile(
     r"\.eval\s*\(|\.train\(\s*[^)\s]|\.training\s*=[^=]|eval_mode|\btrain_mode|set_mode|\.mode\("
 )
-_TO_TRAINING = re.compile(r"\.train\s*\(|\.training\s*=[^=]|train_mode|set_mode|\.mode\(")
 _WRAPPER = re.compile(r"torch\.nn\.(parallel\.)?(\w+\.)*(\w*DataParallel|convert_sync_batchnorm)|torch\.compile")
 # Other ways than `train()` and `eval()` of one module: they may mean any network.
 _INDIRECTLY = re.compile(r"\.training\s*=[^=]|eval_mode|train_mode|set_mode|\.mode\(|to_eval|set_eval|set_train\b")
@@ -60,16 +60,16 @@ def missing_toggles(model: Model) -> Iterator[Toggle]:
     yield from found
     known = {model.function(toggle.node) for toggle in found}
     yield from (toggle for toggle in _on_no_way(model) if model.function(toggle.node) not in known)
+    if ".eval()" in model.source.text and not _INDIRECTLY.search(model.source.text):
+        yield from _stays(model)
 
 
 def _nowhere(model: Model) -> Iterator[Toggle]:
-    """Where nothing in the project switches the mode."""
-    evaluates = _TO_EVALUATION.search(model.source.text) is not None
-    switch = _TO_TRAINING if evaluates else _TO_EVALUATION
-    if evaluates and switch.search(model.source.text):
+    """Evaluations where nothing in the project switches to evaluation mode."""
+    if _TO_EVALUATION.search(model.source.text):
         return
-    found = [*_stays(model)] if evaluates else [*_evaluations(model), *_phases(model)]
-    if found and not any(switch.search(source.text) for source in model.neighbours()):
+    found = [*_evaluations(model), *_phases(model)]
+    if found and not any(_TO_EVALUATION.search(source.text) for source in model.neighbours()):
         yield from found
 
 
@@ -173,7 +173,9 @@ def _is_evaluated(model: Model, call: Call) -> bool:
         return True
     if model.grad_enabled(call.node) is not False or any(map(_is_over_training_data, data)):
         return False
-    return evaluates_by_name(function) or _is_switched_back(model, call) or (not data and _has_trained(model, call))
+    if evaluates_by_name(function) or _is_switched_back(model, call) or _has_loaded(model, call):
+        return True
+    return not data and _has_trained(model, call)
 
 
 def _gives_losses_in_training(model: Model, call: Call) -> bool:
@@ -235,6 +237,23 @@ def _is_switched_back(model: Model, call: Call) -> bool:
     return False
 
 
+def _has_loaded(model: Model, call: Call) -> bool:
+    """Whether a function that does not train runs a network that it has filled from a file."""
+    network = model.binding(call.node.func)
+    if network is None or model.effects(call.function).has("backward"):
+        return False
+    for load in model.calls_to(".load_state_dict"):
+        filled = load.receiver is not None and model.binding(load.receiver) is network
+        if filled and load.function is call.function and not load.loops() and not _is_copied(model, load):
+            return True
+    return False
+
+
+def _is_copied(model: Model, load: Call) -> bool:
+    """`target.load_state_dict(net.state_dict())`."""
+    return any(inner.method == "state_dict" for inner in model.calls_in(load.node))
+
+
 def _has_trained(model: Model, call: Call) -> bool:
     """Whether a loop that trains has ended before, in the function where a forward pass stands."""
     here: cst.CSTNode = model.statement(call.node)
@@ -260,34 +279,37 @@ def _is_seen(model: Model, value: Value) -> bool:
     return any(_is_seen(model, model.value(call.arguments[0].value)) for call in wrapped if call.arguments)
 
 
-# -- nobody calls train()
+# -- eval() is called, and nothing leads back
 
 
 def _stays(model: Model) -> Iterator[Toggle]:
-    for call in model.calls_to(".eval"):
-        if call.receiver is None or call.arguments or _is_conditional(model, call):
+    """Networks that a loop evaluates, and trains again without a way back to training mode."""
+    seen: set[tuple[Loop, str]] = set()
+    for call in model.calls:
+        if not call.is_forward or not _trains_network(model, call):
             continue
-        layer = mode_layer(model, model.value(call.receiver))
-        epochs = _training_around(model, call) if layer is not None else None
-        if layer is not None and epochs is not None:
-            yield Toggle(call.node, call.receiver, layer, True, epochs)
+        found = switch_behind(model, call, _loops_around(model, call))
+        if found is None or (found[0], text(call.node.func)) in seen:
+            continue
+        seen.add((found[0], text(call.node.func)))
+        layer = _layer(model, call)
+        if layer is not None or not _is_seen(model, model.value(call.node.func)):
+            yield Toggle(found[1].node, call.node.func, layer or "", True, found[0])
 
 
-def _is_conditional(model: Model, call: Call) -> bool:
-    """Under a condition other than every n-th epoch: it may run once, at the end."""
-    return any(
-        guard.test is None or not any(isinstance(node, cst.Modulo) for node in walk(guard.test))
-        for guard in model.guards(call.node, call.loop)
-    )
+def _loops_around(model: Model, call: Call) -> list[Loop]:
+    return [*call.loops(), *loops_around_calls(call.function, model, 0)]
 
 
-def _training_around(model: Model, call: Call) -> Loop | None:
-    """The loop that, after an `eval()` in it, trains the same module again."""
-    origins = model.value(call.receiver).origins if call.receiver is not None else frozenset()
-    for loop in (*call.loops(), *(loop for caller in call.function.callers for loop in caller.loops())):
-        for step in model.effects(loop).optimizer_steps:
-            optimizer = optimizer_of(step)
-            trained = modules_of_optimizer(optimizer, model) if optimizer is not None else None
-            if loop.role is Role.EPOCHS and any(made.origin in origins for made in trained or ()):
-                return loop
-    return None
+def _trains_network(model: Model, call: Call) -> bool:
+    """Whether a step runs a network and updates it."""
+    step = next((loop for loop in _loops_around(model, call) if loop.role is Role.STEPS), None)
+    if step is None or model.grad_enabled(call.node) is not True or model.is_log_gated(call.node):
+        return False
+    origins = model.value(call.node.func).origins
+    for update in model.effects(step).optimizer_steps:
+        optimizer = optimizer_of(update)
+        trained = modules_of_optimizer(optimizer, model) if optimizer is not None else None
+        if any(made.origin in origins for made in trained or ()):
+            return True
+    return False

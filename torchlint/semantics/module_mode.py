@@ -16,7 +16,7 @@ from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Function
+    from torchlint.semantics.entities import Binding, Call, Function, Loop
     from torchlint.semantics.model import Model
 
 _DEPTH = 6
@@ -42,6 +42,9 @@ class Mode(Enum):
 
 Modes = frozenset[Mode]
 _NOWHERE: Modes = frozenset()
+_LEARNING: Modes = frozenset({Mode.FRESH, Mode.TRAINING, Mode.UNSEEN})
+_EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
+_RANK = re.compile(r"(?i)rank|main_process|master")
 _ENTRY: Modes = frozenset({Mode.ENTRY})
 
 
@@ -52,13 +55,33 @@ def modes_at(model: Model, forward: Call) -> Modes:
     return _Ways(model).at(model, forward, binding) if binding is not None else frozenset({Mode.UNKNOWN})
 
 
-class _Ways:
-    """Ways from callers to one forward pass."""
+def switch_behind(model: Model, forward: Call, loops: Iterable[Loop]) -> tuple[Loop, Call] | None:
+    """The first of some loops of which a later iteration runs a network in evaluation mode that runs in another in the
+    first, and the `eval()` of this file, or else the forward pass, that does it."""
+    binding = model.binding(_unwrapped(forward.node.func))
+    if binding is None:
+        return None
+    first = _Ways(model, frozenset()).at(model, forward, binding)
+    if not first or not first <= _LEARNING:
+        return None
+    for loop in loops:
+        ways = _Ways(model, frozenset({loop.node}))
+        modes = ways.at(model, forward, binding)
+        if Mode.EVALUATION in modes and modes <= first | {Mode.EVALUATION}:
+            own = [call for call in ways.switches if call.function.module == model.name]
+            return loop, own[-1] if own else forward
+    return None
 
-    def __init__(self, model: Model) -> None:
+
+class _Ways:
+    """Ways from callers to one forward pass; with `again`, on which those loops alone come to a second iteration."""
+
+    def __init__(self, model: Model, again: frozenset[cst.CSTNode] | None = None) -> None:
         self._entered = {call.node: function for function in model.functions for call in function.foreign_callers}
         self._home = model
         self._after: dict[tuple[Function, Binding], Modes] = {}
+        self.again = again
+        self.switches: list[Call] = []  # calls of `eval()` on the network, in the order in which they came
 
     def after(self, model: Model, function: Function, network: Binding, depth: int) -> Modes:
         """What a call of a function leaves."""
@@ -102,6 +125,8 @@ class _Walk:
         self._ways, self._model, self._network, self._place, self._depth = ways, model, network, place, depth
         self._before: Modes = _NOWHERE
         self._left: Modes = _NOWHERE
+        self._broken: Modes = _NOWHERE
+        self._continued: Modes = _NOWHERE
 
     def before(self, function: Function) -> Modes:
         self._run_function(function)
@@ -130,7 +155,10 @@ class _Walk:
                 return modes
             case cst.If(test=test, body=body, orelse=orelse):
                 modes = self._calls(test, modes)
-                return self._body(body, modes) | (self._statement(orelse, modes) if orelse is not None else modes)
+                then = self._body(body, modes)
+                if self._ways.again is not None and _holds_once(test):
+                    return modes
+                return then | (self._statement(orelse, modes) if orelse is not None else modes)
             case cst.Else(body=body) | cst.Finally(body=body):
                 return self._body(body, modes)
             case cst.For() | cst.While():
@@ -151,13 +179,30 @@ class _Walk:
             case cst.Return() | cst.Raise():
                 self._left |= self._calls(node, modes)
                 return _NOWHERE
+            case cst.Break():
+                self._broken |= modes
+                return _NOWHERE
+            case cst.Continue():
+                self._continued |= modes
+                return _NOWHERE
+        if self._ends_program(node):
+            return _NOWHERE
         return self._written(node, self._calls(node, modes))
+
+    def _ends_program(self, node: cst.CSTNode) -> bool:
+        call = node.value if isinstance(node, cst.Expr) else None
+        return isinstance(call, cst.Call) and self._model.call(call).callee in _EXITS
 
     def _loop(self, node: cst.For | cst.While, modes: Modes) -> Modes:
         modes = self._calls(node.iter if isinstance(node, cst.For) else node.test, modes)
-        for _ in range(2):
-            modes |= self._body(node.body, modes)
-        return self._statement(node.orelse, modes) if node.orelse is not None else modes
+        outside = self._broken, self._continued
+        self._broken = self._continued = _NOWHERE
+        for _ in range(2 if self._ways.again is None or node in self._ways.again else 1):
+            modes |= self._body(node.body, modes) | self._continued
+        after = self._statement(node.orelse, modes) if node.orelse is not None else modes
+        after |= self._broken
+        self._broken, self._continued = outside
+        return after
 
     def _calls(self, node: cst.CSTNode, modes: Modes) -> Modes:
         """Past the calls of an expression, inner ones first."""
@@ -178,6 +223,8 @@ class _Walk:
             same = self._is(call.receiver)
             if same is None:
                 return frozenset({Mode.UNKNOWN})
+            if same and call.method == "eval":
+                self._ways.switches.append(call)
             return frozenset({_switched(self._model, call)}) if same else modes
         entered = self._ways.entered(self._model, call)
         if entered is not None:
@@ -335,3 +382,11 @@ def _outside(model: Model, call: Call, function: Function, network: Binding) -> 
         if parameter_of_function(call, function, arg) is network:
             return model.binding(_unwrapped(arg.value))
     return None
+
+
+def _holds_once(test: cst.BaseExpression) -> bool:
+    """`epoch == last`, but neither `epoch % 5 == 0` nor `rank == 0`."""
+    match test:
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
+            return not any(isinstance(node, cst.Modulo) for node in walk(test)) and not _RANK.search(text(test))
+    return False

@@ -118,6 +118,41 @@ for epoch in range(3):
     for x, y in test_loader:
         print((net(x).argmax(1) == y).sum().item())
 """,
+    "training mode before the epochs alone": """\
+net.train()
+for epoch in range(3):
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+    if epoch % 2 == 0:
+        net.eval()  # found
+        with torch.no_grad():
+            for x, y in test_loader:
+                print((net(x).argmax(1) == y).sum().item())
+""",
+    "an evaluation in the midst of an epoch": """\
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self):
+        for epoch in range(2):
+            self.model.train()
+            for i, (x, y) in enumerate(train_loader):
+                opt.zero_grad()
+                F.cross_entropy(self.model(x), y).backward()
+                opt.step()
+                if i % 2 == 1:
+                    self.validate()
+
+    @torch.no_grad()
+    def validate(self):
+        self.model.eval()  # found
+        print(sum((self.model(x).argmax(1) == y).sum().item() for x, y in test_loader))
+
+Trainer(net).fit()
+""",
     "evaluation mode that a function does not leave": """\
 def evaluate(batches):
     net.eval()  # found
@@ -172,6 +207,32 @@ for epoch in range(3):
         net.eval()
         for x, y in test_loader:
             print((net(x).argmax(1) == y).sum().item())
+""",
+    "evaluation before the program ends": """\
+for epoch in range(3):
+    train_epoch()
+    if epoch > 1:
+        net.eval()
+        for x, y in test_loader:
+            print((net(x).argmax(1) == y).sum().item())
+        break
+""",
+    "evaluation mode from the beginning": """\
+net.eval()
+for epoch in range(3):
+    train_epoch()
+    net.eval()
+    for x, y in test_loader:
+        print((net(x).argmax(1) == y).sum().item())
+""",
+    "training mode behind the evaluation": """\
+net.train()
+for epoch in range(3):
+    train_epoch()
+    net.eval()
+    for x, y in test_loader:
+        print((net(x).argmax(1) == y).sum().item())
+    net.train()
 """,
     "another network in evaluation mode": """\
 teacher = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
