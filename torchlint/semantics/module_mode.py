@@ -55,6 +55,18 @@ def modes_at(model: Model, forward: Call) -> Modes:
     return _Ways(model).at(model, forward, binding) if binding is not None else frozenset({Mode.UNKNOWN})
 
 
+def is_evaluated_at(model: Model, forward: Call) -> bool:
+    """Whether `eval()` was called on the network of a forward pass, on every way to it that is in sight."""
+    network = model.binding(_unwrapped(forward.node.func))
+    if network is None:
+        return False
+    ways = _Ways(model)
+    modes = ways.at(model, forward, network)
+    if modes == {Mode.UNSEEN} and network.cls is not None:
+        modes = ways.kept(model, network)
+    return modes == {Mode.EVALUATION} and bool(ways.switches)
+
+
 def switch_behind(model: Model, forward: Call, loops: Iterable[Loop]) -> tuple[Loop, Call] | None:
     """The first of some loops of which a later iteration runs a network in evaluation mode that runs in another in the
     first, and the `eval()` of this file, or else the forward pass, that does it."""
@@ -90,6 +102,13 @@ class _Ways:
             self._after[key] = _ENTRY  # where the function calls itself
             self._after[key] = _Walk(self, model, network, None, depth).after(function)
         return self._after[key]
+
+    def kept(self, model: Model, network: Binding) -> Modes:
+        """What the one method that writes an attribute leaves it in, where nothing else asks for training mode."""
+        makers = {write.function for write in network.writes}
+        if len(makers) != 1 or ".train(" in model.source.text:
+            return frozenset({Mode.UNKNOWN})
+        return _Walk(self, model, network, None).after(makers.pop()) - _ENTRY
 
     def at(self, model: Model, call: Call, network: Binding, depth: int = 0) -> Modes:
         function = call.function
@@ -326,6 +345,7 @@ class _Walk:
                 continue
             code = text(write.value)
             if _EVALUATED.search(code) or (_LOADED.search(code) and not self._is_made_here(write.value)):
+                self._ways.switches += filter(self._switches_inside, self._model.calls_in(write.value))
                 return frozenset({Mode.EVALUATION})
             if self._network in upstream(self._model, write.value) and self._network.name in code:
                 return modes
@@ -338,6 +358,11 @@ class _Walk:
             made = mode_layer(self._model, self._model.value(write.value))
             return frozenset({Mode.FRESH if made is not None else Mode.UNSEEN})
         return modes
+
+    def _switches_inside(self, call: Call) -> bool:
+        """`make().eval()`, or a function in sight that calls `eval()` on what it makes."""
+        entered = self._ways.entered(self._model, call)
+        return call.method == "eval" or (entered is not None and ".eval()" in text(entered[1].node))
 
     def _part(self, node: cst.CSTNode) -> Binding | None:
         """Another network that the network is built around, as a sampler is around the model that it draws from."""

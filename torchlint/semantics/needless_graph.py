@@ -23,6 +23,7 @@ from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.feeding import repeats
 from torchlint.semantics.frozen_modules import is_frozen, is_teacher
 from torchlint.semantics.lifetime import root
+from torchlint.semantics.module_mode import is_evaluated_at
 from torchlint.semantics.parameter_free import class_of_module, is_parameter_free_pass, module_of
 from torchlint.semantics.phases import condition, separates_phases
 from torchlint.semantics.tree import walk
@@ -94,6 +95,7 @@ class _Finder:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._tracer = Tracer(model)
+        self._evaluated: dict[Call, bool] = {}
 
     def of_function(self, function: Function) -> Iterator[Evaluation]:
         forwards = [call for call in function.calls if self._records(call)]
@@ -182,7 +184,13 @@ class _Finder:
                     return False
                 if self._is_copied(module):
                     return False
-        return not any(call.callee in ("torch.load",) or call.method == "load_state_dict" for call in function.calls)
+        return not any(map(self._loads, self._reached(function)))
+
+    def _loads(self, call: Call) -> bool:
+        """Whether a call, or a function of another file that it enters, fills a network from a file."""
+        abroad = self._model.elsewhere(call)
+        calls = [call, *(abroad[1].calls if abroad is not None else ())]
+        return any(inner.callee == "torch.load" or inner.method == "load_state_dict" for inner in calls)
 
     def _is_copied(self, module: Binding) -> bool:
         """Whether a variable gets another network, or a copy of one: `deepcopy(self.net)`; or one after the other."""
@@ -399,6 +407,12 @@ class _Finder:
 
     def _eval_before(self, forward: Call) -> bool:
         """Whether the model was put into evaluation mode before a forward pass, and not taken out of it since."""
+        if forward not in self._evaluated:
+            self._evaluated[forward] = self._eval_above(forward) or is_evaluated_at(self._model, forward)
+        return self._evaluated[forward]
+
+    def _eval_above(self, forward: Call) -> bool:
+        """Whether the last switch of the mode above a forward pass in its function is `eval()`."""
         module = root(self._model, forward.node.func)
         state = False
         for call in self._model.function(forward.node).calls:
@@ -504,10 +518,10 @@ class _Finder:
         """Whether the result is compared, printed or detached, each time, and nothing else comes of the call."""
         if self._tracer.of_expression(call.node) != Fate.CONSUMED or _HOOKS.search(self._model.source.text):
             return False
-        if self._eval_before(call):
-            return repeats(call)
+        if not repeats(call) and not self._repeats_abroad(call.function):
+            return False
         in_forward = any(caller.function.name == "forward" for caller in call.function.callers)
-        return repeats(call) and not in_forward and self._keeps_nothing(call)
+        return self._eval_before(call) or (not in_forward and self._keeps_nothing(call))
 
     def _keeps_nothing(self, call: Call) -> bool:
         """Whether the called module is in sight, and writes nothing to its attributes once it is made."""

@@ -16,8 +16,31 @@ def evaluate(net, batches):
 
 print(evaluate(nn.Linear(4, 1), loader))
 """,
-    "Grad-CAM": """\
-def generate_cam(net, image):
+    "one epoch that always gets an optimizer": """\
+def run(net, batches, optimizer):
+    total = 0.0
+    for x, y in batches:
+        loss = crit(net(x), y)
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        total += loss.item()
+    return total
+
+print(run(model, loader, opt), run(model, val_loader, opt))
+""",
+    "a network in evaluation mode that its owner trains": """class Tuner:
+    def __init__(self):
+        self.net = nn.Linear(4, 3).eval()
+
+    def score(self, image):
+        self.net.train()
+        return self.net(image).mean()
+
+(Tuner().score(torch.randn(1, 4)) ** 2).backward()
+""",
+    "Grad-CAM": """def generate_cam(net, image):
     net.eval()
     out = net(image)
     net.zero_grad()

@@ -46,8 +46,45 @@ def train(epochs):
 
 train(2)
 """,
-    "a method": """\
-class Trainer:
+    "a network that a helper has loaded for evaluation": """\
+def load(path):
+    net = nn.Linear(4, 3)
+    net.load_state_dict(torch.load(path))
+    net.eval()
+    return net
+
+def label(path, image):  # here
+    net = load(path)
+    return net(image).argmax(1).item()
+
+class Classifier:
+    def __init__(self, path):
+        self.net = load(path)
+
+    def __call__(self, image):  # here
+        return self.net(image).softmax(1).tolist()
+
+print(label("net.pt", torch.randn(1, 4)), Classifier("net.pt")(torch.randn(1, 4)))
+""",
+    "one epoch that trains where it gets an optimizer": """def run(net, batches, optimizer=None):
+    total = 0.0
+    for x, y in batches:
+        loss = crit(net(x), y)  # here
+        if optimizer:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        total += loss.item()
+    return total
+
+print(run(model, loader, opt), run(model, val_loader))
+""",
+    "a sum of what is right": """def share(net, loader):  # here
+    return sum((net(x).argmax(1) == y).sum().item() for x, y in loader) / len(loader)
+
+print(share(model, val_loader))
+""",
+    "a method": """class Trainer:
     def __init__(self, net):
         self.model = net
 

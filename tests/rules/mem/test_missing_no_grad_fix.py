@@ -63,6 +63,37 @@ def evaluate(model, loader):
 result = evaluate(model, val_loader)
 """,
     ),
+    "one epoch that trains where it gets an optimizer": (
+        """\
+def run(batches, optimizer=None):
+    total = 0.0
+    for x, y in batches:
+        loss = crit(model(x), y)
+        if optimizer:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        total += loss.item()
+    return total
+
+result = [run(loader, opt), run(val_loader)]
+""",
+        """\
+def run(batches, optimizer=None):
+    total = 0.0
+    with torch.set_grad_enabled(optimizer is not None):
+        for x, y in batches:
+            loss = crit(model(x), y)
+            if optimizer:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            total += loss.item()
+    return total
+
+result = [run(loader, opt), run(val_loader)]
+""",
+    ),
     "a static method": (
         """\
 class Task:
