@@ -40,6 +40,12 @@ UNKNOWN = {
         ),
         ".to(torch.result_type(b_i, c))",
     ),
+    "a running sum along solutions that may be vectors or matrices": (
+        "p, m = b.shape\nrows = []\nfor row in a:\n    t = torch.linalg.solve(b @ b.t() + torch.eye(p), row)\n"
+        "    rows.append(t.cumsum(0))\nout = torch.stack(rows)\n",
+        ({"a": ("n", "p"), "b": ("p", "m")}, {"a": ("n", "p", "q"), "b": ("p", "m")}),
+        "torch.vmap(lambda t: t.cumsum(0))(t)",
+    ),
     "a number read from what may have dimensions of size 1": (
         "out = torch.zeros(len(a))\nfor i in range(len(a)):\n    out[i] = (a[i] @ b).item()\n",
         ({"a": ("n", "p"), "b": ("p",)}, {"a": ("n", "one", "p"), "b": ("p",)}),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.semantics.vectorize import alignment
 from torchlint.semantics.vectorize.operation import Operation
-from torchlint.semantics.vectorize.shapes import ATOM, Axis, Lifted, Rank, RefusedError
+from torchlint.semantics.vectorize.shapes import ATOM, Axis, Lifted, RefusedError
 from torchlint.semantics.vectorize.vocabulary import MATRIX_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _solve(lifter: Lifter, operation: Operation) -> Lifted:
         text = f"{operation.called('solve', [first, column])}.squeeze(-1)"
     else:
         text = operation.called("solve", [first, second])
-    return Lifted(text, ATOM, axes, Rank(right.rank.known or 2), matrix.dtype, exact=False)
+    return Lifted(text, ATOM, axes, right.rank, matrix.dtype, exact=False)
 
 
 def _with_all(right: Lifted, axes: tuple[Axis, ...]) -> Lifted:
