@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from torchlint.finding import Finding, Severity
 from torchlint.output import Outcome, place
@@ -31,7 +32,7 @@ def _ranked(outcome: Outcome) -> list[Finding]:
 
 
 def _annotation(finding: Finding) -> str:
-    properties = {"title": f"torchlint ({finding.code})", "file": finding.path}
+    properties = {"title": f"torchlint ({finding.code})", "file": _in_workspace(finding.path)}
     message = finding.message
     if finding.cell is None:
         properties |= {"line": str(finding.line), "col": str(finding.column), "endLine": str(finding.end_line)}
@@ -40,6 +41,15 @@ def _annotation(finding: Finding) -> str:
         message = f"cell {finding.cell}, line {finding.line}: {message}"
     listed = ",".join(f"{key}={_escaped(value, property=True)}" for key, value in properties.items())
     return f"::{_COMMAND[finding.severity]} {listed}::{_escaped(f'{finding.code} {message}')}\n"
+
+
+def _in_workspace(path: str) -> str:
+    """The path as GitHub looks for it: from the top of the checkout, wherever in it torchlint runs."""
+    workspace = os.environ.get("GITHUB_WORKSPACE")
+    if not workspace:
+        return path
+    below = os.path.relpath(path, workspace)
+    return path if below.startswith("..") else Path(below).as_posix()
 
 
 def _escaped(text: str, property: bool = False) -> str:
