@@ -172,6 +172,8 @@ def _by_numbers(evidence: _Evidence) -> tuple[Sameness, str]:
         return Sameness.IDENTICAL, "losses, gradients, parameters and random streams agree bit by bit"
     if evidence.double is not None:
         return _in_double(evidence, evidence.double)
+    if len(evidence.before.losses) != len(evidence.after.losses):
+        return Sameness.DIFFERENT, _other_passes(evidence.before, evidence.after)
     if (step := _step_outside_envelope(evidence)) is not None:
         return Sameness.DIFFERENT, f"the loss of step {step} is farther off than rounding carries the original"
     if any(distance > bound for distance, bound in _parameter_margins(evidence)):
@@ -219,8 +221,8 @@ def _total(norms: Sequence[float | None]) -> float:
 
 def _obvious_difference(evidence: _Evidence) -> str:
     before, after = evidence.before, evidence.after
-    if len(before.losses) != len(after.losses):
-        return f"{len(after.losses)} backward passes instead of {len(before.losses)}"
+    if len(before.losses) != len(after.losses) and not before.gradients:
+        return _other_passes(before, after)
     shapes = [[(parameter.shape, parameter.dtype) for parameter in run.parameters] for run in (before, after)]
     if shapes[0] != shapes[1]:
         return "the optimizers hold other parameters"
@@ -228,6 +230,10 @@ def _obvious_difference(evidence: _Evidence) -> str:
         return f"{len(after.gradients)} optimizer steps instead of {len(before.gradients)}"
     shifted = _shifted_streams(evidence)
     return f"{shifted} random numbers are drawn differently" if shifted else ""
+
+
+def _other_passes(before: Run, after: Run) -> str:
+    return f"{len(after.losses)} backward passes instead of {len(before.losses)}"
 
 
 def _shifted_streams(evidence: _Evidence) -> str:
@@ -322,7 +328,10 @@ def _same_gradients(one: Run, other: Run) -> bool:
 
 
 def _loss_distances(one: Run, other: Run) -> list[float]:
-    """Relative to the larger of the two; a loss that passes through zero is measured on the scale of the others."""
+    """Relative to the larger of the two; a loss that passes through zero is measured on the scale of the others. None
+    where the same gradients came of another number of backward passes: their losses are not each other's."""
+    if len(one.losses) != len(other.losses):
+        return []
     scale = 1e-3 * max((abs(value) for _, value in one.losses if math.isfinite(value)), default=0.0)
     pairs = zip(one.losses, other.losses, strict=False)
     return [_distance(a, b, max(abs(a), abs(b), scale)) for (_, a), (_, b) in pairs]
@@ -345,7 +354,7 @@ def _cumulative(series: Sequence[Sequence[float]], length: int) -> list[float]:
 
 def _first_loss_difference(one: Run, other: Run) -> StepDifference | None:
     for ((step, before), (_, after)), distance in zip(
-        zip(one.losses, other.losses, strict=False), _loss_distances(one, other), strict=True
+        zip(one.losses, other.losses, strict=False), _loss_distances(one, other), strict=False
     ):
         if distance:
             return StepDifference(step, before, after)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Let `verify` judge programs of which the truth is known, and write down what it said.
 
-usage: python -m tests.evidence.planted_truths [--only results paces itself] [--rounds N] [--output FILE]
+usage: python -m tests.evidence.planted_truths [--only results paces itself] [--programs NAME ...] [--rounds N]
+                                               [--output FILE]
 
 results: changes of planted/changes.toml, each "equal" or "different". paces: work that takes 2, 5, 10 and 100 percent
 more or less. itself: N rounds of twelve comparisons of a program with itself, in turn of several programs. What was
-recorded of the other parts stays in the file.
+recorded of the other parts, and of the results of other programs than those named, stays in the file.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,30 +36,33 @@ def main() -> int:
     """1 where something that was said does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--programs", nargs="+", default=sorted({change.program for change in truths.changes()}))
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--output", type=Path, default=FILE)
     given = parser.parse_args()
     records = {
-        "results": _judged(),
+        "results": _judged(given.programs),
         "paces": itertools.starmap(truths.paced, truths.UNITS),
         "itself": map(truths.against_itself, itertools.islice(itertools.cycle(truths.ENDLESS), given.rounds)),
     }
     for part in given.only:
-        _record(part, records[part], given.output)
+        _record(part, records[part], given.output, given.programs if part == "results" else ())
     return int(any(wrong(part) for part in json.loads(given.output.read_text()).values()))
 
 
-def _judged() -> Iterator[dict[str, Any]]:
-    for name, planted in itertools.groupby(truths.changes(), key=lambda change: change.program):
+def _judged(programs: Collection[str]) -> Iterator[dict[str, Any]]:
+    wanted = [change for change in truths.changes() if change.program in programs]
+    for name, planted in itertools.groupby(wanted, key=lambda change: change.program):
         yield from truths.judged(name, list(planted))
 
 
-def _record(part: str, records: Iterator[dict[str, Any]], output: Path) -> None:
-    """After each record the file is whole."""
-    found: list[dict[str, Any]] = []
+def _record(part: str, records: Iterator[dict[str, Any]], output: Path, programs: Collection[str]) -> None:
+    """After each record the file is whole. Older records of other programs than these stay."""
+    evidence = json.loads(output.read_text()) if output.exists() else {}
+    older = evidence[part]["records"] if programs and part in evidence else []
+    found = [record for record in older if record["program"] not in programs]
     for record in records:
         found.append(record)
-        evidence = json.loads(output.read_text()) if output.exists() else {}
         evidence[part] = {**_about(), **summary(part, found), "records": found}
         output.write_text(_written(evidence))
         print(f"{part} {len(found)}: {record.get('name', '')} {record['said']}", flush=True)

@@ -147,7 +147,8 @@ def against_itself(name: str) -> dict[str, Any]:
     program, so that five blocks make three comparisons."""
     text = program(name).replace("range(16)", "range(10**9)")
     timing = timed(text, text + "\n", replace(TIMED, blocks=SERIES * TIMED.blocks))
-    paces = [comparison.pace for comparison in _comparisons(timing)]
+    sides = timing.original, timing.control, timing.changed
+    paces = [comparison.pace for comparison in comparisons(*sides)]
     return {
         "program": name,
         "said": [pace.value for pace in paces],
@@ -156,9 +157,9 @@ def against_itself(name: str) -> dict[str, Any]:
     }
 
 
-def _comparisons(timing: Timing) -> Iterator[Comparison]:
-    sides = timing.original, timing.control, timing.changed
-    for start in range(0, len(timing.original), TIMED.blocks):
+def comparisons(*sides: Sequence[float]) -> Iterator[Comparison]:
+    """Of three sides that are the same program: five blocks at a time, each side in turn as the changed one."""
+    for start in range(0, len(sides[0]), TIMED.blocks):
         runs = [side[start : start + TIMED.blocks] for side in sides]
         for turn in range(3):
             yield compare(*runs[turn:], *runs[:turn])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from torchlint.runtime_check.equivalence import Sameness, StepDifference, compare
+from torchlint.runtime_check.equivalence import Sameness, StepDifference, compare, is_open
 
 from tests.runtime_check.runs import parameter, run
 
@@ -78,6 +78,20 @@ def test_another_number_of_backward_passes_is_different() -> None:
     result = compare(run(LOSSES), run(LOSSES), run(LOSSES[:3]))
     assert result.verdict is Sameness.DIFFERENT
     assert result.reason == "3 backward passes instead of 4"
+
+
+def test_the_same_gradients_from_one_pass_in_place_of_two_are_the_same() -> None:
+    """Losses that are summed before the backward pass; only float64 can tell."""
+    gradients = tuple((step, (1.0, 2.0)) for step in (1, 2))
+    others = tuple((step, (1.0, 2.5)) for step in (1, 2))
+    two, one = run(LOSSES, [parameter()], gradients=gradients), run([3.5, 2.2], [parameter()], gradients=gradients)
+    wrong = run([3.5, 2.2], [parameter(1.1)], gradients=others)
+    assert is_open(two, two, one)
+    assert compare(two, two, one, double=(two, one)).verdict is Sameness.ROUNDING
+    assert compare(two, two, wrong, double=(two, wrong)).verdict is Sameness.DIFFERENT
+    result = compare(two, two, one)
+    assert result.verdict is Sameness.DIFFERENT
+    assert result.reason == "2 backward passes instead of 4"
 
 
 def test_other_parameters_are_different() -> None:
