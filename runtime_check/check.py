@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 
 from .equivalence import Equivalence, Sameness, compare, is_identical, is_open, loses_digits
 from .fix_by_fix import FixByFix, by_file
@@ -214,18 +214,21 @@ class Check:
             return None
         metric = _metric(self.environment, self.before, evidence.run)
         seconds: dict[Side, list[float]] = {side: [] for side in Side}
+        steps: dict[Side, list[float]] = {side: [] for side in Side}
         waits = []
         for number, block in enumerate(blocks(options.blocks, options.seed), 1):
             for side in block:
                 name, text = (what, contents) if side is Side.CHANGED else ("original", ORIGINAL)
                 run = self.trials.time(text, f"{name} (block {number} of {options.blocks})")
                 seconds[side].append(self._figure(run, metric))
+                steps[side] += run.step_times(metric, self.trials.timed.warmup)
                 waits.append(self._figure(run, "data") / self._figure(run, "wall"))
         original, control, changed = (tuple(seconds[side]) for side in Side)
         comparison = compare_times(original, control, changed)
         wait = fmean(waits) if self.trials.boundary == "optimizer" else None
         window = self.trials.timed
-        return Timing(metric, comparison, original, control, changed, wait, window.steps - window.warmup)
+        spread = {side.value: tuple(quantiles(steps[side], n=20)) for side in Side if len(steps[side]) > 1}
+        return Timing(metric, comparison, original, control, changed, wait, window.steps - window.warmup, spread)
 
     def _figure(self, run: Run, metric: str) -> float:
         value = run.seconds_per_step(metric, self.trials.timed.warmup)
@@ -247,6 +250,8 @@ class Check:
             peak_bytes_typical=median(peaks) if peaks else 0.0,
             bytes_kept_per_step=run.growth(alive, self.trials.warmup),
             graph_nodes_kept_per_step=run.growth("graph_nodes", self.trials.warmup),
+            alive_by_step=tuple(step.get(alive, 0.0) for step in run.steps),
+            peak_by_step=tuple(step.get(peak, 0.0) for step in run.steps),
             sync_lines={line: count / measured for line, count in sorted(lines.items())},
         )
 

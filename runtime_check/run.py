@@ -83,10 +83,13 @@ class Run:
 
     def seconds_per_step(self, metric: str, warmup: int) -> float | None:
         """metric: "device" (between events on the stream), "wall" or "cpu" (of the process)."""
-        if metric != "device":
-            return self.mean(metric, warmup)
-        skipped = max(0, warmup - self.first_event)
-        return fmean(self.device_seconds[skipped:]) if self.device_seconds[skipped:] else None
+        times = self.step_times(metric, warmup)
+        return fmean(times) if times else None
+
+    def step_times(self, metric: str, warmup: int) -> list[float]:
+        if metric == "device":
+            return list(self.device_seconds[max(0, warmup - self.first_event) :])
+        return [value for _, value in self._after(metric, warmup)]
 
     def _after(self, figure: str, warmup: int) -> list[tuple[int, float]]:
         return [(n, step[figure]) for n, step in enumerate(self.steps, 1) if n > warmup and figure in step]

@@ -92,7 +92,8 @@ class Environment:
 @dataclass(frozen=True, slots=True)
 class Counters:
     """Means per step after the warm-up. `syncs` were seen on CUDA; on the CPU they are reads of a tensor's value by
-    lines of the program, which would synchronise on a GPU. Bytes are the allocator's, or those of host storages."""
+    lines of the program, which would synchronise on a GPU. Bytes are the allocator's, or those of host storages; those
+    of each step, from the first, are what is alive when it ends and at most during it."""
 
     operations: float
     kernels: float
@@ -102,6 +103,8 @@ class Counters:
     bytes_kept_per_step: float | None
     graph_nodes_kept_per_step: float | None
     sync_lines: Mapping[str, float] = field(default_factory=dict)
+    alive_by_step: tuple[float, ...] = ()
+    peak_by_step: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds per step of each block, from so many `steps` each. metric: device, wall or cpu."""
+    """Seconds per step of each block, from so many `steps` each. metric: device, wall or cpu. `spread` has the 5 %,
+    10 % to 95 % quantiles of the single steps of each side, all blocks together."""
 
     metric: str
     comparison: Comparison
@@ -121,6 +125,7 @@ class Timing:
     changed: tuple[float, ...]
     data_wait_share: float | None
     steps: int
+    spread: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

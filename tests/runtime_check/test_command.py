@@ -73,10 +73,22 @@ def test_apply_writes_the_fixes_that_proved_harmless_and_no_others(tmp_path: Pat
     """What `evaluate` would gain stays out: the command does not run it."""
     text = LEAKING + RUN
     (tmp_path / "train.py").write_text(text)
-    process = verify(tmp_path, "--apply", "--select", "MEM01,MEM05", *FEW, "--", sys.executable, "train.py")
+    process = verify(
+        tmp_path,
+        "--apply",
+        "--select",
+        "MEM01,MEM05",
+        "--output-format",
+        "html",
+        *FEW,
+        "--",
+        sys.executable,
+        "train.py",
+    )
     output, errors = process.communicate(timeout=240)
     assert process.returncode == 0, output + errors
     assert "MEM05 train.py" in output
+    assert "<ins>+        losses.append(loss.detach())</ins>" in output
     expected = text.replace("losses.append(loss)", "losses.append(loss.detach())")
     assert (tmp_path / "train.py").read_text() == expected
 

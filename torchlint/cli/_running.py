@@ -51,7 +51,13 @@ root = click.option(
     default=Path(),
     help="The project's folder, which is copied; the working directory unless given.",
 )
-output_format = click.option("--output-format", type=click.Choice(("text", "json")), default="text", show_default=True)
+
+
+def formats(*names: str) -> Option:
+    return click.option("--output-format", type=click.Choice(names), default=names[0], show_default=True)
+
+
+output_format = formats("text", "json")
 keep = click.option("--keep", is_flag=True, help="Keep the copy and the logs of the last run.")
 quiet = click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 

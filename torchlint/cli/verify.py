@@ -43,7 +43,7 @@ def _split(context: click.Context, parameter: click.Parameter, values: Sequence[
     help="Timed rounds; each runs the original twice and the rewritten program once. 0: no timing.",
 )
 @running.options(running.timeout, running.seed, running.python, running.root)
-@running.options(running.output_format, running.keep, running.quiet)
+@running.options(running.formats("text", "json", "html"), running.keep, running.quiet)
 def command(words: tuple[str, ...], **given: Any) -> int:
     """Run COMMAND before and after the fixes, in copies of the project, and compare results, time and memory.
 
@@ -65,6 +65,8 @@ def command(words: tuple[str, ...], **given: Any) -> int:
     verdict = _verify(words, root, folder, units, given)
     if given["output_format"] == "json":
         click.echo(verdict.to_json())
+    elif given["output_format"] == "html":
+        click.echo(_page(verdict, units, root))
     else:
         _print(verdict)
     if given["apply"]:
@@ -148,6 +150,15 @@ def _options(folder: Path, given: dict[str, Any]) -> Options:
 
     names = ("steps", "warmup", "blocks", "seed", "timeout", "python", "keep")
     return Options(folder=folder, **{name: given[name] for name in names})
+
+
+def _page(verdict: Verdict, units: FixUnits, root: Path) -> str:
+    from torchlint.output.changes import unified_diff
+    from torchlint.runtime_check.html import page
+
+    candidates = _candidates(units, root)
+    diffs = {fix.fix: "".join(map(unified_diff, units.fixed([candidates[fix.fix]]).values())) for fix in verdict.fixes}
+    return page(verdict, diffs)
 
 
 def _print(verdict: Verdict) -> None:
