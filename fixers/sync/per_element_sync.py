@@ -33,7 +33,7 @@ def fix(report: Report, model: Model) -> Fix:
     if reads.of_rows:
         raise NoFixError("some of the reads take whole rows")
     if reads.asked:
-        raise NoFixError("Python asks for the truth or the order of elements, which a list would answer in other ways")
+        raise NoFixError("Python asks the elements for more than their number: for truth, order or a place in a list")
     _check_is_tensor(model, reads.tensor)
     edits = _over_list(model, reads) if reads.is_iterated else _from_list(model, reads)
     if _writes_nothing(model, reads.loop):

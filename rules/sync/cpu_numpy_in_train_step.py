@@ -95,9 +95,9 @@ class CpuNumpyInTrainStep(Rule):
                 )
                 yield Report(trip.node, message)
         for read in deferrable_readbacks(model):
-            statement = model.small_statement(read.node) or read.node
-            if not read.is_number and statement not in told and read.node not in of_rows:
-                told.add(statement)
+            place = model.small_statement(read.node) or read.node
+            if not read.is_number and place not in told and read.node not in of_rows:
+                told.add(place)
                 message = f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, " + (
                     "but it is used at intervals only. Copy it there."
                     if read.use is Use.SELDOM

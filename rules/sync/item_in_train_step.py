@@ -15,9 +15,10 @@ class ItemInTrainStep(Rule):
 
     ## What it does
 
-    Finds `.item()`, `float(tensor)`, `int(tensor)`, `math.log10(tensor)` and the like, on single numbers, that run in
-    every training step or evaluation batch and whose result is only summed, stored, printed or logged. Reads behind a
-    log interval, reads that decide what happens next and reads of tensors that are on the host already are left out.
+    Finds `.item()`, `float(tensor)`, `int(tensor)`, `math.log10(tensor)`, stores into a cell of a NumPy array and the
+    like, of single numbers, that run in every training step or evaluation batch and whose result is only summed,
+    stored, printed or logged. Reads behind a log interval, reads that decide what happens next and reads of tensors
+    that are on the host already are left out.
 
     ## Why is this bad
 
@@ -87,7 +88,7 @@ class ItemInTrainStep(Rule):
 
     code = "SYNC01"
     name = "item-in-train-step"
-    triggers = (".item", "float(", "int(", ".cpu", ".numpy", ".tolist", "math")
+    triggers = (".item", "float(", "int(", ".cpu", "numpy", ".tolist", "math", "tensor(", "Tensor(")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.repeated_reads import numbers
@@ -99,6 +100,7 @@ class ItemInTrainStep(Rule):
 
 def _message(model: Model, read: Readback) -> str:
     from torchlint.semantics.host_use import Use
+    from torchlint.semantics.readback import STORED
 
     if Use.ACCUMULATED in read.use:
         advice = "Add up the detached tensor, in double precision, and read the sum once at the end."
@@ -108,4 +110,6 @@ def _message(model: Model, read: Readback) -> str:
         advice = "It is logged at intervals only: keep the detached tensor and read it there."
     else:
         advice = "Keep the detached tensor and read it once at the end, or at log intervals."
-    return f"`{model.code(read.node)}` makes the host wait for the device {read.rhythm}. {advice}"
+    code = f"`{model.code(read.node)}`"
+    subject = f"To store {code} as a number makes" if read.how in STORED else f"{code} makes"
+    return f"{subject} the host wait for the device {read.rhythm}. {advice}"

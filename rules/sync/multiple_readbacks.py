@@ -87,7 +87,7 @@ class MultipleReadbacks(Rule):
 
     code = "SYNC02"
     name = "multiple-readbacks"
-    triggers = (".item", "float(", "int(", "math")
+    triggers = (".item", "float(", "int(", "math", "tensor(", "Tensor(")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.repeated_reads import numbers

@@ -72,7 +72,7 @@ class PerElementSync(Rule):
 
     code = "SYNC07"
     name = "per-element-sync"
-    triggers = (".item", "int(", "float(", ".cpu", ".tolist", " if ", "max(", "min(", "any(", "all(")
+    triggers = (".item", "int(", "float(", ".cpu", ".tolist", " if ", "max(", "min(", "any(", "all(", "] +=")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.semantics.element_reads import element_reads, python_reductions

@@ -422,6 +422,8 @@ class Calls(Expressions):
             return Value(Kind.ITERATOR, element=Value(Kind.MODULE))
         if method == "state_dict":
             return Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.DETACHED))
+        if method == "clone":  # of learn2learn, to adapt it to one task
+            return receiver
         if method == "forward":
             return self._forwarded(call, receiver, UNKNOWN, given)
         if entry is not None and entry.results == (("none",),):

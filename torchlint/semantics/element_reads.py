@@ -14,15 +14,16 @@ from torchlint.semantics.dataflow import is_changed
 from torchlint.semantics.readback import reads
 from torchlint.semantics.residence import Residence
 from torchlint.semantics.steps import Step, step_around
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Loop
     from torchlint.semantics.model import Model
 
 _WHOLE = ("cpu", "tolist")
+_BARE = (*_WHOLE, "index")
 _COMPARING = ("builtins.max", "builtins.min", "builtins.any", "builtins.all")
-_SAME = frozenset(["detach", "clone", "data", "squeeze", "float", "contiguous", "numpy"])
+_SAME = frozenset(["detach", "clone", "data", "squeeze", "float", "contiguous", "numpy", "long", "int"])
 
 
 @dataclass(eq=False, slots=True)
@@ -30,7 +31,7 @@ class ElementReads:
     """All reads of the elements of one tensor by one loop, none of which writes the tensor.
 
     `of_rows`: some of them copy a whole row, or are numbers of a row that the loop is at.
-    `asked`: of some, Python asks the truth, or how they compare.
+    `asked`: of some, Python asks the truth, or how they compare, or which element of another they stand for.
     """
 
     tensor: cst.BaseExpression
@@ -45,11 +46,13 @@ class ElementReads:
 def element_reads(model: Model) -> list[ElementReads]:
     found: dict[tuple[Loop, Binding | cst.BaseExpression], ElementReads] = {}
     residence = model.once(Residence)
-    for node, read, how in chain(reads(model), _asked(model)):
+    for node, read, how in chain(reads(model), _asked(model), _indices(model)):
         if not model.loops_around(node) or how.startswith("math."):
             continue
-        element = _bare(model, read) if how in _WHOLE else read
+        element = _bare(model, read) if how in _BARE else read
         for loop, tensor, is_iterated in _sources(model, element, rows=how in _WHOLE):
+            if how != "index" and not model.value(tensor).is_tensor:
+                continue
             if how in _WHOLE and model.guards(node, inside=loop):
                 continue
             binding = model.binding(tensor)
@@ -58,11 +61,11 @@ def element_reads(model: Model) -> list[ElementReads]:
             known = found.get((loop, binding or tensor))
             if known is None:
                 step = step_around(model, node)
-                if step is None or step.loop is loop or not residence.may_be_device(tensor, step):
+                if step is None or step.loop is loop or not residence.may_be_device(tensor, step, is_tensor=True):
                     continue
                 known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
             known.of_rows |= how in _WHOLE or (is_iterated and isinstance(element, cst.Subscript))
-            known.asked |= how == "truth"
+            known.asked |= how in ("truth", "index")
             known.nodes.append(node)
     return list(found.values())
 
@@ -98,6 +101,31 @@ def _asked(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpressio
             yield from ((asked, side, "truth") for side in sides if isinstance(side, (cst.Name, cst.Subscript)))
 
 
+def _indices(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    """`hits[label]` of a list or an array: what may be elements, which the host must know to find the place."""
+    for node in model.nodes_of(cst.Subscript):
+        assert isinstance(node, cst.Subscript)
+        whole = model.value(node.value)
+        if model.loop(node) is not None and (whole.is_(Kind.LIST, Kind.ARRAY) or whole.place is Place.HOST):
+            for part in node.slice:
+                if isinstance(part.slice, cst.Index) and _may_be_tensor(model, part.slice.value):
+                    yield part.slice.value, _named(model, part.slice.value), "index"
+
+
+def _may_be_tensor(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether it is one for sure, or something unknown that was moved to a device, and so no list of them."""
+    value = model.value(node)
+    return value.is_tensor or (value.kind is Kind.UNKNOWN and value.place is Place.ACCELERATOR)
+
+
+def _named(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
+    """`labels[i]` of `label`, to which the same loop gives that name."""
+    binding = model.binding(node)
+    write = binding.writes[0] if binding is not None and len(binding.writes) == 1 else None
+    is_plain = write is not None and write.kind == "assign" and not write.unpacked and write.loop is model.loop(node)
+    return write.value if write is not None and write.value is not None and is_plain else node
+
+
 def _bare(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
     """`out[i]` of `out[i].detach()`."""
     while True:
@@ -115,13 +143,14 @@ def _sources(
 ) -> Iterator[tuple[Loop, cst.BaseExpression, bool]]:
     """The tensor that the expression is one element of, and the loop over it or over its indices."""
     indices, base = _indexed(element, rows)
+    base = _bare(model, base) if indices else base
     if isinstance(base, cst.Name) and all(model.value(index).constant is not None for index in indices):
         binding = model.binding(base)
         for loop in model.loops_around(element):
             tensor = _iterated(model, loop, binding) if binding is not None and not _is_rebound(binding, loop) else None
-            if tensor is not None and model.value(tensor).is_(Kind.TENSOR, Kind.BATCH):
+            if tensor is not None and _may_be_tensor(model, tensor):
                 yield loop, tensor, True
-    if not indices or model.binding(base) is None or not model.value(base).is_(Kind.TENSOR, Kind.BATCH):
+    if not indices or model.binding(base) is None or not _may_be_tensor(model, base):
         return
     bindings = [model.binding(index) for index in indices if isinstance(index, cst.Name)]
     counting = [loop for loop in model.loops_around(element) if _counter(model, loop) in bindings]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -273,13 +274,13 @@ class Imports:
         return self._calls_by_name.get(function.qualname, [])
 
     def calls_of(self, function: Function) -> Iterator[tuple[Model, Call]]:
-        """Calls of a function in the files that import this one, whatever the function does."""
-        importers = self._importing(self.file)
-        makes = function.cls if function.name == "__init__" else None
+        """Calls of a function in the files that import this one, whatever the function does: in a few, if in many."""
+        makes = function.cls if function.name in ("__init__", "forward") else None
         word = makes.name if makes is not None else function.name
-        for file in sorted(importers) if len(importers) <= _MOST_IMPORTERS else ():
-            source = self.project.source(file)
-            model = self.project.model(file) if source is not None and word in source.text else None
+        sources = ((file, self.project.source(file)) for file in sorted(self._importing(self.file)))
+        naming = (file for file, source in sources if source is not None and word in source.text)
+        for file in islice(naming, _MOST_IMPORTERS):
+            model = self.project.model(file)
             if model is not None:
                 for name, call in _calls_into(model, self.project, file, self.file):
                     if name == function.qualname:
@@ -365,7 +366,9 @@ def _calls_into(model: Model, project: Project, file: str, target: str) -> list[
         if call.target is not None:
             continue
         name = name_in_target(call.callee)
-        if name is not None:
+        if name is not None and model.value(call.node.func).kind is Kind.MODULE:
+            found.append((f"{name}.forward", call))
+        elif name is not None:
             found += [(name, call), (f"{name}.__init__", call)]
         elif call.method is not None and (owner := name_in_target(_class_of_receiver(model, call))) is not None:
             found.append((f"{owner}.{call.method}", call))

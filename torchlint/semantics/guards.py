@@ -93,12 +93,17 @@ class Guards:
         if block not in self._exits:
             self._places[block] = {statement: place for place, statement in enumerate(block.body)}
             self._exits[block] = [
-                (place, Guard(statement, statement.test, self._kind_of(statement.test), "else"))
+                (place, Guard(statement, statement.test, self._kind_of_exit(statement), "else"))
                 for place, statement in enumerate(block.body)
                 if isinstance(statement, cst.If) and statement.orelse is None and _leaves(statement.body)
             ]
         place = self._places[block].get(child, len(block.body))
         yield from (guard for exit_place, guard in self._exits[block] if exit_place < place)
+
+    def _kind_of_exit(self, gate: cst.If) -> str:
+        """Of the lines behind it: up to a break, all iterations run them, be it the end of an interval or not."""
+        kind = self._kind_of(gate.test)
+        return "other" if kind == "log" and isinstance(_last(gate.body), cst.Break) else kind
 
     def _kind_of(self, test: cst.BaseExpression) -> str:
         if test not in self._kinds:
@@ -112,10 +117,12 @@ class Guards:
 
 
 def _leaves(suite: cst.BaseSuite) -> bool:
+    return isinstance(_last(suite), (cst.Continue, cst.Return, cst.Break))
+
+
+def _last(suite: cst.BaseSuite) -> cst.CSTNode | None:
     last = suite.body[-1] if suite.body else None
-    if isinstance(last, cst.SimpleStatementLine):
-        last = last.body[-1]
-    return isinstance(last, (cst.Continue, cst.Return, cst.Break))
+    return last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
 
 
 def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:

@@ -40,7 +40,11 @@ def implied(binding: Binding) -> Value:
     if "step" in methods and looks_like_optimizer(binding.name):
         return Value(Kind.OPTIMIZER)
     is_called = binding.called or ("forward" in methods and "setInput" not in methods)  # as a network of OpenCV has
-    if methods & _MODULE_METHODS or (is_called and methods & _MODULE_METHODS_IF_CALLED):
+    if (
+        methods & _MODULE_METHODS
+        or {"clone", "train"} <= methods
+        or (is_called and methods & _MODULE_METHODS_IF_CALLED)
+    ):
         return Value(Kind.MODULE)
     if is_called and _MODULE_NAMES.fullmatch(binding.name) and not _is_definition(binding):
         return Value(Kind.MODULE)

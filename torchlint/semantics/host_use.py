@@ -67,6 +67,7 @@ _REDUCTIONS = _words(
     accuracy_score
     """
 )
+HOST_TENSORS = ("torch.tensor", "torch.Tensor", "torch.FloatTensor")  # they copy numbers into a tensor on the host
 _PAIRING = _words("zip enumerate len")
 _REDUCING_PACKAGES = _words("numpy torch builtins sklearn")
 _ARRAY_METADATA = _words("shape dtype device ndim size")
@@ -254,13 +255,24 @@ class HostFlow:
             return
         abroad = [self._model.caller(call) for call in function.foreign_callers] if number else []
         callers = [*((self._model, call) for call in function.callers), *abroad]
-        is_seen = callers and not function.passed_around and (number or not function.foreign_callers)
+        is_seen = callers and not self._escapes(function) and (number or not function.foreign_callers)
         if self._loop is not None or not self._depth or not is_seen or None in callers:
             self._use |= Use.NEEDED
             return
         for model, call in filter(None, callers):
             loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
             self._use |= HostFlow(model, loop, self._depth - 1).of(call.node, number, position)
+
+    def _escapes(self, function: Function) -> bool:
+        """Whether code out of sight may call a function; one that makes it and returns it hands it to its callers."""
+        maker = function.parent
+        binding = maker.scope.bindings.get(function.name) if maker is not None and function.passed_around else None
+        if maker is None or binding is None or maker.is_module or not maker.callers or maker.passed_around:
+            return function.passed_around
+        above = [(read, self._model.parent(read)) for read in binding.reads]
+        return not all(
+            isinstance(user, cst.Return) or (isinstance(user, cst.Call) and user.func is read) for read, user in above
+        )
 
     # -- what holds it
 
@@ -426,6 +438,7 @@ class HostFlow:
             or package in _PASSING_PACKAGES
             or method == "format"
             or call.receiver_value.is_(Kind.STRING)
+            or _makes_host_tensor(call)
         ):
             self._on(site, True)
         elif method in _WRITING_METHODS:
@@ -545,6 +558,12 @@ def is_log(call: Call) -> bool:
     if isinstance(call.receiver, cst.Attribute) and call.receiver.attr.value in ("stdout", "stderr"):
         return True
     return call.method in _LOG_METHODS and not call.receiver_value.is_(Kind.TENSOR, Kind.BATCH)
+
+
+def _makes_host_tensor(call: Call) -> bool:
+    """`torch.tensor([loss.item(), norm.item()])`: several numbers, which stay where they are."""
+    is_list = len(call.arguments) == 1 and isinstance(call.arguments[0].value, (cst.List, cst.Tuple))
+    return call.callee in HOST_TENSORS and is_list
 
 
 def _feeds_device(call: Call) -> bool:

@@ -36,7 +36,7 @@ def parameter_reads(model: Model) -> Iterator[ParameterRead]:
             continue
         step = step_around(model, node)
         is_needed = how != "log" and HostFlow(model, loop).of(node, True) & KEPT
-        if step is not None and residence.has_accelerator and not is_needed:
+        if step is not None and residence.may_run_on_device(model.function(node)) and not is_needed:
             yield ParameterRead(node, tensor, how, loop, step)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.branching import follows_answer
 from torchlint.semantics.entities import Call, Loop
-from torchlint.semantics.host_use import DEFERRABLE, KEPT, HostFlow, Use
+from torchlint.semantics.host_use import DEFERRABLE, HOST_TENSORS, KEPT, HostFlow, Use
 from torchlint.semantics.residence import Residence
 from torchlint.semantics.steps import Step, step_of
 from torchlint.semantics.tallies import is_tally
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _COPIES = frozenset(["cpu", "tolist"])  # torch refuses `.numpy()` of a tensor on a device: where it runs, nothing waits
 _KEEPING = _COPIES | {"detach", "clone", "float", "double", "squeeze"}
 _TALLIES = frozenset(["sum", "count_nonzero", "nansum", "new_tensor", "tensor"])
+STORED = ("cell", "tensor")
 _CONVERSIONS = {
     "builtins.float": "float",
     "builtins.int": "int",
@@ -33,10 +35,10 @@ _CONVERSIONS = {
 class Readback:
     """One place where the host waits for the device, in a loop over training steps or evaluation batches."""
 
-    node: cst.Call
+    node: cst.BaseExpression
     tensor: cst.BaseExpression
     value: Value  # of the tensor
-    how: str  # item, float, int, cpu, tolist, or math.log10 and the like
+    how: str  # item, float, int, cpu, tolist, math.log10 and the like, or one of STORED
     is_number: bool  # a single number is read, not a whole tensor
     step: Step
     use: Use
@@ -60,7 +62,7 @@ class Readback:
 def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
     residence = model.once(Residence)
-    for node, tensor, how in reads(model):
+    for node, tensor, how in chain(reads(model), stored_numbers(model)):
         step = step_of(model, node)
         if step is None:
             continue
@@ -115,6 +117,24 @@ def reads(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
             yield call.node, call.receiver, "cpu"
         elif call.callee in _CONVERSIONS and len(call.arguments) == 1 and not call.arguments[0].star:
             yield call.node, call.arguments[0].value, _CONVERSIONS[call.callee]
+
+
+def stored_numbers(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    """Single numbers on the device that are stored where Python numbers are: in a cell of an array, in a new tensor."""
+    for statement in model.nodes_of(cst.Assign, cst.AugAssign):
+        assert isinstance(statement, (cst.Assign, cst.AugAssign))
+        targets = [statement.target] if isinstance(statement, cst.AugAssign) else [t.target for t in statement.targets]
+        is_cell = any(isinstance(t, cst.Subscript) and model.value(t.value).kind is Kind.ARRAY for t in targets)
+        if is_cell and _is_single(model, statement.value):
+            yield statement.value, statement.value, "cell"
+    for call in model.calls_to(*HOST_TENSORS):
+        match call.arguments:
+            case [cst.Arg(value=cst.List() | cst.Tuple() as parts)]:
+                yield from ((e.value, e.value, "tensor") for e in parts.elements if _is_single(model, e.value))
+
+
+def _is_single(model: Model, node: cst.BaseExpression) -> bool:
+    return model.value(node).kind is Kind.TENSOR and _is_number(model, node)
 
 
 def _names_host(call: Call) -> bool:

@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
 from torchlint.semantics.provenance import calls_behind, is_handed_in, runs_model
-from torchlint.semantics.steps import Step
+from torchlint.semantics.steps import Step, called_per_step
 from torchlint.semantics.transfer import place_named
 from torchlint.semantics.values import Kind, Place, Value
 from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction
@@ -50,13 +50,21 @@ class Residence:
             return False
         moved = value.place is Place.ACCELERATOR and not self._names_hosts_only
         if step.loop is None or step.role in (Role.STEPS, Role.EVALUATION):
-            return (known and moved) or (value.kind is not Kind.BATCH and self._is_computed(tensor, step))
+            return moved or (value.kind is not Kind.BATCH and self._is_computed(tensor, step))
         if self._is_computed_by_loop(tensor, step.loop, moved):
             return True
         if step.role is not Role.PLAIN and not self._is_measure_of_part(tensor, step.loop):
             return False
-        outer = next((loop for loop in step.loop.around() if loop.role in (Role.STEPS, Role.EVALUATION)), None)
-        return outer is not None and self.may_be_device(tensor, Step(outer, outer.role), is_tensor=is_tensor)
+        outer = self._around(step.loop)
+        return outer is not None and self.may_be_device(tensor, outer, is_tensor=is_tensor)
+
+    def _around(self, loop: Loop) -> Step | None:
+        """The training step or the evaluation batch that a loop is a part of."""
+        outer = next((outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)), None)
+        if outer is not None:
+            return Step(outer, outer.role)
+        role = called_per_step(self._model, loop.function)
+        return Step(None, role) if role is not None else None
 
     def _is_made_of_host_tensors(self, tensor: cst.BaseExpression) -> bool:
         """Whether a call makes the tensor of tensors that were copied to the host for it."""
@@ -93,7 +101,11 @@ class Residence:
         """Whether a loop over samples computes one number of each; a number that is there before is only picked."""
         value = self._model.value(tensor)
         calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
-        return value.is_tensor and value.rank == 0 and any(map(_measures, calls))
+        return value.is_tensor and value.rank == 0 and any(_measures(call) or self._is_number(call) for call in calls)
+
+    def _is_number(self, call: Call) -> bool:
+        """Whether a function of the project gives a single number."""
+        return (call.target or call.foreign) is not None and self._model.value(call.node).rank == 0
 
     def _is_given_batch(self, call: Call) -> bool:
         """Whether a call that is given a model is given one batch besides, and not all of them."""
@@ -124,9 +136,13 @@ class Residence:
             call.receiver is not None and is_handed_in(self._model, call.receiver) for call in calls
         )
 
+    def may_run_on_device(self, function: Function) -> bool:
+        """Whether the models that a function runs may be on a GPU, as this file or another says."""
+        return self.has_accelerator or self._is_lent(function)
+
     def _is_lent(self, function: Function) -> bool:
-        """Whether a file that can run on a GPU gives the function, or the object that it is a method of, a model, or
-        holds the class that this one derives from."""
+        """Whether a file that can run on a GPU gives the function, or the object that it is a method of, a model or
+        what is on the device, or holds the class that this one derives from."""
         if function not in self._lent:
             self._lent[function] = False
             self._lent[function] = self._derives(function) or any(
@@ -151,7 +167,7 @@ class Residence:
         if home is self._model:
             return self._is_lent(call.function)
         given = (home.value(arg.value) for arg in call.arguments)
-        has_model = any(value.is_(Kind.MODULE, Kind.UNKNOWN, Kind.INSTANCE) for value in given)
+        has_model = any(v.is_(Kind.MODULE, Kind.UNKNOWN, Kind.INSTANCE) or v.place is Place.ACCELERATOR for v in given)
         return has_model and home.once(Residence).has_accelerator
 
     def _makes_its_models(self, loop: Loop) -> bool:

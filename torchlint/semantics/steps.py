@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.semantics.dataflow import upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role
 from torchlint.semantics.tree import children, walk
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
@@ -91,6 +91,8 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
     """The role of the loop that calls a function once per iteration, here or in another file."""
     if function.is_module or function.is_generator or not depth:
         return None
+    if not function.callers and not function.foreign_callers:
+        return Role.STEPS if _is_whole_step(model, function) else _forward_step(model, function, depth)
     for foreign in function.foreign_callers:
         found = (
             foreign.role if foreign.role in (Role.STEPS, Role.EVALUATION) else _foreign_step(model, function, foreign)
@@ -108,6 +110,37 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
         elif step.role in (Role.STEPS, Role.EVALUATION) and not _drives_environment(model, step):
             return step.role
     return None
+
+
+def _forward_step(model: Model, function: Function, depth: int) -> Role | None:
+    """The role of the loop of another file that runs a model, or a loss, of this one."""
+    if function.name != "forward" or function.cls is None or not function.cls.is_module:
+        return None
+    for home, call in model.calls_elsewhere(function):
+        step = next((loop for loop in call.loops() if not _is_within_step(home, loop)), None)
+        if is_gated(home, call.node, step):
+            continue
+        role = step.role if step is not None else called_per_step(home, call.function, depth - 1)
+        if role in (Role.STEPS, Role.EVALUATION):
+            return role
+    return None
+
+
+def _is_whole_step(model: Model, function: Function) -> bool:
+    """Whether a function that nobody calls in sight does all that a training step does, with a model that it is given:
+    whoever calls it does so in a loop. An optimizer that is given a closure may do all of the training by itself."""
+    steps = [call for call in function.calls if call.is_optimizer_step]
+    if not function.is_step or function.is_pass or function.name.startswith("test_"):
+        return False
+    if not steps or any(call.loops() or call.arguments for call in steps):
+        return False
+    forwards = [call for call in model.effects(function).forwards if call.function is function]
+    return not any(_makes(model, function, call.receiver or call.node.func) for call in forwards)
+
+
+def _makes(model: Model, function: Function, module: cst.BaseExpression) -> bool:
+    """Whether a model is made in a function, as in a test of it."""
+    return any(model.function(made) is function for made in model.value(module).origins)
 
 
 def _foreign_step(model: Model, function: Function, foreign: ForeignCall) -> Role | None:
@@ -162,11 +195,15 @@ def _is_of_skipped(model: Model, guard: Guard) -> bool:
 
 
 def _trains(model: Model, guard: Guard) -> bool:
-    """`if step % 5 == 0:` around a backward pass is no interval for logging, but a second kind of step."""
+    """`if step % 5 == 0:` around a backward pass is no interval for logging, but a second kind of step; around the
+    update of the weights it is the end of one step, for which gradients of several batches were added up."""
     if not isinstance(guard.node, cst.If):
         return False
     branch = guard.node.body if guard.branch == "body" else guard.node.orelse
-    return branch is not None and guard.kind == "log" and bool(model.effects(branch).backward)
+    if branch is None or guard.kind != "log":
+        return False
+    done = model.effects(branch)
+    return bool(done.backward or done.optimizer_steps)
 
 
 def is_the_rest(guard: Guard) -> bool:
@@ -193,10 +230,25 @@ def _is_within_step(model: Model, loop: Loop) -> bool:
     if loop.parent is None or loop.role not in (Role.PLAIN, Role.ELEMENTS):
         return False
     if isinstance(loop.iterable, cst.Call):
-        return model.call(loop.iterable).method in ("items", "values", "keys")
+        call = model.call(loop.iterable)
+        counted = _counted(model, call)
+        return call.method in ("items", "values", "keys") or (counted is not None and _is_of_known_length(counted))
     if isinstance(loop.iterable, (cst.List, cst.Tuple)) or loop.iterates.kind is Kind.DICT:
         return True
-    return loop.iterates.is_(Kind.LIST, Kind.TUPLE) and bool(loop.iterates.items)
+    return _is_of_known_length(loop.iterates)
+
+
+def _is_of_known_length(value: Value) -> bool:
+    return value.is_(Kind.LIST, Kind.TUPLE) and bool(value.items)
+
+
+def _counted(model: Model, call: Call) -> Value | None:
+    """`losses` of `range(len(losses))` and of `enumerate(losses)`."""
+    whole = call.arguments[0].value if len(call.arguments) == 1 else None
+    if call.callee == "builtins.range" and isinstance(whole, cst.Call):
+        call = model.call(whole)
+        return model.value(call.arguments[0].value) if call.callee == "builtins.len" and call.arguments else None
+    return model.value(whole) if call.callee == "builtins.enumerate" and whole is not None else None
 
 
 def _ends_at_once(loop: Loop) -> bool:

@@ -37,6 +37,17 @@ IN_EVERY_STEP = {
     "standard output": training("sys.stdout.write('%.3f' % loss.item())"),
     "a logging service": training("wandb.log({'loss': loss.item(), 'step': step})"),
     "a tensorboard writer": training("writer.add_scalar('loss', loss.item(), step)", "writer = make_writer()"),
+    "a cell of an array": training("losses[step] = loss", "losses = np.zeros(100)", "return losses"),
+    "a sum in a cell of an array": evaluation(
+        "sums[0, 1] += (out.argmax(1) == y).float().mean()", "sums = np.zeros((2, 2))", "return sums"
+    ),
+    "the end of a step over several batches": training(
+        "if (step + 1) % pieces == 0:\n    optimizer.step()\n    total += loss.item()", "pieces, total = 4, 0.0"
+    ),
+    "losses by their place": training(
+        "losses = [loss, out.mean()]\nfor i in range(len(losses)):\n    sums[i] += losses[i].item()",
+        "sums = [0.0, 0.0]",
+    ),
     "float of a tensor": training("total += float(loss)", "total = 0.0", "return total"),
     "float of a number": training("total += float(loss.item())", "total = 0.0", "return total"),
     "a number through numpy": training("history.append(loss.detach().cpu().numpy())", "history = []", "return history"),
@@ -78,6 +89,12 @@ IN_EVERY_STEP = {
 }
 
 SILENT = {
+    "a cell of a list": training("kept[0] = loss.detach()", "kept = [None]", "return kept"),
+    "a cell of a tensor on the device": training("sums[0] += loss.detach()", "sums = torch.zeros(2).to(device)"),
+    "a whole row of an array": training("rows[step] = out", "rows = np.zeros((9, 3))", "return rows"),
+    "a log interval beside the end of a step": training(
+        "if (step + 1) % 4 == 0:\n    optimizer.step()\nif (step + 1) % 100 == 0:\n    print(loss.item())"
+    ),
     "the name of a picture": evaluation("error = loss.item()\nsave_image(out, 'picture_%.4f.png' % error)").replace(
         "import math", "import math\nfrom torchvision.utils import save_image"
     ),

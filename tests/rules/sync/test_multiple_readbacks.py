@@ -15,6 +15,7 @@ SEVERAL = {
     "in a log": training("wandb.log({'loss': loss.item(), 'mean': out.mean().item()})"),
     "in a text": training("print(f'{loss.item():.3f} {out.mean().item():.3f} {out.std().item():.3f}')"),
     "in a list": training("history.append((loss.item(), out.mean().item()))", "history = []"),
+    "in a new tensor": training("shown = torch.tensor([loss, out.mean()])\nif step % 10 == 0:\n    print(shown)"),
     "by float": evaluation("history.append([float(loss), float(out.mean())])", "history = []"),
 }
 
@@ -36,6 +37,10 @@ SINGLE = {
 SILENT = {
     "at log intervals": training("if step % 100 == 0:\n    print(loss.item(), out.mean().item())"),
     "on the host": training("low = out.detach().cpu()\nprint(low.mean().item(), low.std().item())"),
+    "in a new tensor that goes back to the device": training(
+        "weights = torch.tensor([loss, out.mean()]).to(device)\n(weights * model(x).mean()).sum().backward()"
+    ),
+    "sizes in a new tensor": training("shown = torch.tensor([len(x), out.size(1)])\nprint(shown)"),
     "all at once": training("print(*torch.stack([loss, out.mean()]).tolist())"),
 }
 

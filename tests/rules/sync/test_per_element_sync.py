@@ -26,6 +26,14 @@ ONE_BY_ONE = {
     "two at once": evaluation(
         "for p, t in zip(out.argmax(1), y):\n    matrix[t.item(), p.item()] += 1", "matrix = np.zeros((3, 3))"
     ),
+    "places in an array": evaluation(
+        "for t, p in zip(y.view(-1), out.argmax(1).view(-1)):\n    matrix[t.long(), p.long()] += 1",
+        "matrix = np.zeros((3, 3))",
+    ),
+    "places in a list, under a name": evaluation(
+        "hits = out.argmax(1) == y\nfor i in range(4):\n    label = y[i]\n    right[label] += hits[i]",
+        "right = [0.0] * 4",
+    ),
     "by index": evaluation("best = out.argmax(1)\nfor i in range(9):\n    kept.append(best[i].item())", "kept = []"),
     "by index and counted": evaluation(
         "hits = out.argmax(1).eq(y)\nfor i in range(4):\n    total[i] += hits[i].item()", "total = [0] * 4"
@@ -103,6 +111,13 @@ def test_what_python_finds_out_by_comparing_elements_the_device_does_at_once(bod
 
 
 SILENT = {
+    "places in a table on the device, in a dict and in a list of names": evaluation(
+        "best = out.argmax(1).tolist()\nfor p in best:\n    table[p] += 1\n    kept[p] = names[p]",
+        "table, kept, names = torch.zeros(3).to(device), {}, ['a', 'b', 'c']",
+    ),
+    "places that all go to the device at once": evaluation(
+        "table[out.argmax(1)] += 1", "table = torch.zeros(3).cuda()"
+    ),
     "the largest of several": evaluation("kept.append(max([3, 4]))", "kept = []"),
     "the largest on the host": evaluation("kept.append(max(torch.sum(out, 1).cpu()))", "kept = []"),
     "the largest at log intervals": training("if step % 100 == 0:\n    print(max(torch.sum(out, 1)))"),

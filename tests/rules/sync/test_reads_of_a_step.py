@@ -124,6 +124,12 @@ def test_after_a_break_at_one_iteration_every_other_iteration_goes_on() -> None:
     assert len(findings(training(reading, "size = 64"), "SYNC01")) == 1
 
 
+@pytest.mark.parametrize(("leaving", "count"), [("break", 1), ("continue", 0)])
+def test_before_a_break_all_iterations_run_whatever_its_limit_is_called(leaving: str, count: int) -> None:
+    reading = f"if max_eval_steps > 0 and step >= max_eval_steps:\n    {leaving}\nprint(loss.item())"
+    assert len(findings(training(reading, "max_eval_steps = 64"), "SYNC01")) == count
+
+
 def test_after_such_a_break_a_number_is_still_needed_where_the_next_step_uses_it() -> None:
     reading = (
         "if step == len(loader.dataset) // size:\n    break\nscale = loss.item()\n(scale * model(x)).sum().backward()"

@@ -108,6 +108,13 @@ def test_a_model_that_another_file_puts_on_the_device_runs_there(
     assert lines_of(tmp_path, EPOCH.format(base=base), "import torch\n" + lender) == lines
 
 
+def test_a_file_that_many_import_is_asked_for_those_that_name_the_function(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"other{number}.py").write_text("import steps\n")
+    lender = "import torch\nfrom steps import judge\njudge(torch.nn.Linear(2, 2).cuda(), [])\n"
+    assert lines_of(tmp_path, EPOCH.format(base=""), lender) == [11]
+
+
 def test_what_an_abstract_method_returns_is_not_known() -> None:
     (found,) = findings(
         """
