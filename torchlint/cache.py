@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
 
@@ -31,13 +32,21 @@ _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# Written by torchlint; saf
 @lru_cache(maxsize=1)
 def tool_fingerprint() -> str:
     """Of torchlint's own sources, rules and fixers included, and of what they run on."""
-    from importlib import metadata
-
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    digest.update(f"{__version__} {sys.version} {metadata.version('libcst')}".encode())
-    for file in sorted(_own_sources()):
+    digest.update(f"{__version__} {sys.version}".encode())
+    for file in (_version_of_libcst(), *sorted(_own_sources())):
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
+
+
+def _version_of_libcst() -> Path:
+    """The file that has it; importing LibCST, or importlib.metadata, takes longer than all else that a start needs."""
+    found = find_spec("libcst")
+    assert found is not None
+    assert found.origin is not None
+    package = Path(found.origin)
+    version = package.with_name("_version.py")
+    return version if version.exists() else package
 
 
 def _own_sources() -> Iterator[Path]:

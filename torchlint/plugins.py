@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import pkgutil
 import re
 import sys
@@ -27,6 +28,8 @@ class PluginError(Exception):
 
 def installed() -> Iterator[type[Rule]]:
     """The rules that installed packages bring. Raises PluginError."""
+    if not _any_installed():
+        return
     from importlib import metadata
 
     for entry in metadata.entry_points(group=GROUP):
@@ -38,6 +41,27 @@ def installed() -> Iterator[type[Rule]]:
         except Exception as error:
             raise PluginError(f"{where} cannot be imported: {type(error).__name__}: {error}") from error
         yield from _checked(modules, where)
+
+
+def _any_installed() -> bool:
+    """Whether some package may have such an entry point, found without importlib.metadata, which is slow to import."""
+    for folder in sys.path:
+        for about in _listed(folder or "."):
+            if about.endswith((".dist-info", ".egg-info")):
+                try:
+                    text = Path(folder, about, "entry_points.txt").read_bytes()
+                except OSError:
+                    continue
+                if GROUP.encode() in text:
+                    return True
+    return False
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 @cache
