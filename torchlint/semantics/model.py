@@ -6,6 +6,7 @@ guards of the nodes that they mention. Nodes are LibCST nodes and compare by ide
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -205,6 +206,10 @@ class Model:
         """All other files of the project; none where there are too many."""
         if self._imports is not None:
             yield from self._imports.files_beside()
+
+    def model_of(self, source: Source) -> Model | None:
+        """Of another file of the project, made without a look at the files around it."""
+        return self._imports.project.model(os.path.abspath(source.path)) if self._imports is not None else None
 
     def users(self) -> Iterator[Source]:
         """The files of the project from which this one can be reached, however far they are."""

@@ -22,6 +22,7 @@ from torchlint.semantics.evaluation_names import evaluates_by_name, is_held_out,
 from torchlint.semantics.fate import Fate, Tracer
 from torchlint.semantics.feeding import repeats
 from torchlint.semantics.frozen_modules import is_frozen, is_teacher
+from torchlint.semantics.keyword_match import method_meant
 from torchlint.semantics.lifetime import root
 from torchlint.semantics.module_mode import is_evaluated_at
 from torchlint.semantics.parameter_free import class_of_module, is_parameter_free_pass, module_of
@@ -104,7 +105,7 @@ class _Finder:
         whole = self._whole(function, forwards)
         found = [whole] if whole is not None else list(self._blocks(function, forwards))
         if found and not may_run_without_gradients(self._model, function) and not self._is_off_abroad(function):
-            yield from found
+            yield from (each for each in found if not self._is_off_by_keywords(each.forward))
 
     def _records(self, call: Call) -> bool:
         if self._model.grad_enabled(call.node) is not True or not (call.is_forward or self._hands_on(call)):
@@ -116,11 +117,12 @@ class _Finder:
     def _is_off_inside(self, call: Call) -> bool:
         """Whether the function that is called runs its models without gradients by itself."""
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
-        if entered is None:
-            return False
-        model, function = entered
-        passes = [inner for inner in function.calls if inner.is_forward] or model.effects(function).forwards
-        return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
+        return entered is not None and _runs_without_gradients(*entered)
+
+    def _is_off_by_keywords(self, call: Call) -> bool:
+        """Whether the method that a call of an object out of sight must mean runs without gradients by itself."""
+        meant = method_meant(self._model, call)
+        return meant is not None and _runs_without_gradients(*meant)
 
     def _hands_on(self, call: Call) -> bool:
         """Whether a helper of the file that training uses too runs the model and returns what it says."""
@@ -533,6 +535,11 @@ class _Finder:
             return False
         bindings = (binding for cls in behind[1].lineage() for binding in cls.attributes.values())
         return all(write.function.name == "__init__" for binding in bindings for write in binding.writes)
+
+
+def _runs_without_gradients(model: Model, function: Function) -> bool:
+    passes = [inner for inner in function.calls if inner.is_forward] or model.effects(function).forwards
+    return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
 
 
 def _is_test_case(cls: Class | None, folders: set[str]) -> bool:

@@ -174,3 +174,36 @@ def test_what_becomes_of_a_result_in_another_file(tmp_path: Path, use: str, coun
     (tmp_path / "main.py").write_text(dedent(main))
     source = Source.read(tmp_path / "learner.py")
     assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+
+
+@pytest.mark.parametrize(("switch", "count"), [("with torch.no_grad():", 0), ("if True:", 1)])
+def test_the_only_method_that_takes_the_keywords_of_a_call(tmp_path: Path, switch: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    process = f"""
+        import torch
+
+        class Process(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = torch.nn.Linear(4, 4)
+
+            def forward(self, noise, steps=3):
+                return self.draw(noise, steps)
+
+            def draw(self, noise, steps):
+                {switch}
+                    for _ in range(steps):
+                        noise = self.net(noise)
+                    return noise
+        """
+    (tmp_path / "process.py").write_text(dedent(process))
+    main = """
+        import torch
+
+        def evaluate(model, batches):
+            for noise in batches:
+                print(model.forward(noise, steps=9).mean().item())
+        """
+    (tmp_path / "main.py").write_text(dedent(main))
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count

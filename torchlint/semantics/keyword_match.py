@@ -1,0 +1,31 @@
+"""Methods of objects out of sight, found by the keywords that a call gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.model import Model
+
+
+def method_meant(model: Model, call: Call) -> tuple[Model, Function] | None:
+    """The one method in another file of the project that has the name and all the keywords of a call, and its model."""
+    keywords = {arg.keyword.value for arg in call.arguments if arg.keyword is not None}
+    if not keywords or call.target is not None or call.foreign is not None:
+        return None
+    name = call.method or "forward"
+    found = list(_methods(model, name, keywords))
+    return found[0] if len(found) == 1 else None
+
+
+def _methods(model: Model, name: str, keywords: set[str]) -> Iterator[tuple[Model, Function]]:
+    for source in model.files_beside():
+        if f"def {name}(" not in source.text or not all(keyword in source.text for keyword in keywords):
+            continue
+        home = model.model_of(source)
+        for cls in home.classes if home is not None else ():
+            method = cls.methods.get(name)
+            if method is not None and home is not None and keywords <= set(method.params):
+                yield home, method
