@@ -25,6 +25,7 @@ _GOING_BACK = re.compile(
     r"(?i)grad|penalt|backward|loss|step|update|train|optim|regular|attack|perturb|scale|closure|hessian|jvp|vjp"
     r"|influence|critic|fit"
 )
+_TAKING = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.")
 _LEARNERS = re.compile(r"(?i)^self$|agent|model|net|policy|learn|trainer|opti|critic|discr|gener|actor")
 
 
@@ -49,12 +50,18 @@ def needlessly_retained(model: Model) -> Iterator[Retained]:
         if source is None or retain.arg is None or not _is_true(retain) or not _is_off(create):
             continue
         loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
-        if loop is None and call.function.is_module:
+        if loop is None and call.function.is_module and _is_followed(model, call):
             continue  # a demonstration: the next cell or line goes back once more
         parts = GraphParts(model, source, loop)
         if not parts.reused and not _is_needed(model, call, parts):
             known = model.value(source).is_tensor
             yield Retained(call, retain.arg, source, loop, Confidence.CERTAIN if known else Confidence.LIKELY)
+
+
+def _is_followed(model: Model, call: Call) -> bool:
+    """Whether any other call of the file takes gradients."""
+    others = (other for other in model.calls if other is not call)
+    return any(other.is_backward or (other.callee or "").startswith(_TAKING) for other in others)
 
 
 def _is_true(argument: Argument) -> bool:

@@ -121,3 +121,18 @@ def test_a_graph_that_a_comment_speaks_of_is_left_to_the_reader() -> None:
     assert fixed(told, "MEM04") == told.removeprefix("\n")
     above = plain.replace("        loss.b", "        # keep the graph\n        loss.b")
     assert fixed(above, "MEM04") == above.removeprefix("\n")
+
+
+def test_a_script_that_goes_back_once_and_one_that_does_so_again() -> None:
+    script = """
+        import torch
+
+        net = torch.nn.Linear(4, 3)
+        scores = net(torch.randn(1, 4))
+        scores.backward(torch.ones(1, 3), retain_graph=True)
+        print(net.weight.grad)
+        """
+    again = script + "scores.sum().backward()\n        "
+    assert [finding.line for finding in findings(script, "MEM04")] == [5]
+    assert findings(again, "MEM04") == []
+    assert "retain_graph" not in fixed(script, "MEM04")
