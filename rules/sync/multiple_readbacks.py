@@ -15,9 +15,10 @@ class MultipleReadbacks(Rule):
 
     ## What it does
 
-    Finds statements that read two or more numbers, such as `d_loss.item()` and `g_loss.item()`, in every training step
-    or evaluation batch, and reads of a number that the same step has read before. Reads behind a log interval, and
-    reads that decide what happens next, are left out. A single read is the matter of `item-in-train-step`.
+    Finds statements that read two or more numbers, such as `d_loss.item()` and `g_loss.item()`, or those of which
+    `torch.tensor([d_loss, g_loss])` makes a tensor on the host, in every training step or evaluation batch, and reads
+    of a number that the same step has read before. Reads behind a log interval, and reads that decide what happens
+    next, are left out. A single read is the matter of `item-in-train-step`.
 
     ## Why is this bad
 

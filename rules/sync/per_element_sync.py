@@ -15,9 +15,9 @@ class PerElementSync(Rule):
     ## What it does
 
     Finds `.item()`, `int(...)` and `float(...)` on the elements of one tensor, comparisons of them of which Python asks
-    the truth, and `.cpu()` and `.tolist()` on its rows, in a loop or a comprehension that every training step or
-    evaluation batch runs and that does not write the tensor. Rows that are copied on a condition are left out. Python's
-    `max`, `min`, `any` and `all` of a tensor are such loops, too.
+    the truth, elements that are places in a list or an array, and `.cpu()` and `.tolist()` on its rows, in a loop or a
+    comprehension that every training step or evaluation batch runs and that does not write the tensor. Rows that are
+    copied on a condition are left out. Python's `max`, `min`, `any` and `all` of a tensor are such loops, too.
 
     ## Why is this bad
 
