@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,15 +79,12 @@ def measure(
             )
 
 
-def add_evidence(file: Path, invocation: str, measured: Sequence[Measurement]) -> None:
-    """Write the measurements into a file of evidence, in the place of older ones of the same rules and sizes."""
+def add_evidence(file: Path, invocation: str, one: Measurement) -> None:
+    """Write a measurement into a file of evidence, in the place of an older one of the same rule and size."""
     evidence: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    new = {(one.rule, one.size) for one in measured}
-    kept = [row for row in evidence.get("scenarios", []) if (row["rule"], row["size"]) not in new]
-    rows = [
-        {"rule": one.rule, "size": one.size, "invocation": invocation, "verdict": json.loads(one.verdict.to_json())}
-        for one in measured
-    ]
-    rows = sorted([*kept, *rows], key=lambda row: (row["rule"], row["size"]))
+    rows = [row for row in evidence.get("scenarios", []) if (row["rule"], row["size"]) != (one.rule, one.size)]
+    verdict = json.loads(one.verdict.to_json())
+    rows.append({"rule": one.rule, "size": one.size, "invocation": invocation, "verdict": verdict})
+    rows.sort(key=lambda row: (row["rule"], row["size"]))
     evidence = {"schema": SCHEMA, **evidence, "scenarios": rows}
     file.write_text(json.dumps(evidence, indent=1) + "\n", encoding="utf-8")

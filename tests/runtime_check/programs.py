@@ -21,4 +21,4 @@ def launch(root: Path, code: str, *words: str, name: str = "train.py", **given: 
     plan(root.resolve(), [], words).build(work / "copy", {})
     folders = {"tree": (work / "copy").resolve(), "original": root.resolve(), "results": work / "results"}
     settings = Settings(**{key: str(path) for key, path in folders.items()}, **{"mode": "observe", **given})  # type: ignore[arg-type]
-    return command([sys.executable, *(words or (name,))], Path(), 60.0).run(settings, work / "logs")
+    return command([sys.executable, *(words or (name,))], Path(), 300.0).run(settings, work / "logs")

@@ -48,7 +48,7 @@ def test_a_scenario_is_judged_by_verify(result: Measurement) -> None:
 def test_evidence_replaces_what_was_measured_of_the_same_rule_and_size(result: Measurement, tmp_path: Path) -> None:
     file = tmp_path / "device.json"
     for rule, size in (("VEC01", 8), ("MEM01", 16), ("MEM01", 8), ("MEM01", 8)):
-        add_evidence(file, f"torchlint bench {rule}", [replace(result, rule=rule, size=size)])
+        add_evidence(file, f"torchlint bench {rule}", replace(result, rule=rule, size=size))
     evidence = json.loads(file.read_text())
     assert evidence["schema"] == "torchlint.evidence/1"
     assert [(row["rule"], row["size"]) for row in evidence["scenarios"]] == [("MEM01", 8), ("MEM01", 16), ("VEC01", 8)]

@@ -39,12 +39,14 @@ def command(codes: str, blocks: int, output: Path | None, **given: Any) -> tuple
     chosen, missing = _chosen(codes)
     running.prepare()
     options = Options(blocks=blocks, **{name: given[name] for name in ("steps", "timeout", "python")})
+    measured: list[Measurement] = []
     try:
-        measured = list(measure(chosen, _fixed, options, running.say(given)))
+        for one in measure(chosen, _fixed, options, running.say(given)):
+            measured.append(one)
+            if output is not None:
+                add_evidence(output, f"torchlint bench {codes} --blocks {blocks}", one)
     except CommandError as error:
         raise shared.Failure(str(error)) from error
-    if output is not None:
-        add_evidence(output, f"torchlint bench {codes} --blocks {blocks}", measured)
     return shared.shown("rules", Result(tuple(measured), tuple(missing)), _lines(measured, missing), given, None)
 
 
