@@ -21,7 +21,7 @@ from .run import Parameter, Run
 FACTOR = 30.0  # how far beyond the original's own rounding a rewrite may go
 DOUBLE = 1e-9  # what two versions may differ by in float64, relative, or
 SHRINK = 1e-5  # this part of what they differ by in the program's own types
-FIRST = 100.0  # how many roundings may show in the loss of the first step, which nothing has amplified yet
+DIGITS = 900.0  # how many times its own rounding may part the losses of what is equal in float64
 _ROUNDING = {"float64": 1e-12, "float32": 1.3e-6, "float16": 1e-3, "bfloat16": 1.6e-2}
 
 
@@ -112,10 +112,13 @@ def is_open(before: Run, again: Run, after: Run) -> bool:
     return not _obvious_difference(_Evidence(before, again, after))
 
 
-def loses_digits(before: Run, after: Run) -> bool:
-    """Whether the first losses are so far apart that it takes the disturbed original to tell rounding from a shorter
-    type, which float64 does not show: casts to half precision disappear there."""
-    return _first_distance(before, after) > FIRST * _Evidence(before, before, after).rounding
+def loses_digits(before: Run, after: Run, disturbed: Sequence[Run] = ()) -> bool:
+    """Whether losses are farther apart than rounding in the program's own types explains: casts to half precision are
+    no difference in float64. Without the disturbed original, whether it takes that to tell."""
+    distances = _loss_distances(before, after)
+    own = _cumulative([_loss_distances(before, run) for run in disturbed], len(distances))
+    least = 0.1 * _Evidence(before, before, after).rounding
+    return any(distance > DIGITS * max(noise, least) for distance, noise in zip(distances, own, strict=True))
 
 
 def compare(
@@ -187,17 +190,9 @@ def _in_double(evidence: _Evidence, double: Double) -> tuple[Sameness, str]:
     largest = max(_distances(evidence.before, evidence.after), default=0.0)
     if max(_distances(*double), default=0.0) > max(DOUBLE, SHRINK * min(largest, 1.0)):
         return Sameness.DIFFERENT, "what differs does not vanish in float64, so it is no rounding"
-    own = max((_first_distance(evidence.before, run) for run in evidence.disturbed), default=0.0)
-    if (
-        loses_digits(evidence.before, evidence.after)
-        and _first_distance(evidence.before, evidence.after) > FACTOR * own
-    ):
+    if loses_digits(evidence.before, evidence.after, evidence.disturbed):
         return Sameness.DIFFERENT, "equal in float64, but the rewrite loses digits in the program's own types"
     return Sameness.ROUNDING, "equal in float64: what differs is rounding"
-
-
-def _first_distance(one: Run, other: Run) -> float:
-    return next(iter(_loss_distances(one, other)), 0.0)
 
 
 def _distances(one: Run, other: Run) -> list[float]:
