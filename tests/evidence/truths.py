@@ -6,7 +6,6 @@ less; and a program that is compared with itself.
 
 from __future__ import annotations
 
-import math
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
@@ -136,7 +135,7 @@ def holds(pace: Pace, ratio: float) -> bool:
     return {
         Pace.FASTER: ratio < 1,
         Pace.SLOWER: ratio > 1,
-        Pace.SAME: abs(math.log(ratio)) <= math.log1p(TOLERANCE),
+        Pace.SAME: 1 / (1 + TOLERANCE) <= ratio <= 1 + TOLERANCE,
         Pace.NOT_SLOWER: ratio <= 1 + TOLERANCE,
         Pace.INCONCLUSIVE: True,
     }[pace]
