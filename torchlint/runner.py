@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -69,12 +69,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`suppressed`: what comments suppress is wanted too, so a file with such a comment is never taken for clean."""
+    """`suppressed`: what comments suppress is wanted too, so a file with such a comment is never taken for clean.
+    `cluster` is the address of a Dask scheduler whose workers see the same files."""
 
     jobs: int = 0  # 0: one for each processor
     fix: bool = False
     cache_folder: Path | None = None
     suppressed: bool = False
+    cluster: str | None = None
 
 
 def run(
@@ -103,7 +105,7 @@ def run(
             fix = target.settings.unsafe_fixes if options.fix else None
             tasks.append(Task(target.path, data, target.settings, fix, name))
     done = len(targets) - len(tasks)
-    for result in _process_all(tasks, options.jobs):
+    for result in _process_all(tasks, options):
         results[result.path] = result
         if digests[result.path] and not result.findings and result.fixed is None:
             cache.add_clean(digests[result.path])
@@ -212,9 +214,14 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def _process_all(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
+def _process_all(tasks: Sequence[Task], options: Options) -> Iterator[Result]:
+    if options.cluster is not None and tasks:
+        from torchlint import cluster
+
+        yield from cluster.spread(options.cluster, partial(_process_in, os.getcwd()), tasks)
+        return
     size = sum(len(task.data) for task in tasks)
-    workers = min(jobs or processors(), len(tasks), 1 + size // _BYTES_WORTH_A_WORKER)
+    workers = min(options.jobs or processors(), len(tasks), 1 + size // _BYTES_WORTH_A_WORKER)
     if workers < 2:
         with _seldom_collected():
             yield from map(process, tasks)
@@ -230,6 +237,12 @@ def _process_all(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
     except WorkerDiedError:
         for task in [task for task in tasks if task.path in unfinished]:
             yield _process_alone(task)
+
+
+def _process_in(folder: str, task: Task) -> Result:
+    """On another machine, or in another process: paths are relative to the folder where the run began."""
+    os.chdir(folder)
+    return process(task)
 
 
 def _process_alone(task: Task) -> Result:

@@ -34,6 +34,7 @@ class Request:
     outputs: tuple[tuple[str, Path | None], ...]
     output_file: Path | None
     jobs: int
+    cluster: str | None
     no_cache: bool
     isolated: bool
     stdin_filename: Path | None
@@ -156,6 +157,16 @@ def _list_option(name: str, help: str, metavar: str = "RULES") -> Callable[[Call
     return click.option(name, multiple=True, callback=_split, metavar=metavar, help=help)
 
 
+def _cluster(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The address of a scheduler."""
+    if value is None:
+        return None
+    engine, _, address = value.partition("=")
+    if engine != "dask" or not address:
+        raise click.BadParameter(f"`{value}` is not of the form dask=ADDRESS, as in dask=tcp://10.0.0.1:8786")
+    return address
+
+
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -211,6 +222,13 @@ _OPTIONS = (
     click.option("--output-file", type=_FILE, metavar="FILE", help="Write the findings there and not to stdout."),
     click.option(
         "--jobs", "-j", type=click.IntRange(min=0), default=0, help="Worker processes; 0 is one per processor."
+    ),
+    click.option(
+        "--executor",
+        "cluster",
+        callback=_cluster,
+        metavar="dask=ADDRESS",
+        help="Spread the files over a Dask cluster that sees the same folders; needs torchlint[dask].",
     ),
     click.option("--no-cache", is_flag=True, help="Neither read nor write .torchlint_cache."),
     click.option("--isolated", is_flag=True, help="Read no settings file."),

@@ -76,7 +76,9 @@ def _check_paths(request: Request, configuration: Configuration) -> int:
         _print(request, Outcome((), 0))
         return FAILED if found.missing else CLEAN
     cache = None if request.no_cache or request.timing else configuration.for_folder(Path.cwd()).root / FOLDER
-    chosen = Options(request.jobs, request.fixes, cache, request.show_suppressed or "sarif" in request.formats)
+    chosen = Options(
+        request.jobs, request.fixes, cache, request.show_suppressed or "sarif" in request.formats, request.cluster
+    )
     with Progress(enabled=not request.quiet) as progress:
         results = [*_problems(found), *run(targets, chosen, progress.update)]
     if request.timing:
