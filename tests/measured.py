@@ -36,24 +36,23 @@ def page(code: str) -> str:
 
 
 def cell(code: str) -> str:
-    """The largest size's ratio of times, for each device."""
+    """The ratio of times at the largest size, with its interval, for each device."""
     last = {_where(row): row for row in evidence() if row["rule"] == code}
-    return "; ".join(f"{_time(row)} on {_device(row)}" for row in last.values()) or "none recorded"
+    return "; ".join(f"{_time(row)}, {_device(row)}" for row in last.values()) or "none recorded"
 
 
 def _paragraph(where: str, rows: list[dict[str, Any]]) -> str:
     effects = "; ".join(f"size {row['size']}: {', '.join(_effects(row))}" for row in rows)
     text = (
-        f"`torchlint bench {rows[0]['rule']}` on {where}. Time with its 99 % interval, operations and "
-        f"synchronisations of a training step after the fix, as parts of those before: {effects}."
+        f"`torchlint bench {rows[0]['rule']}` on {where}; per training step, time as a part of that before the fix, "
+        f"with its 99 % interval. {effects[:1].upper()}{effects[1:]}."
     )
     return textwrap.fill(text, 116, break_long_words=False, break_on_hyphens=False)
 
 
 def _effects(row: dict[str, Any]) -> Iterator[str]:
     verdict = row["verdict"]
-    low, high = (verdict["timing"]["comparison"]["effect"][end] for end in ("low", "high"))
-    yield f"time {_time(row)} ({low:.2f} to {high:.2f})"
+    yield f"time {_time(row)}"
     for name, key in (
         ("operations", "kernels"),
         ("synchronisations", "syncs"),
@@ -66,7 +65,8 @@ def _effects(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _time(row: dict[str, Any]) -> str:
-    return f"× {row['verdict']['timing']['comparison']['effect']['ratio']:.2f}"
+    effect = row["verdict"]["timing"]["comparison"]["effect"]
+    return f"× {effect['ratio']:.2f} ({effect['low']:.2f} to {effect['high']:.2f})"
 
 
 def _device(row: dict[str, Any]) -> str:
