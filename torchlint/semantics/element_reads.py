@@ -106,7 +106,7 @@ def _indices(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpress
     for node in model.nodes_of(cst.Subscript):
         assert isinstance(node, cst.Subscript)
         whole = model.value(node.value)
-        if model.loop(node) is not None and (whole.is_(Kind.LIST, Kind.ARRAY) or whole.place is Place.HOST):
+        if model.loop(node) is not None and whole.is_(Kind.LIST, Kind.ARRAY):
             for part in node.slice:
                 if isinstance(part.slice, cst.Index) and _may_be_tensor(model, part.slice.value):
                     yield part.slice.value, _named(model, part.slice.value), "index"

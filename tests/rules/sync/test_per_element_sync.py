@@ -115,6 +115,9 @@ SILENT = {
         "best = out.argmax(1).tolist()\nfor p in best:\n    table[p] += 1\n    kept[p] = names[p]",
         "table, kept, names = torch.zeros(3).to(device), {}, ['a', 'b', 'c']",
     ),
+    "pictures on the host, of which a few are picked": evaluation(
+        "pictures = x.cpu()\nfor i in (out.argmax(1) != y).nonzero()[:, 0]:\n    kept.append(pictures[i])", "kept = []"
+    ),
     "places that all go to the device at once": evaluation(
         "table[out.argmax(1)] += 1", "table = torch.zeros(3).cuda()"
     ),
