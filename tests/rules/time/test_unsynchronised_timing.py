@@ -56,6 +56,21 @@ def measure(label, fn):
 
 print(measure("one", lambda: net(x)), measure("loss", lambda: F.cross_entropy(net(x), y).item()))
 """,
+    "a decorator": """\
+def timed(fn):
+    def run(*args):
+        t0 = time.time()
+        result = fn(*args)
+        print(time.time() - t0)  # here
+        return result
+    return run
+
+@timed
+def predict(batch):
+    return net(batch)
+
+predict(x)
+""",
     "two names": """\
 with torch.no_grad():
     start = time.perf_counter()
@@ -195,6 +210,21 @@ def test_work_that_is_not_waited_for_is_found(case: str) -> None:
 
 
 LOOK_ALIKES = {
+    "a decorator of a function that waits": """\
+def timed(fn):
+    def run(*args):
+        t0 = time.time()
+        result = fn(*args)
+        print(time.time() - t0)
+        return result
+    return run
+
+@timed
+def predict(batch):
+    return net(batch).argmax(1).tolist()
+
+predict(x)
+""",
     "functions that wait, handed in": """\
 def measure(label, fn):
     t0 = time.perf_counter()
