@@ -18,8 +18,8 @@ class EvalModeToggle(Rule):
     Finds evaluations that a network reaches in training mode: loops over validation or test data, functions that
     evaluate without a graph, and calls that tell shared code to evaluate, where on no way `eval()` is called on this
     network. `eval()` of another network, as of a teacher, does not count. A network whose layers are not in sight
-    counts where `train()` is called on it before. Finds `eval()` in a loop that trains the same network again where
-    nothing in the project calls `train()`. Dropout that is to be random, as in Monte Carlo dropout, is left alone.
+    counts where `train()` is called on it before. Finds `eval()` in a loop whose next iteration trains the same network
+    again before anything calls `train()`. Dropout that is to be random, as in Monte Carlo dropout, is left alone.
 
     ## Why is this bad
 
@@ -76,8 +76,8 @@ class EvalModeToggle(Rule):
     ## Fix safety
 
     Unsafe: results change, which is the purpose. `eval()` goes before the loop or the call; where the file trains,
-    `train()` goes behind it. An `eval()` that nothing undoes is answered by `train()` at the beginning of each epoch.
-    Where the network has no name at that place, there is no fix.
+    `train()` goes behind it. An `eval()` that nothing undoes is answered by `train()` at the beginning of each
+    iteration. Where the network has no name at that place, there is no fix.
 
     ## Measured effect
 
