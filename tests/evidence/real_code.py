@@ -149,7 +149,7 @@ def broken(record: Record) -> bool:
     return "error" in unsafe or not kept or any(safe[kind] for kind in ("numbers", "texts", "missing"))
 
 
-def environment() -> dict[str, str]:
+def environment(command: str) -> dict[str, str]:
     revision = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     return {
         "python": platform.python_version(),
@@ -157,7 +157,7 @@ def environment() -> dict[str, str]:
         "torchlint": subprocess.run(revision, check=True, capture_output=True, text=True).stdout.strip(),
         "device": f"CPU ({platform.machine()}), one thread",
         "date": datetime.date.today().isoformat(),
-        "command": "python -m tests.evidence.real_code CHECKOUTS",
+        "command": command,
     }
 
 
@@ -177,7 +177,7 @@ def main() -> int:
                 print(f"{name} does not run as it is: {reason}", flush=True)
                 failed = True
                 continue
-        records[name] = {**record, **environment()}
+        records[name] = {**record, **environment("python -m tests.evidence.real_code CHECKOUTS")}
         failed |= broken(record)
         print(
             name,
