@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.loaders import CLASSES
 from torchlint.rule import NoFixError
-from torchlint.semantics.loaders import CLASSES
 
 if TYPE_CHECKING:
+    from torchlint.analyses.loaders import Loader
     from torchlint.finding import Edit
     from torchlint.rewrite import Rewriter
     from torchlint.semantics.entities import Argument
-    from torchlint.semantics.loaders import Loader
     from torchlint.semantics.model import Model
 
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import conditions
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.conditions import conditions
 
 if TYPE_CHECKING:
+    from torchlint.analyses.amp.scaled_gradients import Clipping, Event
     from torchlint.rule import Report
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
-    from torchlint.semantics.scaled_gradients import Clipping, Event
 
 _WHY = "steps then have the length that the limit asks for, so training takes another course"
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.amp.cuda_amp import Use
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.cuda_amp import Use
 
 if TYPE_CHECKING:
     from torchlint.rule import Report

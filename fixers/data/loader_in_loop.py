@@ -11,9 +11,9 @@ from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
+    from torchlint.analyses.data.reiteration import Remade
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
-    from torchlint.semantics.reiteration import Remade
 
 _WHY = "The dataset is asked for its length once and not in every iteration."
 

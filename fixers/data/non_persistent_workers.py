@@ -13,8 +13,8 @@ from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
+    from torchlint.analyses.loaders import Loader
     from torchlint.rule import Report
-    from torchlint.semantics.loaders import Loader
     from torchlint.semantics.model import Model
 
 _WHY = "From the second epoch on, the order of the samples and random augmentations differ."

@@ -12,10 +12,10 @@ from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
 
 if TYPE_CHECKING:
+    from torchlint.analyses.loaders import Loader
     from torchlint.finding import Edit
     from torchlint.rule import Report
     from torchlint.semantics.entities import Binding, Scope
-    from torchlint.semantics.loaders import Loader
     from torchlint.semantics.model import Model
 
 _AVAILABLE = "torch.cuda.is_available"

@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.finding import Applicability, Edit, FileEdits, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.epochs import (
+from torchlint.analyses.epochs import (
     SAMPLER,
     branches,
     comes_from_callers,
@@ -22,7 +22,7 @@ from torchlint.semantics.epochs import (
 if TYPE_CHECKING:
     from torchlint.rule import Report
     from torchlint.semantics.entities import Binding
-    from torchlint.semantics.epochs import StaleSampler
+    from torchlint.analyses.epochs import StaleSampler
     from torchlint.semantics.model import Model
 
 _WHY = "from the second epoch on the data comes in another order"

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.kern.zeroed_gradients import holds_nothing_else
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.zeroed_gradients import holds_nothing_else
 
 if TYPE_CHECKING:
+    from torchlint.analyses.kern.zeroed_gradients import Zeroed
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
-    from torchlint.semantics.zeroed_gradients import Zeroed
 
 _WHY = (
     "a parameter that gets no gradient keeps None: the optimizer leaves it as it is, and code that reads it must cope"

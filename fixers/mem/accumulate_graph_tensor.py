@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchlint.analyses.mem.keeping import Way
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.keeping import Way
 
 if TYPE_CHECKING:
+    from torchlint.analyses.mem.retention import Retention
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
-    from torchlint.semantics.retention import Retention
 
 
 def fix(report: Report, model: Model) -> Fix:

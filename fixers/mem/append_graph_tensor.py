@@ -7,9 +7,9 @@ from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
+    from torchlint.analyses.mem.retention import Retention
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
-    from torchlint.semantics.retention import Retention
 
 
 def fix(report: Report, model: Model) -> Fix:

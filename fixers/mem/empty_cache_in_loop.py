@@ -11,8 +11,8 @@ from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
+    from torchlint.analyses.housekeeping import Chore
     from torchlint.rule import Report
-    from torchlint.semantics.housekeeping import Chore
     from torchlint.semantics.model import Model
 
 _WHY = "the process keeps the cached memory between steps, and where steps differ in size it may fragment"

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.new_tensors import makes_new_tensor
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.new_tensors import makes_new_tensor
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
+    from torchlint.analyses.mem.cat_growth import Growth
     from torchlint.rule import Report
-    from torchlint.semantics.cat_growth import Growth
     from torchlint.semantics.model import Model
 
 _CAT = ("torch.cat", "torch.concat", "torch.concatenate")

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.mem.needless_graph import Extent, evaluations
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.needless_graph import Extent, evaluations
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
+    from torchlint.analyses.mem.needless_graph import Evaluation
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
-    from torchlint.semantics.needless_graph import Evaluation
 
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
 _TRAINING = {"backward", "gradients", "optimizer_steps"}

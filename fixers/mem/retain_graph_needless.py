@@ -10,9 +10,9 @@ from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
+    from torchlint.analyses.mem.retained_graph import Retained
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
-    from torchlint.semantics.retained_graph import Retained
 
 _TOLD = re.compile(r"(?i)retain|graph|reus")  # a comment says why it is there
 _WHY = "a backward pass raises a RuntimeError where a module out of sight still needs a part of the graph"

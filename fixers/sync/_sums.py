@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.sync.accumulators import HostSum, is_wrapped
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.accumulators import HostSum, is_wrapped
 from torchlint.semantics.values import Grad
 from torchlint.spelling import is_free
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.readback import Readback
     from torchlint.semantics.model import Model
-    from torchlint.semantics.readback import Readback
 
 _NO_DOUBLE = re.compile(r"\b(mps|xla\w*|torch_xla|xpu|hpu)\b", re.IGNORECASE)
 _ANY_DEVICE = re.compile(r"\btorch\.accelerator\b|\baccelerate\b")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchlint.analyses.sync.accumulators import check_empty_loop, host_sum
 from torchlint.finding import Fix
 from torchlint.rule import NoFixError
-from torchlint.semantics.accumulators import check_empty_loop, host_sum
 from torchlint.semantics.values import Kind
 
 from ._sums import detaching, kept_in_double
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.readback import Readback
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
-    from torchlint.semantics.readback import Readback
 
 
 def fix(report: Report, model: Model) -> Fix:

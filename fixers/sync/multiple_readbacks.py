@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.sync.repeated_reads import Again, Several
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.repeated_reads import Again, Several
 from torchlint.semantics.values import Grad
 from torchlint.semantics.vocabulary import is_reduction
 
 from ._expressions import new_name, only_computes
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.readback import Readback
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
-    from torchlint.semantics.readback import Readback
 
 _STACKED = "The tensors have to be on one device, and come out in one type, as the same numbers if all are real."
 _NAMED = "Nothing writes to the tensor in between."

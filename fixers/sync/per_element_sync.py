@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.sync.element_reads import ElementReads
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
-from torchlint.semantics.element_reads import ElementReads
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 from ._expressions import new_name
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.element_reads import Reduction
     from torchlint.rule import Report
-    from torchlint.semantics.element_reads import Reduction
     from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchlint.analyses.host_use import Use
+from torchlint.analyses.steps import Step
+from torchlint.analyses.sync.accumulators import check_empty_loop, host_sum
+from torchlint.analyses.sync.readback import Readback
 from torchlint.finding import Applicability, Fix
 from torchlint.rule import NoFixError
-from torchlint.semantics.accumulators import check_empty_loop, host_sum
-from torchlint.semantics.host_use import Use
-from torchlint.semantics.readback import Readback
-from torchlint.semantics.steps import Step
 from torchlint.semantics.values import Kind
 
 from ._sums import detaching, kept_in_double
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.parameter_reads import ParameterRead
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
-    from torchlint.semantics.parameter_reads import ParameterRead
 
 _WHY = "The parameters have to be on one device, which has double precision; a power may differ in its last bit."
 

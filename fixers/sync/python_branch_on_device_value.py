@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.new_tensors import shares_no_graph
+from torchlint.analyses.sync.branching import Purpose
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.branching import Purpose
-from torchlint.semantics.new_tensors import shares_no_graph
 from torchlint.semantics.values import Grad, Kind
 
 from ._expressions import only_computes
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.branching import Decision
     from torchlint.rule import Report
-    from torchlint.semantics.branching import Decision
     from torchlint.semantics.model import Model
 
 _TAKEN = "Nothing is stored under an empty mask, but what would be stored has to be there, in the type of the target."

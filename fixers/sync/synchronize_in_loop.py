@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.housekeeping import reads_clock
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.housekeeping import reads_clock
 
 if TYPE_CHECKING:
+    from torchlint.analyses.housekeeping import Chore
     from torchlint.rule import Report
-    from torchlint.semantics.housekeeping import Chore
     from torchlint.semantics.model import Model
 
 

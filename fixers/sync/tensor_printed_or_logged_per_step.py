@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.steps import step_of
+from torchlint.analyses.sync.branching import tensors_asked
+from torchlint.analyses.sync.residence import Residence
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.branching import tensors_asked
-from torchlint.semantics.residence import Residence
-from torchlint.semantics.steps import step_of
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.shown import Shown
     from torchlint.rule import Report
     from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
-    from torchlint.semantics.shown import Shown
 
 _INTERVAL = 100
 _WHY = f"It is shown in one of {_INTERVAL} steps only."

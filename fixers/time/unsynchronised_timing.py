@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.time.device_queue import follows_wait
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.device_queue import follows_wait
 from torchlint.semantics.entities import Role
 
 if TYPE_CHECKING:
+    from torchlint.analyses.time.stopwatch import Interval
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
-    from torchlint.semantics.stopwatch import Interval
 
 _WHY = "the program waits for the device before both readings, and reports other times"
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.train.activations import Mismatch
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.activations import Mismatch
 
 if TYPE_CHECKING:
     from torchlint.rule import Report

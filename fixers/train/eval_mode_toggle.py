@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.train.evaluation_mode import missing_toggles
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Role
-from torchlint.semantics.evaluation_mode import missing_toggles
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
+    from torchlint.analyses.train.evaluation_mode import Toggle
     from torchlint.finding import Edit
     from torchlint.rule import Report
-    from torchlint.semantics.evaluation_mode import Toggle
     from torchlint.semantics.model import Model
 
 _WHY = "Results change: dropout and batch norm work as they should."

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.step_cycle import Reached, changes, optimizer_of
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.step_cycle import Reached, changes, optimizer_of
 
 if TYPE_CHECKING:
+    from torchlint.analyses.step_cycle import Cycle
     from torchlint.rule import Report
     from torchlint.semantics.entities import Call, Guard
     from torchlint.semantics.model import Model
-    from torchlint.semantics.step_cycle import Cycle
 
 _WHY = "every step then follows the gradients of its own batches only, so training takes another course"
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.train.data_attribute import DataRead, Use, data_reads
+from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, is_false, wrapper_of
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics import torch_api
-from torchlint.semantics.data_attribute import DataRead, Use, data_reads
 from torchlint.semantics.dataflow import text as text_of
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
-from torchlint.semantics.variable_wrapper import VARIABLE, Wrapper, is_false, wrapper_of
 from torchlint.semantics.vocabulary import returns_tensor
 
 if TYPE_CHECKING:

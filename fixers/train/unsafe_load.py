@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchlint.analyses.train.checkpoints import Content, Load
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.checkpoints import Content, Load
 
 if TYPE_CHECKING:
     from torchlint.rule import Report

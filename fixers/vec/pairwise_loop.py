@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.semantics.vectorize.edits import fix_for
+from torchlint.analyses.vectorize.edits import fix_for
 
 if TYPE_CHECKING:
     from torchlint.finding import Fix

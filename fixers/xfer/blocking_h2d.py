@@ -11,9 +11,9 @@ from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
+    from torchlint.analyses.xfer.copies import Copy
     from torchlint.finding import Edit
     from torchlint.rule import Report
-    from torchlint.semantics.copies import Copy
     from torchlint.semantics.model import Model
 
 _ARGUMENT = "non_blocking=True"

@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
-from torchlint.rule import NoFixError
-from torchlint.semantics.creations import goes_with_tensor
-from torchlint.semantics.host_tensors import (
+from torchlint.analyses.xfer.creations import goes_with_tensor
+from torchlint.analyses.xfer.host_tensors import (
     SIZED_CLASSES,
     Agreement,
     equal_numbers,
@@ -20,12 +17,15 @@ from torchlint.semantics.host_tensors import (
     numbers_given,
     types_of,
 )
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
+    from torchlint.analyses.xfer.creations import Creation
     from torchlint.rule import Report
-    from torchlint.semantics.creations import Creation
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.amp.scaled_gradients import Clipping
     from torchlint.semantics.model import Model
-    from torchlint.semantics.scaled_gradients import Clipping
 
 
 class ClipBeforeUnscale(Rule):
@@ -86,7 +86,7 @@ class ClipBeforeUnscale(Rule):
     triggers = (".scale(",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.scaled_gradients import clippings
+        from torchlint.analyses.amp.scaled_gradients import clippings
 
         for found in clippings(model):
             yield Report(found.clip.call.node, _message(found, model), found.confidence, found, _chain(found, model))

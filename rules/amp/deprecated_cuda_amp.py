@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.cuda_amp import Use
+    from torchlint.analyses.amp.cuda_amp import Use
     from torchlint.semantics.model import Model
 
 
@@ -71,7 +71,7 @@ class DeprecatedCudaAmp(Rule):
     needs_torch = "2.4"
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.cuda_amp import uses
+        from torchlint.analyses.amp.cuda_amp import uses
 
         for use in uses(model):
             yield Report(use.node, _message(use), facts=use, chain=_chain(use, model))
@@ -86,7 +86,7 @@ def _message(use: Use) -> str:
 
 
 def _chain(use: Use, model: Model) -> tuple[Fact, ...]:
-    from torchlint.semantics.cuda_amp import root
+    from torchlint.analyses.amp.cuda_amp import root
 
     binding = root(use, model)
     writes = binding.writes if binding is not None else []

@@ -7,8 +7,8 @@ from torchlint.finding import Confidence
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.data.reiteration import Remade
     from torchlint.semantics.model import Model
-    from torchlint.semantics.reiteration import Remade
 
 
 class LoaderInLoop(Rule):
@@ -87,7 +87,7 @@ class LoaderInLoop(Rule):
     triggers = ("Loader",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.reiteration import remade_loaders
+        from torchlint.analyses.data.reiteration import remade_loaders
 
         for found in remade_loaders(model):
             yield Report(found.call.node, _message(found, model), Confidence.LIKELY, found)

@@ -7,7 +7,7 @@ from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.loaders import Loader
+    from torchlint.analyses.loaders import Loader
     from torchlint.semantics.model import Model
 
 
@@ -100,9 +100,9 @@ class NoWorkers(Rule):
     triggers = ("Loader",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.datasets import Memory
-        from torchlint.semantics.feeding import reach
-        from torchlint.semantics.loaders import loaders
+        from torchlint.analyses.datasets import Memory
+        from torchlint.analyses.feeding import reach
+        from torchlint.analyses.loaders import loaders
 
         for loader in loaders(model):
             if loader.workers != 0 or loader.is_explained or loader.is_set_elsewhere or loader.is_one_batch:
@@ -115,7 +115,7 @@ class NoWorkers(Rule):
 
 
 def _chain(loader: Loader) -> tuple[Fact, ...]:
-    from torchlint.semantics.feeding import route
+    from torchlint.analyses.feeding import route
 
     built = Fact(loader.site.node, "No workers are asked for: the process that draws a batch makes its samples")
     return (built, *(Fact(node, text) for node, text in route(loader)))

@@ -7,8 +7,8 @@ from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.data.reiteration import Respawning
     from torchlint.semantics.model import Model
-    from torchlint.semantics.reiteration import Respawning
 
 
 class NonPersistentWorkers(Rule):
@@ -89,7 +89,7 @@ class NonPersistentWorkers(Rule):
     needs_torch = "1.7"
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.reiteration import respawning_loaders
+        from torchlint.analyses.data.reiteration import respawning_loaders
 
         for found in respawning_loaders(model):
             yield Report(found.loader.site.node, _message(found, model), Confidence.LIKELY, found, _chain(found))

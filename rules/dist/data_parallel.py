@@ -85,7 +85,7 @@ class DataParallel(Rule):
     triggers = ("DataParallel", "data_parallel")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.replication import replications
+        from torchlint.analyses.dist.replication import replications
 
         for replication in replications(model):
             yield Report(replication.node, _MESSAGES[replication.form].format(replication.wrapped))

@@ -75,7 +75,7 @@ class ZeroGradToZeros(Rule):
     triggers = ("set_to_none", ".grad")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.zeroed_gradients import zeroed_gradients
+        from torchlint.analyses.kern.zeroed_gradients import zeroed_gradients
 
         for zeroed in zeroed_gradients(model):
             if zeroed.call is not None:

@@ -69,6 +69,6 @@ class MatmulInLoop(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.rowwise.work import reports
+        from torchlint.analyses.rowwise.work import reports
 
         yield from reports(model, self.code)

@@ -7,8 +7,8 @@ from torchlint.finding import Confidence
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.mem.retention import Retention
     from torchlint.semantics.model import Model
-    from torchlint.semantics.retention import Retention
 
 
 class AccumulateGraphTensor(Rule):
@@ -87,8 +87,8 @@ class AccumulateGraphTensor(Rule):
     triggers = ("+", "-=", "<", ">", "max", "min")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.keeping import Way
-        from torchlint.semantics.retention import retentions
+        from torchlint.analyses.mem.keeping import Way
+        from torchlint.analyses.mem.retention import retentions
 
         for kept in retentions(model, Way.SUM, Way.BEST):
             confidence = Confidence.CERTAIN if kept.freed or kept.detachable else Confidence.LIKELY
@@ -96,7 +96,7 @@ class AccumulateGraphTensor(Rule):
 
 
 def _message(model: Model, kept: Retention) -> str:
-    from torchlint.semantics.keeping import Way
+    from torchlint.analyses.mem.keeping import Way
 
     tensor, holder = model.code(kept.graphs[0]), model.code(kept.holder)
     what = "the graph nodes" if kept.freed else "the graph and its activations"

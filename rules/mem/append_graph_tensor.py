@@ -7,8 +7,8 @@ from torchlint.finding import Confidence
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.mem.retention import Retention
     from torchlint.semantics.model import Model
-    from torchlint.semantics.retention import Retention
 
 
 class AppendGraphTensor(Rule):
@@ -87,8 +87,8 @@ class AppendGraphTensor(Rule):
     triggers = ("append", "extend", "insert", ".add(", "+", " for ")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.keeping import Way
-        from torchlint.semantics.retention import retentions
+        from torchlint.analyses.mem.keeping import Way
+        from torchlint.analyses.mem.retention import retentions
 
         for kept in retentions(model, Way.APPEND):
             confidence = Confidence.CERTAIN if kept.freed or kept.detachable else Confidence.LIKELY

@@ -7,8 +7,8 @@ from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.mem.retention import Retention
     from torchlint.semantics.model import Model
-    from torchlint.semantics.retention import Retention
 
 
 class GraphTensorEscapesStep(Rule):
@@ -108,7 +108,7 @@ class GraphTensorEscapesStep(Rule):
     triggers = ("backward", "loss", "Loss", "crit")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.retention import handed_over
+        from torchlint.analyses.mem.retention import handed_over
 
         for kept in handed_over(model):
             confidence = Confidence.CERTAIN if kept.freed or kept.detachable else Confidence.LIKELY

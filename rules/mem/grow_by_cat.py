@@ -73,7 +73,7 @@ class GrowByCat(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.cat_growth import growths
+        from torchlint.analyses.mem.cat_growth import growths
 
         for growth in growths(model):
             yield Report(

@@ -7,8 +7,8 @@ from torchlint.finding import Confidence
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.mem.needless_graph import Evaluation
     from torchlint.semantics.model import Model
-    from torchlint.semantics.needless_graph import Evaluation
 
 
 class MissingNoGrad(Rule):
@@ -91,7 +91,7 @@ class MissingNoGrad(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.needless_graph import evaluations
+        from torchlint.analyses.mem.needless_graph import evaluations
 
         for found in evaluations(model):
             confidence = Confidence.CERTAIN if found.certain else Confidence.LIKELY

@@ -78,7 +78,7 @@ class RetainGraphNeedless(Rule):
     triggers = ("retain_graph",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.retained_graph import needlessly_retained
+        from torchlint.analyses.mem.retained_graph import needlessly_retained
 
         for retained in needlessly_retained(model):
             source = model.code(retained.source)

@@ -77,10 +77,10 @@ class CpuNumpyInTrainStep(Rule):
     triggers = (".cpu", ".tolist", 'to("cpu', "to('cpu")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.element_reads import element_reads
-        from torchlint.semantics.host_use import Use
-        from torchlint.semantics.readback import deferrable_readbacks
-        from torchlint.semantics.round_trips import round_trips
+        from torchlint.analyses.host_use import Use
+        from torchlint.analyses.sync.element_reads import element_reads
+        from torchlint.analyses.sync.readback import deferrable_readbacks
+        from torchlint.analyses.sync.round_trips import round_trips
 
         of_rows = {node for found in model.once(element_reads) for node in found.nodes}
         told: set[object] = set()

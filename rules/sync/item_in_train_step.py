@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.readback import Readback
     from torchlint.semantics.model import Model
-    from torchlint.semantics.readback import Readback
 
 
 class ItemInTrainStep(Rule):
@@ -91,7 +91,7 @@ class ItemInTrainStep(Rule):
     triggers = (".item", "float(", "int(", ".cpu", "numpy", ".tolist", "math", "tensor(", "Tensor(")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.repeated_reads import numbers
+        from torchlint.analyses.sync.repeated_reads import numbers
 
         for read in numbers(model).single:
             if not read.is_count:
@@ -99,8 +99,8 @@ class ItemInTrainStep(Rule):
 
 
 def _message(model: Model, read: Readback) -> str:
-    from torchlint.semantics.host_use import Use
-    from torchlint.semantics.readback import STORED
+    from torchlint.analyses.host_use import Use
+    from torchlint.analyses.sync.readback import STORED
 
     if Use.ACCUMULATED in read.use:
         advice = "Add up the detached tensor, in double precision, and read the sum once at the end."

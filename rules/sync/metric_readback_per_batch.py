@@ -76,7 +76,7 @@ class MetricReadbackPerBatch(Rule):
     triggers = (".item", "int(", ".tolist", ".cpu", ".numpy")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.repeated_reads import numbers
+        from torchlint.analyses.sync.repeated_reads import numbers
 
         for read in numbers(model).single:
             if read.is_count:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.repeated_reads import Again, Several
     from torchlint.semantics.model import Model
-    from torchlint.semantics.repeated_reads import Again, Several
 
 
 class MultipleReadbacks(Rule):
@@ -91,7 +91,7 @@ class MultipleReadbacks(Rule):
     triggers = (".item", "float(", "int(", "math", "tensor(", "Tensor(")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.repeated_reads import numbers
+        from torchlint.analyses.sync.repeated_reads import numbers
 
         found = numbers(model)
         yield from (_several(model, several) for several in found.several)

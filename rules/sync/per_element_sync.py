@@ -75,7 +75,7 @@ class PerElementSync(Rule):
     triggers = (".item", "int(", "float(", ".cpu", ".tolist", " if ", "max(", "min(", "any(", "all(", "] +=")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.element_reads import element_reads, python_reductions
+        from torchlint.analyses.sync.element_reads import element_reads, python_reductions
 
         told: set[object] = set()
         for found in python_reductions(model):

@@ -87,7 +87,7 @@ class PerParameterReadback(Rule):
     triggers = (".item", "float(", "int(", "add_scalar", "print(", "log")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.parameter_reads import parameter_reads
+        from torchlint.analyses.sync.parameter_reads import parameter_reads
 
         for read in parameter_reads(model):
             shown = model.code(read.tensor if read.how == "log" else read.node)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.branching import Decision
+    from torchlint.analyses.sync.branching import Decision
     from torchlint.semantics.model import Model
 
 
@@ -82,8 +82,8 @@ class PythonBranchOnDeviceValue(Rule):
     triggers = ("assert", "if ", "max(", "min(")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.branching import needless_decisions
-        from torchlint.semantics.element_reads import element_reads
+        from torchlint.analyses.sync.branching import needless_decisions
+        from torchlint.analyses.sync.element_reads import element_reads
 
         of_elements = {model.statement(node) for found in model.once(element_reads) for node in found.nodes}
         for decision in needless_decisions(model):
@@ -93,7 +93,7 @@ class PythonBranchOnDeviceValue(Rule):
 
 
 def _message(model: Model, decision: Decision) -> str:
-    from torchlint.semantics.branching import Purpose
+    from torchlint.analyses.sync.branching import Purpose
 
     advice = {
         Purpose.CLAIM: "Check every so many steps, or check the data before the loop.",

@@ -78,7 +78,7 @@ class SynchronizeInLoop(Rule):
     triggers = ("synchronize(",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.housekeeping import needless_waits
+        from torchlint.analyses.housekeeping import needless_waits
 
         for chore in needless_waits(model):
             call = model.code(chore.call.node)

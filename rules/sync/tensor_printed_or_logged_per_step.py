@@ -81,8 +81,8 @@ class TensorPrintedOrLoggedPerStep(Rule):
     triggers = ("print(", "log", "set_postfix", "set_description", "add_scalar", "add_histogram", "wandb", "write(")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.readback import deferrable_readbacks
-        from torchlint.semantics.shown import shown_tensors
+        from torchlint.analyses.sync.readback import deferrable_readbacks
+        from torchlint.analyses.sync.shown import shown_tensors
 
         shown = list(shown_tensors(model))
         reading = {model.statement(read.node) for read in deferrable_readbacks(model)} if shown else set()

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.time.stopwatch import Interval
     from torchlint.semantics.model import Model
-    from torchlint.semantics.stopwatch import Interval
 
 
 class UnsynchronisedTiming(Rule):
@@ -91,7 +91,7 @@ class UnsynchronisedTiming(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.stopwatch import unsynchronised_intervals
+        from torchlint.analyses.time.stopwatch import unsynchronised_intervals
 
         for interval in unsynchronised_intervals(model):
             yield _early(interval, model) if interval.is_early else _late(interval, model)

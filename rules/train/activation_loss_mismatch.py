@@ -7,7 +7,7 @@ from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.activations import Mismatch
+    from torchlint.analyses.train.activations import Mismatch
     from torchlint.semantics.model import Model
 
 
@@ -73,7 +73,7 @@ class ActivationLossMismatch(Rule):
     triggers = ("CrossEntropyLoss", "cross_entropy", "NLLLoss", "nll_loss", "KLDivLoss", "kl_div", "BCEWithLogits")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.activations import mismatches
+        from torchlint.analyses.train.activations import mismatches
 
         for mismatch in mismatches(model):
             confidence = Confidence.CERTAIN if mismatch.is_certain else Confidence.LIKELY

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.evaluation_mode import Toggle
+    from torchlint.analyses.train.evaluation_mode import Toggle
     from torchlint.semantics.model import Model
 
 
@@ -95,7 +95,7 @@ class EvalModeToggle(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.evaluation_mode import missing_toggles
+        from torchlint.analyses.train.evaluation_mode import missing_toggles
 
         for toggle in missing_toggles(model):
             yield Report(toggle.node, _message(toggle, model), facts=toggle, chain=_chain(toggle))

@@ -81,7 +81,7 @@ class ModuleProtocol(Rule):
     severity = Severity.WARNING
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.module_protocol import direct_forwards, hidden_modules, unconditional_dropouts
+        from torchlint.analyses.train.module_protocol import direct_forwards, hidden_modules, unconditional_dropouts
 
         for call in direct_forwards(model):
             receiver = model.code(call.receiver) if call.receiver is not None else "x"

@@ -7,9 +7,9 @@ from torchlint.finding import Confidence
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.data_attribute import DataRead
+    from torchlint.analyses.train.data_attribute import DataRead
+    from torchlint.analyses.variable_wrapper import Wrapper
     from torchlint.semantics.model import Model
-    from torchlint.semantics.variable_wrapper import Wrapper
 
 
 class PreTorch04Legacy(Rule):
@@ -72,8 +72,8 @@ class PreTorch04Legacy(Rule):
     triggers = ("Variable", "volatile", ".data")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.data_attribute import data_reads
-        from torchlint.semantics.variable_wrapper import volatile_writes, wrappers
+        from torchlint.analyses.train.data_attribute import data_reads
+        from torchlint.analyses.variable_wrapper import volatile_writes, wrappers
 
         for wrapper in wrappers(model):
             yield Report(wrapper.call.node, _wrapper_message(wrapper, model), facts=wrapper)

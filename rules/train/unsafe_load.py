@@ -7,7 +7,7 @@ from torchlint.finding import Severity
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.checkpoints import Load
+    from torchlint.analyses.train.checkpoints import Load
     from torchlint.semantics.model import Model
 
 
@@ -68,7 +68,7 @@ class UnsafeLoad(Rule):
     needs_torch = "1.13"
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.checkpoints import unsafe_loads
+        from torchlint.analyses.train.checkpoints import unsafe_loads
 
         for load in unsafe_loads(model):
             yield Report(load.call.node, _MESSAGES[load.content.value], facts=load, chain=_chain(load))

@@ -83,6 +83,6 @@ class BatchDimLoop(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.rowwise.work import reports
+        from torchlint.analyses.rowwise.work import reports
 
         yield from reports(model, self.code)

@@ -73,6 +73,6 @@ class PairwiseLoop(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.rowwise.work import reports
+        from torchlint.analyses.rowwise.work import reports
 
         yield from reports(model, self.code)

@@ -66,6 +66,6 @@ class StackOfComprehension(Rule):
     triggers = ("for ",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.rowwise.work import reports
+        from torchlint.analyses.rowwise.work import reports
 
         yield from reports(model, self.code)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.copies import Copy
+    from torchlint.analyses.xfer.copies import Copy
     from torchlint.semantics.model import Model
 
 
@@ -81,7 +81,7 @@ class BlockingH2d(Rule):
     triggers = (".to(", ".cuda(")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.copies import blocking_copies
+        from torchlint.analyses.xfer.copies import blocking_copies
 
         for copy in blocking_copies(model):
             yield Report(copy.call.node, _message(copy, model), copy.confidence, copy)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.creations import Creation
+    from torchlint.analyses.xfer.creations import Creation
     from torchlint.semantics.model import Model
 
 
@@ -82,7 +82,7 @@ class CreateThenMove(Rule):
     triggers = (".to(", ".cuda(", ".type(", ".type_as(")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.semantics.creations import creations
+        from torchlint.analyses.xfer.creations import creations
 
         for creation in creations(model):
             yield Report(

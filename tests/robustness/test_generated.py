@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.robustness.generated import PROGRAMS, TRAIN, Program, text
+from torchlint.analyses.loaders import copies_batches
 from torchlint.engine import lint
 from torchlint.finding import Finding
-from torchlint.semantics.loaders import copies_batches
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 

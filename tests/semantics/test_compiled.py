@@ -6,7 +6,7 @@ import pytest
 
 from tests.semantics.programs import call_on, function_of, model_of, value_of
 from tests.support import findings
-from torchlint.semantics.compiled import is_compiled
+from torchlint.analyses.compiled import is_compiled
 from torchlint.semantics.entities import Role
 
 BODY = """

@@ -1,0 +1,283 @@
+"""What a data loader is fed with: samples that lie in memory or have to be read, on the host or on an accelerator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.moves import is_accelerator, moves_to_accelerator
+from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.values import Kind, Place, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Class, Function
+    from torchlint.semantics.model import Model
+
+
+class Memory(Enum):
+    HELD = "held"  # a sample is an index into something that is in memory
+    READ = "read"  # a sample is read or decoded when it is asked for
+    STREAM = "stream"  # an iterable dataset: each worker would yield all of it
+    UNKNOWN = "unknown"
+
+
+_DEPTH = 6
+_WRAPPERS = re.compile(
+    r"torch\.utils\.data\.(Subset|ConcatDataset|random_split)|sklearn\.model_selection\.train_test_split"
+)
+# What holds its arguments, and is where they are.
+_PASSES_ON = re.compile(
+    r"torch\.utils\.data\.(\w*Dataset|Subset|random_split)|sklearn\.model_selection\.train_test_split|builtins\.\w+|\w+(\.\w+)*\.transforms\.\w+"
+)
+_HELD = re.compile(r"torch\.utils\.data\.TensorDataset|torch_geometric\..*|builtins\.(list|zip)")
+_STREAMS = re.compile(r"torch\.utils\.data\.(IterableDataset|ChainDataset)|(webdataset|torchdata)\..*")
+_READ = re.compile(r"(torchvision|torchaudio)\.datasets\.[A-Z]\w*")
+# Calls in `__getitem__` that look at what is there, or make a tensor of it; and calls that read a file or decode one.
+_INDEXING = re.compile(
+    r"torch\.(\w*[tT]ensor|from_numpy|stack|cat|zeros|ones|full|Tensor\.\w+)|builtins\.(?!open)\w+|numpy\.\w+"
+)
+_CONVERTING = frozenset(
+    "float double half long int bool astype copy clone item to view reshape squeeze unsqueeze permute transpose".split()
+)
+_READING = re.compile(
+    r"builtins\.open|numpy\.(load|memmap|fromfile|loadtxt|genfromtxt)|torch\.load|torchaudio\.load|torchvision\.io\..*"
+    r"|(PIL|cv2|imageio|skimage|librosa|soundfile|h5py|nibabel|pydicom|rasterio|scipy\.io|tifffile|decord)\..*"
+    r"|pandas\.read_\w+|pickle\.load|json\.load"
+)
+
+
+def held_on_accelerator(node: cst.BaseExpression, model: Model, depth: int = 0) -> bool:
+    """Whether an argument of a loader is, or is made of, tensors on an accelerator or code that puts them there."""
+    value = model.value(node)
+    if _on_accelerator(value) or (value.kind is Kind.STRING and str(value.constant).startswith("cuda")):
+        return True
+    if depth > _DEPTH:
+        return False
+    return any(_makes_on_accelerator(source, model, depth) for source in _sources(node, model))
+
+
+def _makes_on_accelerator(source: cst.CSTNode, model: Model, depth: int) -> bool:
+    match source:
+        case cst.FunctionDef() | cst.Lambda():
+            return _moves(model.function_of(source), model)
+        case cst.Call():
+            return _built_on_accelerator(model.call(source), model, depth)
+        case cst.List() | cst.Tuple():
+            return any(held_on_accelerator(element.value, model, depth + 1) for element in source.elements)
+    return False
+
+
+def _built_on_accelerator(call: Call, model: Model, depth: int) -> bool:
+    cls = call.targets_class
+    if cls is not None and any(_moves(method, model) for method in _methods(cls)):
+        return True
+    if _computed_elsewhere(call, model):
+        return True
+    passes_on = cls is not None or _PASSES_ON.fullmatch(call.callee or "")
+    for arg in call.arguments:
+        is_transform = arg.keyword is not None and arg.keyword.value.endswith("transform")
+        if _on_accelerator(model.value(arg.value)):
+            return True
+        if (passes_on or is_transform) and held_on_accelerator(arg.value, model, depth + 1):
+            return True
+    return False
+
+
+def _computed_elsewhere(call: Call, model: Model) -> bool:
+    """Whether a class or function of another file makes the samples, and copies something to an accelerator."""
+    found = model.elsewhere(call)
+    if found is not None:
+        home, function = found
+        return any(_puts_on_accelerator(step, home) for step in _calls(function, 0))
+    behind = model.class_behind(call.callee) if call.callee is not None and call.targets_class is None else None
+    return behind is not None and any(_moves(method, behind[0]) for method in _methods(behind[1]))
+
+
+def is_handed_in(node: cst.BaseExpression | None, model: Model) -> bool:
+    """Whether a dataset is a list that a function got from another file: nothing says where its samples are."""
+    return node is not None and any(_is_given_list(source, model) for source in _leaves(node, model, 0))
+
+
+def _is_given_list(source: cst.CSTNode, model: Model) -> bool:
+    binding = model.binding(source) if model.value(source).kind is Kind.LIST else None
+    return binding is not None and binding.is_parameter and not binding.scope_function.callers
+
+
+def memory(node: cst.BaseExpression | None, model: Model) -> Memory:
+    """Where the samples of a dataset are. Of a dataset that is one of several, or made of them, all must agree."""
+    found = {_memory(source, model) for source in _leaves(node, model, 0)} if node is not None else set()
+    if Memory.STREAM in found:
+        return Memory.STREAM
+    return found.pop() if len(found) == 1 else Memory.UNKNOWN
+
+
+def returns_tensors(function: Function, model: Model) -> bool:
+    """Whether a collate function returns tensors, or containers of them."""
+    returned = [node.value for node in function.returns]
+    if isinstance(function.node, cst.Lambda):
+        returned = [function.node.body]
+    return bool(returned) and all(node is not None and _is_made_of_tensors(model.value(node)) for node in returned)
+
+
+def _is_made_of_tensors(value: Value) -> bool:
+    if not value.is_container:
+        return value.kind is Kind.TENSOR
+    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    if not parts and value.element is not None:
+        parts = [value.element]
+    return bool(parts) and all(_is_made_of_tensors(part) for part in parts)
+
+
+def held_on_host(node: cst.BaseExpression | None, model: Model) -> bool:
+    """Whether the samples of a dataset are on the host for sure."""
+    return node is not None and all(_is_on_host(source, model) for source in _leaves(node, model, 0))
+
+
+def _is_on_host(source: cst.CSTNode, model: Model) -> bool:
+    if not isinstance(source, cst.Call):
+        return False
+    call = model.call(source)
+    if call.targets_class is not None:
+        getitem = call.targets_class.method("__getitem__")
+        returned = [node.value for node in getitem.returns] if getitem is not None else []
+        is_host = bool(returned) and all(node is not None and _all_on_host(model.value(node)) for node in returned)
+        return is_host or _memory_of_class(call.targets_class) is Memory.READ
+    if call.callee == "torch.utils.data.TensorDataset":
+        return all(model.value(arg.value).place is Place.HOST for arg in call.arguments)
+    return _READ.fullmatch(call.callee or "") is not None
+
+
+def _all_on_host(value: Value) -> bool:
+    if value.is_container:
+        parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+        return bool(parts) and all(_all_on_host(part) for part in parts)
+    return value.place is Place.HOST or value.is_(Kind.NUMBER, Kind.STRING)
+
+
+def _on_accelerator(value: Value, depth: int = 0) -> bool:
+    if value.place is Place.ACCELERATOR or (value.kind is Kind.DEVICE and value.place is not Place.HOST):
+        return True
+    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    if value.element is not None:
+        parts.append(value.element)
+    return depth < 4 and any(_on_accelerator(part, depth + 1) for part in parts)
+
+
+def _moves(function: Function | None, model: Model) -> bool:
+    return function is not None and any(_puts_on_accelerator(call, model) for call in function.calls)
+
+
+def _puts_on_accelerator(call: Call, model: Model) -> bool:
+    device = call.argument("device")
+    return moves_to_accelerator(call, model) or (device.given and is_accelerator(device.node, model))
+
+
+def _methods(cls: Class) -> Iterator[Function]:
+    for part in cls.lineage():
+        yield from part.methods.values()
+
+
+def _sources(node: cst.BaseExpression, model: Model) -> list[cst.CSTNode]:
+    """The expressions or definitions that an expression stands for, as far as the file shows them."""
+    match node:
+        case cst.Subscript():
+            return _sources(node.value, model)
+        case cst.IfExp():
+            return [*_sources(node.body, model), *_sources(node.orelse, model)]
+        case cst.Name() | cst.Attribute():
+            return _origins(node, model)
+        case _:
+            return [node]
+
+
+def _origins(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode]:
+    origins = model.value(node).origins
+    if origins:
+        return list(origins)
+    binding = model.binding(node)
+    values = [
+        write.value
+        for write in (binding.writes if binding is not None else ())
+        if reaches(model, binding, write.target, node)  # type: ignore[arg-type]
+    ]
+    found: list[cst.CSTNode] = []
+    for value in values:
+        # One step back: `train, test = random_split(images, ...)`, `points = all_points[:100]`.
+        inner = value.value if isinstance(value, cst.Subscript) else value
+        if inner is None:
+            return []
+        found.extend(model.value(inner).origins or [inner])
+    return found
+
+
+def _leaves(node: cst.BaseExpression, model: Model, depth: int) -> Iterator[cst.CSTNode]:
+    """The datasets that a dataset is a part of, or consists of."""
+    for source in _sources(node, model) or [node]:
+        arguments = source.args if isinstance(source, cst.Call) else ()
+        wraps = isinstance(source, cst.Call) and _WRAPPERS.fullmatch(model.call(source).callee or "")
+        if not wraps or depth > _DEPTH or not arguments:
+            yield source
+            continue
+        inner = arguments[0].value
+        parts = [element.value for element in inner.elements] if isinstance(inner, (cst.List, cst.Tuple)) else [inner]
+        for part in parts:
+            yield from _leaves(part, model, depth + 1)
+
+
+def _memory(source: cst.CSTNode, model: Model) -> Memory:
+    if isinstance(source, cst.Call):
+        return _memory_of_call(model.call(source), model)
+    if isinstance(source, (cst.List, cst.ListComp, cst.Tuple, cst.Dict, cst.DictComp)):
+        return Memory.HELD
+    held = isinstance(source, cst.BaseExpression) and model.value(source).is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
+    return Memory.HELD if held else Memory.UNKNOWN
+
+
+def _memory_of_call(call: Call, model: Model) -> Memory:
+    cls = _class_of(call, model)
+    if cls is not None:
+        return _memory_of_class(cls)
+    name = call.callee or ""
+    streaming = call.argument("streaming")
+    if _STREAMS.fullmatch(name) or (streaming.given and streaming.value.constant is not False):
+        return Memory.STREAM
+    if _READ.fullmatch(name):
+        return Memory.READ
+    held = _HELD.fullmatch(name) or call.value.is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
+    return Memory.HELD if held else Memory.UNKNOWN
+
+
+def _class_of(call: Call, model: Model) -> Class | None:
+    """The class, of this file or another, that a call makes an object of."""
+    if call.targets_class is not None or call.callee is None:
+        return call.targets_class
+    behind = model.class_behind(call.callee)
+    return behind[1] if behind is not None else None
+
+
+def _memory_of_class(cls: Class) -> Memory:
+    bases = [base for part in cls.lineage() for base in part.bases if base is not None]
+    if any(_STREAMS.fullmatch(base) for base in bases) or (cls.method("__iter__") and not cls.method("__getitem__")):
+        return Memory.STREAM
+    getitem = cls.method("__getitem__")
+    if getitem is None:
+        return Memory.READ if any(_READ.fullmatch(base) for base in bases) else Memory.UNKNOWN
+    calls = list(_calls(getitem, 0))
+    if any(_READING.fullmatch(call.callee or "") for call in calls):
+        return Memory.READ
+    if all(_INDEXING.fullmatch(call.callee or "") or call.method in _CONVERTING for call in calls):
+        return Memory.HELD
+    return Memory.UNKNOWN
+
+
+def _calls(function: Function, depth: int) -> Iterator[Call]:
+    """The calls that a function makes, those of the functions of this file that it calls included."""
+    for call in function.calls:
+        if call.target is not None and depth < 3:
+            yield from _calls(call.target, depth + 1)
+        else:
+            yield call

@@ -1,0 +1,237 @@
+"""Whether the batches of a data loader reach a GPU, one after the other, and how sure that is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.loaders import CLASSES, Loader, are_moved_elsewhere, copies_batches
+from torchlint.analyses.moves import copies_conversion, is_accelerator, moves_of_unknown_origin, moves_to_accelerator
+from torchlint.finding import Confidence
+from torchlint.semantics.values import Kind, Place, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Function, Loop
+    from torchlint.semantics.model import Model
+
+_HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch(?!\.nn\.Module\.)|wandb|matplotlib|logging|itertools|copy)\b")
+_MOVERS = re.compile(r"(^|_)(to|move|send|copy|put)(_\w+)?_(device|gpu|cuda)$|^(to|move)(Device|Gpu|GPU|Cuda)$|^cuda$")
+_TRAINERS = re.compile(r"(pytorch_lightning|lightning(\.pytorch)?)\.Trainer")
+_HOOKS = frozenset({"train_dataloader", "val_dataloader", "test_dataloader", "predict_dataloader"})
+_DEPTH = 4
+
+
+def reach(loader: Loader) -> Confidence | None:
+    """How sure it is that the batches of a loader go to a GPU, one after the other; None when it is not known."""
+    if any(repeats(move.call) for move in loader.moves) and _is_iterated(loader):
+        return Confidence.CERTAIN
+    if _feeds_lightning(loader):
+        return Confidence.LIKELY
+    if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
+        return Confidence.LIKELY
+    if (_is_returned(loader) or _is_kept_for_others(loader)) and loader.model.once(are_moved_elsewhere):
+        return Confidence.LIKELY
+    return None
+
+
+def _is_returned(loader: Loader) -> bool:
+    """Whether a function returns the loader that it builds, and nothing in this file draws from it."""
+    model, function = loader.model, loader.site.function
+    if function.is_module or any(_draws(loop, loader) for loop in model.loops) or not _is_used(function, model):
+        return False
+    drawn_from = (node.value.item for node in function.yields if isinstance(node.value, cst.From))
+    handed_out = (*(node.value for node in function.returns), *drawn_from)
+    return any(node is not None and _holds(model.value(node), loader) for node in handed_out)
+
+
+def _is_kept_for_others(loader: Loader) -> bool:
+    """Whether an object keeps the loader as an attribute that others get: from a method, or by its name."""
+    model, function = loader.model, loader.site.function
+    if function.cls is None or any(_draws(loop, loader) for loop in model.loops):
+        return False
+    given = (node.value for method in function.cls.methods.values() for node in method.returns)
+    return any(node is not None and _holds(model.value(node), loader) for node in given)
+
+
+def _is_used(function: Function, model: Model) -> bool:
+    """Whether a function is named in this file or in those that may get something from it."""
+    if (
+        function.callers
+        or function.passed_around
+        or function.cls is not None
+        or function.parent is not model.functions[0]
+    ):
+        return True
+    return any(function.name in source.text for source in model.companions())
+
+
+def _draws(loop: Loop, loader: Loader) -> bool:
+    return bool(loop.iterates.origins & loader.built)
+
+
+def _holds(value: Value, loader: Loader) -> bool:
+    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    return _is_loader(value, loader) or any(_holds(part, loader) for part in parts)
+
+
+def route(loader: Loader) -> Iterator[tuple[cst.CSTNode, str]]:
+    """The places on the way of the batches to the GPU: what draws them, and what copies them."""
+    drawn = (loop for loop in loader.model.loops if loop.iterates.is_(Kind.LOADER, Kind.ITERATOR))
+    loop = next((loop for loop in drawn if loop.iterable is not None and loop.iterates.origins & loader.built), None)
+    if loop is not None and loop.iterable is not None:
+        yield loop.iterable, "Its batches are drawn here, one after the other"
+    move = next((move for move in loader.moves if repeats(move.call)), None)
+    if move is not None:
+        yield move.call.node, f"`{loader.model.code(move.source)}` is copied to the GPU"
+    elif (handed := next(_handed_to(loader), None)) is not None:
+        yield handed.node, "They go to code out of sight, together with what is on the GPU"
+
+
+def repeats(call: Call, depth: int = 0) -> bool:
+    """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one.
+
+    A comprehension counts where it draws batches; most go through the parts of one.
+    """
+    if any(not loop.is_comprehension or _draws_batches(loop) for loop in call.loops()):
+        return True
+    function = call.function
+    around = function.parent.calls if function.parent is not None else []
+    callers = [*function.callers, *(caller for caller in around if function in caller.passes)]
+    return depth < _DEPTH and any(repeats(caller, depth + 1) for caller in callers)
+
+
+def _draws_batches(loop: Loop) -> bool:
+    return bool(loop.iterates.origins) and loop.iterates.is_(Kind.LOADER, Kind.ITERATOR)
+
+
+def _is_iterated(loader: Loader) -> bool:
+    """Whether more than one batch is taken: by a loop, or by `next` in one. `next(iter(loader))` takes the first."""
+    model = loader.model
+    if any(loop.iterates.origins & loader.built for loop in model.loops):
+        return True
+    for call in model.calls_to("builtins.next", ".next", ".__next__"):
+        source = call.receiver if call.receiver is not None else call.node.args[0].value
+        if model.value(source).origins & loader.built:
+            fresh = isinstance(source, cst.Call) and model.call(source).callee == "builtins.iter"
+            if call.loop is not None if fresh else repeats(call):
+                return True
+    return False
+
+
+# -- code that the file does not show --------------------------------------------------------------------------------
+
+
+def _handed_to(loader: Loader) -> Iterator[Call]:
+    """Calls of code from elsewhere that get the loader or its batches together with something on an accelerator."""
+    model = loader.model
+    for call in model.calls:
+        if call.target is not None or call.is_forward or call.node in loader.built:
+            continue
+        if call.callee is not None and (_HARMLESS.match(call.callee) or call.callee in CLASSES):
+            continue
+        values = [model.value(arg.value) for arg in call.arguments]
+        is_given = any(_comes_from(loader, value) or _is_made_with(loader, value) for value in values)
+        if is_given and (_is_accelerated(call, model) or _is_copied_elsewhere(call, model)):
+            yield call
+
+
+def _is_copied_elsewhere(call: Call, model: Model) -> bool:
+    """Whether a function of another file copies the batches of a loader that it is given, or its helpers there do."""
+    entered = model.elsewhere(call)
+    if entered is None:
+        return False
+    home, function = entered
+    return any(moves_of_unknown_origin(function.calls, home)) or copies_batches(home.source.text)
+
+
+def holds_arrays(loader: Loader) -> bool:
+    """Whether code of another file makes tensors of all that it copies of the batches: pinning leaves arrays alone."""
+    model = loader.model
+    entered = [found for call in _handed_to(loader) if (found := model.elsewhere(call)) is not None]
+    copies = [(call, home) for home, function in entered for call in function.calls if moves_to_accelerator(call, home)]
+    return bool(copies) and all(copies_conversion(call, home) for call, home in copies)
+
+
+def _comes_from(loader: Loader, value: Value) -> bool:
+    return bool(value.origins & loader.built) and value.place is not Place.ACCELERATOR
+
+
+def _takes_loader(call: Call, loader: Loader) -> bool:
+    """Whether a call is given the loader, or an object that was made with it."""
+    values = [loader.model.value(arg.value) for arg in call.arguments]
+    return any(_is_loader(value, loader) or _is_made_with(loader, value) for value in values)
+
+
+def _is_loader(value: Value, loader: Loader) -> bool:
+    return value.kind is Kind.LOADER and bool(value.origins & loader.built)
+
+
+def _is_made_with(loader: Loader, value: Value) -> bool:
+    if not value.is_(Kind.INSTANCE, Kind.MODULE):
+        return False
+    makers = (loader.model.call(origin) for origin in value.origins if isinstance(origin, cst.Call))
+    given = (loader.model.value(arg.value) for maker in makers for arg in maker.arguments)
+    return any(_is_loader(argument, loader) for argument in given)
+
+
+def _is_accelerated(call: Call, model: Model, depth: int = 0) -> bool:
+    """A call that is given, or is a method of what was given, a device or something on it, or is named for a move."""
+    for arg in call.arguments:
+        value = model.value(arg.value)
+        is_device = value.kind is not Kind.NUMBER and is_accelerator(arg.value, model)
+        if value.place is Place.ACCELERATOR or is_device:
+            return True
+    if _MOVERS.search(_last_name(call)) or any(_copies_what_it_gets(function, model) for function in call.passes):
+        return True
+    if call.receiver is None or depth > _DEPTH:
+        return False
+    receiver = model.value(call.receiver)
+    if receiver.place is Place.ACCELERATOR or (receiver.kind is Kind.MODULE and _moves_a_model(model)):
+        return True
+    makers = [model.call(origin) for origin in receiver.origins if isinstance(origin, cst.Call)]
+    return any(_is_gpu_trainer(maker, model) or _is_accelerated(maker, model, depth + 1) for maker in makers)
+
+
+def _copies_what_it_gets(function: Function, model: Model) -> bool:
+    """Whether a function that is handed to code out of sight, as the step of an engine, copies data to a GPU."""
+    return any(
+        moves_to_accelerator(call, model) and not call.receiver_value.is_(Kind.MODULE) for call in function.calls
+    )
+
+
+def _last_name(call: Call) -> str:
+    func = call.node.func
+    if isinstance(func, cst.Attribute):
+        return func.attr.value
+    return func.value if isinstance(func, cst.Name) else ""
+
+
+def _moves_a_model(model: Model) -> bool:
+    moved = (call for call in model.calls_to(".cuda", ".to") if call.receiver_value.is_(Kind.MODULE, Kind.INSTANCE))
+    return any(moves_to_accelerator(call, model) for call in moved)
+
+
+# -- Lightning -------------------------------------------------------------------------------------------------------
+
+
+def _feeds_lightning(loader: Loader) -> bool:
+    """Built in a hook of a Lightning module, in a file whose trainer uses GPUs."""
+    function = loader.site.function
+    cls = function.cls
+    if cls is None or not cls.is_lightning or function.name not in _HOOKS:
+        return False
+    return any(_is_gpu_trainer(call, loader.model) for call in loader.model.calls)
+
+
+def _is_gpu_trainer(call: Call, model: Model) -> bool:
+    if call.callee is None or not _TRAINERS.fullmatch(call.callee):
+        return False
+    accelerator, gpus = call.argument("accelerator"), call.argument("gpus")
+    if gpus.given and gpus.value.kind is not Kind.NONE:
+        return gpus.value.constant != 0
+    node = accelerator.node
+    choices = [node.body, node.orelse] if isinstance(node, cst.IfExp) else [node]
+    return any(node is not None and model.value(node).constant in ("gpu", "cuda", "auto") for node in choices)

@@ -1,0 +1,573 @@
+"""What a loop does with a value that was just copied to the host: count it, print it, decide by it, feed it back."""
+
+from __future__ import annotations
+
+import re
+from enum import Flag, auto
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.steps import is_the_rest
+from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
+from torchlint.semantics.tree import children
+from torchlint.semantics.values import Kind, Place
+from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class Use(Flag):
+    """How the host value is used while the loop runs, joined over all its uses. Empty: it is not."""
+
+    NONE = 0
+    ACCUMULATED = auto()  # `total += value`
+    COLLECTED = auto()  # a number goes into a list, a dict or a meter
+    LOGGED = auto()  # printed, formatted, shown in a progress bar, sent to a logger
+    SELDOM = auto()  # logged too, but at intervals only
+    LATER = auto()  # held by a name that is read after the loop
+    HANDED = auto()  # a number is handed to code that is not known
+    GATHERED = auto()  # an array, not a number, goes into a list or a dict
+    WRITTEN = auto()  # into a file: reason enough alone, but not for what is printed in the same step
+    NEEDED = auto()  # the loop cannot go on without it: a test, an index, an environment, a file, the next operation
+
+
+DEFERRABLE = Use.ACCUMULATED | Use.COLLECTED | Use.LOGGED | Use.SELDOM | Use.LATER | Use.HANDED
+KEPT = Use.NEEDED | Use.GATHERED
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_PASSING = _words(
+    """
+    float int round abs str repr format max min sum list tuple sorted dict bool complex pow
+    """
+)
+_PASSING_PACKAGES = _words("math numpy statistics scipy sklearn copy itertools collections")
+_CHECKS = _words("isnan isinf isfinite isclose allclose array_equal")
+_QUESTIONS = _words("isnan isinf isfinite")
+_LOG_PACKAGES = _words("logging wandb tqdm mlflow visdom neptune comet_ml loguru rich absl warnings")
+_LOG_METHODS = _words(
+    """
+    add_scalar add_scalars add_histogram add_text log info debug warning error set_postfix set_postfix_str
+    set_description set_description_str log_metric log_metrics log_dict log_scalar logkv logkv_mean
+    """
+)
+_COLLECTING_METHODS = _words("append appendleft extend add insert update setdefault put record")
+_WRITING_METHODS = _words("write writelines writerow writerows")
+_NEEDING_METHODS = _words("step dump save savefig imsave imwrite send sendall put_nowait sleep decode")
+_NEEDING_BUILTINS = _words("range chr zip enumerate map filter iter next open getattr setattr slice exit")
+_REDUCTIONS = _words(
+    """
+    sum mean max min std var median average prod any all item count_nonzero nansum nanmean norm dot trace nanmax nanmin
+    accuracy_score
+    """
+)
+HOST_TENSORS = ("torch.tensor", "torch.Tensor", "torch.FloatTensor")  # they copy numbers into a tensor on the host
+_PAIRING = _words("zip enumerate len")
+_REDUCING_PACKAGES = _words("numpy torch builtins sklearn")
+_ARRAY_METADATA = _words("shape dtype device ndim size")
+_DEVICE_METHODS = _words("cuda to backward type_as")
+
+
+_METERS = re.compile(r"(?i)(^|[._])\w*(meter|averager?|runningscore)$")
+_DEPTH = 3
+_FLOAT_FORMAT = re.compile(r"\{[^{}]*:[^{}]*[eEfFgG]\}")  # of an array with one element only
+
+
+class HostFlow:
+    """Follows one host value through the loop in which it was made.
+
+    `number`: whether it is a single number. An array counts as one from the reduction on that makes it one.
+    """
+
+    def __init__(self, model: Model, loop: Loop | None, depth: int = _DEPTH, entered: Function | None = None) -> None:
+        self._model = model
+        self._loop = loop
+        self._depth = depth
+        self._entered = entered  # the function into which an array is followed
+        self._is_returned = False
+        self._is_in_header = False  # of the test of an `if`, which is the matter of another rule then
+        self._work: list[tuple[cst.CSTNode, bool]] = []
+        self._seen: set[tuple[cst.CSTNode, bool]] = set()
+        self._use = Use.NONE
+
+    def of(self, node: cst.CSTNode, number: bool, position: int | None = None) -> Use:
+        """The use of a value, or of one part of the tuple that a call returns."""
+        self._is_in_header = self._model.small_statement(node) is None
+        statement = self._model.parent(node)
+        if position is not None and isinstance(statement, cst.Assign):
+            for target in statement.targets:
+                self._store(target.target, statement, number, position)
+        else:
+            self._on(node, number)
+        return self._followed()
+
+    def of_sum(self, statement: cst.AugAssign) -> Use:
+        """The use of what `total += value` makes of numbers."""
+        self._augmented(statement, True)
+        return self._followed()
+
+    def _followed(self) -> Use:
+        while self._work and Use.NEEDED not in self._use:
+            self._step(*self._work.pop())
+        return self._use
+
+    def _on(self, node: cst.CSTNode | None, number: bool) -> None:
+        if node is not None and (node, number) not in self._seen:
+            self._seen.add((node, number))
+            self._work.append((node, number))
+
+    def _step(self, node: cst.CSTNode, number: bool) -> None:
+        parent = self._model.parent(node)
+        match parent:
+            case cst.Attribute():
+                self._attribute(parent, number)
+            case cst.Arg():
+                self._argument(parent, number)
+            case cst.Assign():
+                for target in parent.targets:
+                    self._store(target.target, parent, number)
+            case cst.AnnAssign() | cst.NamedExpr():
+                self._store(parent.target, parent, number)
+                if isinstance(parent, cst.NamedExpr):
+                    self._on(parent, number)
+            case cst.AugAssign():
+                self._augmented(parent, number)
+            case cst.Return():
+                self._returned(parent, number)
+            case cst.Element() if isinstance(whole := self._model.parent(parent), cst.Tuple):
+                self._part(whole, list(whole.elements).index(parent), number)
+            case cst.For() | cst.CompFor() if number and parent.iter is node:
+                self._iterated(parent, node)
+            case cst.Expr() | cst.Del():
+                pass
+            case cst.IfExp(test=test) if test is node:
+                self._use |= Use.NEEDED
+            case cst.UnaryOperation(operator=cst.Not()) if not number:
+                self._use |= Use.NEEDED
+            case cst.If() if number and not self._is_in_header and self._only_reports(parent):
+                self._use |= Use.LOGGED
+            case cst.Subscript() if parent.value is not node:
+                self._use |= Use.NEEDED
+            case cst.Index() if not number:
+                self._index(parent)
+            case cst.For() if self._entered is not None and parent.iter is node:
+                self._store(parent.target, parent, number)
+            case cst.DictElement() | cst.DictComp() if parent.key is node:
+                self._use |= Use.NEEDED
+            case (
+                cst.BinaryOperation()
+                | cst.UnaryOperation()
+                | cst.BooleanOperation()
+                | cst.Comparison()
+                | cst.ComparisonTarget()
+                | cst.IfExp()
+                | cst.Subscript()
+                | cst.Tuple()
+                | cst.List()
+                | cst.Dict()
+                | cst.Element()
+                | cst.DictElement()
+                | cst.StarredElement()
+                | cst.StarredDictElement()
+                | cst.ListComp()
+                | cst.GeneratorExp()
+                | cst.DictComp()
+                | cst.FormattedString()
+                | cst.FormattedStringExpression()
+                | cst.ConcatenatedString()
+            ):
+                self._on(parent, number)
+            case _:  # a test, an assertion, an index, a loop over it
+                self._use |= Use.NEEDED
+
+    def _only_reports(self, branch: cst.If) -> bool:
+        """Whether nothing hangs on a test but what is printed or logged, and names that nothing else reads."""
+        lines = branch.body.body
+        statements = [s for line in lines if isinstance(line, cst.SimpleStatementLine) for s in line.body]
+        return (
+            branch.orelse is None
+            and all(isinstance(line, cst.SimpleStatementLine) for line in lines)
+            and any(self._logs(statement) for statement in statements)
+            and all(self._logs(statement) or self._serves(statement, branch) for statement in statements)
+        )
+
+    def _logs(self, statement: cst.BaseSmallStatement) -> bool:
+        """A call to log something, the result of which nobody wants."""
+        if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
+            return False
+        call = self._model.call(statement.value)
+        return is_log(call) or (call.method or "").startswith("log")
+
+    def _serves(self, statement: cst.BaseSmallStatement, branch: cst.If) -> bool:
+        """Whether a statement gives names to what is logged, and does nothing else."""
+        if not isinstance(statement, cst.Assign) or self._model.effects(statement).forwards:
+            return False
+        bindings = [self._model.binding(target.target) for target in statement.targets]
+        return all(
+            binding is not None and all(branch.body in self._model.ancestors(read) for read in binding.reads)
+            for binding in bindings
+        )
+
+    def _iterated(self, loop: cst.For | cst.CompFor, numbers: cst.CSTNode) -> None:
+        """Over a list of numbers, or over a dict of them, of which the loop gets the keys and not the numbers."""
+        key, held = self._model.binding(loop.target), self._model.binding(numbers)
+        indexed = {self._model.parent(read) for read in held.reads} if held is not None else set()
+        looked_up = [above for read in key.reads for above in self._model.ancestors(read)] if key is not None else []
+        if not any(isinstance(above, cst.Subscript) and above in indexed for above in looked_up):
+            self._store(loop.target, loop, True)
+
+    def _index(self, index: cst.Index) -> None:
+        """`x[mask]`: an array picks parts of another."""
+        element = self._model.parent(index)
+        whole = self._model.parent(element) if element is not None else None
+        if self._entered is not None and isinstance(whole, cst.Subscript):
+            self._on(whole, False)
+        else:
+            self._use |= Use.NEEDED
+
+    def _part(self, whole: cst.Tuple, position: int, number: bool) -> None:
+        """Where a tuple is returned or taken apart, each part goes its own way."""
+        statement = self._model.parent(whole)
+        if any(isinstance(element, cst.StarredElement) for element in whole.elements):
+            self._on(whole, number)
+        elif isinstance(statement, cst.Return):
+            self._returned(statement, number, position)
+        elif isinstance(statement, cst.Assign):
+            for target in statement.targets:
+                self._store(target.target, statement, number, position)
+        else:
+            self._on(whole, number)
+
+    def _returned(self, statement: cst.Return, number: bool, position: int | None = None) -> None:
+        """From a function that is one step: on, in the loops that call it; an array in those of this file only."""
+        function = self._model.function(statement)
+        if function is self._entered:
+            self._is_returned = True
+            return
+        if function.hook is not None and function.hook.is_engine and number:
+            self._use |= Use.HANDED
+            return
+        abroad = [self._model.caller(call) for call in function.foreign_callers] if number else []
+        callers = [*((self._model, call) for call in function.callers), *abroad]
+        is_seen = callers and not self._escapes(function) and (number or not function.foreign_callers)
+        if self._loop is not None or not self._depth or not is_seen or None in callers:
+            self._use |= Use.NEEDED
+            return
+        for model, call in filter(None, callers):
+            loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
+            self._use |= HostFlow(model, loop, self._depth - 1).of(call.node, number, position)
+
+    def _escapes(self, function: Function) -> bool:
+        """Whether code out of sight may call a function; one that makes it and returns it hands it to its callers."""
+        maker = function.parent
+        binding = maker.scope.bindings.get(function.name) if maker is not None and function.passed_around else None
+        if maker is None or binding is None or maker.is_module or not maker.callers or maker.passed_around:
+            return function.passed_around
+        above = [(read, self._model.parent(read)) for read in binding.reads]
+        return not all(
+            isinstance(user, cst.Return) or (isinstance(user, cst.Call) and user.func is read) for read, user in above
+        )
+
+    # -- what holds it
+
+    def _store(self, target: cst.CSTNode, statement: cst.CSTNode, number: bool, position: int | None = None) -> None:
+        match target:
+            case cst.Name() | cst.Attribute():
+                if isinstance(statement, cst.Assign) and _adds_to(statement.value, target):
+                    self._use |= Use.ACCUMULATED if number else Use.GATHERED
+                self._read_later(self._model.binding(target), statement, number)
+            case cst.Tuple(elements=elements) | cst.List(elements=elements):
+                is_plain = not any(isinstance(element, cst.StarredElement) for element in elements)
+                parts = elements if position is None or not is_plain else elements[position : position + 1]
+                for element in parts:
+                    self._store(element.value, statement, number)
+            case cst.Subscript() if number and isinstance(statement, cst.Assign) and _adds_to(statement.value, target):
+                self._use |= Use.ACCUMULATED
+            case cst.Subscript():
+                self._use |= Use.COLLECTED if number else Use.GATHERED
+            case _:
+                self._use |= Use.NEEDED
+
+    def _augmented(self, statement: cst.AugAssign, number: bool) -> None:
+        target = statement.target
+        is_sum = number or self._holds_numbers(target)
+        if isinstance(target, (cst.Name, cst.Attribute)):
+            if self._model.value(target).is_container:
+                self._use |= Use.COLLECTED if number else Use.GATHERED
+                return
+            self._read_later(self._model.binding(target), statement, is_sum)
+        self._use |= Use.ACCUMULATED if is_sum else Use.GATHERED
+
+    def _holds_numbers(self, target: cst.BaseExpression) -> bool:
+        """Whether `+=` adds to what the target holds, and does not make a list of it longer, or fill in a row."""
+        binding = self._model.binding(target)
+        if isinstance(target, cst.Subscript):
+            return False
+        starts = [write.value for write in binding.writes if write.kind == "assign"] if binding is not None else []
+        values = [self._model.value(node) for node in (target, *starts) if node is not None]
+        return any(value.is_(Kind.ARRAY, Kind.NUMBER, Kind.TENSOR) for value in values)
+
+    def _read_later(self, binding: Binding | None, statement: cst.CSTNode, number: bool) -> None:
+        """Every read that can see what `statement` wrote."""
+        if binding is None:
+            self._use |= Use.LATER if number else Use.GATHERED
+            return
+        function = self._model.function(statement)
+        for read in binding.reads:
+            if self._model.function(read) is not function:
+                if binding.cls is None:
+                    self._use |= Use.NEEDED
+            elif not self._is_in_loop(read):
+                if not self._is_rewritten(binding, statement, read):
+                    self._use |= Use.LATER if number else Use.GATHERED
+            elif self._sees(read, statement, binding):
+                if self._is_rare(read):
+                    self._use |= Use.SELDOM
+                else:
+                    self._on(read, number)
+
+    def _is_rare(self, read: cst.CSTNode) -> bool:
+        """Whether a statement runs at log intervals only; `x if verbose else (x, y)` is read either way."""
+        gates = (
+            guard
+            for guard in self._model.guards(read, self._loop or self._model.loop(read))
+            if guard.kind in ("log", "handler") and not is_the_rest(guard)
+        )
+        return any(not isinstance(guard.node, cst.IfExp) for guard in gates)
+
+    def _is_in_loop(self, node: cst.CSTNode) -> bool:
+        return self._loop is None or self._loop in self._model.loops_around(node)
+
+    def _is_rewritten(self, binding: Binding, statement: cst.CSTNode, read: cst.CSTNode) -> bool:
+        """Whether a read behind the loop gets what another statement has written in between."""
+        blocks = [node for node in self._model.ancestors(read) if isinstance(node, cst.IndentedBlock)]
+        return any(
+            not self._is_in_loop(write.statement)
+            and write.kind != "augmented"
+            and self._model.parent(write.statement) in blocks
+            and is_before(self._model, statement, write.target)
+            and self._precedes(write, read)
+            for write in binding.writes
+        )
+
+    def _sees(self, read: cst.CSTNode, statement: cst.CSTNode, binding: Binding) -> bool:
+        """Behind the statement it does; before it, in the next iteration, unless something else is written first."""
+        if is_before(self._model, statement, read) and not _are_alternatives(self._model, statement, read):
+            return True
+        if self._loop is not None and any(write.statement is self._loop.node for write in binding.writes):
+            return False
+        others = [write for write in binding.writes if write.statement is not self._model.statement(statement)]
+        return not any(self._is_in_loop(write.statement) and self._precedes(write, read) for write in others)
+
+    def _precedes(self, write: Write, read: cst.CSTNode) -> bool:
+        """Whether the write is over when the read is made; in `x = x / n` the read comes first."""
+        own = self._model.small_statement(write.target)
+        if own is not None and own is self._model.small_statement(read):
+            return False
+        return is_before(self._model, write.target, read)
+
+    # -- what is done with it
+
+    def _attribute(self, node: cst.Attribute, number: bool) -> None:
+        name = node.attr.value
+        call = self._model.parent(node)
+        if not (isinstance(call, cst.Call) and call.func is node):
+            if name not in _ARRAY_METADATA:
+                self._on(node, number)
+        elif name in _COLLECTING_METHODS and not number:
+            self._use |= Use.GATHERED
+        elif name in _DEVICE_METHODS:
+            self._use |= Use.NEEDED
+        elif name in _REDUCTIONS and not call.args:
+            self._on(call, True)
+        else:
+            self._on(call, number)
+
+    def _argument(self, arg: cst.Arg, number: bool) -> None:
+        site = self._model.parent(arg)
+        if not isinstance(site, cst.Call):
+            self._use |= Use.NEEDED
+            return
+        call = self._model.call(site)
+        if number:
+            self._number_argument(call, site)
+        elif not self._enters(call, arg):
+            self._array_argument(call, site)
+
+    def _enters(self, call: Call, arg: cst.Arg) -> bool:
+        """Into a function of the project: what that does with the array, and what the call returns of it."""
+        function = call.target or call.foreign
+        home = self._model if call.target is not None else self._model.home(call)
+        parameter = parameter_of_function(call, function, arg) if function is not None else None
+        if function is None or home is None or parameter is None or not self._depth:
+            return False
+        inside = HostFlow(home, None, self._depth - 1, entered=function)
+        for read in parameter.reads:
+            inside._on(read, False)
+        self._use |= inside._followed()
+        if inside._is_returned:
+            self._on(call.node, self._model.value(call.node).is_(Kind.NUMBER))
+        return True
+
+    def _is_loss(self, call: Call) -> bool:
+        ref = self._model.value(call.node.func).ref or ""
+        return is_loss_function(call.callee or "") or is_loss_module(ref)
+
+    def _is_given_results(self, call: Call) -> bool:
+        """Whether the first argument is on the host, too; if it is not, `ctc_loss` wants the lengths there."""
+        first = call.node.args[0]
+        return self._model.value(first.value).place is Place.HOST
+
+    def _number_argument(self, call: Call, site: cst.Call) -> None:
+        package, last = _names(call)
+        method = call.method or ""
+        if last in _QUESTIONS:
+            self._on(site, True)
+        elif _checks(call) or (package == "builtins" and last in _NEEDING_BUILTINS):
+            self._use |= Use.NEEDED
+        elif is_log(call):
+            self._use |= Use.LOGGED
+        elif (
+            (package == "builtins" and last in _PASSING)
+            or package in _PASSING_PACKAGES
+            or method == "format"
+            or call.receiver_value.is_(Kind.STRING)
+            or _makes_host_tensor(call)
+        ):
+            self._on(site, True)
+        elif method in _WRITING_METHODS:
+            self._use |= Use.WRITTEN
+        elif method in _NEEDING_METHODS or last.startswith("save_") or _feeds_device(call):
+            self._use |= Use.NEEDED
+        elif method in _COLLECTING_METHODS:
+            self._use |= Use.COLLECTED
+            self._read_back(call)
+        else:
+            self._use |= Use.HANDED
+            self._on(site, True)
+
+    def _read_back(self, call: Call) -> None:
+        """`losses[-1]` in the loop, right after `losses.append(loss)`."""
+        held = self._model.binding(call.receiver) if call.method == "append" and call.receiver is not None else None
+        for read in held.reads if held is not None else ():
+            is_near = self._model.function(read) is call.function and self._is_in_loop(read)
+            part = self._model.parent(read)
+            if is_near and isinstance(part, cst.Subscript) and _is_last_of(part, read) and not self._is_rare(read):
+                self._on(part, True)
+
+    def _array_argument(self, call: Call, site: cst.Call) -> None:
+        package, last = _names(call)
+        if _checks(call):
+            self._use |= Use.NEEDED
+        elif package in _REDUCING_PACKAGES and last in _REDUCTIONS:
+            self._on(site, last != "max" or package == "builtins" or len(site.args) == 1)
+        elif call.method == "format" and _FLOAT_FORMAT.search(str(call.receiver_value.constant)):
+            self._on(site, True)
+        elif self._is_loss(call):
+            if self._is_given_results(call):
+                self._on(site, self._model.value(site).rank == 0)
+            else:
+                self._use |= Use.NEEDED
+        elif package == "numpy" or (package == "torch" and not call.is_forward) or self._pairs(call):
+            self._on(site, False)
+        elif call.method == "update" and _METERS.search(call.receiver_value.ref or ""):
+            self._use |= Use.COLLECTED
+        elif (call.method or "") in _COLLECTING_METHODS:
+            self._use |= Use.GATHERED
+        elif call.receiver_value.is_(Kind.TENSOR, Kind.ARRAY):
+            self._on(site, False)
+        else:
+            self._use |= Use.NEEDED
+
+    def _pairs(self, call: Call) -> bool:
+        """`zip(truths, guesses)`, over which a function that measures them loops."""
+        package, last = _names(call)
+        return self._entered is not None and package == "builtins" and last in _PAIRING
+
+
+def _is_last_of(part: cst.Subscript, whole: cst.CSTNode) -> bool:
+    """`values[-1]`."""
+    match part.slice:
+        case [cst.SubscriptElement(slice=cst.Index(value=cst.UnaryOperation(cst.Minus(), cst.Integer(value="1"))))]:
+            return part.value is whole
+    return False
+
+
+def _are_alternatives(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+    """Whether one stands in the body of an `if` and the other in its `else`."""
+    branches: dict[cst.CSTNode, cst.CSTNode] = {}
+    below = first
+    for node in model.ancestors(first):
+        if isinstance(node, cst.If):
+            branches[node] = below
+        below = node
+    below = second
+    for node in model.ancestors(second):
+        if node in branches:
+            return branches[node] is not below
+        below = node
+    return False
+
+
+def is_before(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
+    """Whether `first` begins before `second` in the text; neither may be around the other."""
+    above = {}
+    below = first
+    for node in model.ancestors(first):
+        above[node] = below
+        below = node
+    below = second
+    for node in model.ancestors(second):
+        if node in above:
+            order = children(node)
+            return order.index(above[node]) < order.index(below)
+        below = node
+    return False
+
+
+def _names(call: Call) -> tuple[str, str]:
+    """Package and last name of the callee; of a method, the method."""
+    name = call.callee or ""
+    return name.partition(".")[0], name.rpartition(".")[2] or call.method or ""
+
+
+def _checks(call: Call) -> bool:
+    """`math.isnan(...)`, and the assertions of test cases."""
+    last = _names(call)[1]
+    return last in _CHECKS or last.startswith("assert")
+
+
+def _adds_to(value: cst.BaseExpression, target: cst.BaseExpression) -> bool:
+    """`sums[k] + number`, which is stored in `sums[k]`."""
+    return (
+        isinstance(value, cst.BinaryOperation)
+        and isinstance(value.operator, cst.Add)
+        and any(type(side) is type(target) and side.deep_equals(target) for side in (value.left, value.right))
+    )
+
+
+def is_log(call: Call) -> bool:
+    if _names(call)[0] in _LOG_PACKAGES or call.callee == "builtins.print":
+        return True
+    if isinstance(call.receiver, cst.Attribute) and call.receiver.attr.value in ("stdout", "stderr"):
+        return True
+    return call.method in _LOG_METHODS and not call.receiver_value.is_(Kind.TENSOR, Kind.BATCH)
+
+
+def _makes_host_tensor(call: Call) -> bool:
+    """`torch.tensor([loss.item(), norm.item()])`: several numbers, which stay where they are."""
+    is_list = len(call.arguments) == 1 and isinstance(call.arguments[0].value, (cst.List, cst.Tuple))
+    return call.callee in HOST_TENSORS and is_list
+
+
+def _feeds_device(call: Call) -> bool:
+    """The number goes into an operation on tensors, a model, an optimizer or a scheduler."""
+    if call.is_forward or call.receiver_value.is_(Kind.TENSOR, Kind.BATCH, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.MODULE):
+        return True
+    return (call.callee or "").startswith("torch.") and not (call.callee or "").startswith("torch.utils.tensorboard")

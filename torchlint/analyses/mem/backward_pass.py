@@ -1,0 +1,107 @@
+"""Backward passes: where they start, what they free, and what is added up to what they start from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.single_tensor import carries
+from torchlint.semantics.dataflow import hold_the_same, sources, text, upstream
+from torchlint.semantics.values import Grad, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Loop
+    from torchlint.semantics.model import Model
+
+_SETTINGS = ("args", "opt", "opts", "cfg", "config", "hparams", "params")
+_COEFFICIENT = re.compile(r"(?i)(^|_)(coeff?s?|weights?|lambda\w*|lam\w*|alpha|beta|gamma|eta|factor|scale|w)\d*(_|$)")
+
+
+def freeing_passes(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
+    """The backward passes, in the function of an expression, that free what its graph was computed with."""
+    tensors = _tensors(model, graph)
+    for call in model.function(graph).calls:
+        if call.is_backward and not _keeps_graph(call):
+            source = backpropagated(call)
+            if source is not None and tensors & upstream(model, source, inside=call.loop):
+                yield call
+
+
+def _tensors(model: Model, graph: cst.BaseExpression) -> set[Binding]:
+    """The variables that hold a graph, or may, among those that an expression is computed from."""
+    found = set()
+    loop = next(iter(model.loops_around(graph)), None)
+    for node in sources(model, graph, inside=loop):
+        value = model.value(node)
+        if carries(value) or (value.is_(Kind.UNKNOWN, Kind.TENSOR) and value.grad is Grad.UNKNOWN):
+            binding = model.binding(node)
+            if binding is not None:
+                found.add(binding)
+    return found
+
+
+def backpropagated(call: Call) -> cst.BaseExpression | None:
+    """The expression that a backward pass starts from."""
+    positional = [arg.value for arg in call.node.args if arg.keyword is None and not arg.star]
+    if call.receiver_value.is_tensor or not positional:
+        return call.receiver
+    return positional[0]
+
+
+def _keeps_graph(call: Call) -> bool:
+    for name in ("retain_graph", "create_graph"):
+        argument = call.argument(name)
+        if argument.hidden or (argument.given and argument.value.constant is not False):
+            return True
+    return False
+
+
+def is_term_of_loss(model: Model, expression: cst.BaseExpression) -> bool:
+    """Whether a name of whose graph nothing else is known is one of the terms that the same function sends backward."""
+    binding = model.binding(expression) if isinstance(expression, (cst.Name, cst.Attribute)) else None
+    value = model.value(expression)
+    if binding is None or binding.is_parameter or not value.is_(Kind.UNKNOWN, Kind.TENSOR):
+        return False
+    if value.grad is not Grad.UNKNOWN:
+        return False
+    for call in model.function(expression).calls:
+        source = backpropagated(call) if call.is_backward else None
+        terms = _terms(model, source, call.loop) if source is not None else []
+        if any(model.binding(term) is binding and hold_the_same(model, term, expression) for term in terms):
+            return True
+    return False
+
+
+def _terms(model: Model, source: cst.BaseExpression, loop: Loop | None) -> list[cst.Name | cst.Attribute]:
+    """Reads of the variables that are added up to what is sent backward, coefficients left out."""
+    found: list[cst.Name | cst.Attribute] = []
+    seen: set[Binding] = set()
+    work: list[cst.BaseExpression] = [source]
+    while work:
+        match work.pop():
+            case cst.BinaryOperation(operator=cst.Add() | cst.Subtract(), left=left, right=right):
+                work += [left, right]
+            case cst.BinaryOperation(operator=cst.Divide(), left=left):
+                work.append(left)
+            case cst.BinaryOperation(operator=cst.Multiply(), left=left, right=right):
+                work += [a for a, b in ((left, right), (right, left)) if _is_coefficient(model, b)]
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="scale")), args=[cst.Arg(value=scaled)]):
+                work.append(scaled)
+            case cst.Name() | cst.Attribute() as name:
+                found.append(name)
+                binding = model.binding(name)
+                if binding is not None and binding not in seen:
+                    seen.add(binding)
+                    around = [write for write in binding.writes if write.loop is loop and not write.unpacked]
+                    work += [write.value for write in around if write.value is not None]
+    return found
+
+
+def _is_coefficient(model: Model, side: cst.BaseExpression) -> bool:
+    if model.value(side).is_(Kind.NUMBER):
+        return True
+    owner, _, name = text(side).rpartition(".")
+    return owner.rpartition(".")[2] in _SETTINGS or name.isupper() or _COEFFICIENT.search(name) is not None

@@ -1,0 +1,169 @@
+"""Tensors that a loop makes longer with torch.cat: every iteration copies all that is there already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.rowwise.extent import runs_few_times
+from torchlint.analyses.rowwise.names import bound_names
+from torchlint.semantics.entities import Role
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Loop, Write
+    from torchlint.semantics.model import Model
+
+_CAT = re.compile(r"torch\.(cat|concat|concatenate|hstack|vstack|dstack|row_stack|column_stack)")
+_METADATA = ("shape", "ndim", "dtype", "device")
+_METADATA_METHODS = ("size", "dim", "numel", "new_zeros", "new_ones", "new_empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """`name = torch.cat([name, *parts], ...)` in `loops`, innermost first; `binding` is not made anew in any of them.
+
+    `first`: the tensor comes before the parts. `watched`: the loop asks how long it is, or whether there is one yet.
+    """
+
+    call: cst.Call
+    name: str
+    parts: tuple[cst.BaseExpression, ...]
+    first: bool
+    loops: tuple[Loop, ...]
+    binding: Binding
+    watched: bool
+
+
+def growths(model: Model) -> Iterator[Growth]:
+    """Every tensor that grows in a loop and that no iteration works with."""
+    for call in model.calls:
+        if call.loop is not None and call.callee is not None and _CAT.fullmatch(call.callee):
+            growth = _growth(model, call)
+            if growth is not None:
+                yield growth
+
+
+def _growth(model: Model, call: Call) -> Growth | None:
+    target = _assigned(model, call.node)
+    elements = _elements(call.node)
+    binding = model.binding(target) if target is not None else None
+    if target is None or binding is None or binding.shared or len(elements) < 2:
+        return None
+    places = [place for place, element in enumerate(elements) if _is_name(element, target.value)]
+    if len(places) != 1 or places[0] not in (0, len(elements) - 1):
+        return None
+    loops = tuple(_carrying_loops(model, call, binding))
+    if not loops or _is_short(model, loops) or _is_of_dict(loops[0]) or _is_of_layers(loops[0]):
+        return None
+    grown = elements[places[0]]
+    reads = [read for read in binding.reads if read is not grown and loops[0].node in model.ancestors(read)]
+    if any(not _is_watch(model, read) for read in reads) or (reads and isinstance(loops[0].node, cst.While)):
+        return None
+    parts = tuple(element for place, element in enumerate(elements) if place not in places)
+    return Growth(call.node, target.value, parts, places[0] == 0, loops, binding, bool(reads))
+
+
+def _assigned(model: Model, call: cst.Call) -> cst.Name | None:
+    """The name that a call is assigned to, by itself or as one branch of a conditional expression."""
+    parent = model.parent(call)
+    if isinstance(parent, cst.IfExp) and parent.test is not call:
+        parent = model.parent(parent)
+    match parent:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+            return target
+    return None
+
+
+def _elements(call: cst.Call) -> list[cst.BaseExpression]:
+    """What is put together, where that is written out."""
+    first = call.args[0] if call.args else None
+    if first is None or first.star or (first.keyword is not None and first.keyword.value != "tensors"):
+        return []
+    if not isinstance(first.value, (cst.List, cst.Tuple)):
+        return []
+    elements = first.value.elements
+    return [] if any(isinstance(element, cst.StarredElement) for element in elements) else [e.value for e in elements]
+
+
+def _is_name(node: cst.BaseExpression, name: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == name
+
+
+def _carrying_loops(model: Model, call: Call, binding: Binding) -> Iterator[Loop]:
+    """The loops around the call, from the inside, in which each iteration finds the tensor that the last one left."""
+    for loop in call.loops():
+        if loop.is_comprehension or any(_is_made(model, write, call.node, loop) for write in binding.writes):
+            return
+        yield loop
+
+
+def _is_made(model: Model, write: Write, call: cst.Call, loop: Loop) -> bool:
+    """Whether a write in the loop is another one than the growth, and no other branch of it."""
+    if loop.node not in model.ancestors(write.target) and write.target is not loop.target:
+        return False
+    statement, growth = model.statement(write.target), model.statement(call)
+    if statement is growth:
+        return False
+    conditions = [node for node in model.ancestors(growth) if isinstance(node, cst.If)]
+    return not any(_are_apart(model, node, statement, growth) for node in conditions)
+
+
+def _are_apart(model: Model, condition: cst.If, one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Whether two statements are in different branches of a condition."""
+    if condition not in model.ancestors(one):
+        return False
+    return (condition.body in model.ancestors(one)) is not (condition.body in model.ancestors(other))
+
+
+def _is_short(model: Model, loops: Sequence[Loop]) -> bool:
+    return all(runs_few_times(model, loop) for loop in loops)
+
+
+def _is_of_dict(loop: Loop) -> bool:
+    """A loop over the entries of a dict: kinds of things, of which there are few."""
+    match loop.iterable:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="items" | "keys" | "values"))):
+            return True
+    return loop.iterates.kind is Kind.DICT
+
+
+def _is_of_layers(loop: Loop) -> bool:
+    """A loop over layers: each makes a part of its own, and there are few."""
+    if loop.role is Role.MODULES or loop.iterates.kind is Kind.MODULE:
+        return True
+    names = set(bound_names(loop.target)) if loop.target is not None else set()
+    return any(_picks(node.func, names) for node in walk(loop.node) if isinstance(node, cst.Call))
+
+
+def _picks(function: cst.BaseExpression, names: set[str]) -> bool:
+    """`layer(x)`, `self.layers[i](x)`"""
+    match function:
+        case cst.Name(value=name):
+            return name in names
+        case cst.Subscript():
+            return any(isinstance(node, cst.Name) and node.value in names for node in walk(function))
+    return False
+
+
+def _is_watch(model: Model, read: cst.CSTNode) -> bool:
+    """A read that asks for the size, or whether there is a tensor yet."""
+    parent = model.parent(read)
+    if isinstance(parent, cst.Attribute):
+        above = model.parent(parent)
+        is_call = isinstance(above, cst.Call) and above.func is parent
+        return parent.attr.value in (_METADATA_METHODS if is_call else _METADATA)
+    if isinstance(parent, cst.Arg):
+        call = model.parent(parent)
+        return isinstance(call, cst.Call) and model.qualified(call.func) == "builtins.len"
+    match parent:
+        case cst.Comparison(comparisons=targets):
+            return all(isinstance(target.operator, (cst.Is, cst.IsNot)) for target in targets)
+        case cst.UnaryOperation(operator=cst.Not()) | cst.If() | cst.IfExp():
+            return True
+    return False

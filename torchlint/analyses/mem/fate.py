@@ -1,0 +1,462 @@
+"""Where a value ends up: read as a number and done with, sent backward, or handed to code out of sight."""
+
+from __future__ import annotations
+
+import re
+from enum import Flag, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.analyses.mem.lifetime import root
+from torchlint.semantics.dataflow import parameter_of, parameter_of_function, reaches, text
+from torchlint.semantics.values import Grad, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Function
+    from torchlint.semantics.model import Model
+
+
+class Fate(Flag):
+    """What can happen to a value, joined over all its uses. Empty: nothing ever reads it."""
+
+    NONE = 0
+    CONSUMED = auto()  # printed, compared, turned into a number: no gradient can come back through it
+    BACKWARD = auto()  # backward(), autograd.grad, or a hook that waits for a gradient
+    ESCAPES = auto()  # returned to callers, or given to code, that this file does not show
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_FINAL_ATTRIBUTES = _words("data shape dtype device ndim requires_grad is_cuda is_leaf layout names itemsize nbytes")
+_FINAL_METHODS = _words(
+    """
+    item tolist numpy detach detach_ size dim ndimension numel nelement element_size get_device data_ptr stride
+    argmax argmin argsort long int short byte bool nonzero count_nonzero bincount is_contiguous is_floating_point
+    eq ne gt ge lt le isnan isinf isfinite logical_and logical_or logical_not logical_xor any all isclose equal allclose
+    count index keys format join startswith endswith __len__
+    """
+)
+_GRADIENT_METHODS = _words("backward register_hook retain_grad requires_grad_ register_post_accumulate_grad_hook")
+_FINAL_FUNCTIONS = _words(
+    """
+    builtins.print builtins.len builtins.float builtins.int builtins.str builtins.repr builtins.bool builtins.round
+    builtins.isinstance builtins.format builtins.type builtins.id builtins.hash builtins.hasattr builtins.range
+    builtins.complex torch.save torch.is_tensor torch.argmax torch.argmin torch.argsort torch.equal torch.allclose
+    torch.isnan torch.isinf torch.isfinite torch.eq torch.ne torch.gt torch.ge torch.lt torch.le torch.any torch.all
+    torch.isclose torch.numel torch.bincount torch.nonzero torch.count_nonzero torch.zeros_like torch.ones_like
+    torch.rand_like torch.randn_like torch.empty_like torch.full_like torchvision.utils.save_image
+    torchvision.utils.make_grid torch.distributed.all_reduce torch.distributed.reduce torch.distributed.broadcast
+    """
+)
+_PASSING_FUNCTIONS = _words(
+    """
+    builtins.sum builtins.max builtins.min builtins.sorted builtins.list builtins.tuple builtins.zip builtins.enumerate
+    builtins.reversed builtins.dict builtins.set builtins.iter builtins.next builtins.abs builtins.map builtins.filter
+    builtins.pow builtins.divmod builtins.getattr builtins.frozenset collections.deque collections.OrderedDict
+    collections.defaultdict copy.copy copy.deepcopy itertools.chain functools.reduce
+    """
+)
+_READERS = _words(
+    """
+    numpy matplotlib seaborn logging wandb json pickle csv pandas sklearn scipy tensorboard tensorboardX mlflow tqdm
+    tensorboard_logger os sys math time visdom neptune comet_ml rich PIL cv2 statistics loguru warnings imageio nltk
+    plotly skimage gym gymnasium builtins.open
+    """
+)
+_LOG_METHODS = _words(
+    """
+    add_scalar add_scalars add_histogram add_image add_images add_figure add_text add_embedding log info debug warning
+    warn error critical exception set_postfix set_postfix_str set_description set_description_str write writerow
+    writerows log_metric log_metrics log_dict log_scalar format join plot savefig line
+    """
+)
+_REPORTERS = re.compile(
+    r"_*((print|write|display|report|plot|show|dump|save)(_\w*|ln|s)?|early_?stop\w*|record_(loss|metric|epoch|stat|value)\w*"
+    r"|log(ger)?|log_(string|msg|message|metric|scalar|dict|loss|epoch|step|image|value|stat|train|val|eval|test|info"
+    r"|result|data|line|text|histogram|table)\w*)"
+)
+_SEARCHES = _words("index count remove")
+_FILLING_ONLY = _words("append appendleft extend extendleft insert clear remove reverse")
+_FILLING_METHODS = _words("append appendleft add extend extendleft insert update setdefault put push put_nowait")
+_DEPTH = 6
+_GRADIENT_PACKAGES = ("torch.autograd.", "torch.func.", "functorch.", "higher.", "captum.")
+
+
+class Tracer:
+    """Follows values through one file. Flow inside a function is not ordered: any read of a variable counts."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def of_expression(self, *expressions: cst.CSTNode) -> Fate:
+        """Fate of the values of expressions."""
+        trail = _Trail(self._model, self._model.once(_named_attributes))
+        for expression in expressions:
+            trail.on(expression)
+        return trail.run()
+
+    def within(self, function: Function, *expressions: cst.CSTNode) -> Fate:
+        """Fate of the values of expressions in a function, apart from what happens to what it returns."""
+        trail = _Trail(self._model, self._model.once(_named_attributes), function)
+        for expression in expressions:
+            trail.on(expression)
+        return trail.run()
+
+    def of_binding(self, binding: Binding, written_at: cst.CSTNode | None = None) -> Fate:
+        """Fate of what a variable or attribute holds; with `written_at`, of what is written there."""
+        trail = _Trail(self._model, self._model.once(_named_attributes))
+        trail.enter(binding, written_at)
+        return trail.run()
+
+
+def _named_attributes(model: Model) -> dict[str, list[cst.Attribute]]:
+    """Every `x.name` of the file that is not `self.name`, by name."""
+    found: dict[str, list[cst.Attribute]] = {}
+    for node in model.nodes_of(cst.Attribute):
+        if isinstance(node, cst.Attribute) and model.binding(node) is None:
+            found.setdefault(node.attr.value, []).append(node)
+    return found
+
+
+class _Site(NamedTuple):
+    """The call through which a value came into a function, and the one before that."""
+
+    call: Call
+    before: _Site | None
+    depth: int
+
+
+class _Trail:
+    """One search: what was seen, what is left to look at, and the fate so far.
+
+    `site` is the call through which the value at hand came into its function: what the function returns of it goes
+    back there, not to all of its callers.
+    """
+
+    def __init__(
+        self, model: Model, attributes: dict[str, list[cst.Attribute]], entered: Function | None = None
+    ) -> None:
+        self.model = model
+        self.attributes = attributes
+        self.entered = entered  # the function of this file through which a search of another file came in
+        self.is_returned = False
+        self.kept_as: set[str] = set()  # attributes that hold the value
+        self.work: list[tuple[cst.CSTNode, _Site | None]] = []
+        self.seen: set[object] = set()
+        self.fate = Fate.NONE
+        self.site: _Site | None = None
+
+    def run(self) -> Fate:
+        while self.work and Fate.BACKWARD not in self.fate:
+            node, self.site = self.work.pop()
+            if self._is_graphless(node):
+                self._final()
+            else:
+                self._use(node)
+        return self.fate
+
+    def _is_graphless(self, node: cst.CSTNode) -> bool:
+        value = self.model.value(node)
+        return value.is_(Kind.NUMBER, Kind.STRING, Kind.ARRAY) or (value.is_tensor and value.grad is Grad.DETACHED)
+
+    # -- moving on
+
+    def on(self, node: cst.CSTNode | None) -> None:
+        if node is not None and (node, self.site) not in self.seen:
+            self.seen.add((node, self.site))
+            self.work.append((node, self.site))
+
+    def enter(self, binding: Binding | None, written_at: cst.CSTNode | None = None) -> None:
+        """The value is now held by a variable or an attribute: all its reads follow."""
+        if binding is None:
+            self.fate |= Fate.ESCAPES
+            return
+        if (binding, written_at, self.site) in self.seen:
+            return
+        self.seen.add((binding, written_at, self.site))
+        site = self.site
+        if binding.shared:
+            self.site = None
+        for read in binding.reads:
+            if written_at is None or reaches(self.model, binding, written_at, read):
+                self.on(read)
+        self._elsewhere(binding)
+        self.site = site
+
+    def _elsewhere(self, binding: Binding) -> None:
+        """An attribute is read through other objects than self, too."""
+        if binding.cls is not None:
+            self.kept_as.add(binding.name)
+            elsewhere = self.attributes.get(binding.name, ())
+            for node in elsewhere:
+                self.on(node)
+            if self.entered is None and not elsewhere and not any(map(self._looks_inside, binding.reads)):
+                self.fate |= Fate.ESCAPES  # filled and emptied here, so what is in it is read in another file
+
+    def _looks_inside(self, read: cst.CSTNode) -> bool:
+        parent = self.model.parent(read)
+        return not isinstance(parent, cst.Attribute) or parent.attr.value not in {*_FILLING_METHODS, "clear"}
+
+    # -- one use
+
+    def _use(self, node: cst.CSTNode) -> None:
+        parent = self.model.parent(node)
+        match parent:
+            case cst.Attribute():
+                self._attribute(parent)
+            case cst.Arg():
+                self._argument(parent, node)
+            case cst.Subscript():
+                self.on(parent)
+            case cst.BinaryOperation():
+                text = isinstance(parent.operator, cst.Modulo) and self.model.value(parent.left).is_(Kind.STRING)
+                self._final() if text else self.on(parent)
+            case (
+                cst.UnaryOperation()
+                | cst.BooleanOperation()
+                | cst.Tuple()
+                | cst.List()
+                | cst.Set()
+                | cst.Dict()
+                | cst.DictElement()
+                | cst.StarredElement()
+                | cst.StarredDictElement()
+                | cst.Await()
+                | cst.ListComp()
+                | cst.SetComp()
+                | cst.GeneratorExp()
+                | cst.DictComp()
+            ):
+                if isinstance(parent, cst.UnaryOperation) and isinstance(parent.operator, cst.Not):
+                    self._final()
+                else:
+                    self.on(parent)
+            case cst.Element():
+                self._element(parent)
+            case cst.IfExp():
+                self._final() if node is parent.test else self.on(parent)
+            case cst.NamedExpr():
+                self._store(parent.target)
+                self.on(parent)
+            case cst.Assign():
+                for target in parent.targets:
+                    self._store(target.target)
+            case cst.AnnAssign():
+                self._store(parent.target)
+            case cst.AugAssign():
+                if node is parent.value:
+                    self._store(parent.target)
+            case cst.For() | cst.CompFor():
+                if node is parent.iter:
+                    self._store(parent.target)
+            case cst.WithItem():
+                if parent.asname is not None:
+                    self._store(parent.asname.name)
+            case cst.Return():
+                self._returned(self.model.function(parent))
+            case cst.Lambda():
+                self.fate |= Fate.ESCAPES
+            case cst.Yield() | cst.From():
+                self._yielded(self.model.function(parent))
+            case cst.Expr() | cst.AssignTarget() | cst.Del():
+                pass
+            case _:  # a test, an assertion, an f-string, an index: it is read and forgotten
+                self._final()
+
+    def _final(self) -> None:
+        self.fate |= Fate.CONSUMED
+
+    def _attribute(self, node: cst.Attribute) -> None:
+        name = node.attr.value
+        call = self.model.parent(node)
+        if isinstance(call, cst.Call) and call.func is node:
+            if name in _GRADIENT_METHODS:
+                self.fate |= Fate.BACKWARD
+            elif name in _FINAL_METHODS:
+                self._final()
+            elif name not in _FILLING_ONLY:
+                self.on(call)
+        elif name == "grad":
+            self.fate |= Fate.BACKWARD
+        elif name in _FINAL_ATTRIBUTES:
+            self._final()
+        else:
+            self.on(node)
+
+    def _element(self, element: cst.Element) -> None:
+        """An element of a tuple that is unpacked right away goes to one name only."""
+        display = self.model.parent(element)
+        assign = self.model.parent(display) if display is not None else None
+        if not isinstance(assign, cst.Assign) or not isinstance(display, (cst.Tuple, cst.List)):
+            self.on(display)
+            return
+        for target in assign.targets:
+            names = target.target.elements if isinstance(target.target, (cst.Tuple, cst.List)) else ()
+            if len(names) == len(display.elements):
+                self._store(names[list(display.elements).index(element)].value)
+            else:
+                self._store(target.target)
+
+    def _store(self, target: cst.CSTNode) -> None:
+        match target:
+            case cst.Name():
+                self.enter(self.model.binding(target), target)
+            case cst.Attribute():
+                self.enter(self.model.binding(target))
+            case cst.Subscript():
+                self._into(target.value)
+            case cst.Tuple() | cst.List():
+                for element in target.elements:
+                    self._store(element.value)
+            case cst.StarredElement():
+                self._store(target.value)
+
+    def _into(self, holder: cst.CSTNode) -> None:
+        """The value is now inside the object that an expression names."""
+        while isinstance(holder, (cst.Subscript, cst.Attribute)) and self.model.binding(holder) is None:
+            holder = holder.value
+        if isinstance(holder, cst.Call):
+            holder = holder.func.value if isinstance(holder.func, cst.Attribute) else holder
+        self.enter(self.model.binding(holder))
+
+    # -- calls
+
+    def _argument(self, arg: cst.Arg, node: cst.CSTNode) -> None:
+        site = self.model.parent(arg)
+        if not isinstance(site, cst.Call):
+            self.fate |= Fate.ESCAPES
+            return
+        call = self.model.call(site)
+        name = call.callee or ""
+        if call.is_backward or (name.startswith(_GRADIENT_PACKAGES) and name != "torch.autograd.Variable"):
+            self.fate |= Fate.BACKWARD
+        elif name in _FINAL_FUNCTIONS:
+            self._final()
+        elif name in _PASSING_FUNCTIONS or call.is_forward:
+            self.on(site)
+        elif (parameter := parameter_of(call, arg)) is not None:
+            self._pass(call, parameter)
+        elif call.alternatives:
+            for function in call.alternatives:
+                self._pass(call, parameter_of_function(call, function, arg))
+        elif (abroad := self.model.elsewhere(call)) is not None and call.targets_class is None:
+            self._cross(call, arg, *abroad)
+        elif name.partition(".")[0] in _READERS or name.startswith("torch.nn.utils.clip_grad"):
+            self._final()
+        elif name.startswith("torch.") or call.targets_class is not None:
+            self.on(site)
+            if call.method is not None and call.method.endswith("_"):
+                self._into(call.receiver) if call.receiver is not None else None
+        else:
+            self._method_argument(call, site)
+
+    def _pass(self, call: Call, parameter: Binding | None) -> None:
+        site = self.site
+        self.site = _Site(call, site, site.depth + 1 if site is not None else 1)
+        if self.site.depth > _DEPTH:
+            self.fate |= Fate.ESCAPES
+        else:
+            self.enter(parameter)
+        self.site = site
+
+    def _cross(self, call: Call, arg: cst.Arg, model: Model, function: Function) -> None:
+        """Into a function of another file, and back with what it returns or keeps in its object."""
+        parameter = parameter_of_function(call, function, arg)
+        if parameter is None or function.name == "__init__":
+            self.fate |= Fate.ESCAPES
+            return
+        trail = _Trail(model, model.once(_named_attributes), function)
+        trail.enter(parameter)
+        self.fate |= trail.run()
+        if trail.is_returned:
+            self.on(call.node)
+        for name in sorted(trail.kept_as):
+            reads = self.attributes.get(name, ())
+            self.fate |= Fate.NONE if reads else Fate.ESCAPES
+            for node in reads:
+                self.on(node)
+
+    def _method_argument(self, call: Call, site: cst.Call) -> None:
+        method, receiver = call.method, call.receiver
+        kind = call.receiver_value.kind
+        if self._only_reports(call) or (method in _SEARCHES and kind in (Kind.LIST, Kind.UNKNOWN)):
+            self._final()
+        elif kind is Kind.SCALER or call.receiver_value.is_tensor or kind is Kind.MODULE:
+            self.on(site)
+        elif method in _FILLING_METHODS and receiver is not None and kind is not Kind.INSTANCE:
+            if (not call.receiver_value.is_container and kind is not Kind.UNKNOWN) or (
+                kind is Kind.UNKNOWN and method in ("update", "add", "put", "push", "put_nowait")
+            ):
+                self.fate |= Fate.ESCAPES
+            self._into(receiver)
+        elif method == "scale" and kind is Kind.UNKNOWN:
+            self.on(site)
+        else:
+            self.fate |= Fate.ESCAPES
+
+    def _only_reports(self, call: Call) -> bool:
+        """Loggers, progress bars, plots, schedulers: they look at a value, and keep nothing that is differentiated."""
+        receiver = call.receiver_value
+        if call.method in _LOG_METHODS:
+            return not receiver.is_(Kind.LIST, Kind.DICT, Kind.TENSOR, Kind.MODULE)
+        if call.method == "step":
+            return receiver.is_(Kind.SCHEDULER) or (call.receiver is not None and "sched" in text(call.receiver))
+        name = call.method or (call.callee or text(call.node.func)).rpartition(".")[2]
+        return receiver.is_(Kind.SCHEDULER) or _REPORTERS.fullmatch(name) is not None or self._is_of_reader(call)
+
+    def _is_of_reader(self, call: Call) -> bool:
+        """A method of what a package that only reads has made, as `axes[0].scatter` or `env.step`."""
+        holder = root(self.model, call.receiver) if call.receiver is not None else None
+        makers = [write.value for write in holder.writes] if holder is not None else []
+        return bool(makers) and all(isinstance(made, cst.Call) and self._is_reader(made) for made in makers)
+
+    def _is_reader(self, made: cst.Call) -> bool:
+        return (self.model.call(made).callee or "").partition(".")[0] in _READERS
+
+    # -- leaving a function
+
+    def _returned(self, function: Function) -> None:
+        if self.site is None and function is self.entered:
+            self.is_returned = True
+            return
+        if self.site is not None and (self.site.call.target is function or function in self.site.call.alternatives):
+            call, self.site, _ = self.site
+            self.on(call.node)
+            return
+        cls = function.cls
+        if cls is not None and cls.is_lightning:
+            self.fate |= Fate.BACKWARD
+        if "builtins.property" in function.decorators and self._read_as(function):
+            return
+        if (
+            not function.callers
+            or function.passed_around
+            or (cls is not None and cls.is_module and function.name == "forward")
+        ):
+            self.fate |= Fate.ESCAPES
+        self._to_callers(function)
+
+    def _read_as(self, prop: Function) -> bool:
+        """Whether the file reads a property; what it returns goes there."""
+        own = prop.cls.attribute(prop.name) if prop.cls is not None else None
+        reads = [*self.attributes.get(prop.name, ()), *(own.reads if own is not None else ())]
+        self.site = None
+        for read in reads:
+            self.on(read)
+        return bool(reads)
+
+    def _yielded(self, function: Function) -> None:
+        if self.site is None and function is self.entered:
+            self.is_returned = True
+            return
+        if not function.callers:
+            self.fate |= Fate.ESCAPES
+        self._to_callers(function)
+
+    def _to_callers(self, function: Function) -> None:
+        self.site = None
+        for caller in function.callers:
+            self.on(caller.node)

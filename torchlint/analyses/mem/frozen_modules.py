@@ -1,0 +1,94 @@
+"""Modules whose parameters take no gradients: frozen ones, and teachers that no optimizer has."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.lifetime import root
+from torchlint.analyses.mem.parameter_free import class_of_module
+from torchlint.semantics.dataflow import text, upstream
+from torchlint.semantics.effects import last_name
+from torchlint.semantics.values import Grad, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.model import Model
+
+_FREEZING = re.compile(r"requires_grad(_\(False\)|\s*=\s*False)")
+_FROZEN_INSIDE = re.compile(
+    r"requires_grad_\(False\)|for (\w+) in self\.parameters\(\):\s+\1\.requires_grad\s*=\s*False"
+)
+_FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
+
+
+def is_frozen(model: Model, call: Call) -> bool:
+    """Whether all parameters of the called module are switched off somewhere in the file."""
+    module = root(model, call.node.func)
+    called = text(call.node.func)
+    if module is not None and any(_freezes(model, read, called) for read in module.reads):
+        return True
+    behind = class_of_module(model, call)
+    return behind is not None and behind[0].once(_frozen_classes) >= {behind[1].name}
+
+
+def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
+    """`module.requires_grad_(False)`, a loop over its parameters, or a helper that is named for that."""
+    node = read
+    while isinstance(parent := model.parent(node), cst.Attribute) and called.startswith(text(parent)):
+        node = parent
+    if isinstance(parent, cst.Attribute) and parent.attr.value == "requires_grad_":
+        return True
+    if isinstance(parent, cst.Attribute) and parent.attr.value in ("parameters", "named_parameters"):
+        loop = model.statement(read)
+        always = loop.body.body if isinstance(loop, cst.For) else ()
+        return any(isinstance(line, cst.SimpleStatementLine) and _FREEZING.search(text(line)) for line in always)
+    call = model.parent(parent) if isinstance(parent, cst.Arg) else None
+    return isinstance(call, cst.Call) and _FREEZERS.search(last_name(call.func)) is not None
+
+
+def _frozen_classes(model: Model) -> set[str]:
+    """The classes of a file that switch off the gradients of all their parameters."""
+    if not _FROZEN_INSIDE.search(model.source.text):
+        return set()
+    return {cls.name for cls in model.classes if _FROZEN_INSIDE.search(model.code(cls.node))}
+
+
+def is_teacher(model: Model, call: Call) -> bool:
+    """Whether a network in evaluation mode, whose parameters no optimizer of this file has, gets plain data."""
+    module = root(model, call.node.func)
+    if module is None or module.is_parameter or "eval" not in module.methods:
+        return False
+    if module.methods & {"train", "parameters", "named_parameters"}:
+        return False
+    if not all(_is_plain(model, arg.value) for arg in call.node.args):
+        return False
+    holders = model.once(_optimized)
+    return bool(holders) and module not in holders and not _is_handed_out(model, module)
+
+
+def _is_plain(model: Model, argument: cst.BaseExpression) -> bool:
+    value = model.value(argument)
+    return value.is_(Kind.TENSOR, Kind.BATCH) and value.grad is Grad.DETACHED
+
+
+def _optimized(model: Model) -> set[Binding]:
+    """Everything that the arguments of an optimizer are computed from."""
+    found: set[Binding] = set()
+    for call in model.calls:
+        if call.value.is_(Kind.OPTIMIZER) and call.node in call.value.origins:
+            for arg in call.node.args:
+                found |= upstream(model, arg.value)
+    return found
+
+
+def _is_handed_out(model: Model, module: Binding) -> bool:
+    """Whether the module goes anywhere but into calls of itself and of its methods."""
+    for read in module.reads:
+        parent = model.parent(read)
+        called = isinstance(parent, cst.Call) and parent.func is read
+        if not called and not isinstance(parent, cst.Attribute):
+            return True
+    return False

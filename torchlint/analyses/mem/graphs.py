@@ -1,0 +1,113 @@
+"""Which parts of an expression bring an autograd graph into it, and where that graph comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.backward_pass import freeing_passes, is_term_of_loss
+from torchlint.analyses.mem.parameter_free import is_parameter_free_pass
+from torchlint.analyses.mem.single_tensor import carries, is_graphless, is_one_tensor
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.model import Model
+
+
+def carriers(model: Model, expression: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The smallest parts of an expression whose graphs it holds."""
+    match expression:
+        case cst.Tuple() | cst.List() | cst.Set():
+            for element in expression.elements:
+                yield from carriers(model, element.value)
+        case cst.Dict():
+            for entry in expression.elements:
+                yield from carriers(model, entry.value)
+        case cst.ListComp() | cst.SetComp() | cst.GeneratorExp():
+            yield from carriers(model, expression.elt)
+        case cst.DictComp():
+            yield from carriers(model, expression.value)
+        case cst.IfExp():
+            yield from carriers(model, expression.body)
+            yield from carriers(model, expression.orelse)
+        case _:
+            if carries(model.value(expression)):
+                yield _smallest(model, expression)
+            elif is_term_of_loss(model, expression):
+                yield expression
+
+
+def _smallest(model: Model, expression: cst.BaseExpression) -> cst.BaseExpression:
+    """Down to the operand that brings the graph in, where there is just one and it is a tensor."""
+    while True:
+        match expression:
+            case cst.BinaryOperation(left=left, right=right):
+                sides = [left, right]
+            case cst.UnaryOperation(operator=cst.Minus(), expression=inner):
+                sides = [inner]
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value=method), value=receiver)):
+                if not words.is_tensor_method(method) or method.endswith("_"):
+                    return expression
+                sides = [receiver, *(arg.value for arg in expression.args)]
+            case _:
+                return expression
+        bringing = [side for side in sides if not is_graphless(model.value(side))]
+        if len(bringing) != 1 or not is_one_tensor(model, bringing[0]):
+            return expression
+        expression = bringing[0]
+
+
+def is_freed_inside(model: Model, graph: cst.BaseExpression, depth: int = 3) -> bool:
+    """Whether an expression calls a function of this file that has sent what it returns backward already."""
+    parts = returned_by(model, graph)
+    if not depth or parts == [graph]:
+        return False
+    return bool(parts) and all(
+        any(True for _ in freeing_passes(model, part)) or is_freed_inside(model, part, depth - 1) for part in parts
+    )
+
+
+def returned_by(model: Model, expression: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The parts with a graph of what the function of this file returns that an expression calls, or got a value from;
+    of other expressions, the expression.
+    """
+    call = _only_value(model, expression)
+    target = model.call(call).target if isinstance(call, cst.Call) else None
+    if target is None:
+        return [expression]
+    values = [node.value for node in target.returns if node.value is not None]
+    return [part for value in values for part in carriers(model, value)]
+
+
+def _only_value(model: Model, expression: cst.BaseExpression) -> cst.BaseExpression:
+    """What the only assignment to a variable gives it; other expressions stand for themselves."""
+    binding = model.binding(expression)
+    if binding is None or len(binding.writes) != 1:
+        return expression
+    write = binding.writes[0]
+    return expression if write.kind != "assign" or write.unpacked or write.value is None else write.value
+
+
+def depends_on_forward(model: Model, graph: cst.BaseExpression, loop: Loop | None) -> bool:
+    """Whether the graph comes from a model that ran in the loop, or in the function where there is none."""
+    sources: list[cst.CSTNode] = [graph]
+    for binding in upstream(model, graph, inside=loop):
+        for write in binding.writes:
+            inside = loop is None or (write.loop is not None and loop in write.loop.around())
+            if inside and write.value is not None:
+                sources.append(write.value)
+    return any(_runs_model(model, node) for source in sources for node in walk(source))
+
+
+def _runs_model(model: Model, node: cst.CSTNode) -> bool:
+    if not isinstance(node, cst.Call):
+        return False
+    call = model.call(node)
+    if is_parameter_free_pass(model, call):
+        return False
+    return call.is_forward or (call.target is not None and bool(model.effects(call.target).forwards))

@@ -1,0 +1,589 @@
+"""Evaluations that record a graph: a model runs with gradients on, and nothing it returns is ever sent backward."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
+from torchlint.analyses.feeding import repeats
+from torchlint.analyses.mem.array_reads import is_read_as_array
+from torchlint.analyses.mem.callers_by_name import (
+    calls_in_other_files,
+    is_called_only_with_gradients,
+    may_run_without_gradients,
+)
+from torchlint.analyses.mem.fate import Fate, Tracer
+from torchlint.analyses.mem.frozen_modules import is_frozen, is_teacher
+from torchlint.analyses.mem.keyword_match import method_meant
+from torchlint.analyses.mem.lifetime import root
+from torchlint.analyses.mem.parameter_free import class_of_module, is_parameter_free_pass, module_of
+from torchlint.analyses.module_mode import is_evaluated_at
+from torchlint.analyses.phases import condition, separates_phases
+from torchlint.analyses.variable_wrapper import is_volatile_pass
+from torchlint.semantics.dataflow import sources, text
+from torchlint.semantics.entities import Role
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import WRAPPERS, module_method
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Class, Function, Guard, Loop
+    from torchlint.semantics.model import Model
+
+
+class Extent(Enum):
+    FUNCTION = "function"  # all the function does is evaluate
+    BLOCK = "block"  # one statement of a function that also trains, or of a script
+    PHASE = "phase"  # code that trains in one phase and evaluates in the other
+    PART = "part"  # a forward pass in a statement that has gradients to record
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """`region` is the def or statement that should run without gradients, `phase` the code of the condition under which
+    it trains.
+
+    `others` are the further forward passes in the region. `bare` is a `torch.no_grad()` that is called and dropped,
+    which does nothing.
+    """
+
+    forward: Call
+    extent: Extent
+    region: cst.CSTNode
+    certain: bool
+    others: tuple[Call, ...] = ()
+    phase: str | None = None
+    bare: cst.CSTNode | None = None
+
+    @property
+    def place(self) -> cst.CSTNode:
+        """Where to point: a function that only evaluates, otherwise the forward pass."""
+        return self.region if isinstance(self.region, cst.FunctionDef) else self.forward.node
+
+
+_TRAINING_CALLS = re.compile(r"(?i)(^|_)(train\w*|fit|learn|optimi[sz]e\w*|backward\w*|adapt|finetune|closure)(_|$)")
+_GRADIENT_WORDS = re.compile(
+    r"requires_grad(?!(_\(|\s*=\s*)False)|enable_grad|retain_grad|create_graph"
+    r"|register_(full_)?(backward|forward)\w*hook|register_hook"
+    r"|autograd\.(grad|functional|backward)|\bgrad\(|\.grad\b|[Gg]rad_?[Cc]am|\bforces?\b|jacobian|hessian|jvp|vjp"
+    r"|\b(perturb|\w*attack|fgsm|pgd\w*)\("
+)
+_LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import_module")
+_HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
+_PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
+_MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
+_PLAIN_ATTRIBUTES = {"module", "training", "device", "dtype", "config", "name"}
+_METRICS = re.compile(r"(?i)loss|crit|metric|acc|score|eval|error|measure|transform|preprocess|collate|decod|post")
+_FRAMEWORK_BASES = re.compile(
+    r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
+)
+
+
+def evaluations(model: Model) -> Iterator[Evaluation]:
+    """Every evaluation of the file that records a graph; at most one for each function or loop."""
+    finder = _Finder(model)
+    for function in model.functions:
+        yield from finder.of_function(function)
+
+
+class _Finder:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._tracer = Tracer(model)
+        self._evaluated: dict[Call, bool] = {}
+
+    def of_function(self, function: Function) -> Iterator[Evaluation]:
+        forwards = [call for call in function.calls if self._records(call)]
+        if not forwards or self._is_out_of_scope(function):
+            return
+        whole = self._whole(function, forwards)
+        found = [whole] if whole is not None else list(self._blocks(function, forwards))
+        if found and not may_run_without_gradients(self._model, function) and not self._is_off_abroad(function):
+            yield from (each for each in found if not self._is_off_by_keywords(each.forward))
+
+    def _records(self, call: Call) -> bool:
+        if self._model.grad_enabled(call.node) is not True or not (call.is_forward or self._hands_on(call)):
+            return False
+        if self._makes_module(call) or self._is_off_inside(call) or is_read_as_array(self._model, call.node):
+            return False
+        return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
+
+    def _is_off_inside(self, call: Call) -> bool:
+        """Whether the function that is called runs its models without gradients by itself."""
+        entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
+        return entered is not None and _runs_without_gradients(*entered)
+
+    def _is_off_by_keywords(self, call: Call) -> bool:
+        """Whether the method that a call of an object out of sight must mean runs without gradients by itself."""
+        meant = method_meant(self._model, call)
+        return meant is not None and _runs_without_gradients(*meant)
+
+    def _hands_on(self, call: Call) -> bool:
+        """Whether a helper of the file that training uses too runs the model and returns what it says."""
+        helpers = [call.target] if call.target is not None else call.alternatives
+        if any(helper.is_generator or self._uses_graph(helper) for helper in helpers):
+            return False
+        forwards = [inner.node for helper in helpers for inner in helper.calls if inner.is_forward]
+        return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
+
+    def _uses_graph(self, helper: Function) -> bool:
+        """Whether a helper sends something backward itself, or keeps what is: log-probabilities of an episode."""
+        effects = self._model.effects(helper)
+        forwards = (inner.node for inner in helper.calls if inner.is_forward)
+        return bool(effects.backward or effects.gradients) or Fate.BACKWARD in self._tracer.within(helper, *forwards)
+
+    def _makes_module(self, call: Call) -> bool:
+        """`Net(...)`, also of a class that came in as an argument: what it returns is used as a module."""
+        if self._model.value(call.node.func).kind is Kind.CLASS:
+            return True
+        node: cst.CSTNode | None = call.node
+        while isinstance(parent := self._model.parent(node) if node is not None else None, (cst.Attribute, cst.Call)):
+            node = parent
+        if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
+            return False
+        made = self._model.binding(parent.targets[0].target)
+        return made is not None and bool(made.methods & _MODULE_METHODS)
+
+    # -- what is left alone
+
+    def _is_out_of_scope(self, function: Function) -> bool:
+        cls = function.cls
+        if isinstance(function.node, cst.Lambda):
+            return True
+        if cls is not None:
+            if cls.is_lightning or any(base and _FRAMEWORK_BASES.match(base) for base in cls.bases):
+                return True
+            if cls.is_module and function.name in ("forward", "__init__", "__call__"):
+                return True
+        if function.passed_around and "ignite" in self._model.frameworks:
+            return True
+        return self._is_unit_test(function) or self._is_smoke_test(function)
+
+    def _is_unit_test(self, function: Function) -> bool:
+        path = self._model.path
+        folders = set(path.parts[:-1])
+        if folders & {"tests", "testing"}:
+            return True
+        in_tests = path.name.startswith("test_") or "test" in folders
+        return in_tests and (function.name.startswith("test") or _is_test_case(function.cls, folders))
+
+    def _is_smoke_test(self, function: Function) -> bool:
+        """`def test(): net = Net(); print(net(torch.randn(...)).shape)` is a check of shapes, run once."""
+        if function.is_module or self._model.effects(function).optimizer_steps:
+            return False
+        for call in function.calls:
+            if self._records(call):
+                module = root(self._model, call.node.func)
+                if any(loop.role is Role.EVALUATION for loop in call.loops()) and self._eval_before(call):
+                    return False
+                if module is None or module.scope_function is not function or module.is_parameter:
+                    return False
+                if self._is_copied(module):
+                    return False
+        return not any(map(self._loads, self._reached(function)))
+
+    def _loads(self, call: Call) -> bool:
+        """Whether a call, or a function of another file that it enters, fills a network from a file."""
+        abroad = self._model.elsewhere(call)
+        calls = [call, *(abroad[1].calls if abroad is not None else ())]
+        return any(inner.callee == "torch.load" or inner.method == "load_state_dict" for inner in calls)
+
+    def _is_copied(self, module: Binding) -> bool:
+        """Whether a variable gets another network, or a copy of one: `deepcopy(self.net)`; or one after the other."""
+        given = [write.value for write in module.writes if write.value is not None]
+        if any(write.kind == "for" for write in module.writes):
+            return any(self._names_network(node) for value in given for node in sources(self._model, value))
+        parts = (node for value in given for node in walk(value))
+        return any(isinstance(node, (cst.Name, cst.Attribute)) and self._names_network(node) for node in parts)
+
+    def _names_network(self, node: cst.Name | cst.Attribute) -> bool:
+        return self._model.binding(node) is not None and self._model.value(node).is_(Kind.MODULE)
+
+    # -- a function that only evaluates
+
+    def _whole(self, function: Function, forwards: Sequence[Call]) -> Evaluation | None:
+        node = function.node
+        if not isinstance(node, cst.FunctionDef) or function.is_generator or node.asynchronous is not None:
+            return None
+        if self._may_train(function) or _GRADIENT_WORDS.search(text(node)):
+            return None
+        named = evaluates_by_name(function)
+        fate = self._tracer.of_expression(*(call.node for call in forwards))
+        if named and Fate.ESCAPES in fate:
+            fate = self._fate_abroad(function, forwards) or fate
+        loops = [loop for call in forwards for loop in call.loops()]
+        in_eval = any(self._eval_before(call) for call in forwards)
+        if not named and self._is_better_in_parts(function, forwards):
+            return None
+        if Fate.ESCAPES in fate and self._calls_back(function):
+            return None
+        asked = self._is_asked_for(function, forwards, fate, loops)
+        if not self._is_evaluation(forwards, fate, in_eval, named and asked, loops):
+            return None
+        certain = in_eval and Fate.ESCAPES not in fate
+        best = next((call for call in forwards if call.loop is not None), forwards[0])
+        return Evaluation(best, Extent.FUNCTION, node, certain, bare=self._bare(function))
+
+    def _fate_abroad(self, function: Function, forwards: Sequence[Call]) -> Fate:
+        """Fate of results that calls in other files get, and nobody else; none where it is not known."""
+        fate = self._tracer.within(function, *(call.node for call in forwards))
+        if Fate.ESCAPES in fate or function.callers or function.passed_around:
+            return Fate.NONE
+        for call in function.foreign_callers:
+            found = self._model.caller(call)
+            fate |= Tracer(found[0]).of_expression(call.node) if found is not None else Fate.ESCAPES
+        return fate if function.foreign_callers else Fate.NONE
+
+    def _is_asked_for(self, function: Function, forwards: Sequence[Call], fate: Fate, loops: Sequence[Loop]) -> bool:
+        """Whether the name of a function counts. A method of a module may be a part of a pass that others switch."""
+        if function.cls is None or not function.cls.is_module:
+            return Fate.ESCAPES not in fate or bool(loops or function.callers or function.foreign_callers)
+        over_data = any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops)
+        if over_data or self._is_entered(function) or any(is_volatile_pass(self._model, call) for call in forwards):
+            return True
+        return bool(loops) and fate is Fate.CONSUMED and self._trains_itself(function.cls)
+
+    def _trains_itself(self, module: Class) -> bool:
+        """Whether a module is its own trainer, so that nobody else runs its evaluation as a part of a pass."""
+        return any(self._model.effects(method).optimizer_steps for method in module.methods.values())
+
+    def _is_off_abroad(self, function: Function) -> bool:
+        """Whether other files reach a function, and none of them with autograd on."""
+        entered, grads = [function], []
+        for entry in entered:  # it grows while the loop runs
+            grads += [home.grad_enabled(call.node) for home, call in calls_in_other_files(self._model, entry)]
+            grads += [self._model.grad_enabled(call.node) for call in entry.callers if call.function.is_module]
+            entered.extend({call.function: None for call in entry.callers if call.function not in entered})
+        return bool(grads) and not any(grads)
+
+    def _is_entered(self, method: Function) -> bool:
+        """Whether a call of a method of a module is in sight that the module does not make itself."""
+        methods = [method]
+        for inner in methods:  # it grows while the loop runs
+            if calls_in_other_files(self._model, inner) or any(
+                call.function.cls is not inner.cls for call in inner.callers
+            ):
+                return inner.name != "forward"
+            methods.extend(call.function for call in inner.callers if call.function not in methods)
+        return False
+
+    def _calls_back(self, function: Function) -> bool:
+        """Whether the function calls something handed in that is no model and no metric, and may take gradients."""
+        for call in function.calls:
+            binding = self._model.binding(call.node.func)
+            if binding is None or not binding.is_parameter or _METRICS.search(binding.name):
+                continue
+            if call.node.args and self._model.value(call.node.func).is_(Kind.UNKNOWN, Kind.FUNCTION):
+                return True
+        return False
+
+    def _is_better_in_parts(self, function: Function, forwards: Sequence[Call]) -> bool:
+        """A whole program, or a function that lends its model to code out of sight, is not switched off as a whole."""
+        if _PROGRAMS.fullmatch(function.name) and all(call.loop is not None for call in forwards):
+            return True
+        lent = (arg for call in self._model.effects(function).opaque for arg in call.node.args)
+        return any(self._model.value(arg.value).is_(Kind.MODULE) for arg in lent)
+
+    def _is_evaluation(
+        self, forwards: Sequence[Call], fate: Fate, in_eval: bool, named: bool, loops: Sequence[Loop]
+    ) -> bool:
+        if Fate.BACKWARD in fate:
+            return False
+        if Fate.ESCAPES in fate:
+            return in_eval and (named or bool(loops))
+        if in_eval or named or any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops):
+            return True
+        if _HOOKS.search(self._model.source.text):
+            return False
+        if fate is Fate.NONE:
+            return bool(loops)  # nobody takes the results: a warm-up, a measurement of time
+        return all(map(self._is_run_for_numbers, forwards))
+
+    def _is_run_for_numbers(self, call: Call) -> bool:
+        """Whether a forward pass whose result becomes numbers runs again and again, and nothing else comes of it."""
+        cls = call.function.cls
+        if cls is not None and cls.is_module and not self._is_entered(call.function):
+            return False
+        if call.function.is_module and not _LEARNED.search(self._model.source.text):
+            return False  # a script that shows what comes out of layers that it has just made
+        if not self._keeps_nothing(call) and self._state_is_read(call):
+            return False
+        again = repeats(call) or any(map(is_over_data, call.loops())) or self._repeats_abroad(call.function)
+        return again or self._is_trained_beside(call)
+
+    def _repeats_abroad(self, function: Function) -> bool:
+        return any(repeats(call) for _, call in calls_in_other_files(self._model, function))
+
+    def _is_trained_beside(self, call: Call) -> bool:
+        """Whether another method trains the network that a method runs, as that of an agent which acts and learns."""
+        network, cls = root(self._model, call.node.func), call.function.cls
+        if cls is None or network is None or network.cls is None:
+            return False
+        trainers = [method for method in cls.methods.values() if self._model.effects(method).optimizer_steps]
+        passes = (other for method in trainers for other in method.calls if other.is_forward)
+        trained = call.function not in trainers and any(root(self._model, o.node.func) is network for o in passes)
+        return trained and is_called_only_with_gradients(self._model, call.function)
+
+    def _state_is_read(self, call: Call) -> bool:
+        """Whether the file asks the called module for something that may be a part of the graph, as `net.kl_loss`."""
+        return text(call.node.func) in self._model.once(_read_for_state)
+
+    def _may_train(self, where: Function | Loop) -> bool:
+        """Whether a backward pass runs in a function or loop, or may run in code that it calls."""
+        effects = self._model.effects(where)
+        if any(map(effects.has, ("backward", "gradients", "optimizer_steps"))):
+            return True
+        if any(self._hands_over_optimizer(call) for call in effects.opaque):
+            return True
+        return any(self._is_training_call(call) for call in self._reached(where))
+
+    @staticmethod
+    def _reached(where: Function | Loop) -> Iterator[Call]:
+        """The calls in a function or loop, and in the functions of this file that they call."""
+        seen: set[Function] = set()
+        calls = list(where.calls)
+        for call in calls:  # it grows while the loop runs
+            yield call
+            if call.target is not None and call.target not in seen:
+                seen.add(call.target)
+                calls.extend(call.target.calls)
+
+    def _hands_over_optimizer(self, call: Call) -> bool:
+        return any(self._model.value(arg.value).is_(Kind.OPTIMIZER, Kind.SCALER) for arg in call.node.args)
+
+    def _is_training_call(self, call: Call) -> bool:
+        if call.target is not None or (call.callee or "").startswith(("torch.", "numpy.", "builtins.")):
+            return False
+        name = call.method or (call.callee or text(call.node.func)).rpartition(".")[2]
+        return _TRAINING_CALLS.search(name) is not None and not (name == "train" and len(call.node.args) < 2)
+
+    # -- a loop in a function that also trains, or in a script
+
+    def _blocks(self, function: Function, forwards: Sequence[Call]) -> Iterator[Evaluation]:
+        found: dict[cst.CSTNode, list[Call]] = {}
+        for call in forwards:
+            region = self._widest(call)
+            if region is not None:
+                found.setdefault(region, []).append(call)
+            else:
+                phase = self._phase(call)
+                if phase is not None:
+                    yield Evaluation(call, Extent.PHASE, phase[0], False, phase=phase[1])
+                    return
+                if self._helps_a_step(call) or self._is_only_looked_at(call) or is_volatile_pass(self._model, call):
+                    yield self._single(call)
+        for region, calls in found.items():
+            if self._is_evaluating_block(region, calls):
+                fate = self._tracer.of_expression(*(call.node for call in calls))
+                certain = self._eval_before(calls[0]) and Fate.ESCAPES not in fate
+                yield Evaluation(calls[0], Extent.BLOCK, region, certain, tuple(calls[1:]), bare=self._bare(function))
+
+    def _widest(self, call: Call) -> cst.CSTNode | None:
+        """The outermost loop around a forward pass in which nothing trains, as a statement."""
+        region: cst.CSTNode | None = None
+        for loop in call.loops():
+            if self._may_train(loop) or (region is not None and self._model.effects(loop).opaque):
+                break
+            region = self._model.statement(loop.node) if loop.is_comprehension else loop.node
+        return region
+
+    def _is_evaluating_block(self, region: cst.CSTNode, calls: Sequence[Call]) -> bool:
+        if _GRADIENT_WORDS.search(text(region)):
+            return False
+        fate = self._tracer.of_expression(*(call.node for call in calls))
+        loops = [loop for call in calls for loop in call.loops() if loop.node in (region, *walk(region))]
+        in_eval = self._eval_before(calls[0])
+        held_out = any(map(is_held_out, loops))
+        only_evaluates = in_eval and not self._may_train(calls[0].function)
+        if Fate.ESCAPES in fate and (self._calls_back(calls[0].function) or (not held_out and not only_evaluates)):
+            return False
+        return self._is_evaluation(calls, fate, in_eval, False, loops) or (held_out and Fate.BACKWARD not in fate)
+
+    # -- evidence
+
+    def _eval_before(self, forward: Call) -> bool:
+        """Whether the model was put into evaluation mode before a forward pass, and not taken out of it since."""
+        if forward not in self._evaluated:
+            self._evaluated[forward] = self._eval_above(forward) or is_evaluated_at(self._model, forward)
+        return self._evaluated[forward]
+
+    def _eval_above(self, forward: Call) -> bool:
+        """Whether the last switch of the mode above a forward pass in its function is `eval()`."""
+        module = root(self._model, forward.node.func)
+        state = False
+        for call in self._model.function(forward.node).calls:
+            if call is forward:
+                break
+            if call.method not in ("eval", "train") or call.receiver is None or len(call.node.args) > 1:
+                continue
+            switched = root(self._model, call.receiver)
+            if (
+                switched is None
+                or module in (None, switched)
+                or _is_self(call.receiver)
+                or self._wraps(module, switched)
+            ):
+                off = call.method == "train" and call.node.args and _is_false(call.node.args[0].value)
+                state = call.method == "eval" or bool(off)
+        return state
+
+    def _wraps(self, wrapper: Binding, inner: Binding) -> bool:
+        """`parallel = nn.DataParallel(net).cuda()`, so that `net.eval()` counts for `parallel(x)`."""
+        made = [write.value for write in wrapper.writes if write.value is not None]
+        calls = (node for value in made for node in walk(value) if isinstance(node, cst.Call))
+        made += [call.args[0].value for call in calls if call.args and self._is_wrapper(call)]
+        return any(root(self._model, value) is inner for value in made)
+
+    def _is_wrapper(self, node: cst.Call) -> bool:
+        return self._model.call(node).callee in WRAPPERS
+
+    def _bare(self, function: Function) -> cst.CSTNode | None:
+        for call in function.calls:
+            dropped = isinstance(self._model.parent(call.node), cst.Expr)
+            if dropped and call.callee in ("torch.no_grad", "torch.inference_mode"):
+                return call.node
+        return None
+
+    # -- two phases in one piece of code
+
+    def _phase(self, forward: Call) -> tuple[cst.CSTNode, str] | None:
+        """The loop or statement, and the condition of `if phase == "train": loss.backward()`, where the forward pass is
+        not under it.
+        """
+        if self._is_switched_by_callers(forward.function):
+            return None
+        for loop in (*forward.loops(), None):
+            backward = self._model.effects(loop if loop is not None else forward.function).backward
+            if not backward:
+                continue
+            guards = {self._training_guard(call, loop, forward) for call in backward}
+            guard = guards.pop() if len(guards) == 1 else None
+            if guard is None or (loop is not None and self._is_changed_in(guard.node, loop)):
+                return None
+            if any(other.node is guard.node for other in self._model.guards(forward.node, inside=loop)):
+                return None
+            return loop.node if loop is not None else self._model.statement(forward.node), condition(guard, self._model)
+        return None
+
+    def _is_switched_by_callers(self, function: Function) -> bool:
+        entered = [function]
+        for entry in entered:  # it grows while the loop runs
+            grads = [self._model.grad_enabled(call.node) for call in entry.callers]
+            grads += [call.grad_enabled for call in entry.foreign_callers]
+            if any(grad is not True for grad in grads) or may_run_without_gradients(self._model, entry):
+                return True
+            entered.extend({call.function: None for call in entry.callers if call.function not in entered})
+        return False
+
+    def _training_guard(self, backward: Call, loop: Loop | None, forward: Call) -> Guard | None:
+        if backward.function is not forward.function:
+            return None
+        for guard in self._model.guards(backward.node, inside=loop):
+            if separates_phases(guard, self._model):
+                return guard
+        return None
+
+    def _is_changed_in(self, guard: cst.CSTNode, loop: Loop) -> bool:
+        assert isinstance(guard, cst.If)
+        names = [self._model.binding(node) for node in walk(guard.test) if isinstance(node, cst.Name)]
+        return any(
+            write.loop is not None and loop in write.loop.around()
+            for binding in names
+            if binding is not None
+            for write in binding.writes
+        )
+
+    # -- a single forward pass in the midst of training
+
+    def _helps_a_step(self, call: Call) -> bool:
+        """Whether a teacher runs in a training step that takes no gradients but those of its loss."""
+        step = next((loop for loop in call.loops() if self._model.effects(loop).optimizer_steps), None)
+        return step is not None and not _GRADIENT_WORDS.search(text(step.node)) and is_teacher(self._model, call)
+
+    def _single(self, call: Call) -> Evaluation:
+        """The statement of a forward pass, if nothing else in it has a graph to record."""
+        statement = self._model.statement(call.node)
+        small = self._model.small_statement(call.node)
+        value = small.value if isinstance(small, (cst.Assign, cst.Expr, cst.AnnAssign, cst.AugAssign)) else None
+        fate = self._tracer.of_expression(value) if value is not None else Fate.ESCAPES
+        alone = fate in (Fate.CONSUMED, Fate.NONE) or _is_built_on(value, call.node)
+        extent = Extent.BLOCK if alone else Extent.PART
+        return Evaluation(call, extent, statement, fate is Fate.CONSUMED and self._eval_before(call))
+
+    def _is_only_looked_at(self, call: Call) -> bool:
+        """Whether the result is compared, printed or detached, each time, and nothing else comes of the call."""
+        if self._tracer.of_expression(call.node) != Fate.CONSUMED or _HOOKS.search(self._model.source.text):
+            return False
+        if not repeats(call) and not self._repeats_abroad(call.function):
+            return False
+        in_forward = any(caller.function.name == "forward" for caller in call.function.callers)
+        return self._eval_before(call) or (not in_forward and self._keeps_nothing(call))
+
+    def _keeps_nothing(self, call: Call) -> bool:
+        """Whether the called module is in sight, and writes nothing to its attributes once it is made."""
+        ref = self._model.value(module_of(call)).ref or ""
+        if ref.startswith(("torch.nn.", "torchvision.models.")):
+            return True
+        behind = class_of_module(self._model, call)
+        if behind is None:
+            return False
+        bindings = (binding for cls in behind[1].lineage() for binding in cls.attributes.values())
+        return all(write.function.name == "__init__" for binding in bindings for write in binding.writes)
+
+
+def _runs_without_gradients(model: Model, function: Function) -> bool:
+    passes = [inner for inner in function.calls if inner.is_forward] or model.effects(function).forwards
+    return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
+
+
+def _is_test_case(cls: Class | None, folders: set[str]) -> bool:
+    """Whether a class of a file for tests is one of tests: `test_agent.py` may try an agent out."""
+    return cls is not None and ("test" in folders or cls.name.startswith("Test") or "unittest.TestCase" in cls.bases)
+
+
+def _read_for_state(model: Model) -> set[str]:
+    """What attributes are read of that are no modules, numbers or answers to arguments."""
+    found: set[str] = set()
+    for node in model.nodes_of(cst.Attribute):
+        if (
+            not isinstance(node, cst.Attribute)
+            or module_method(node.attr.value)
+            or node.attr.value in _PLAIN_ATTRIBUTES
+        ):
+            continue
+        parent = model.parent(node)
+        is_pass = isinstance(parent, cst.Call) and parent.func is node and bool(parent.args)
+        if not is_pass and not model.value(node).is_(Kind.MODULE, Kind.PARAMETERS, Kind.NUMBER, Kind.STRING):
+            found.add(text(node.value))
+    return found
+
+
+def _is_self(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "self"
+
+
+def _is_false(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "False"
+
+
+def _is_built_on(value: cst.CSTNode | None, inner: cst.Call) -> bool:
+    """`net(x)[0].softmax(1)` is built on `net(x)` and on nothing else but constants."""
+    while value is not inner:
+        match value:
+            case cst.Call(func=cst.Attribute(value=receiver), args=args) if not any(map(_is_computed, args)):
+                value = receiver
+            case cst.Subscript(value=receiver) | cst.Attribute(value=receiver):
+                value = receiver
+            case _:
+                return False
+    return True
+
+
+def _is_computed(arg: cst.Arg) -> bool:
+    return not isinstance(arg.value, (cst.BaseNumber, cst.BaseString, cst.UnaryOperation))

@@ -1,0 +1,168 @@
+"""Backward passes that keep their graph although nothing goes back through it again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.backward_pass import backpropagated
+from torchlint.analyses.mem.graph_parts import GraphParts
+from torchlint.analyses.mem.single_tensor import is_graphless
+from torchlint.finding import Confidence
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.effects import last_name
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Argument, Call, Function, Loop
+    from torchlint.semantics.model import Model
+
+_GOING_BACK = re.compile(
+    r"(?i)grad|penalt|backward|loss|step|update|train|optim|regular|attack|perturb|scale|closure|hessian|jvp|vjp"
+    r"|influence|critic|fit"
+)
+_TAKING = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.")
+_LEARNERS = re.compile(r"(?i)^self$|agent|model|net|policy|learn|trainer|opti|critic|discr|gener|actor")
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """A backward pass with `retain_graph=True` whose graph nothing needs any more."""
+
+    call: Call
+    argument: cst.Arg
+    source: cst.BaseExpression
+    loop: Loop | None
+    confidence: Confidence
+
+
+def needlessly_retained(model: Model) -> Iterator[Retained]:
+    for call in model.calls:
+        if not call.is_backward:
+            continue
+        position = 2 if call.callee == "torch.autograd.backward" else 1
+        retain, create = call.argument("retain_graph", position), call.argument("create_graph", position + 1)
+        source = backpropagated(call)
+        if source is None or retain.arg is None or not _is_true(retain) or not _is_off(create):
+            continue
+        loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
+        if loop is None and call.function.is_module and _is_followed(model, call):
+            continue  # a demonstration: the next cell or line goes back once more
+        parts = GraphParts(model, source, loop)
+        if not parts.reused and not _is_needed(model, call, parts):
+            known = model.value(source).is_tensor
+            yield Retained(call, retain.arg, source, loop, Confidence.CERTAIN if known else Confidence.LIKELY)
+
+
+def _is_followed(model: Model, call: Call) -> bool:
+    """Whether any other call of the file takes gradients."""
+    others = (other for other in model.calls if other is not call)
+    return any(other.is_backward or (other.callee or "").startswith(_TAKING) for other in others)
+
+
+def _is_true(argument: Argument) -> bool:
+    return argument.given and argument.value.constant is True
+
+
+def _is_off(argument: Argument) -> bool:
+    return argument.absent or (argument.given and argument.value.constant is False)
+
+
+def _is_needed(model: Model, call: Call, parts: GraphParts) -> bool:
+    """Whether the function goes back through a part of the graph again, or lets one go where others may."""
+    function = call.function
+    start = model.span(call.node)[1]
+    for other in function.calls:
+        if other is call or model.span(other.node)[1] <= start:
+            continue
+        if _is_harmless(model, other) or _excludes(model, call.node, other.node):
+            continue
+        if any(_shares(model, node, parts) for node in _given(other)):
+            return True
+    if _is_stored(model, function, parts):
+        return True
+    if any(other.is_optimizer_step and model.span(other.node)[0] > start for other in function.calls):
+        return False  # the parameters have changed, and with them what the returned graph was computed from
+    returned = (node.value for node in function.returns if node.value is not None)
+    return any(_shares(model, value, parts) for value in returned) and not _ends_with_callers(model, function)
+
+
+def _given(call: Call) -> list[cst.BaseExpression]:
+    given = [arg.value for arg in call.arguments]
+    return [call.receiver, *given] if call.is_backward and call.receiver is not None else given
+
+
+def _is_harmless(model: Model, call: Call) -> bool:
+    """A call that only looks at the tensors it is given, or computes more from them: what does is asked in its turn."""
+    callee = call.callee or ""
+    if call.is_backward or callee.startswith(("torch.autograd", "torch.func")):
+        return False
+    if call.target is not None or call.targets_class is not None:
+        effects = model.effects(call)
+        return not effects.backward and not effects.gradients
+    package = callee.partition(".")[0]
+    if package in ("torch", "torchvision", *words.HARMLESS_PACKAGES) or call.is_forward:
+        return True
+    if call.method == "update":
+        return _LEARNERS.search(last_name(call.receiver)) is None
+    return _GOING_BACK.search(callee or last_name(call.node.func)) is None or call.value.is_tensor
+
+
+def _excludes(model: Model, one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Whether two nodes stand in different branches of a condition."""
+    branches = {guard.node: guard.branch for guard in model.guards(one)}
+    return any(branches.get(guard.node, guard.branch) != guard.branch for guard in model.guards(other))
+
+
+def _shares(model: Model, expression: cst.BaseExpression, parts: GraphParts) -> bool:
+    if is_graphless(model.value(expression)) or model.value(expression).kind in (Kind.MODULE, Kind.OPTIMIZER):
+        return False
+    return bool(GraphParts(model, expression, None).writes & parts.writes)
+
+
+def _is_stored(model: Model, function: Function, parts: GraphParts) -> bool:
+    """Whether a part of the graph is kept in an attribute or a global, and another function runs a backward pass."""
+    if not any(call.function is not function and call.is_backward for call in model.calls):
+        return False
+    for target in parts.writes:
+        binding = model.binding(target)
+        if binding is not None and (binding.cls is not None or binding.shared):
+            return True
+    for node in model.nodes_of(cst.Assign):
+        if model.function(node) is function and isinstance(node, cst.Assign):
+            kept = [target.target for target in node.targets if isinstance(target.target, cst.Attribute)]
+            if kept and _shares(model, node.value, parts):
+                return True
+    return False
+
+
+def _ends_with_callers(model: Model, function: Function) -> bool:
+    """Whether no caller of the function can send what it returns backward once more."""
+    if _is_only_closure(model, function):
+        return True  # the optimizer reads the number
+    if not function.callers or function.passed_around:
+        return False
+    for call in function.callers:
+        above = model.parent(call.node)
+        if isinstance(above, cst.Expr):
+            continue
+        target = above.targets[0].target if isinstance(above, cst.Assign) else None
+        if isinstance(above, cst.AugAssign):
+            target = above.target
+        names = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]
+        bindings = [model.binding(name) if name is not None else None for name in names]
+        if any(binding is None or model.reaches_backward(binding) is not False for binding in bindings):
+            return False
+    return True
+
+
+def _is_only_closure(model: Model, function: Function) -> bool:
+    """Whether a function is nothing but the closure of an optimizer's step."""
+    steps = [call for call in model.calls if call.is_optimizer_step and function in call.passes]
+    handed = {arg.value for call in steps for arg in call.arguments if isinstance(arg.value, cst.Name)}
+    bindings = {model.binding(name) for name in handed}
+    return bool(handed) and all(binding is not None and handed.issuperset(binding.reads) for binding in bindings)

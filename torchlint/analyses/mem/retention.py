@@ -1,0 +1,231 @@
+"""What outlives an iteration although nobody sends it backward: graphs kept by containers and running sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.backward_pass import freeing_passes
+from torchlint.analyses.mem.fate import Fate, Tracer
+from torchlint.analyses.mem.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
+from torchlint.analyses.mem.keepers import Keeper, is_given_back, keepers, parameters_in
+from torchlint.analyses.mem.keeping import COLLECTIONS, Keeping, Way, keepings
+from torchlint.analyses.mem.lifetime import Lifetime, lifetime, of_comprehension, root
+from torchlint.analyses.mem.needless_graph import evaluations
+from torchlint.analyses.mem.single_tensor import is_one_tensor
+from torchlint.semantics.dataflow import given_to, upstream
+from torchlint.semantics.entities import Role
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Loop
+    from torchlint.semantics.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """`node` is the statement or call that keeps; `graphs` are the smallest expressions whose graphs it keeps.
+
+    `freed`: a backward pass of the same iteration frees the buffers of the graph, its nodes stay.
+    `obstacle`: why not all of `graphs` can be detached where they stand, if it is so.
+    `keeper`: the function that keeps what the call `node` gives to it, and `home` the model of the file it is in.
+    """
+
+    way: Way
+    node: cst.CSTNode
+    holder: cst.BaseExpression
+    graphs: tuple[cst.BaseExpression, ...]
+    freed: bool
+    obstacle: str
+    keeper: Keeper | None = None
+    home: Model | None = None
+
+    @property
+    def detachable(self) -> bool:
+        """All of `graphs` are known to be single tensors, of which nobody needs the graph."""
+        return not self.obstacle
+
+
+def retentions(model: Model, *ways: Way) -> list[Retention]:
+    """Every place of the file that itself keeps a graph in one of the given ways, in source order."""
+    return [found for found in model.once(_retentions) if found.keeper is None and found.way in ways]
+
+
+def handed_over(model: Model) -> list[Retention]:
+    """Every call of the file that gives a graph to a function that keeps it."""
+    return [found for found in model.once(_retentions) if found.keeper is not None]
+
+
+def _retentions(model: Model) -> list[Retention]:
+    judge = _Judge(model)
+    candidates = model.once(keepings)
+    sums = [found for candidate in candidates if candidate.way is Way.SUM for found in judge.verdicts(candidate)]
+    judge.summed = {holder for found in sums if (holder := root(model, found.holder)) is not None}
+    others = [found for candidate in candidates if candidate.way is not Way.SUM for found in judge.verdicts(candidate)]
+    handed = judge.handed_over()
+    unique = {(found.node, found.graphs): found for found in reversed([*sums, *others, *handed])}
+    return sorted(unique.values(), key=lambda found: model.span(found.node)[0])
+
+
+class _Judge:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._tracer = Tracer(model)
+        self.summed: set[Binding] = set()  # what comes out of a sum that is reported is mended there
+
+    def verdicts(self, candidate: Keeping) -> Iterator[Retention]:
+        model = self._model
+        holder = root(model, candidate.holder)
+        graphs = list(carriers(model, candidate.kept))
+        if holder is None or not graphs or model.grad_enabled(candidate.node) is False:
+            return
+        lives = self._lifetime(candidate, holder)
+        if not lives or self._is_recurrence(candidate, holder, lives):
+            return
+        graphs = [graph for graph in graphs if not self._is_given(graph) and not self._is_summed(graph, holder)]
+        if graphs:
+            yield from self._kept(candidate, candidate.node, graphs, lives, self._fate(candidate))
+
+    def handed_over(self) -> Iterator[Retention]:
+        """The function only keeps what it is given, so the call that gives it a graph is the place to mend."""
+        for keeper in self._model.once(keepers):
+            for call in keeper.parameter.scope_function.callers:
+                yield from self._where_handed_over(call, keeper, self._model)
+        for call in self._model.calls:
+            home = self._model.home(call)
+            for keeper in home.once(keepers) if home is not None else ():
+                if home is not None and keeper.parameter.scope_function is call.foreign:
+                    yield from self._where_handed_over(call, keeper, home)
+
+    def _where_handed_over(self, call: Call, keeper: Keeper, home: Model) -> Iterator[Retention]:
+        model = self._model
+        if is_given_back(model, call, keeper, home):
+            return
+        given = list(given_to(model, call, keeper.parameter))
+        graphs = [graph for part in given for graph in carriers(model, part) if not self._is_given(graph)]
+        holder = keeper.holder_at(model, call) if graphs and model.grad_enabled(call.node) is not False else None
+        if holder is None:
+            return
+        lives = lifetime(model, holder, call.node)
+        if lives:
+            fate = self._fate(keeper.keeping) if home is model else _Judge(home)._fate(keeper.keeping)
+            for found in self._kept(keeper.keeping, call.node, graphs, lives, fate):
+                yield replace(found, keeper=keeper, home=home)
+
+    def _is_given(self, graph: cst.BaseExpression) -> bool:
+        """Whether the graph came in through a parameter of the surrounding function, whose callers are to mend it."""
+        return any(parameters_in(self._model, graph)) and not any(freeing_passes(self._model, graph))
+
+    def _is_summed(self, graph: cst.BaseExpression, holder: Binding) -> bool:
+        summed = self.summed - {holder}
+        return bool(summed) and any(
+            bool(upstream(self._model, part) & summed) for part in returned_by(self._model, graph)
+        )
+
+    def _lifetime(self, candidate: Keeping, holder: Binding) -> Lifetime:
+        if isinstance(candidate.kept, COLLECTIONS) and isinstance(candidate.node, cst.Assign):
+            return of_comprehension(self._model, candidate.kept)
+        return lifetime(self._model, holder, candidate.node, handed_in=candidate.way is Way.APPEND)
+
+    def _kept(
+        self, candidate: Keeping, node: cst.CSTNode, graphs: list[cst.BaseExpression], lives: Lifetime, fate: Fate
+    ) -> Iterator[Retention]:
+        freed = [self._freed(graph, lives) for graph in graphs]
+        if None in freed or Fate.BACKWARD in fate:
+            return
+        if candidate.way is Way.BEST and any(freed):
+            return  # one graph at a time, whose buffers are gone
+        if not all(freed):
+            known = fate is Fate.CONSUMED
+            if candidate.way is Way.SUM:
+                known |= fate is Fate.NONE or self._is_in_evaluation(
+                    node
+                )  # a sum that nobody reads is kept for nothing
+            if not known or not all(self._grows(graph, lives) for graph in graphs):
+                return
+        escapes = Fate.ESCAPES in fate and not all(freed)
+        obstacle = self._obstacle(candidate.holder if escapes else None, graphs)
+        yield Retention(candidate.way, node, candidate.holder, tuple(graphs), all(freed), obstacle)
+
+    def _obstacle(self, escaping: cst.BaseExpression | None, graphs: list[cst.BaseExpression]) -> str:
+        if escaping is not None:
+            return "what is kept goes on to code out of sight, which may take gradients of it"
+        several = next((graph for graph in graphs if not is_one_tensor(self._model, graph)), None)
+        return f"`{self._model.code(several)}` may be something else than one tensor" if several is not None else ""
+
+    def _is_in_evaluation(self, node: cst.CSTNode) -> bool:
+        """Whether a node is part of an evaluation that records a graph: what it adds up is a result, not a loss."""
+        return any(region in self._regions for region in self._model.ancestors(node))
+
+    @cached_property
+    def _regions(self) -> set[cst.CSTNode]:
+        return {found.region for found in evaluations(self._model)}
+
+    def _freed(self, graph: cst.BaseExpression, lives: Lifetime) -> bool | None:
+        """Whether a backward pass frees the graph while its holder lives on; None: the holder goes with that pass."""
+        if is_freed_inside(self._model, graph):
+            return True
+        around = self._model.loops_around(graph)
+        within = False
+        for call in freeing_passes(self._model, graph):
+            if set(call.loops()) & set(lives.loops) or (call.loop is None and lives.beyond):
+                return True
+            within = within or call.loop is None or bool(set(call.loops()) & set(around))
+        return None if within else False
+
+    def _grows(self, graph: cst.BaseExpression, lives: Lifetime) -> bool:
+        """Whether an iteration makes a graph of its own, outside of what a network does in its forward pass."""
+        function = self._model.function(graph)
+        loops = [loop for loop in lives.loops if not _is_over_modules(self._model, loop)]
+        if function.cls is not None and function.cls.is_module:
+            return any(loop.iterates.kind is Kind.LOADER for loop in loops)
+        if any(depends_on_forward(self._model, graph, loop) and not self._is_state(graph, loop) for loop in loops):
+            return True
+        return not lives.loops and depends_on_forward(self._model, graph, None)
+
+    def _is_state(self, graph: cst.BaseExpression, loop: Loop) -> bool:
+        """h = cell(x, h): the graphs of all iterations hang together anyway."""
+        binding = self._model.binding(graph)
+        if binding is None:
+            return False
+        inside = [write for write in binding.writes if write.loop is not None and loop in write.loop.around()]
+        return any(
+            write.value is not None and binding in upstream(self._model, write.value, inside=loop) for write in inside
+        )
+
+    def _is_recurrence(self, candidate: Keeping, holder: Binding, lives: Lifetime) -> bool:
+        """x = x + f(x): the next state of something, not a sum of terms."""
+        if candidate.way is not Way.SUM:
+            return False
+        inside = lives.loops[0] if lives.loops else None
+        return holder in upstream(self._model, candidate.kept, inside=inside)
+
+    def _fate(self, candidate: Keeping) -> Fate:
+        binding = root(self._model, candidate.holder)
+        assert binding is not None
+        fate = self._tracer.of_binding(binding, written_at=candidate.node)
+        if binding.is_parameter and candidate.way is Way.APPEND:
+            fate |= self._fate_at_callers(binding)
+        return fate
+
+    def _fate_at_callers(self, parameter: Binding) -> Fate:
+        """A list that was handed in lives on where it came from."""
+        fate = Fate.NONE
+        calls = parameter.scope_function.callers
+        sources = [source for call in calls for source in given_to(self._model, call, parameter)]
+        for source in sources:
+            binding = root(self._model, source)
+            fate |= Fate.ESCAPES if binding is None else self._tracer.of_binding(binding)
+        return fate if sources else Fate.ESCAPES
+
+
+def _is_over_modules(model: Model, loop: Loop) -> bool:
+    """`for block in blocks: x = block(x)`: the layers of one pass, not passes."""
+    if loop.role is Role.MODULES:
+        return True
+    called = (root(model, call.node.func) for call in loop.calls if call.is_forward)
+    return any(write.kind == "for" and write.loop is loop for module in called if module for write in module.writes)

@@ -1,0 +1,136 @@
+"""Whether an expression is a tensor for certain. An array of numpy, or a list of tensors, has rows too."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.rowwise.evidence import Evidence, evidence
+from torchlint.analyses.rowwise.names import spelled
+from torchlint.analyses.vectorize.reaching import Reaching
+from torchlint.analyses.vectorize.tensors import Tensors
+from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import is_tensor_method, returns_several, returns_tensor
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Function, Write
+    from torchlint.semantics.model import Model
+
+_PARTS = frozenset("data T mT H mH values indices".split())
+_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|(?!Union)\w+\[(\w+\.)*Tensor, .*\])[\"']?")
+_DEPTH = 6
+
+
+class Certainty:
+    """One for a file: what is found out about a name is kept."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._tensors = Tensors(model, model.once(Reaching))
+        self._known: dict[tuple[cst.CSTNode, cst.CSTNode], bool] = {}
+        self._used: dict[tuple[Binding, frozenset[cst.CSTNode]], Evidence] = {}
+
+    def is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
+        """Of an expression as it is evaluated at the statement `place`."""
+        if (node, place) not in self._known:
+            self._known[node, place] = self._is_tensor(node, place)
+        return self._known[node, place]
+
+    def _is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
+        value = self._model.value(node)
+        if value.kind not in (Kind.TENSOR, Kind.UNKNOWN, Kind.BATCH):
+            return False
+        if isinstance(node, cst.Call) and self._model.call(node).method == "values":  # of a dict, for all that is known
+            return False
+        if self._tensors.of(node, place).tensor or self._makes(node, _DEPTH):
+            return True
+        if isinstance(node, cst.Attribute) and node.attr.value in _PARTS and self.is_tensor(node.value, place):
+            return True
+        binding = self._model.binding(node)
+        return binding is not None and self._is_used_as_tensor(binding, node, value.kind is Kind.TENSOR)
+
+    # what it was assigned
+
+    def _makes(self, node: cst.BaseExpression | None, depth: int) -> bool:
+        """Whether an expression can be nothing but one tensor."""
+        if node is None or depth == 0:
+            return False
+        match node:
+            case cst.Call():
+                return self._is_made_by(node, depth)
+            case cst.Name():
+                return self._holds(node, depth)
+            case cst.Attribute(value=inner, attr=name):
+                if name.value in _PARTS and self._model.value(node).kind is Kind.TENSOR:
+                    return True
+                return self._holds(node, depth) or (name.value in _PARTS and self._makes(inner, depth - 1))
+            case cst.Subscript(value=cst.Call() as call):
+                return self._model.value(node).kind is Kind.TENSOR and self._is_made_by(call, depth, one=False)
+            case cst.Subscript(value=inner) | cst.UnaryOperation(expression=inner):
+                return self._makes(inner, depth - 1)
+            case cst.BinaryOperation(left=left, right=right):
+                return self._makes(left, depth - 1) or self._makes(right, depth - 1)
+        return False
+
+    def _is_made_by(self, node: cst.Call, depth: int, *, one: bool = True) -> bool:
+        """`one`: by itself, and not as one of several results."""
+        call = self._model.call(node)
+        if call.callee == "builtins.sum" and len(node.args) == 1:
+            return self._makes(node.args[0].value, depth - 1)
+        if call.value.kind is not Kind.TENSOR and one:
+            return False
+        if call.target is not None:
+            return self._returns(call.target, depth)
+        name = call.callee or ""
+        if name.startswith("torch.Tensor.") or call.callee is None:  # what is taken for a tensor may be a dict
+            return is_tensor_method(call.method or "")
+        return returns_tensor(name) and not returns_several(name)
+
+    def _returns(self, function: Function, depth: int) -> bool:
+        return bool(function.returns) and all(self._makes(given.value, depth - 1) for given in function.returns)
+
+    def _holds(self, node: cst.BaseExpression, depth: int) -> bool:
+        binding = self._model.binding(node)
+        if binding is None or not binding.writes:
+            return False
+        return all(self._writes_tensor(write, depth) for write in binding.writes if write.kind != "augmented")
+
+    def _writes_tensor(self, write: Write, depth: int) -> bool:
+        if write.kind == "parameter":
+            parameter = self._model.parent(write.target)
+            annotation = parameter.annotation if isinstance(parameter, cst.Param) else None
+            return annotation is not None and _ANNOTATION.fullmatch(spelled(annotation.annotation)) is not None
+        if write.kind != "assign":
+            return False
+        return self._is_part(write) if write.unpacked else self._makes(write.value, depth - 1)
+
+    def _is_part(self, write: Write) -> bool:
+        """`values, places = x.max(0)`"""
+        if not isinstance(write.value, cst.Call) or self._model.call(write.value).target is not None:
+            return False
+        return self._model.value(write.target).kind is Kind.TENSOR and self._is_made_by(write.value, 1, one=False)
+
+    # how it is used
+
+    def _is_used_as_tensor(self, binding: Binding, node: cst.CSTNode, believed: bool) -> bool:
+        """`believed`: the model takes it for a tensor, which it also does with what a module returns."""
+        writes = self._writes_read_at(binding, node)
+        if (binding, writes) not in self._used:
+            self._used[binding, writes] = evidence(self._model, self._reads_of(binding, writes))
+        needed = Evidence.ARRAY if believed else Evidence.TENSOR
+        return needed in self._used[binding, writes]
+
+    def _writes_read_at(self, binding: Binding, node: cst.CSTNode) -> frozenset[cst.CSTNode]:
+        """Where what a variable holds at a node was assigned; a list may become a tensor of the same name."""
+        places = [write.target for write in binding.writes]
+        if len(places) > 1:
+            places = [place for place in places if reaches(self._model, binding, place, node)]
+        return frozenset(places)
+
+    def _reads_of(self, binding: Binding, writes: frozenset[cst.CSTNode]) -> list[cst.CSTNode]:
+        if len(writes) == len(binding.writes):
+            return list(binding.reads)
+        return [read for read in binding.reads if any(reaches(self._model, binding, place, read) for place in writes)]

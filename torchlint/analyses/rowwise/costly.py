@@ -1,0 +1,120 @@
+"""Operations that are worth a rule of their own, and those that can leave a loop whatever else it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.rowwise.state import Fault, Step, Trace
+
+if TYPE_CHECKING:
+    from torchlint.analyses.rowwise.work import Root
+    from torchlint.semantics.model import Model
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_DECOMPOSITIONS = _words(
+    """
+    svd svdvals svd_lowrank pca_lowrank eig eigh eigvals eigvalsh symeig cholesky cholesky_ex qr lu lu_factor ldl_factor
+    det logdet slogdet matrix_rank matrix_exp
+    """
+)
+_SOLVERS = _words(
+    """
+    solve solve_ex solve_triangular triangular_solve cholesky_solve cholesky_inverse lstsq inv inv_ex inverse pinv
+    pinverse
+    """
+)
+_CONVERSIONS = re.compile(r"torch\.((as_)?tensor|asarray|from_numpy|(\w+)?Tensor)")
+_WAVES = re.compile(r"torch\.(exp|sin|cos|polar)")
+_ELEMENTWISE = re.compile(
+    r"arithmetic( -)?|(torch|numpy|math|cmath)\."
+    r"(exp|sin|cos|tan|sqrt|polar|complex|deg2rad|radians|pow|mul|conj|abs|arctan2?)"
+)
+_LOSSES = ("_loss", "cross_entropy", "cross_entropy_with_logits")
+_PRODUCTS = _words("matmul mm mv bmm dot vdot inner outer ger einsum tensordot kron addmm addmv baddbmm linear")
+# Take a batch, and cost as much for a batch of one as for a whole one.
+_BATCHED = _words(
+    "interpolate grid_sample affine_grid conv1d conv2d conv3d conv_transpose1d conv_transpose2d fold unfold"
+)
+
+
+def _kind(step: Step) -> str | None:
+    last = step.name.rpartition(".")[2]
+    if last in _DECOMPOSITIONS:
+        return "LIN02"
+    if last in _SOLVERS:
+        return "LIN03"
+    return "LIN01" if step.name == "@" or last in _PRODUCTS else None
+
+
+def linear(steps: Iterable[Step]) -> str | None:
+    """The rule for the costliest linear algebra on rows."""
+    kinds = {_kind(step) for step in steps if step.inputs.is_row or step.inputs.maybe}
+    return next((code for code in ("LIN02", "LIN03", "LIN01") if code in kinds), None)
+
+
+def decomposes(steps: Iterable[Step]) -> bool:
+    """Whether matrices of which nothing else is known are decomposed or solved for: they are tensors then."""
+    return any(_kind(step) in ("LIN02", "LIN03") and step.inputs.maybe and not step.guarded for step in steps)
+
+
+def is_sample_work(step: Step) -> bool:
+    """A layer, a loss, or a function of the program: no single operation of torch on a row."""
+    if step.name == "forward" or not step.name.startswith((".", "@", "arithmetic", "torch.", "numpy.", "math.")):
+        return True
+    last = step.name.rpartition(".")[2]
+    return step.name.startswith("torch.nn.") and (last[:1].isupper() or last.endswith(_LOSSES))
+
+
+def is_conversion(step: Step) -> bool:
+    """A tensor that is made of numbers and lists."""
+    return _CONVERSIONS.fullmatch(step.name) is not None
+
+
+def is_formula(steps: list[Step]) -> bool:
+    """Waves and phases of numbers, whatever holds the numbers: a steering vector for each angle."""
+    names = [step.name for step in steps]
+    return any(_WAVES.fullmatch(name) for name in names) and all(_ELEMENTWISE.fullmatch(name) for name in names)
+
+
+def code_of(step: Step) -> str:
+    return _kind(step) or "VEC02"
+
+
+def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
+    """A costly operation that every iteration does on its row alone: it can be one call before the loop, even where the
+    rest of the loop has to stay."""
+    if not trace.subjects and not any(step.inputs.alone for step in trace.steps):
+        return None
+    free = [step for step in trace.steps if step.inputs.is_row and not step.guarded and _is_of(root, step)]
+    drawn = Fault.RANDOM in trace.faults  # what draws nothing is all that keeps the rows apart
+    for code in ("LIN02", "LIN03", *(("LIN01",) if drawn else ())):
+        found = next((step for step in free if _kind(step) == code), None)
+        if found is not None:
+            return found
+    if drawn:
+        return None
+    alone = next((step for step in free if step.inputs.alone and _takes_batch(step)), None)
+    return alone or next((step for step in trace.steps if _is_lone_inference(model, root, step)), None)
+
+
+def _is_lone_inference(model: Model, root: Root, step: Step) -> bool:
+    """A network that is given one sample at a time, whatever holds the samples."""
+    if step.name != "forward" or step.guarded or not (step.inputs.maybe and step.inputs.alone):
+        return False
+    return _is_of(root, step) and model.grad_enabled(step.node) is False
+
+
+def _is_of(root: Root, step: Step) -> bool:
+    return not isinstance(root, cst.For) or root in step.inputs.axes
+
+
+def _takes_batch(step: Step) -> bool:
+    return step.name == "forward" or step.name.rpartition(".")[2] in _BATCHED

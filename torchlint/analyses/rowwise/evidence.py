@@ -1,0 +1,158 @@
+"""What the uses of a name say about what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Flag, auto
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.rowwise.names import root_of
+from torchlint.analyses.rowwise.nature import is_comparing
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import is_tensor_method
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_TENSOR_ONLY = frozenset(
+    """
+    size dim unsqueeze detach cuda cpu permute requires_grad_ numel expand type_as new_zeros new_ones float double half
+    long t mm mv bmm matmul norm exp log sqrt softmax log_softmax sigmoid relu unbind contiguous clamp topk masked_fill
+    index_select view_as expand_as
+    """.split()
+)
+_ARRAY_ATTRIBUTES = ("shape", "ndim")
+_DERIVED_ATTRIBUTES = ("T", "mT", "H", "mH", "data", "real", "imag")
+# Of torch's functions those that take lists, numbers or arrays of numpy too.
+_TAKES_ANYTHING = frozenset(
+    """
+    from_numpy tensor Tensor as_tensor asarray FloatTensor LongTensor DoubleTensor stack cat concat hstack vstack
+    is_tensor save zeros ones empty full arange linspace eye manual_seed device Size
+    """.split()
+)
+_LISTS = frozenset(("list", "tuple", "dict", "Sequence", "List", "Tuple"))
+_DEPTH = 2
+_Step = tuple["Evidence", cst.CSTNode | None]
+
+
+class Evidence(Flag):
+    NONE = 0
+    ARRAY = auto()  # it has a shape: a tensor, or an array of numpy
+    TORCH = auto()  # torch takes it, or a part of it, as a tensor: a tensor, or a list of them
+    TENSOR = ARRAY | TORCH
+
+
+def evidence(model: Model, reads: Iterable[cst.CSTNode]) -> Evidence:
+    """What these reads of a variable together say. What may be a list is none that a loop over it is about."""
+    found, reads = Evidence.NONE, list(reads)
+    if any(_asks_for_list(model, read) for read in reads):
+        return found
+    for read in reads:
+        found |= _Use(model, read, _DEPTH).says()
+        if found is Evidence.TENSOR:
+            break
+    return found
+
+
+def _asks_for_list(model: Model, read: cst.CSTNode) -> bool:
+    """`isinstance(x, list)`"""
+    argument = model.parent(read)
+    call = model.parent(argument) if isinstance(argument, cst.Arg) else None
+    if not isinstance(call, cst.Call) or model.qualified(call.func) != "builtins.isinstance" or len(call.args) != 2:
+        return False
+    return not _LISTS.isdisjoint(node.value for node in walk(call.args[1].value) if isinstance(node, cst.Name))
+
+
+class _Use:
+    """Follows an expression up to what is done with it. `whole`: still the value of the name, and no part of it."""
+
+    def __init__(self, model: Model, read: cst.CSTNode, depth: int) -> None:
+        self._model = model
+        self._node = read
+        self._whole = True
+        self._depth = depth
+
+    def says(self) -> Evidence:
+        found = Evidence.NONE
+        while True:
+            more, above = self._step()
+            found |= more
+            if above is None:
+                return found
+            self._node = above
+
+    def _step(self) -> _Step:
+        """What the expression around says, and the expression that is to be followed further."""
+        node, parent = self._node, self._model.parent(self._node)
+        match parent:
+            case cst.Subscript(value=value) if value is node:
+                self._whole = False
+                return Evidence.ARRAY if len(parent.slice) > 1 and root_of(parent) is value else Evidence.NONE, parent
+            case cst.Attribute(value=value) if value is node:
+                return self._attribute(parent)
+            case cst.BinaryOperation(left=left, right=right):
+                return self._beside(right if left is node else left, parent)
+            case cst.UnaryOperation():
+                return Evidence.NONE, parent
+            case cst.ComparisonTarget():
+                return self._beside(self._compared(parent), None)
+            case cst.Comparison(left=left) if left is node:
+                return self._beside(parent.comparisons[0].comparator, None)
+            case cst.Arg():
+                return self._argument(parent), None
+            case cst.Assign(value=value, targets=[cst.AssignTarget(target=target)]) if value is node:
+                return self._assigned(target), None
+            case cst.For(iter=value) | cst.CompFor(iter=value) if value is node:
+                return self._named(parent.target) & Evidence.TORCH, None
+        return Evidence.NONE, None
+
+    def _compared(self, target: cst.ComparisonTarget) -> cst.BaseExpression | None:
+        comparison = self._model.parent(target)
+        return comparison.left if isinstance(comparison, cst.Comparison) else None
+
+    def _attribute(self, node: cst.Attribute) -> _Step:
+        name, call = node.attr.value, self._model.parent(node)
+        if not isinstance(call, cst.Call) or call.func is not node:
+            shaped = name in _ARRAY_ATTRIBUTES and self._whole
+            return Evidence.ARRAY if shaped else Evidence.NONE, node if name in _DERIVED_ATTRIBUTES else None
+        if name in _TENSOR_ONLY:
+            return Evidence.TENSOR if self._whole else Evidence.TORCH, None
+        return Evidence.NONE, call if is_tensor_method(name) else None
+
+    def _beside(self, other: cst.BaseExpression | None, above: cst.CSTNode | None) -> _Step:
+        """An operand of an operator: what is subscripted or walked over is no number, so beside a tensor it is one."""
+        if other is not None and self._model.value(other).kind is Kind.TENSOR:
+            return Evidence.TENSOR if self._whole else Evidence.NONE, None
+        return Evidence.NONE, above
+
+    def _argument(self, argument: cst.Arg) -> Evidence:
+        call = self._model.parent(argument)
+        if not isinstance(call, cst.Call) or argument.star:
+            return Evidence.NONE
+        name = self._model.qualified(call.func) or ""
+        module = self._model.value(call.func)
+        if module.kind is Kind.MODULE:
+            return Evidence.TORCH if (module.ref or "").startswith("torch.nn.") else Evidence.NONE
+        if is_comparing(name) and argument in call.args[:2]:
+            return Evidence.TENSOR if self._whole else Evidence.TORCH
+        takes_tensors = name.startswith("torch.") and name.rpartition(".")[2] not in _TAKES_ANYTHING
+        return Evidence.TORCH if takes_tensors and call.args[0] is argument else Evidence.NONE
+
+    def _assigned(self, target: cst.BaseExpression) -> Evidence:
+        if isinstance(target, cst.Subscript):
+            return Evidence.TORCH if self._model.value(root_of(target)).kind is Kind.TENSOR else Evidence.NONE
+        found = self._named(target)
+        return found if self._whole else found & Evidence.TORCH
+
+    def _named(self, target: cst.BaseExpression) -> Evidence:
+        """Of a name that holds it now."""
+        binding = self._model.binding(target) if isinstance(target, cst.Name) and self._depth else None
+        if binding is None or len(binding.writes) != 1:
+            return Evidence.NONE
+        found = Evidence.NONE
+        for read in binding.reads:
+            found |= _Use(self._model, read, self._depth - 1).says()
+        return found

@@ -1,0 +1,463 @@
+"""What an expression in the body of a loop depends on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.rowwise import headers
+from torchlint.analyses.rowwise.names import Names, index_text, prefixes, root_of, spelled
+from torchlint.analyses.rowwise.nature import Nature, is_comparing, is_factory, is_metadata, nature, of_method
+from torchlint.analyses.rowwise.state import (
+    NOTHING,
+    Depends,
+    Fault,
+    Kept,
+    Seen,
+    Sink,
+    Step,
+    Trace,
+    are_pairs,
+    matched,
+    together,
+)
+from torchlint.semantics.tree import children
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import is_boolean, is_tensor_method
+
+if TYPE_CHECKING:
+    from torchlint.analyses.rowwise.certainty import Certainty
+    from torchlint.semantics.entities import Call
+    from torchlint.semantics.model import Model
+
+_ATTRIBUTES = ("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout")
+_OPERATORS = {cst.MatrixMultiply: "@", cst.Subtract: "arithmetic -"}
+_REDUCTIONS = ("sum", "any", "all", "count_nonzero")
+_SCALING = ("arithmetic", "mul", "add", "div")
+_SELECTING = (cst.Comparison, cst.BooleanOperation)
+
+
+class Expressions:
+    """`local`: what the names have that this iteration has assigned. `guarded`: not every iteration comes here."""
+
+    def __init__(self, model: Model, certainty: Certainty, place: cst.CSTNode, names: Names, trace: Trace) -> None:
+        self.model = model
+        self.trace = trace
+        self.local: dict[str, Seen] = {}
+        self.own_lists: set[str] = set()
+        self.guarded = False
+        self.counter = NOTHING
+        self._certainty = certainty
+        self._place = place
+        self._names = names
+        self._silent = False
+
+    # what is known of expressions from outside the loop
+
+    def is_tensor(self, node: cst.BaseExpression) -> bool:
+        return self._certainty.is_tensor(node, self._place)
+
+    def believed_tensor(self, node: cst.BaseExpression) -> bool:
+        return self.model.value(node).kind is Kind.TENSOR
+
+    def name_of(self, node: cst.BaseExpression) -> str:
+        return " ".join(spelled(node).split())
+
+    def assigned_call(self, name: cst.Name) -> cst.Call | None:
+        """The call whose result a name from outside the loop holds."""
+        binding = self.model.binding(name)
+        if binding is None or len(binding.writes) != 1 or binding.writes[0].unpacked:
+            return None
+        value = binding.writes[0].value
+        return value if isinstance(value, cst.Call) else None
+
+    # expressions
+
+    def quiet(self, node: cst.BaseExpression) -> Seen:
+        """The same without noting any operation."""
+        before, self._silent = self._silent, True
+        seen = self.of(node)
+        self._silent = before
+        return seen
+
+    def of(self, node: cst.BaseExpression, *, statement: bool = False) -> Seen:
+        match node:
+            case cst.Name():
+                return self._name(node)
+            case cst.Subscript():
+                return self._subscript(node)
+            case cst.Attribute():
+                return self._attribute(node)
+            case cst.Call():
+                return self._call(node, statement=statement)
+            case cst.BinaryOperation():
+                return self._binary(node)
+            case cst.Comparison() | cst.UnaryOperation() | cst.BooleanOperation():
+                return self._operator(node)
+            case cst.IfExp():
+                return self._conditional(node)
+            case cst.ListComp() | cst.GeneratorExp():
+                return self.comprehension(node)
+            case cst.Lambda() | cst.Await() | cst.Yield() | cst.DictComp() | cst.SetComp() | cst.NamedExpr():
+                return Seen(Depends.OPAQUE) if self._varies(node) else NOTHING
+        return together(*(self.of(part) for part in _parts(node)))
+
+    def _varies(self, node: cst.CSTNode) -> bool:
+        parts = [node]
+        while parts:
+            part = parts.pop()
+            if isinstance(part, cst.Name) and self._name(part).varies:
+                return True
+            parts.extend(children(part))
+        return False
+
+    def _name(self, node: cst.Name) -> Seen:
+        name = node.value
+        if name in self.local:
+            return self.local[name]
+        if name in self._names.counters:
+            return self.counter
+        if name in self._names.fills and name in self._names.read_whole:
+            return self._carried(name)
+        if name in self._names.written:
+            return self._carried(name)
+        return NOTHING
+
+    def _carried(self, name: str) -> Seen:
+        self.trace.fault(Fault.CARRIED, f"`{name}` is carried from one iteration to the next")
+        return Seen(Depends.CARRIED)
+
+    def _attribute(self, node: cst.Attribute) -> Seen:
+        if node.attr.value in _ATTRIBUTES:
+            return self._shape_of(node.value)
+        name = spelled(node) if isinstance(node.value, cst.Name) else ""
+        if name in self._names.fills and name in self._names.read_whole:
+            return self._carried(name)
+        return self.of(node.value)
+
+    def _shape_of(self, node: cst.BaseExpression) -> Seen:
+        """Rows of a tensor all have the same shape."""
+        if spelled(node) in self._names.fills:
+            return NOTHING
+        seen = self.quiet(node)
+        return NOTHING if seen.depends <= Depends.ROW else _reduced(seen)
+
+    # subscripts
+
+    def index(self, node: cst.Subscript) -> Seen:
+        """What the index of a subscript depends on, of nested ones all of them."""
+        found = NOTHING
+        current: cst.BaseExpression = node
+        while isinstance(current, cst.Subscript):
+            found = together(found, *(self._slice(element.slice) for element in current.slice))
+            current = current.value
+        return found
+
+    def _slice(self, part: cst.BaseSlice) -> Seen:
+        if isinstance(part, cst.Index):
+            seen = self.of(part.value)
+            if seen.maybe and _is_number(part.value):
+                seen = replace(seen, depends=Depends.ROW, maybe=False)
+            return _picked(seen) if seen.varies and self._is_mask(part.value, seen) else seen
+        assert isinstance(part, cst.Slice)
+        ends = [end for end in (part.lower, part.upper, part.step) if end is not None]
+        seen = together(*(self.of(end) for end in ends))
+        if not seen.varies:
+            return seen
+        if self._is_window(part):
+            if seen.is_row and part.lower is not None:
+                self._step(part.lower, ".narrow", [seen])
+            return seen
+        return seen.at_least(Depends.RAGGED)
+
+    def _is_mask(self, node: cst.BaseExpression, seen: Seen) -> bool:
+        return seen.mask or isinstance(node, _SELECTING) or self.model.value(node).dtype == "bool"
+
+    def _is_window(self, part: cst.Slice) -> bool:
+        """`x[i : i + 3]`, `x[start[i] : end[i]]` with `end = start + 3`: as many elements in every iteration."""
+        lower, upper = part.lower, self._defined(part.upper)
+        if isinstance(lower, cst.Subscript) and isinstance(upper, cst.Subscript):
+            if index_text(lower) != index_text(upper):
+                return False
+            lower, upper = root_of(lower), self._defined(root_of(upper))
+        if lower is None or part.step is not None or not isinstance(upper, cst.BinaryOperation):
+            return False
+        if not isinstance(upper.operator, cst.Add) or self.quiet(upper.right).varies:
+            return False
+        return spelled(upper.left) == spelled(lower)
+
+    def _defined(self, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+        """What a name of this iteration was assigned, if that is one assignment."""
+        binding = self.model.binding(node) if isinstance(node, cst.Name) else None
+        if binding is None or len(binding.writes) != 1:
+            return node
+        return binding.writes[0].value or node
+
+    def _subscript(self, node: cst.Subscript) -> Seen:
+        root = root_of(node)
+        name = spelled(root)
+        place = self.index(node)
+        if name in self._names.fills:
+            if not any(index_text(part) in self._names.fills[name] for part in prefixes(node)):
+                return self._carried(name)
+            if not self.is_tensor(root):
+                return place.at_least(Depends.FOREIGN)
+            self._note_subject(root, place)
+            return place.at_least(Depends.ROW)
+        base = self.of(root)
+        if base.varies:
+            return _alone(together(base, place)) if _adds_batch(node) else together(base, place)
+        if not place.varies:
+            return base
+        if not self.is_tensor(root) and not (len(node.slice) > 1 and self.believed_tensor(root)):
+            return self._unproven(root, place, array=len(node.slice) > 1)
+        self._note_subject(root, place)
+        row = place.at_least(Depends.ROW)
+        return _alone(row) if _adds_batch(node) else row
+
+    def _unproven(self, root: cst.BaseExpression, place: Seen, *, array: bool) -> Seen:
+        """A part of something that is not known to be a tensor."""
+        if place.depends <= Depends.ROW and headers.is_cut_into_rows(self, root):
+            self._note_subject(root, place)
+            return place.at_least(Depends.ROW)
+        kind = self.model.value(root).kind
+        maybe = place.depends <= Depends.ROW and kind in (Kind.UNKNOWN, Kind.ARRAY, Kind.BATCH)
+        return replace(place.at_least(Depends.FOREIGN), maybe=maybe, array=array or kind is Kind.ARRAY)
+
+    def _note_subject(self, root: cst.BaseExpression, place: Seen) -> None:
+        if place.depends <= Depends.ROW and not self._silent:
+            self.trace.subjects.setdefault(self.name_of(root), root)
+
+    def changed(self, target: cst.Subscript, place: Seen, given: Seen) -> Seen:
+        """What becomes of `x[i]` where it is read, changed and written back: `x[i] *= w[i]`."""
+        self._note_subject(root_of(target), place)
+        operands = [place.at_least(Depends.ROW), given]
+        self._step(target, "arithmetic", operands)
+        return _inputs("arithmetic", operands)
+
+    # operators
+
+    def _binary(self, node: cst.BinaryOperation) -> Seen:
+        sides = [self.of(node.left), self.of(node.right)]
+        name = _OPERATORS.get(type(node.operator), "arithmetic")
+        seen = _inputs(name, sides)
+        if isinstance(node.operator, (cst.BitAnd, cst.BitOr, cst.BitXor)):
+            seen = replace(seen, mask=any(side.mask for side in sides))
+        if seen.depends >= Depends.ROW:
+            self._step(node, name, sides)
+        return seen
+
+    def _operator(self, node: cst.BaseExpression) -> Seen:
+        parts = [self.of(part) for part in _parts(node)]
+        seen = together(*parts)
+        if _asks_membership(node):
+            return seen.at_least(Depends.FOREIGN) if seen.varies else seen
+        if isinstance(node, cst.Comparison):
+            seen = matched(*parts)
+        if seen.depends >= Depends.ROW:
+            self._step(node, "arithmetic", [seen])
+        return replace(seen, mask=isinstance(node, cst.Comparison) or seen.mask)
+
+    def _conditional(self, node: cst.IfExp) -> Seen:
+        test = self.of(node.test)
+        if test.depends >= Depends.ROW:
+            self.trace.branches = True
+        return together(test, self.of(node.body), self.of(node.orelse))
+
+    def comprehension(self, node: cst.ListComp | cst.GeneratorExp) -> Seen:
+        before = dict(self.local)
+        clause: cst.CompFor | None = node.for_in
+        filtered = NOTHING
+        while clause is not None:
+            headers.enter(self, clause, clause.target, clause.iter)
+            filtered = together(filtered, *(self.of(test.test) for test in clause.ifs))
+            if clause.asynchronous is not None:
+                filtered = filtered.at_least(Depends.OPAQUE)
+            clause = clause.inner_for_in
+        seen = self.of(node.elt)
+        self.local = before
+        return together(seen, filtered.at_least(Depends.RAGGED)) if filtered.varies else seen
+
+    # calls
+
+    def _call(self, node: cst.Call, *, statement: bool) -> Seen:
+        call = self.model.call(node)
+        function = node.func
+        receiver = call.receiver if isinstance(function, cst.Attribute) and not self._is_imported(call) else None
+        if receiver is not None and is_metadata(call.method):
+            return together(self._shape_of(receiver), *(self.of(argument.value) for argument in node.args))
+        if call.callee == "builtins.len" and len(node.args) == 1:
+            return self._shape_of(node.args[0].value)
+        if receiver is None and self.of(function).varies:
+            return self._opaque(node, Seen(Depends.OPAQUE))
+        given = [self.of(argument.value) for argument in node.args]
+        if receiver is not None and call.target is None and call.foreign is None:
+            held = self.of(receiver)
+            if held.varies or self.believed_tensor(receiver) or (not statement and self._is_pure_method(call)):
+                return self._method(node, call, held, given, statement=statement)
+        return self._function(node, call, given)
+
+    def _is_pure_method(self, call: Call) -> bool:
+        """Of something unknown: a method that tensors have, and that changes nothing."""
+        method = call.method or ""
+        return call.receiver_value.kind is Kind.UNKNOWN and is_tensor_method(method) and not method.endswith("_")
+
+    def _is_imported(self, call: Call) -> bool:
+        return call.receiver_value.kind in (Kind.NAMESPACE, Kind.FUNCTION, Kind.CLASS)
+
+    def _method(self, node: cst.Call, call: Call, held: Seen, given: list[Seen], *, statement: bool) -> Seen:
+        """Of a row, of anything else that differs from iteration to iteration, or of a tensor from outside."""
+        method = call.method or ""
+        if not is_tensor_method(method):
+            return self._opaque(node, together(held, *given))
+        kind = of_method(method)
+        if kind in (Nature.OPAQUE, Nature.RANDOM):
+            return self._refused(node, kind, together(held, *given))
+        inputs = [held, *given]
+        seen = self._shaped(node, method, inputs) if kind is Nature.SHAPED else _inputs(f".{method}", inputs)
+        if kind is Nature.RAGGED and seen.varies:
+            seen = _picked(seen) if method == "masked_select" else seen.at_least(Depends.RAGGED)
+        if method in _REDUCTIONS and not node.args:
+            seen = _reduced(seen)
+        if method.endswith("_") and not method.endswith("__"):
+            self._in_place(call, held, seen)
+        seen = _alone(seen) if _makes_batch(node, method, 0) else seen
+        if seen.depends >= Depends.ROW:
+            self._step(node, f".{method}", [held, *given])
+        return replace(seen, mask=is_boolean(method))
+
+    def _in_place(self, call: Call, held: Seen, seen: Seen) -> None:
+        root = root_of(call.receiver) if call.receiver is not None else None
+        if held.is_row:
+            name = next(iter(self.trace.subjects), "")
+            self.trace.kept.append(Kept(Sink.FILL, name, call.node, seen, held))
+        elif root is not None and not held.varies:
+            if spelled(root) in self._names.read_whole:
+                self.trace.fault(Fault.CARRIED, f"`{spelled(root)}` is changed in place")
+            self.trace.kept.append(Kept(Sink.TOTAL, spelled(root), call.node, seen))
+
+    def _function(self, node: cst.Call, call: Call, given: list[Seen]) -> Seen:
+        kind = nature(call)
+        name = call.callee or call.method or ""
+        seen = _inputs(name, given)
+        if kind is Nature.NETWORK:
+            self.trace.fault(Fault.NETWORK, f"`{self.name_of(node.func)}` may treat the rows of a batch as one")
+            self._step(node, "forward", [seen])
+            return seen
+        if kind in (Nature.OPAQUE, Nature.RANDOM, Nature.REPORTS, Nature.FORWARD):
+            if kind is Nature.FORWARD:
+                self._step(node, "forward", [seen])
+            return self._refused(node, kind, seen)
+        if kind is Nature.SHAPED:
+            seen = self._shaped(node, name, given)
+        elif kind is Nature.RAGGED and seen.varies:
+            seen = _picked(seen) if name == "torch.masked_select" else seen.at_least(Depends.RAGGED)
+        elif name.removeprefix("torch.") in _REDUCTIONS and len(node.args) == 1:
+            seen = _reduced(seen)
+        if name == "torch.from_numpy" and seen.depends is Depends.FOREIGN:
+            return seen
+        seen = _alone(seen) if _makes_batch(node, name.rpartition(".")[2], 1) else seen
+        if seen.depends >= Depends.ROW and kind is not Nature.HOST:
+            self._step(node, name, given)
+        return seen
+
+    def _shaped(self, node: cst.Call, name: str, given: list[Seen]) -> Seen:
+        """Of an operation whose arguments behind the first say what shape the result has."""
+        seen = together(*given)
+        sizes = given if is_factory(name) else given[1:]
+        if name.rpartition(".")[2] in ("view", "reshape") and seen.depends is Depends.FOREIGN and _is_literal(node):
+            return _alone(Seen(Depends.ROW, axes=seen.axes))
+        return seen.at_least(Depends.RAGGED) if together(*sizes).varies else seen
+
+    def _opaque(self, node: cst.Call, seen: Seen) -> Seen:
+        return self._refused(node, Nature.OPAQUE, seen)
+
+    def _refused(self, node: cst.Call, kind: Nature, seen: Seen) -> Seen:
+        text = f"`{self.name_of(node.func)}`"
+        if kind is Nature.RANDOM:
+            self.trace.fault(Fault.RANDOM, f"{text} draws random numbers")
+        elif kind is Nature.REPORTS:
+            self.trace.fault(Fault.REPORTS, f"{text} reports what each iteration did")
+        else:
+            self.trace.fault(Fault.OPAQUE, f"{text} may do anything")
+        return seen.at_least(Depends.OPAQUE)
+
+    def _step(self, node: cst.BaseExpression, name: str, operands: list[Seen]) -> None:
+        if not self._silent:
+            step = Step(node, name, _inputs(name, operands), self.guarded, are_pairs(operands))
+            self.trace.steps.append(step)
+
+
+def _parts(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """The expressions directly below a node."""
+    found: list[cst.BaseExpression] = []
+    for child in children(node):
+        if isinstance(child, cst.BaseExpression):
+            found.append(child)
+        elif not isinstance(child, (cst.CompFor, cst.Param)):
+            found += _parts(child)
+    return found
+
+
+def _asks_membership(node: cst.BaseExpression) -> bool:
+    """`a in b`: one answer for the whole of `a`."""
+    comparisons = node.comparisons if isinstance(node, cst.Comparison) else ()
+    return any(isinstance(comparison.operator, (cst.In, cst.NotIn)) for comparison in comparisons)
+
+
+def _is_number(node: cst.BaseExpression) -> bool:
+    """`lengths[i] - 1`: no mask and no list of places."""
+    match node:
+        case cst.BinaryOperation(left=cst.Subscript(), right=cst.Integer()):
+            return True
+    return False
+
+
+def _inputs(name: str, operands: list[Seen]) -> Seen:
+    if name != "arithmetic" and name not in _OPERATORS.values() and not is_comparing(name):
+        return together(*operands)
+    return matched(*operands, scaled=name.rpartition(".")[2] in _SCALING)
+
+
+def _picked(seen: Seen) -> Seen:
+    """What a mask picks."""
+    return replace(seen.at_least(Depends.RAGGED), masked=seen.masked or seen.is_row)
+
+
+def _reduced(seen: Seen) -> Seen:
+    """All of what a mask picked, made one number: the mask of the whole batch does the same."""
+    return replace(seen, depends=Depends.ROW, masked=False) if seen.masked else seen
+
+
+def _alone(seen: Seen) -> Seen:
+    return replace(seen, alone=True) if seen.varies else seen
+
+
+def _makes_batch(node: cst.Call, method: str, first: int) -> bool:
+    """`x.unsqueeze(0)`, `x.view(1, ...)`: a batch of one row."""
+    arguments = node.args[first:]
+    if not arguments or arguments[0].star:
+        return False
+    value = arguments[0].value
+    if method == "unsqueeze":
+        return isinstance(value, cst.Integer) and value.value == "0"
+    return method in ("view", "reshape", "expand") and isinstance(value, cst.Integer) and value.value == "1"
+
+
+def _adds_batch(node: cst.Subscript) -> bool:
+    """`x[i][None]`, `x[i : i + 1]`: a batch of one row."""
+    first = node.slice[0].slice
+    if isinstance(first, cst.Index):
+        return isinstance(first.value, cst.Name) and first.value.value == "None"
+    upper = first.upper if isinstance(first, cst.Slice) else None
+    if not isinstance(upper, cst.BinaryOperation) or not isinstance(upper.operator, cst.Add):
+        return False
+    return isinstance(upper.right, cst.Integer) and upper.right.value == "1"
+
+
+def _is_literal(node: cst.Call) -> bool:
+    """Whether all sizes of a batch are written out, as in `x.view(-1, 28 * 28)`."""
+    sizes = [argument.value for argument in node.args[1:]]
+    return bool(sizes) and all(isinstance(size, (cst.Integer, cst.BinaryOperation)) for size in sizes)

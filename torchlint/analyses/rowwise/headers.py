@@ -1,0 +1,143 @@
+"""What a loop runs over: the numbers of a range, the rows of a tensor, or something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.rowwise.state import Depends, Fault, Seen, together
+from torchlint.semantics.values import Kind, Place
+from torchlint.semantics.vocabulary import ITERATION_WRAPPERS
+
+if TYPE_CHECKING:
+    from torchlint.analyses.rowwise.expressions import Expressions
+
+_NUMBERS = re.compile(
+    r"builtins\.range|random\.sample|random\.choices|numpy\.(arange|random\.\w+)|tqdm(\.\w+)*\.trange|six\.moves\.range"
+)
+_UNBOUND = ("torch.unbind", "torch.Tensor.unbind")
+_SPLIT = ("torch.split", "torch.Tensor.split")
+
+Header = cst.For | cst.CompFor | cst.Call
+
+
+def enter(reader: Expressions, loop: Header, target: cst.BaseExpression, iterable: cst.BaseExpression) -> None:
+    """Notes what the targets of a loop depend on."""
+    iterable = unwrapped(reader, iterable)
+    call = iterable if isinstance(iterable, cst.Call) else None
+    name = (reader.model.qualified(call.func) or "") if call is not None else ""
+    arguments = [argument.value for argument in call.args if argument.keyword is None] if call is not None else []
+    if name == "builtins.enumerate" and arguments and isinstance(target, cst.Tuple) and len(target.elements) == 2:
+        _bind(reader, target.elements[0].value, _index(loop))
+        enter(reader, loop, target.elements[1].value, arguments[0])
+    elif name == "builtins.zip" and isinstance(target, cst.Tuple) and len(target.elements) == len(arguments):
+        for element, source in zip(target.elements, arguments):
+            if _holds_numbers(reader, source):  # one for each channel, and of those there are few
+                _bind(reader, element.value, Seen(Depends.FOREIGN, axes=frozenset((loop,))))
+            else:
+                enter(reader, loop, element.value, source)
+    elif _NUMBERS.fullmatch(name):
+        _enter_range(reader, loop, target, arguments, name)
+    else:
+        _bind(reader, target, _element(reader, loop, iterable))
+
+
+def unwrapped(reader: Expressions, node: cst.BaseExpression) -> cst.BaseExpression:
+    """Without progress bars, `list` and `reversed`."""
+    while isinstance(node, cst.Call) and node.args and node.args[0].keyword is None and not node.args[0].star:
+        name = reader.model.qualified(node.func) or ""
+        if ITERATION_WRAPPERS.fullmatch(name) is None or name.endswith(("cycle", "trange", "islice")):
+            break
+        node = node.args[0].value
+    return node
+
+
+def _index(loop: Header) -> Seen:
+    return Seen(Depends.INDEX, axes=frozenset((loop,)))
+
+
+def _enter_range(
+    reader: Expressions, loop: Header, target: cst.BaseExpression, bounds: Sequence[cst.BaseExpression], name: str
+) -> None:
+    seen = together(*(reader.of(bound) for bound in bounds))
+    reader.trace.drawn |= "random" in name
+    if name.endswith("range") and len(bounds) == 3 and _integer(bounds[2]) not in (1, -1):
+        reader.trace.fault(Fault.CHUNKS)
+    if seen.depends >= Depends.ROW:
+        reader.trace.fault(Fault.RAGGED, "an inner loop runs a different number of times for each row")
+    _bind(reader, target, together(seen, _index(loop)))
+
+
+def _integer(node: cst.BaseExpression) -> int | None:
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        positive = _integer(node.expression)
+        return -positive if positive is not None else None
+    return int(node.value, 0) if isinstance(node, cst.Integer) else None
+
+
+def _element(reader: Expressions, loop: Header, iterable: cst.BaseExpression) -> Seen:
+    axes = frozenset((loop,))
+    if isinstance(iterable, cst.Name):
+        source = reader.assigned_call(iterable)
+        name = (reader.model.qualified(source.func) or "") if source is not None else ""
+        if _NUMBERS.fullmatch(name):
+            reader.trace.drawn |= "random" in name
+            return _index(loop)
+    value = reader.model.value(iterable)
+    if _holds_numbers(reader, iterable):
+        return together(reader.of(iterable), _index(loop))
+    rows = _rows(reader, iterable)
+    if rows is None:
+        was_moved = value.kind is Kind.BATCH and value.place is Place.ACCELERATOR  # as no list can be
+        return Seen(Depends.FOREIGN, axes=axes, maybe=was_moved or value.kind in (Kind.UNKNOWN, Kind.ARRAY))
+    seen = reader.of(rows)
+    if not seen.varies:
+        reader.trace.subjects.setdefault(reader.name_of(rows), rows)
+    return together(seen, Seen(Depends.ROW, axes=axes))
+
+
+def _holds_numbers(reader: Expressions, node: cst.BaseExpression) -> bool:
+    value = reader.model.value(node)
+    return value.kind is Kind.LIST and value.element is not None and value.element.kind is Kind.NUMBER
+
+
+def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The tensor whose rows an iterable yields."""
+    if isinstance(iterable, cst.Call):
+        call = reader.model.call(iterable)
+        source = iterable.args[0].value if call.callee in ("torch.unbind", "torch.split") and iterable.args else None
+        if call.callee in (*_UNBOUND, *_SPLIT):
+            if call.callee in _SPLIT and not _is_one(iterable.args[call.callee == "torch.split" :]):
+                return None
+            return source if source is not None else call.receiver
+    if reader.is_tensor(iterable) or (reader.of(iterable).is_row and reader.believed_tensor(iterable)):
+        return iterable
+    return None
+
+
+def _is_one(sizes: Sequence[cst.Arg]) -> bool:
+    return bool(sizes) and _integer(sizes[0].value) == 1
+
+
+def is_cut_into_rows(reader: Expressions, node: cst.BaseExpression) -> bool:
+    """Whether a name holds the rows of a tensor: `x.unbind(1)`, `x.split(1, 1)`."""
+    source = reader.assigned_call(node) if isinstance(node, cst.Name) else None
+    if source is None:
+        return False
+    call = reader.model.call(source)
+    sizes = source.args[1:] if call.callee == "torch.split" else source.args
+    if call.callee == "torch.split" or call.method == "split":
+        return _is_one(sizes)
+    return call.callee in _UNBOUND or (call.callee is None and call.method == "unbind")
+
+
+def _bind(reader: Expressions, target: cst.BaseExpression, seen: Seen) -> None:
+    if isinstance(target, cst.Name):
+        reader.local[target.value] = seen
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            _bind(reader, element.value, replace(seen.at_least(Depends.FOREIGN), maybe=False))

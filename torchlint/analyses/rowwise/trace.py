@@ -1,0 +1,245 @@
+"""Reading the body of a loop: what every value depends on, which operations work on rows, what is kept of an iteration.
+
+The body is read once, in the order of the text, as one iteration runs it. A name that is read before the iteration has
+assigned it holds what an earlier one left there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.rowwise import headers
+from torchlint.analyses.rowwise.expressions import Expressions
+from torchlint.analyses.rowwise.names import Names, root_of, spelled
+from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Seen, Sink, Trace, together
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.analyses.rowwise.certainty import Certainty
+    from torchlint.semantics.model import Model
+
+_HARMLESS = (cst.Pass, cst.Continue, cst.Import, cst.ImportFrom)
+_MODES = re.compile(r"torch\.(no_grad|inference_mode|enable_grad|autocast|amp\.autocast|(cuda|cpu)\.amp\.autocast)")
+
+
+def trace_of(model: Model, certainty: Certainty, loop: cst.For) -> Trace:
+    reader = _Reader(model, certainty, loop)
+    reader.run()
+    return reader.trace
+
+
+def trace_of_comprehension(model: Model, certainty: Certainty, node: cst.ListComp | cst.GeneratorExp) -> Trace:
+    expressions = Expressions(model, certainty, model.statement(node), Names.none(), Trace())
+    expressions.trace.kept.append(Kept(Sink.APPEND, "", node, expressions.comprehension(node), value=node.elt))
+    return expressions.trace
+
+
+class _Reader:
+    def __init__(self, model: Model, certainty: Certainty, loop: cst.For) -> None:
+        self._model = model
+        self._loop = loop
+        self._names = Names.of(loop)
+        self._path: Path = ()
+        self.trace = Trace()
+        self._expressions = Expressions(model, certainty, loop, self._names, self.trace)
+
+    def run(self) -> None:
+        headers.enter(self._expressions, self._loop, self._loop.target, self._loop.iter)
+        self._expressions.counter = Seen(Depends.INDEX, axes=frozenset((self._loop,)))
+        self._block(self._loop.body.body)
+
+    # statements
+
+    def _block(self, statements: Sequence[cst.CSTNode]) -> None:
+        for statement in statements:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    self._small(small)
+            elif isinstance(statement, cst.BaseSmallStatement):
+                self._small(statement)
+            else:
+                self._compound(statement)
+
+    def _compound(self, statement: cst.CSTNode) -> None:
+        if isinstance(statement, cst.If):
+            self._branch(statement)
+        elif isinstance(statement, cst.For) and statement.orelse is None:
+            headers.enter(self._expressions, statement, statement.target, statement.iter)
+            self._block(statement.body.body)
+        elif isinstance(statement, cst.With) and self._is_mode(statement):
+            self._block(statement.body.body)
+        else:
+            self.trace.fault(Fault.STATE, "it holds more than assignments and branches")
+
+    def _is_mode(self, statement: cst.With) -> bool:
+        """`with torch.no_grad():`, which changes nothing about what depends on what."""
+        calls = [item.item.func if isinstance(item.item, cst.Call) else None for item in statement.items]
+        return all(_MODES.fullmatch(self._model.qualified(call) or "") for call in calls)
+
+    def _branch(self, statement: cst.If) -> None:
+        test = self._expressions.of(statement.test)
+        if test.depends >= Depends.ROW:
+            self.trace.branches = True
+        path = self._path
+        self._path = path if test.varies else (*path, (statement, True))
+        guarded = self._expressions.guarded
+        self._expressions.guarded = guarded or test.varies
+        before = dict(self._expressions.local)
+        self._block(statement.body.body)
+        after = self._expressions.local
+        self._expressions.local = before
+        self._path = path if test.varies else (*path, (statement, False))
+        if isinstance(statement.orelse, cst.If):
+            self._branch(statement.orelse)
+        elif statement.orelse is not None:
+            self._block(statement.orelse.body.body)
+        self._path = path
+        ends = bool(statement.body.body) and _leaves(statement.body)
+        self._expressions.local = (
+            self._expressions.local if ends else self._joined(after, self._expressions.local, test)
+        )
+        self._expressions.guarded = guarded or (ends and test.depends >= Depends.ROW)
+
+    def _joined(self, left: dict[str, Seen], right: dict[str, Seen], test: Seen) -> dict[str, Seen]:
+        """Names that only one branch has assigned hold, after the other, what an earlier iteration left."""
+        found = {}
+        for name in {**left, **right}:
+            if name in left and name in right:
+                same = left[name] == right[name]
+                found[name] = left[name] if same else together(left[name], right[name], test)
+        return found
+
+    def _small(self, small: cst.CSTNode) -> None:
+        match small:
+            case cst.Assign(targets=targets, value=value):
+                self._assign([target.target for target in targets], value)
+            case cst.AnnAssign(target=target, value=value) if value is not None:
+                self._assign([target], value)
+            case cst.AugAssign():
+                self._augment(small)
+            case cst.Expr(value=cst.Call() as call):
+                self._call(call)
+            case cst.Expr(value=cst.BaseString()):
+                return
+            case cst.Assert(test=test):
+                self._expressions.quiet(test)
+            case cst.Break() | cst.Return() | cst.Raise():
+                self.trace.fault(Fault.STOPS)
+            case _ if isinstance(small, _HARMLESS):
+                return
+            case _:
+                self.trace.fault(Fault.STATE, "it holds more than assignments and branches")
+
+    def _assign(self, targets: Sequence[cst.BaseExpression], value: cst.BaseExpression) -> None:
+        if len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value in self._names.totals:
+            assert isinstance(value, cst.BinaryOperation)
+            self._total(targets[0], self._expressions.of(value.right))
+            return
+        if len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value in self._names.counters:
+            return
+        if len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value in self._names.grown:
+            self._grow(value)
+            return
+        seen = self._expressions.of(value)
+        for target in targets:
+            self._bind(target, value, seen)
+
+    def _grow(self, value: cst.BaseExpression) -> None:
+        """`rows = torch.cat((rows, e))`, or what `rows` starts with."""
+        self.trace.fault(Fault.GROWS)
+        first = value.args[0].value if isinstance(value, cst.Call) and value.args else None
+        if not isinstance(first, (cst.Tuple, cst.List)):
+            self._expressions.of(value)
+            return
+        for element in first.elements[1:]:
+            self._expressions.of(element.value)
+
+    def _bind(self, target: cst.BaseExpression, value: cst.BaseExpression, seen: Seen) -> None:
+        if isinstance(target, cst.Name):
+            self._expressions.local[target.value] = seen
+            if isinstance(value, (cst.List, cst.Dict)) and not value.elements:
+                self._expressions.own_lists.add(target.value)
+        elif isinstance(target, (cst.Tuple, cst.List)):
+            values = value.elements if isinstance(value, (cst.Tuple, cst.List)) else ()
+            apart = len(values) == len(target.elements)
+            for index, element in enumerate(target.elements):
+                part = values[index].value if apart else value
+                self._bind(element.value, part, self._expressions.quiet(part) if apart else seen)
+        elif isinstance(target, cst.Subscript):
+            self._fill(target, value, seen, adds=False)
+        else:
+            self.trace.fault(Fault.STATE, f"`{spelled(target)}` is assigned")
+
+    def _augment(self, small: cst.AugAssign) -> None:
+        seen = self._expressions.of(small.value)
+        target = small.target
+        if isinstance(target, cst.Subscript):
+            self._fill(target, small.value, seen, adds=True)
+        elif isinstance(target, cst.Name) and target.value in self._names.counters:
+            return
+        elif isinstance(target, cst.Name) and target.value in self._expressions.local:
+            self._expressions.local[target.value] = together(self._expressions.local[target.value], seen)
+        elif isinstance(target, cst.Name) and target.value in self._names.totals:
+            self._total(target, seen)
+        elif isinstance(target, cst.Name):
+            self.trace.fault(Fault.CARRIED, f"`{target.value}` is carried from one iteration to the next")
+        else:
+            self.trace.fault(Fault.STATE, f"`{spelled(target)}` is changed")
+
+    def _total(self, target: cst.Name, seen: Seen) -> None:
+        self.trace.kept.append(Kept(Sink.TOTAL, target.value, target, seen, path=self._path))
+
+    def _fill(self, target: cst.Subscript, value: cst.BaseExpression, seen: Seen, *, adds: bool) -> None:
+        """`out[i] = ...`: of a tensor from outside the loop, or of one that this iteration made."""
+        place = self._expressions.index(target)
+        root = root_of(target)
+        if isinstance(root, cst.Name) and root.value in self._expressions.local:
+            self._expressions.local[root.value] = together(self._expressions.local[root.value], seen, place)
+            return
+        name = spelled(root)
+        if place.depends is Depends.NOTHING or self._loop not in place.axes:
+            kind = Fault.CARRIED
+            if adds and self._model.value(root).kind is Kind.TENSOR and name not in self._names.read_whole:
+                self.trace.kept.append(Kept(Sink.TOTAL, name, root, seen, path=self._path))
+            else:
+                self.trace.fault(kind, f"several iterations write the same element of `{name}`")
+            return
+        is_tensor = self._expressions.is_tensor(root)
+        if adds and is_tensor:
+            seen = self._expressions.changed(target, place, seen)
+        sink = Sink.FILL if is_tensor else Sink.COUNT
+        if sink is Sink.COUNT and (len(target.slice) > 1 or isinstance(target.value, cst.Subscript)):
+            seen = together(seen, place)  # a table counts which values meet
+        self.trace.kept.append(Kept(sink, name, root, seen, place, value, self._path, self._expressions.guarded))
+
+    def _call(self, call: cst.Call) -> None:
+        function = call.func
+        if isinstance(function, cst.Attribute) and function.attr.value in ("append", "extend") and len(call.args) == 1:
+            self._append(function.value, call.args[0].value)
+            return
+        self._expressions.of(call, statement=True)
+
+    def _append(self, receiver: cst.BaseExpression, element: cst.BaseExpression) -> None:
+        seen = self._expressions.of(element)
+        if isinstance(receiver, cst.Name) and receiver.value in self._expressions.local:
+            local = self._expressions.local
+            local[receiver.value] = together(local[receiver.value], seen)
+            return
+        name = spelled(receiver)
+        if name in self._names.read_whole:
+            self.trace.fault(Fault.CARRIED, f"`{name}` is read while it grows")
+        if self._expressions.guarded:
+            self.trace.fault(Fault.RAGGED, f"not every iteration appends to `{name}`")
+        self.trace.kept.append(Kept(Sink.APPEND, name, receiver, seen, value=element, path=self._path))
+
+
+def _leaves(suite: cst.BaseSuite) -> bool:
+    """Whether a block surely ends the iteration."""
+    last = suite.body[-1]
+    if isinstance(last, cst.SimpleStatementLine):
+        last = last.body[-1]
+    return isinstance(last, (cst.Continue, cst.Break, cst.Return, cst.Raise))

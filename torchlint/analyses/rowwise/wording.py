@@ -1,0 +1,63 @@
+"""What a finding about a loop says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.rowwise.names import spelled
+
+if TYPE_CHECKING:
+    from torchlint.analyses.rowwise.state import Step, Trace
+    from torchlint.analyses.rowwise.work import Root
+    from torchlint.analyses.vectorize.plan import Plan
+    from torchlint.semantics.model import Model
+
+_DOES = {
+    "LIN01": "multiplies the rows",
+    "LIN02": "decomposes the matrices",
+    "LIN03": "solves for the rows",
+    "VEC08": "compares all pairs of rows",
+}
+_REMEDY = {
+    "LIN01": "One batched product does them all",
+    "LIN02": "The functions of torch.linalg take the whole batch in one call",
+    "LIN03": "The functions of torch.linalg take the whole batch in one call",
+    "VEC08": "Broadcasting one of them, or `torch.cdist` for distances, does it in one call",
+}
+_ROWS = "Do it on the whole tensor, in one call"
+
+
+def _sentence(code: str, root: Root, of: str) -> str:
+    where = "This loop" if isinstance(root, cst.For) else "This comprehension"
+    return f"{where} {_DOES.get(code, 'works on the rows')} of {of} one by one. {_REMEDY.get(code, _ROWS)}."
+
+
+def of_plan(code: str, plan: Plan) -> str:
+    return _sentence(code, plan.root, f"`{plan.tensor}`")
+
+
+def of_sorting(name: str) -> str:
+    return (
+        f"`sorted` compares the elements of `{name}` one by one, and every answer is read back. Use `torch.sort` or "
+        "`torch.argsort`."
+    )
+
+
+def of_sum(summed: cst.BaseExpression) -> str:
+    of = f"`{spelled(summed)}`" if isinstance(summed, (cst.Name, cst.Attribute)) else "a tensor"
+    return f"`sum` of Python adds up the rows of {of} one by one, a kernel for each. Use `torch.sum` or `.sum(0)`."
+
+
+def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None) -> str:
+    """Of a loop without a plan: `step` is what can leave it."""
+    of = f"`{next(iter(trace.subjects))}`" if trace.subjects else _filled(trace)
+    if step is not None and code == "VEC02":
+        name = model.code(step.node.func) if isinstance(step.node, cst.Call) else step.name
+        return f"`{name}` gets a batch of one row of {of} in every iteration. Give it all rows as one batch."
+    return _sentence(code, root, of)
+
+
+def _filled(trace: Trace) -> str:
+    return next((f"`{kept.name}`" for kept in trace.kept if kept.name), "a tensor")

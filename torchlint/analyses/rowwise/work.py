@@ -1,0 +1,227 @@
+"""The loops of a file that do row by row what one call does, each with the one rule that it belongs to.
+
+A loop that the vectoriser has a plan for comes with its plan. Any other is reported where its iterations are known to
+be independent, or where a costly operation in it depends on nothing but the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.compiled import is_compiled
+from torchlint.analyses.rowwise import costly, wording
+from torchlint.analyses.rowwise.certainty import Certainty
+from torchlint.analyses.rowwise.collecting import collector, gathers, is_collected
+from torchlint.analyses.rowwise.extent import runs_few_times
+from torchlint.analyses.rowwise.sorting import adds_rows, sorted_tensor
+from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
+from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
+from torchlint.analyses.vectorize.plan import Plan, attempt, is_plain, is_test
+from torchlint.finding import Confidence
+from torchlint.rule import Fact, Report
+from torchlint.semantics.entities import Role
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.model import Model
+
+Root = cst.For | cst.Call | cst.ListComp | cst.GeneratorExp
+
+_OTHER_ROLES = (Role.EPOCHS, Role.STEPS, Role.MODULES)
+_HARMLESS = frozenset((Fault.OPAQUE, Fault.RAGGED, Fault.RANDOM, Fault.NETWORK, Fault.GROWS))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One loop: the code of the rule it belongs to, and the plan of its rewrite, or what stands in the way of one."""
+
+    root: Root
+    code: str
+    message: str
+    confidence: Confidence
+    rewrite: Plan | str
+    chain: tuple[Fact, ...]
+
+
+def reports(model: Model, code: str) -> Iterator[Report]:
+    """What the rule `code` has to say."""
+    for work in model.once(_all_work):
+        if work.code == code:
+            yield Report(work.root, work.message, work.confidence, work.rewrite, work.chain)
+
+
+def _all_work(model: Model) -> tuple[Work, ...]:
+    """Of nested loops the outermost one that is such work, in source order."""
+    return () if is_test(model.path) else tuple(_Finder(model).found())
+
+
+class _Finder:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._certainty = Certainty(model)
+        self._attempts: dict[Root, tuple[Plan | None, str]] = {}
+
+    def found(self) -> Iterator[Work]:
+        taken: set[cst.CSTNode] = set()
+        for loop in self._model.loops:
+            root = self._root(loop)
+            if root is None or any(ancestor in taken for ancestor in self._model.ancestors(root)):
+                continue
+            work = self._work(loop, root)
+            if work is not None:
+                taken.add(root)
+                yield work
+        for call in self._model.calls_to("builtins.sorted"):
+            name = sorted_tensor(self._model, self._certainty, call.node)
+            if name is not None:
+                yield Work(call.node, "VEC01", wording.of_sorting(name), Confidence.LIKELY, "the result is a list", ())
+        for call in self._model.calls_to("builtins.sum"):
+            reported = any(ancestor in taken for ancestor in self._model.ancestors(call.node))
+            if not reported and adds_rows(self._model, self._certainty, call.node):
+                plan, reason = self._attempt(call.node)
+                message = wording.of_sum(call.node.args[0].value)
+                yield Work(call.node, "VEC01", message, Confidence.LIKELY, plan or reason, ())
+
+    def _root(self, loop: Loop) -> Root | None:
+        """The for statement, or of a comprehension the call that collects it."""
+        if loop.role in _OTHER_ROLES or loop.iterates.kind is Kind.LOADER or isinstance(loop.node, cst.While):
+            return None
+        if is_compiled(self._model, loop.function):
+            return None
+        if isinstance(loop.node, cst.For):
+            return loop.node if loop.node.orelse is None and loop.node.asynchronous is None else None
+        comprehension = self._model.parent(loop.node)
+        if not isinstance(comprehension, (cst.ListComp, cst.GeneratorExp)):
+            return None
+        return collector(self._model, comprehension) or comprehension
+
+    def _work(self, loop: Loop, root: Root) -> Work | None:
+        plan, reason = self._attempt(root)
+        if plan is None and runs_few_times(self._model, loop):
+            return None
+        trace = self._trace(root)
+        if plan is not None and not (plan.copies and (trace is None or not self._is_independent(root, trace))):
+            code = self._code(root, trace, plan)
+            message = wording.of_plan(code, plan)
+            return Work(root, code, message, plan.confidence, plan, self._chain(root, trace, None))
+        if trace is None or any(self._has_plan(node) for node in walk(root) if node is not root):
+            return None
+        step = costly.hoistable(self._model, root, trace) if set(trace.faults) <= _HARMLESS else None
+        if step is not None:
+            code = costly.code_of(step)
+        elif self._is_independent(root, trace):
+            code = self._code(root, trace, None)
+        else:
+            return None
+        message = wording.of_loop(self._model, code, root, trace, step)
+        reason = reason.replace("may do anything", "is no operation that can be rewritten")
+        return Work(root, code, message, Confidence.LIKELY, reason, self._chain(root, trace, step))
+
+    def _attempt(self, root: Root) -> tuple[Plan | None, str]:
+        if isinstance(root, cst.GeneratorExp) or (isinstance(root, cst.For) and not is_plain(root)):
+            return None, "the body of the loop does more than compute"
+        if root not in self._attempts:
+            self._attempts[root] = attempt(self._model, root)
+        return self._attempts[root]
+
+    def _has_plan(self, node: cst.CSTNode) -> bool:
+        """Whether an inner loop can be rewritten by itself, which then comes first."""
+        if not isinstance(node, cst.For):
+            return False
+        plan, _ = self._attempt(node)
+        return plan is not None and not (plan.doubts or plan.copies)
+
+    def _trace(self, root: Root) -> Trace | None:
+        if isinstance(root, cst.For):
+            return trace_of(self._model, self._certainty, root)
+        node = root.args[0].value if isinstance(root, cst.Call) else root
+        if isinstance(node, (cst.ListComp, cst.GeneratorExp)):
+            return trace_of_comprehension(self._model, self._certainty, node)
+        return None
+
+    # verdicts
+
+    def _is_independent(self, root: Root, trace: Trace) -> bool:
+        if not set(trace.faults) <= {Fault.NETWORK} or not trace.kept or not _does_work(trace):
+            return False
+        if trace.faults and any(kept.sink not in (Sink.APPEND, Sink.FILL) for kept in trace.kept):
+            return False
+        if not any(_are_of_rows(path, trace) for path in {kept.path for kept in trace.kept}):
+            return False
+        appended = [kept for kept in trace.kept if kept.sink is Sink.APPEND]
+        if not isinstance(root, cst.For):
+            return isinstance(root, cst.Call) or is_collected(self._model, root)
+        return all(is_collected(self._model, root, kept.node) for kept in appended)
+
+    def _code(self, root: Root, trace: Trace | None, plan: Plan | None) -> str:
+        """The rule that a loop belongs to, by the costliest thing it does."""
+        steps = trace.steps if trace is not None else []
+        linear = costly.linear(steps)
+        if linear is not None:
+            return linear
+        if plan is not None and "matmul" in plan.operations:
+            return "LIN01"
+        if isinstance(root, cst.For) and any(step.pairs for step in steps):
+            return "VEC08"
+        if not isinstance(root, cst.For):
+            return "VEC06"
+        return "VEC02" if any(costly.is_sample_work(step) for step in steps) else "VEC01"
+
+    def _chain(self, root: Root, trace: Trace | None, step: Step | None) -> tuple[Fact, ...]:
+        if trace is None or not trace.subjects:
+            return ()
+        name, _ = next(iter(trace.subjects.items()))
+        facts = [Fact(root, f"each iteration takes one row of `{name}`")]
+        first = step or next((one for one in trace.steps if one.inputs.is_row), None)
+        if first is not None:
+            facts.append(Fact(first.node, "which is all that this depends on, beside what no iteration changes"))
+        kept = next((one for one in trace.kept if one.name), None)
+        if kept is not None and step is None:
+            facts.append(Fact(kept.node, f"`{kept.name}` keeps the result, and no iteration reads that of another"))
+        return tuple(facts)
+
+
+def _are_of_rows(path: Path, trace: Trace) -> bool:
+    """Whether all that is kept, where these branches are taken, depends on rows alone."""
+    return all(_is_of_row(kept, trace) for kept in trace.kept if kept.meets(path))
+
+
+def _is_of_row(kept: Kept, trace: Trace) -> bool:
+    if kept.place.depends > Depends.ROW:
+        return False
+    if kept.seen.depends <= Depends.ROW:
+        return True
+    if kept.sink is Sink.COUNT:
+        return kept.place.is_row and kept.seen.maybe
+    if not kept.seen.maybe or kept.sink not in (Sink.FILL, Sink.APPEND):
+        return False
+    drawn = trace.drawn and kept.sink is Sink.FILL and kept.value is not None and gathers(kept.value)
+    return drawn or costly.is_formula(trace.steps) or costly.decomposes(trace.steps)
+
+
+def _does_work(trace: Trace) -> bool:
+    """Whether the loop computes with rows, gathers them, or fills elements, and not just walks over them."""
+    if any(step.inputs.is_row and not costly.is_conversion(step) for step in trace.steps):
+        return True
+    if costly.is_formula(trace.steps) or costly.decomposes(trace.steps):
+        return True
+    return any(_is_fill(kept) for kept in trace.kept)
+
+
+def _is_fill(kept: Kept) -> bool:
+    """Rows that are copied, elements at places that a tensor names or that are counted up, and elements of a table."""
+    if kept.sink is Sink.COUNT:
+        return kept.place.is_row and (kept.seen.is_row or kept.seen.maybe)
+    if kept.sink is Sink.APPEND:
+        return kept.seen.is_row and kept.value is not None and gathers(kept.value)
+    if kept.sink is Sink.FILL and not kept.guarded and max(kept.seen.depends, kept.place.depends) is Depends.INDEX:
+        return True
+    if kept.sink is Sink.FILL and kept.seen.maybe:
+        return True
+    return kept.sink is Sink.FILL and (kept.seen.is_row or kept.place.is_row or len(kept.place.axes) > 1)

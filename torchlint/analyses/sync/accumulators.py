@@ -1,0 +1,287 @@
+"""Sums that a loop keeps on the host although they are read behind the loop only, or at log intervals."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.host_use import is_before
+from torchlint.rule import NoFixError
+from torchlint.semantics.entities import Binding, Loop, Write
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.analyses.sync.readback import Readback
+    from torchlint.semantics.model import Model
+
+_NAMESPACE_READERS = frozenset(["locals", "globals", "vars", "eval", "exec", "dir"])
+_CLOCKS = frozenset(f"time.{name}{ns}" for name in ("time", "perf_counter", "monotonic") for ns in ("", "_ns"))
+_EXACT_FORMATS = ("f", "F", "e", "E", "%")
+
+
+@dataclass(frozen=True, slots=True)
+class HostSum:
+    """`name = 0`, in a loop `name += term`, and reads behind the loop or at log intervals. `term` is one readback, or a
+    multiple of it.
+
+    `name = name + term` is the same.
+
+    `settled` is `name /= count` or `name = name / count` behind the loop. Reads behind it see the number that it made.
+    """
+
+    update: cst.Assign | cst.AugAssign
+    term: cst.CSTNode
+    settled: cst.Assign | cst.AugAssign | None
+    reads: tuple[cst.BaseExpression, ...]
+    starts_float: bool  # it starts from 0.0 and not from 0
+    is_integer: bool  # integers all the way, on either side
+    is_timed: bool  # the loop reads a clock, which stops waiting for the device once the sum stays there
+
+
+def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSum:
+    """The sum that a readback goes into, if nothing but its reads can tell where it is kept.
+
+    `of_powers`: the term may be a power of the readback, of which torch may round the last bit another way.
+
+    Raises NoFixError for any other readback.
+    """
+    term, loop = _term(model, read, of_powers), read.loop
+    update = _update(model, term) if term is not None else None
+    binding = model.binding(_target(update)) if update is not None else None
+    if term is None or update is None or loop is None or binding is None:
+        raise NoFixError("the number is not simply added to a variable of the function")
+    name = binding.name
+    if _is_seen_elsewhere(model, binding):
+        raise NoFixError(f"other code sees `{name}`")
+    writes = [write for write in binding.writes if write.target is not _target(update)]
+    settled = _settled(model, writes, loop)
+    writes = [write for write in writes if not _is_number_behind(model, write, settled)]
+    starts = [model.value(write.value) for write in writes if write.value is not None and _is_start(model, write)]
+    is_integer = read.is_count and all(start.dtype == "int" for start in starts)
+    if not starts or not all(_keeps_exact(model, write, settled, loop, is_integer) for write in writes):
+        raise NoFixError(f"`{name}` gets other values too, or starts from something that is no number in sight")
+    reads = tuple(
+        node
+        for node in binding.reads
+        if not _is_settled(model, node, settled) and model.small_statement(node) is not update
+    )
+    for node in reads:
+        if _is_inside(model, node, loop) and not _is_log_gated(model, node, loop):
+            raise NoFixError(f"the loop reads `{name}` on {model.place(node)}")
+        if not _takes_cast(model, node):
+            raise NoFixError(f"no number can stand for `{name}` on {model.place(node)}")
+    if _has_other_purpose(model, update, loop):
+        raise NoFixError("an exception is caught around it, or a copy waits for it")
+    starts_float = all(start.dtype == "float" for start in starts)
+    is_timed = any(call.callee in _CLOCKS for call in loop.calls)
+    return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed)
+
+
+def check_empty_loop(model: Model, total: HostSum) -> None:
+    """No read may tell an integer 0 from 0.0, which is what it sees after a loop that never ran.
+
+    Raises NoFixError where one can.
+    """
+    told = next((read for read in total.reads if not _hides_type(model, read)), None)
+    if told is not None and not total.is_integer and not total.starts_float:
+        raise NoFixError(f"after a loop that never ran, {model.place(told)} would see 0.0 where it sees 0 now")
+
+
+def is_wrapped(model: Model, read: cst.CSTNode, *casts: str) -> bool:
+    """Whether the read is all that `int(...)` or `float(...)` is called on."""
+    call = model.parent(model.parent(read) or read)
+    return isinstance(call, cst.Call) and model.call(call).callee in casts and len(call.args) == 1
+
+
+# -- the loop --------------------------------------------------------------------------------------------------------
+
+
+def _term(model: Model, read: Readback, of_powers: bool) -> cst.CSTNode | None:
+    """The readback, or its product with Python numbers, or its quotient by one that is not zero."""
+    node: cst.CSTNode = read.node
+    parent = model.parent(node)
+    while isinstance(parent, cst.BinaryOperation):
+        other = parent.right if parent.left is node else parent.left
+        value = model.value(other)
+        if value.kind is not Kind.NUMBER or value.optional or value.dtype == "complex":
+            break
+        match parent.operator:
+            case cst.Multiply():
+                pass
+            case cst.Divide() if other is parent.right and _is_some(model, other):
+                pass
+            case cst.Power() if other is parent.right and of_powers:
+                pass
+            case _:
+                break
+        node, parent = parent, model.parent(parent)
+    return node if not isinstance(parent, cst.BinaryOperation) or isinstance(parent.operator, cst.Add) else None
+
+
+def _is_some(model: Model, number: cst.BaseExpression) -> bool:
+    """A number other than zero: a constant, or the length of what the loop has something of."""
+    if isinstance(number, cst.Call):
+        return model.call(number).callee == "builtins.len"
+    return isinstance(number, cst.BaseNumber) and bool(model.value(number).constant)
+
+
+def _update(model: Model, term: cst.CSTNode) -> cst.Assign | cst.AugAssign | None:
+    """The statement `name += term` or `name = name + term`."""
+    parent = model.parent(term)
+    if isinstance(parent, cst.AugAssign):
+        is_sum = isinstance(parent.operator, cst.AddAssign) and isinstance(parent.target, cst.Name)
+        return parent if is_sum else None
+    statement = model.parent(parent) if isinstance(parent, cst.BinaryOperation) else None
+    match parent, statement:
+        case (
+            cst.BinaryOperation(left=cst.Name() as name, operator=cst.Add()),
+            cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]),
+        ) if name.value == target.value and parent.right is term:
+            return statement
+    return None
+
+
+def _target(update: cst.Assign | cst.AugAssign) -> cst.BaseExpression:
+    return update.target if isinstance(update, cst.AugAssign) else update.targets[0].target
+
+
+def _is_seen_elsewhere(model: Model, binding: Binding) -> bool:
+    """Whether another function has the sum, or a file that imports this one has its name."""
+    if binding.shared or binding.is_parameter:
+        return True
+    name = re.compile(rf"\b{re.escape(binding.name)}\b")
+    return binding.is_global and any(name.search(source.text) for source in model.users())
+
+
+def _is_log_gated(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
+    """Whether only some iterations of the loop read the sum, and so wait for the device."""
+    return any(guard.kind == "log" for guard in model.guards(node, loop))
+
+
+def _is_inside(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
+    return any(above is loop.node for above in model.ancestors(node))
+
+
+def _has_other_purpose(model: Model, update: cst.CSTNode, loop: Loop) -> bool:
+    """Whether the readback is more than its number: an exception is caught, or an asynchronous copy waits for it."""
+    for above in model.ancestors(update):
+        if above is loop.node:
+            break
+        if isinstance(above, cst.Try):
+            return True
+    function = model.function(update)
+    if any(isinstance(c.node.func, cst.Name) and c.node.func.value in _NAMESPACE_READERS for c in function.calls):
+        return True
+    return any(_is_asynchronous(call.method, call.callee, call.node) for call in loop.calls)
+
+
+def _is_asynchronous(method: str | None, callee: str | None, node: cst.Call) -> bool:
+    if method in ("record_stream", "wait_stream") or (callee or "").endswith(".Stream"):
+        return True
+    blocking = any(arg.keyword is not None and arg.keyword.value == "non_blocking" for arg in node.args)
+    to_host = any(isinstance(arg.value, cst.SimpleString) and "cpu" in arg.value.value for arg in node.args)
+    return blocking and (method in ("copy_", "cpu") or to_host)
+
+
+# -- what else is written ----------------------------------------------------------------------------------------------
+
+
+def _is_start(model: Model, write: Write) -> bool:
+    if write.kind != "assign" or write.unpacked or write.value is None:
+        return False
+    value = model.value(write.value)
+    return value.kind is Kind.NUMBER and not value.optional and value.dtype in ("int", "float")
+
+
+def _settled(model: Model, writes: list[Write], loop: Loop) -> cst.Assign | cst.AugAssign | None:
+    """`name /= count` or `name = name / count` in a block around the loop, behind it."""
+    for write in writes:
+        statement = model.small_statement(write.target)
+        if isinstance(statement, cst.AugAssign):
+            makes_number = isinstance(statement.operator, cst.DivideAssign)
+        else:
+            makes_number = (
+                not write.unpacked and _is_number(model, write) and not isinstance(write.value, cst.BaseNumber)
+            )
+        if makes_number and isinstance(statement, (cst.Assign, cst.AugAssign)):
+            block = model.parent(model.statement(statement))
+            if any(above is block for above in model.ancestors(loop.node)) and is_before(model, loop.node, statement):
+                return statement
+    return None
+
+
+def _is_number(model: Model, write: Write) -> bool:
+    return write.kind == "assign" and write.value is not None and model.value(write.value).kind is Kind.NUMBER
+
+
+def _keeps_exact(
+    model: Model, write: Write, settled: cst.Assign | cst.AugAssign | None, loop: Loop, is_integer: bool
+) -> bool:
+    """Whether the write, the sum of another loop perhaps, comes out the same on the device as on the host."""
+    statement = model.parent(write.target)
+    if _is_start(model, write):  # in the loop too: the next term makes a new tensor
+        return True
+    if _is_inside(model, write.statement, loop):
+        return False
+    if statement is settled:
+        return True
+    if not isinstance(statement, cst.AugAssign) or not isinstance(statement.operator, cst.AddAssign):
+        return False
+    value = model.value(statement.value)
+    if is_integer:
+        return value.is_(Kind.NUMBER, Kind.TENSOR) and value.dtype in ("int", "bool") and not value.optional
+    return value.kind is Kind.NUMBER or any(_is_double(factor) for factor in _factors(statement.value))
+
+
+def _factors(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [node]
+
+
+def _is_double(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "double"
+
+
+# -- the reads -------------------------------------------------------------------------------------------------------
+
+
+def _is_settled(model: Model, read: cst.CSTNode, settled: cst.Assign | cst.AugAssign | None) -> bool:
+    """Whether the read stands behind the settling statement, in its block, and sees the number that it made."""
+    above = list(model.ancestors(read))
+    if settled is None or settled in above:
+        return False
+    block = model.parent(model.statement(settled))
+    return block in above and is_before(model, settled, read)
+
+
+def _is_number_behind(model: Model, write: Write, settled: cst.Assign | cst.AugAssign | None) -> bool:
+    if isinstance(settled, cst.Assign) and model.small_statement(write.target) is settled:
+        return True
+    return _is_number(model, write) and _is_settled(model, write.target, settled)
+
+
+def _takes_cast(model: Model, read: cst.CSTNode) -> bool:
+    """Whether `float(name)` can stand for `name`."""
+    parent = model.parent(read)
+    shows_name = isinstance(parent, cst.FormattedStringExpression) and parent.equal is not None
+    return not isinstance(parent, cst.Del) and not shows_name
+
+
+def _hides_type(model: Model, read: cst.CSTNode) -> bool:
+    parent = model.parent(read)
+    match parent:
+        case cst.BinaryOperation(operator=cst.Divide(), left=left):
+            return left is read
+        case cst.BinaryOperation(operator=cst.Multiply()):
+            return any(model.value(side).dtype == "float" for side in (parent.left, parent.right))
+        case cst.BinaryOperation(operator=cst.Power(), left=left, right=right):
+            return left is read and model.value(right).dtype == "float"
+        case cst.FormattedStringExpression(format_spec=[cst.FormattedStringText(value=spec)]):
+            return spec.endswith(_EXACT_FORMATS)
+        case cst.Arg():
+            return is_wrapped(model, read, "builtins.float")
+    return False

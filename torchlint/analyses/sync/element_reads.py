@@ -1,0 +1,218 @@
+"""Loops that read a tensor from the device number by number, or row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.analyses.steps import Step, step_around
+from torchlint.analyses.sync.branching import tensors_asked, waiting_step
+from torchlint.analyses.sync.readback import reads
+from torchlint.analyses.sync.residence import Residence
+from torchlint.semantics.dataflow import is_changed
+from torchlint.semantics.values import Kind, Place
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Loop
+    from torchlint.semantics.model import Model
+
+_WHOLE = ("cpu", "tolist")
+_BARE = (*_WHOLE, "index")
+_COMPARING = ("builtins.max", "builtins.min", "builtins.any", "builtins.all")
+_SAME = frozenset(["detach", "clone", "data", "squeeze", "float", "contiguous", "numpy", "long", "int"])
+
+
+@dataclass(eq=False, slots=True)
+class ElementReads:
+    """All reads of the elements of one tensor by one loop, none of which writes the tensor.
+
+    `of_rows`: some of them copy a whole row, or are numbers of a row that the loop is at.
+    `asked`: of some, Python asks the truth, or how they compare, or which element of another they stand for.
+    """
+
+    tensor: cst.BaseExpression
+    loop: Loop
+    step: Step
+    is_iterated: bool  # the loop runs over the tensor itself, and not over its indices
+    of_rows: bool = False
+    asked: bool = False
+    nodes: list[cst.BaseExpression] = field(default_factory=list)
+
+
+def element_reads(model: Model) -> list[ElementReads]:
+    found: dict[tuple[Loop, Binding | cst.BaseExpression], ElementReads] = {}
+    residence = model.once(Residence)
+    for node, read, how in chain(reads(model), _asked(model), _indices(model)):
+        if not model.loops_around(node) or how.startswith("math."):
+            continue
+        element = _bare(model, read) if how in _BARE else read
+        for loop, tensor, is_iterated in _sources(model, element, rows=how in _WHOLE):
+            if how != "index" and not model.value(tensor).is_tensor:
+                continue
+            if how in _WHOLE and model.guards(node, inside=loop):
+                continue
+            binding = model.binding(tensor)
+            if binding is not None and _is_written(model, binding, loop):
+                continue
+            known = found.get((loop, binding or tensor))
+            if known is None:
+                step = step_around(model, node)
+                if step is None or step.loop is loop or not residence.may_be_device(tensor, step, is_tensor=True):
+                    continue
+                known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
+            known.of_rows |= how in _WHOLE or (is_iterated and isinstance(element, cst.Subscript))
+            known.asked |= how in ("truth", "index")
+            known.nodes.append(node)
+    return list(found.values())
+
+
+class Reduction(NamedTuple):
+    """`max(lengths)`, for which Python compares the elements of a tensor one by one."""
+
+    node: cst.Call
+    tensor: cst.BaseExpression
+    name: str
+    step: Step
+
+
+def python_reductions(model: Model) -> Iterator[Reduction]:
+    residence = model.once(Residence)
+    for call in model.calls_to(*_COMPARING):
+        step = waiting_step(model, call.node) if len(call.arguments) == 1 and not call.arguments[0].star else None
+        tensor = call.arguments[0].value if step is not None else None
+        if step is None or tensor is None or model.value(tensor).kind is not Kind.TENSOR:
+            continue
+        if model.value(tensor).rank != 0 and residence.may_be_device(tensor, step):
+            yield Reduction(call.node, tensor, (call.callee or "").rpartition(".")[2], step)
+
+
+def _asked(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    """`if guess[i] == truth[i]`, `1 if mask[i] else 0`: what may be elements, of which Python asks the truth."""
+    for node in model.nodes_of(cst.If, cst.IfExp, cst.CompIf):
+        assert isinstance(node, (cst.If, cst.IfExp, cst.CompIf))
+        for asked in tensors_asked(model, node.test) if model.loops_around(node.test) else ():
+            sides = [] if isinstance(model.parent(asked), cst.Attribute) else [asked]  # `.item()` is a read of its own
+            if isinstance(asked, cst.Comparison):
+                sides = [asked.left, *(target.comparator for target in asked.comparisons)]
+            yield from ((asked, side, "truth") for side in sides if isinstance(side, (cst.Name, cst.Subscript)))
+
+
+def _indices(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    """`hits[label]` of a list or an array: what may be elements, which the host must know to find the place."""
+    for node in model.nodes_of(cst.Subscript):
+        assert isinstance(node, cst.Subscript)
+        whole = model.value(node.value)
+        if model.loop(node) is not None and whole.is_(Kind.LIST, Kind.ARRAY):
+            for part in node.slice:
+                if isinstance(part.slice, cst.Index) and _may_be_tensor(model, part.slice.value):
+                    yield part.slice.value, _named(model, part.slice.value), "index"
+
+
+def _may_be_tensor(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether it is one for sure, or something unknown that was moved to a device, and so no list of them."""
+    value = model.value(node)
+    return value.is_tensor or (value.kind is Kind.UNKNOWN and value.place is Place.ACCELERATOR)
+
+
+def _named(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
+    """`labels[i]` of `label`, to which the same loop gives that name."""
+    binding = model.binding(node)
+    write = binding.writes[0] if binding is not None and len(binding.writes) == 1 else None
+    is_plain = write is not None and write.kind == "assign" and not write.unpacked and write.loop is model.loop(node)
+    return write.value if write is not None and write.value is not None and is_plain else node
+
+
+def _bare(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
+    """`out[i]` of `out[i].detach()`."""
+    while True:
+        match node:
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=()) if name in _SAME:
+                node = inner
+            case cst.Attribute(value=inner, attr=cst.Name(value="data")) if model.binding(node) is None:
+                node = inner
+            case _:
+                return node
+
+
+def _sources(
+    model: Model, element: cst.BaseExpression, *, rows: bool
+) -> Iterator[tuple[Loop, cst.BaseExpression, bool]]:
+    """The tensor that the expression is one element of, and the loop over it or over its indices."""
+    indices, base = _indexed(element, rows)
+    base = _bare(model, base) if indices else base
+    if isinstance(base, cst.Name) and all(model.value(index).constant is not None for index in indices):
+        binding = model.binding(base)
+        for loop in model.loops_around(element):
+            tensor = _iterated(model, loop, binding) if binding is not None and not _is_rebound(binding, loop) else None
+            if tensor is not None and _may_be_tensor(model, tensor):
+                yield loop, tensor, True
+    if not indices or model.binding(base) is None or not _may_be_tensor(model, base):
+        return
+    bindings = [model.binding(index) for index in indices if isinstance(index, cst.Name)]
+    counting = [loop for loop in model.loops_around(element) if _counter(model, loop) in bindings]
+    if counting and all(model.value(index).kind is Kind.NUMBER for index in indices):
+        yield counting[-1], base, False
+
+
+def _iterated(model: Model, loop: Loop, binding: Binding) -> cst.BaseExpression | None:
+    """What of `for x in t`, `for i, x in enumerate(t)` and `for x, y in zip(t, u)` is t for the variable x."""
+    if loop.target is None or loop.iterable is None:
+        return None
+    if model.binding(loop.target) is binding:
+        return loop.iterable
+    call = model.call(loop.iterable) if isinstance(loop.iterable, cst.Call) else None
+    if call is None or not isinstance(loop.target, cst.Tuple):
+        return None
+    offset = {"builtins.zip": 0, "builtins.enumerate": 1}.get(call.callee or "")
+    for position, target in enumerate(loop.target.elements):
+        if (
+            offset is not None
+            and model.binding(target.value) is binding
+            and position - offset in range(len(call.arguments))
+        ):
+            return call.arguments[position - offset].value
+    return None
+
+
+def _counter(model: Model, loop: Loop) -> Binding | None:
+    """`i` of `for i in range(n)` and `for i, name in enumerate(names)`."""
+    match loop.target, loop.iterable:
+        case cst.Name() as counter, _ if loop.iterates.ref == "builtins.range":
+            return model.binding(counter)
+        case cst.Tuple(elements=[cst.Element(value=counter), *_]), cst.Call() as call:
+            return model.binding(counter) if model.call(call).callee == "builtins.enumerate" else None
+    return None
+
+
+def _indexed(node: cst.BaseExpression, rows: bool) -> tuple[list[cst.BaseExpression], cst.BaseExpression]:
+    """The plain indices of `t[i][j]` or `t[i, j]`, and t; `rows`: those of `t[i, :]` too; none beside other slices."""
+    indices: list[cst.BaseExpression] = []
+    while isinstance(node, cst.Subscript):
+        for element in node.slice:
+            match element.slice:
+                case cst.Index(value=index):
+                    indices.append(index)
+                case cst.Slice(lower=None, upper=None, step=None) if rows:
+                    pass
+                case _:
+                    return [], node
+        node = node.value
+    return indices, node
+
+
+def _is_rebound(binding: Binding, loop: Loop) -> bool:
+    """Whether the loop gives its own variable another value."""
+    writes = (write for write in binding.writes if write.kind != "for" or write.loop is not loop)
+    return any(write.loop is not None and loop in write.loop.around() for write in writes)
+
+
+def _is_written(model: Model, binding: Binding, loop: Loop) -> bool:
+    """Whether the loop binds the variable anew, or stores into it."""
+    if any(loop in (write.loop.around() if write.loop is not None else ()) for write in binding.writes):
+        return True
+    inside = (read for read in binding.reads if loop in model.loops_around(read))
+    return any(is_changed(model, read) for read in inside)

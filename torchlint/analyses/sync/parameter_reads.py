@@ -1,0 +1,67 @@
+"""Loops over the parameters of a model that read a number of each from the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.analyses.host_use import KEPT, HostFlow
+from torchlint.analyses.steps import Step, step_around
+from torchlint.analyses.sync.readback import reads
+from torchlint.analyses.sync.residence import Residence
+from torchlint.analyses.sync.shown import shown_in
+from torchlint.semantics.entities import Loop, Role
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Place
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class ParameterRead(NamedTuple):
+    node: cst.Call
+    tensor: cst.BaseExpression
+    how: str  # item, float, int or log
+    loop: Loop
+    step: Step
+
+
+def parameter_reads(model: Model) -> Iterator[ParameterRead]:
+    residence = model.once(Residence)
+    for node, tensor, how in _numbers(model):
+        loop = next((loop for loop in model.loops_around(node) if _is_over_parameters(model, loop)), None)
+        if loop is None or not _is_of(model, tensor, loop) or model.value(tensor).place is Place.HOST:
+            continue
+        step = step_around(model, node)
+        is_needed = how != "log" and HostFlow(model, loop).of(node, True) & KEPT
+        if step is not None and residence.may_run_on_device(model.function(node)) and not is_needed:
+            yield ParameterRead(node, tensor, how, loop, step)
+
+
+def _numbers(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
+    yield from (read for read in reads(model) if read[2] in ("item", "float", "int"))
+    for call in model.calls:
+        if call.loop is not None:
+            yield from ((call.node, tensor, "log") for tensor in shown_in(model, call)[:1])
+
+
+def _is_over_parameters(model: Model, loop: Loop) -> bool:
+    """`model.parameters()` and the like, and any loop that asks its elements for their gradient."""
+    if loop.role is Role.MODULES:
+        return True
+    binding = model.binding(loop.target) if isinstance(loop.target, cst.Name) else None
+    reads_of = binding.reads if binding is not None else []
+    parents = (model.parent(read) for read in reads_of)
+    return any(isinstance(parent, cst.Attribute) and parent.attr.value == "grad" for parent in parents)
+
+
+def _is_of(model: Model, tensor: cst.BaseExpression, loop: Loop) -> bool:
+    """Whether the tensor is computed from what the loop runs over."""
+    for node in walk(tensor):
+        binding = model.binding(node) if isinstance(node, cst.Name) else None
+        writes = binding.writes if binding is not None else []
+        if any(write.statement is loop.node or write.loop is loop for write in writes):
+            return True
+    return False

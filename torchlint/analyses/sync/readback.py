@@ -1,0 +1,158 @@
+"""Which expressions copy a tensor from the device to the host in every step, and could do it once, later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.host_use import DEFERRABLE, HOST_TENSORS, KEPT, HostFlow, Use
+from torchlint.analyses.steps import Step, step_of
+from torchlint.analyses.sync.branching import follows_answer
+from torchlint.analyses.sync.residence import Residence
+from torchlint.analyses.sync.tallies import is_tally
+from torchlint.semantics.entities import Call, Loop
+from torchlint.semantics.values import Kind, Place, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_COPIES = frozenset(["cpu", "tolist"])  # torch refuses `.numpy()` of a tensor on a device: where it runs, nothing waits
+_KEEPING = _COPIES | {"detach", "clone", "float", "double", "squeeze"}
+_TALLIES = frozenset(["sum", "count_nonzero", "nansum", "new_tensor", "tensor"])
+STORED = ("cell", "tensor")
+_CONVERSIONS = {
+    "builtins.float": "float",
+    "builtins.int": "int",
+    **{name: name for name in (f"math.{short}" for short in "sqrt log log2 log10 log1p exp expm1".split())},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Readback:
+    """One place where the host waits for the device, in a loop over training steps or evaluation batches."""
+
+    node: cst.BaseExpression
+    tensor: cst.BaseExpression
+    value: Value  # of the tensor
+    how: str  # item, float, int, cpu, tolist, math.log10 and the like, or one of STORED
+    is_number: bool  # a single number is read, not a whole tensor
+    step: Step
+    use: Use
+    is_tally: bool = False  # a sum of truths, of whatever type the rest of the file is
+
+    @property
+    def loop(self) -> Loop | None:
+        return self.step.loop
+
+    @property
+    def rhythm(self) -> str:
+        return self.step.rhythm
+
+    @property
+    def is_count(self) -> bool:
+        """An integer that the loop adds up."""
+        counts = self.how in ("item", "int", *_COPIES) and (self.is_tally or self.value.dtype in ("int", "bool"))
+        return self.is_number and counts and Use.ACCUMULATED in self.use
+
+
+def deferrable_readbacks(model: Model) -> Iterator[Readback]:
+    """Readbacks that run in every step and whose result the step does not need."""
+    residence = model.once(Residence)
+    for node, tensor, how in chain(reads(model), stored_numbers(model)):
+        step = step_of(model, node)
+        if step is None:
+            continue
+        computed = residence.may_be_device(tensor, step, is_tensor=how in ("item", "cpu"))
+        if not computed and not residence.is_made_on_device(tensor, step):
+            continue
+        if follows_answer(model, residence, node, step):
+            continue
+        is_number = how not in _COPIES or _is_number(model, tensor) or _becomes_number(model, node)
+        use = HostFlow(model, step.loop).of(node, is_number)
+        read = Readback(node, tensor, model.value(tensor), how, is_number, step, use, is_tally(model, tensor))
+        wanted = DEFERRABLE if computed else Use.ACCUMULATED | Use.COLLECTED
+        if use & wanted and not use & KEPT and not _is_answer(model, read):
+            yield read
+
+
+def _is_number(model: Model, tensor: cst.BaseExpression) -> bool:
+    """Whether a tensor has one element: so has what `backward()` starts from."""
+    if model.value(tensor).rank == 0:
+        return True
+    while isinstance(tensor, (cst.Call, cst.Attribute)) and model.binding(tensor) is None:
+        if isinstance(tensor, cst.Attribute) and tensor.attr.value not in _KEEPING | {"data"}:
+            return False
+        tensor = tensor.func if isinstance(tensor, cst.Call) else tensor.value
+    binding = model.binding(tensor)
+    return binding is not None and any(
+        not call.arguments and call.receiver is not None and model.binding(call.receiver) is binding
+        for call in model.calls_to(".backward")
+    )
+
+
+def _is_answer(model: Model, read: Readback) -> bool:
+    """A class or a token: what the program is run for, and no measure of it."""
+    if not read.is_number or read.value.dtype != "int" or Use.ACCUMULATED in read.use:
+        return False
+    binding = model.binding(read.tensor)
+    made = [read.tensor] if binding is None else [write.value for write in binding.writes]
+    return not all(isinstance(node, cst.Call) and _last_name(model.call(node)) in _TALLIES for node in made)
+
+
+def _last_name(call: Call) -> str:
+    return call.method or (call.callee or "").rpartition(".")[2]
+
+
+def reads(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
+    """Every expression that brings a tensor to the host, with the tensor and how it does so."""
+    for call in model.calls:
+        if call.receiver is not None and (call.method == "item" or call.method in _COPIES):
+            if not call.arguments:
+                yield call.node, call.receiver, call.method
+        elif call.method == "to" and call.receiver is not None and _names_host(call):
+            yield call.node, call.receiver, "cpu"
+        elif call.callee in _CONVERSIONS and len(call.arguments) == 1 and not call.arguments[0].star:
+            yield call.node, call.arguments[0].value, _CONVERSIONS[call.callee]
+
+
+def stored_numbers(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    """Single numbers on the device that are stored where Python numbers are: in a cell of an array, in a new tensor."""
+    for statement in model.nodes_of(cst.Assign, cst.AugAssign):
+        assert isinstance(statement, (cst.Assign, cst.AugAssign))
+        targets = [statement.target] if isinstance(statement, cst.AugAssign) else [t.target for t in statement.targets]
+        is_cell = any(isinstance(t, cst.Subscript) and model.value(t.value).kind is Kind.ARRAY for t in targets)
+        if is_cell and _is_single(model, statement.value):
+            yield statement.value, statement.value, "cell"
+    for call in model.calls_to(*HOST_TENSORS):
+        match call.arguments:
+            case [cst.Arg(value=cst.List() | cst.Tuple() as parts)]:
+                yield from ((e.value, e.value, "tensor") for e in parts.elements if _is_single(model, e.value))
+
+
+def _is_single(model: Model, node: cst.BaseExpression) -> bool:
+    return model.value(node).kind is Kind.TENSOR and _is_number(model, node)
+
+
+def _names_host(call: Call) -> bool:
+    """`x.to("cpu")`."""
+    target = call.argument("device", 0).value
+    return target.is_(Kind.STRING, Kind.DEVICE) and (target.place is Place.HOST or target.constant == "cpu")
+
+
+def _becomes_number(model: Model, node: cst.CSTNode) -> bool:
+    """`loss.cpu().item()`, `float(loss.detach().cpu())`."""
+    parent = model.parent(node)
+    while isinstance(parent, cst.Attribute):
+        call = model.parent(parent)
+        if not isinstance(call, cst.Call):
+            node, parent = parent, call
+        elif parent.attr.value in _KEEPING:
+            node, parent = call, model.parent(call)
+        else:
+            return parent.attr.value == "item"
+    site = model.parent(parent) if isinstance(parent, cst.Arg) else None
+    return isinstance(site, cst.Call) and model.call(site).callee in _CONVERSIONS

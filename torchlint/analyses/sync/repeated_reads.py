@@ -1,0 +1,76 @@
+"""Steps that read from the device twice what one read could bring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.analyses.host_use import Use
+from torchlint.analyses.sync.element_reads import element_reads
+from torchlint.analyses.sync.parameter_reads import parameter_reads
+from torchlint.analyses.sync.readback import Readback, deferrable_readbacks
+from torchlint.semantics.dataflow import hold_the_same
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+class Again(NamedTuple):
+    """A number that was read before, earlier in the same step."""
+
+    first: Readback
+    read: Readback
+
+
+class Several(NamedTuple):
+    """The numbers that one statement reads, one by one."""
+
+    reads: list[Readback]
+
+
+class Numbers(NamedTuple):
+    """The deferrable reads of numbers of a file: each is single, or one of several, or there again."""
+
+    single: list[Readback]
+    several: list[Several]
+    again: list[Again]
+
+
+def numbers(model: Model) -> Numbers:
+    others = {node for found in model.once(element_reads) for node in found.nodes}
+    others |= {found.node for found in parameter_reads(model)}
+    found = Numbers([], [], [])
+    groups: dict[cst.CSTNode, list[Readback]] = {}
+    read_before: list[Readback] = []
+    for read in deferrable_readbacks(model):
+        if not read.is_number or read.node in others:
+            continue
+        first = next((earlier for earlier in read_before if _reads_the_same(model, earlier, read)), None)
+        if first is not None:
+            found.again.append(Again(first, read))
+            continue
+        read_before.append(read)
+        groups.setdefault(model.small_statement(read.node) or read.node, []).append(read)
+    for group in groups.values():
+        summed = [read for read in group if Use.ACCUMULATED in read.use]
+        if len(group) > 1 and not summed:
+            found.several.append(Several(group))
+        else:
+            found.single.append((summed or group)[0])
+    return found
+
+
+def _reads_the_same(model: Model, first: Readback, read: Readback) -> bool:
+    """Whether both read one variable, between which nothing writes it and on the same way through the step."""
+    if first.loop is not read.loop or not isinstance(read.tensor, cst.Name) or not isinstance(first.tensor, cst.Name):
+        return False
+    binding = model.binding(read.tensor)
+    if binding is None or binding is not model.binding(first.tensor) or first.how != read.how:
+        return False
+    if any(method.endswith("_") and not method.endswith("__") for method in binding.methods - {"detach_"}):
+        return False
+    block = model.parent(model.statement(first.node))
+    return any(above is block for above in model.ancestors(read.node)) and hold_the_same(
+        model, first.tensor, read.tensor
+    )

@@ -1,0 +1,280 @@
+"""Whether a tensor of a step may be on an accelerator, so that the host waits when it looks at it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.steps import Step, called_per_step
+from torchlint.analyses.sync.provenance import calls_behind, is_handed_in, runs_model
+from torchlint.semantics.entities import Function, Role
+from torchlint.semantics.frameworks import PLACE
+from torchlint.semantics.transfer import place_named
+from torchlint.semantics.values import Kind, Place, Value
+from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Loop
+    from torchlint.semantics.model import Model
+
+_OTHER_FRAMEWORK = re.compile(r"(?m)^\s*(import|from) (mxnet|tensorflow|paddle|jax|mindspore)\b")
+_MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|set_default")
+_ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat")
+
+
+class Residence:
+    """Answers for the tensors of one file."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.has_accelerator = _has_accelerator(model)
+        self._on_host: dict[Function, bool] = {}
+        self._lent: dict[Function, bool] = {}
+        self._names_hosts_only = not self.has_accelerator and (model.uses_accelerator or _names_devices(model) is False)
+
+    def may_be_device(self, tensor: cst.BaseExpression, step: Step, *, is_tensor: bool = False) -> bool:
+        """Whether the tensor may be on a GPU, and is computed by the step at all.
+
+        `is_tensor`: what is done with it can be done to a tensor only, be the value known or not.
+        """
+        value = self._model.value(tensor)
+        known = value.is_(Kind.TENSOR, Kind.BATCH)
+        if value.place is Place.HOST or not (known or (value.kind is Kind.UNKNOWN and is_tensor)):
+            return False
+        if self._is_made_of_host_tensors(tensor):
+            return False
+        if step.loop is not None and (self._makes_its_models(step.loop) or self._stays_on_host(step.loop.function)):
+            return False
+        moved = value.place is Place.ACCELERATOR and not self._names_hosts_only
+        if step.loop is None or step.role in (Role.STEPS, Role.EVALUATION):
+            return moved or (value.kind is not Kind.BATCH and self._is_computed(tensor, step))
+        if self._is_computed_by_loop(tensor, step.loop, moved):
+            return True
+        if step.role is not Role.PLAIN and not self._is_measure_of_part(tensor, step.loop):
+            return False
+        outer = self._around(step.loop)
+        return outer is not None and self.may_be_device(tensor, outer, is_tensor=is_tensor)
+
+    def _around(self, loop: Loop) -> Step | None:
+        """The training step or the evaluation batch that a loop is a part of."""
+        outer = next((outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)), None)
+        if outer is not None:
+            return Step(outer, outer.role)
+        role = called_per_step(self._model, loop.function)
+        return Step(None, role) if role is not None else None
+
+    def _is_made_of_host_tensors(self, tensor: cst.BaseExpression) -> bool:
+        """Whether a call makes the tensor of tensors that were copied to the host for it."""
+        binding = self._model.binding(tensor)
+        made = [tensor] if binding is None else [write.value for write in binding.writes]
+        return bool(made) and all(isinstance(node, cst.Call) and self._is_given_copies(node) for node in made)
+
+    def _is_given_copies(self, node: cst.Call) -> bool:
+        call = self._model.call(node)
+        given = [value for arg in call.arguments if (value := self._model.value(arg.value)).kind is not Kind.NUMBER]
+        is_method = call.receiver_value.is_(Kind.TENSOR, Kind.BATCH)
+        return bool(given) and not is_method and all(v.kind is Kind.TENSOR and v.place is Place.HOST for v in given)
+
+    def is_made_on_device(self, tensor: cst.BaseExpression, step: Step) -> bool:
+        """Whether a loop that runs no model computes the tensor anew, from what this file has moved to a device."""
+        if step.loop is None or self._names_hosts_only or is_forward_pass(self._model, step.loop.function):
+            return False
+        value = self._model.value(tensor)
+        if value.kind is not Kind.TENSOR or value.place is not Place.ACCELERATOR:
+            return False
+        if self._is_made_of_host_tensors(tensor):
+            return False
+        return any(step.loop in call.loops() and call.node is not tensor for call in calls_behind(self._model, tensor))
+
+    def _is_computed_by_loop(self, tensor: cst.BaseExpression, loop: Loop, moved: bool) -> bool:
+        """Of a loop that is not known to be one over batches: whether it runs a model for the tensor."""
+        if is_forward_pass(self._model, loop.function):
+            return False
+        calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
+        forwards = [call for call in calls if runs_model(self._model, call, whole=False) or self._is_given_batch(call)]
+        return bool(forwards) and (moved or self.has_accelerator or self._is_lent(loop.function))
+
+    def _is_measure_of_part(self, tensor: cst.BaseExpression, loop: Loop) -> bool:
+        """Whether a loop over samples computes one number of each; a number that is there before is only picked."""
+        value = self._model.value(tensor)
+        calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
+        return value.is_tensor and value.rank == 0 and any(_measures(call) or self._is_number(call) for call in calls)
+
+    def _is_number(self, call: Call) -> bool:
+        """Whether a function of the project gives a single number."""
+        return (call.target or call.foreign) is not None and self._model.value(call.node).rank == 0
+
+    def _is_given_batch(self, call: Call) -> bool:
+        """Whether a call that is given a model is given one batch besides, and not all of them."""
+        given = [self._model.value(arg.value) for arg in call.arguments]
+        is_moved = any(v.place is Place.ACCELERATOR and v.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) for v in given)
+        return is_moved and runs_model(self._model, call)
+
+    def _is_computed(self, tensor: cst.BaseExpression, step: Step) -> bool:
+        """Whether a model computed the tensor, on whatever device it is, and that device may be a GPU."""
+        calls = calls_behind(self._model, tensor)
+        if step.is_hook:
+            return bool(calls)
+        forwards = [call for call in calls if runs_model(self._model, call) or call.callee in GRADIENT_NORMS]
+        binding = self._model.binding(tensor)
+        is_training = step.role is Role.STEPS
+        is_trained = is_training and binding is not None and self._model.reaches_backward(binding) is True
+        if self.has_accelerator:
+            return is_trained or bool(forwards)
+        if self._names_hosts_only:
+            return False
+        if forwards and self._is_lent(self._model.function(tensor)):
+            return True
+        if not is_training or step.loop is None or not self._brings_its_data(step.loop):
+            return False
+        if forwards:
+            return all(is_handed_in(self._model, call.receiver or call.node.func) for call in forwards)
+        return is_trained and any(
+            call.receiver is not None and is_handed_in(self._model, call.receiver) for call in calls
+        )
+
+    def may_run_on_device(self, function: Function) -> bool:
+        """Whether the models that a function runs may be on a GPU, as this file or another says."""
+        return self.has_accelerator or self._is_lent(function)
+
+    def _is_lent(self, function: Function) -> bool:
+        """Whether a file that can run on a GPU gives the function, or the object that it is a method of, a model or
+        what is on the device, or holds the class that this one derives from."""
+        if function not in self._lent:
+            self._lent[function] = False
+            self._lent[function] = self._derives(function) or any(
+                self._gives_model(home, call) for home, call in self._calls_of(function)
+            )
+        return self._lent[function]
+
+    def _derives(self, function: Function) -> bool:
+        names = [name for cls in function.cls.lineage() for name in cls.bases] if function.cls is not None else []
+        found = (self._model.class_behind(name) for name in names if name is not None)
+        return any(behind[0].once(Residence).has_accelerator for behind in found if behind is not None)
+
+    def _calls_of(self, function: Function) -> Iterator[tuple[Model, Call]]:
+        """Calls of a function, and those that make the object that it is a method of."""
+        init = function.cls.method("__init__") if function.cls is not None else None
+        for entered in (function, init):
+            if entered is not None:
+                yield from ((self._model, call) for call in entered.callers)
+                yield from self._model.calls_elsewhere(entered)
+
+    def _gives_model(self, home: Model, call: Call) -> bool:
+        if home is self._model:
+            return self._is_lent(call.function)
+        given = (home.value(arg.value) for arg in call.arguments)
+        has_model = any(v.is_(Kind.MODULE, Kind.UNKNOWN, Kind.INSTANCE) or v.place is Place.ACCELERATOR for v in given)
+        return has_model and home.once(Residence).has_accelerator
+
+    def _makes_its_models(self, loop: Loop) -> bool:
+        """Whether each iteration makes all the models that it runs: then it is an experiment, and no batch."""
+        modules = [
+            call.receiver or call.node.func for call in self._model.effects(loop).forwards if loop in call.loops()
+        ]
+        return bool(modules) and all(
+            any(isinstance(made, cst.Call) and loop in self._model.call(made).loops() for made in value.origins)
+            for value in map(self._model.value, modules)
+        )
+
+    def _stays_on_host(self, function: Function) -> bool:
+        """Whether a function makes the models that it runs, and neither it nor they say a word of a device."""
+        if function not in self._on_host:
+            self._on_host[function] = self._has_host_models(function)
+        return self._on_host[function]
+
+    def _has_host_models(self, function: Function) -> bool:
+        model = self._model
+        forwards = [call for call in model.effects(function).forwards if call.function is function]
+        modules = {
+            value for call in forwards if (value := model.value(call.receiver or call.node.func)).ref is not None
+        }
+        made = [node for value in modules for node in value.origins]
+        if function.is_module or not made or not all(value.origins for value in modules):
+            return False
+        return (
+            all(model.function(node) is function for node in made)
+            and "set_default" not in model.source.text
+            and not _mentions_device(model, function.node)
+            and all(self._is_silent_class(value.ref) for value in modules)
+        )
+
+    def _is_silent_class(self, name: str | None) -> bool:
+        behind = self._model.class_behind(name) if name is not None else None
+        return behind is not None and not _mentions_device(behind[0], behind[1].node)
+
+    def _brings_its_data(self, loop: Loop) -> bool:
+        """Whether the batches come from an object that may keep them on the device, and not from a loader as is."""
+        if isinstance(loop.iterable, cst.Call):
+            return self._model.call(loop.iterable).receiver is not None
+        binding = self._model.binding(loop.iterable) if loop.iterable is not None else None
+        writes = binding.writes if binding is not None and not binding.is_parameter else []
+        return bool(writes) and all(
+            isinstance(write.value, cst.Call) and self._model.call(write.value).receiver is not None for write in writes
+        )
+
+
+def _measures(call: Call) -> bool:
+    """A mean, a sum, a loss."""
+    name = call.callee or ""
+    return is_reduction(call.method or name.rpartition(".")[2]) or is_loss_function(name)
+
+
+def _mentions_device(model: Model, node: cst.CSTNode) -> bool:
+    start, end = model.span(node)
+    return _MOVING.search(model.source.text[start:end]) is not None
+
+
+def is_forward_pass(model: Model, function: Function) -> bool:
+    """A method of a model, other than one that trains it or switches its mode, as what runs all of an evaluation."""
+    if function.cls is None or not function.cls.is_module or function.cls.is_lightning:
+        return False
+    return not model.effects(function).optimizer_steps and not any(
+        call.method in ("eval", "train") and _is_own_object(call.receiver, function) for call in function.calls
+    )
+
+
+def _is_own_object(node: cst.BaseExpression | None, function: Function) -> bool:
+    return isinstance(node, cst.Name) and function.params[:1] == [node.value]
+
+
+def _has_accelerator(model: Model) -> bool:
+    """Whether the file can run on a GPU, and does not say of every device it names that it is the host."""
+    if model.frameworks & PLACE:
+        return True
+    if _OTHER_FRAMEWORK.search(model.source.text) and "torch" not in model.source.text:
+        return False
+    if not model.uses_accelerator or _ACCELERATORS.search(model.source.text):
+        return model.uses_accelerator
+    return _names_devices(model) is True
+
+
+def _names_devices(model: Model) -> bool | None:
+    """Whether a device that the file names in an argument may be another one than the host; None if it names none."""
+    arguments = (call.argument("device", 0 if call.method == "to" else None) for call in model.calls)
+    named = [a for a in arguments if a.given and not a.value.is_(Kind.DTYPE, Kind.TENSOR)]
+    return any(_may_name_device(model, a.node, a.value) for a in named) if named else None
+
+
+def _may_name_device(model: Model, node: cst.BaseExpression | None, value: Value) -> bool:
+    if value.is_(Kind.DTYPE, Kind.TENSOR) or value.place is Place.HOST:
+        return False
+    if value.constant is not None:
+        return place_named(str(value.constant)) is not Place.HOST
+    owner = _owner_of_device(model, node) if value.kind is Kind.DEVICE and value.place is Place.UNKNOWN else None
+    return owner is None or is_handed_in(model, owner)
+
+
+def _owner_of_device(model: Model, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """The model in `next(model.parameters()).device`, which may stand behind a name or an attribute."""
+    binding = model.binding(node) if node is not None else None
+    if binding is not None and len(binding.writes) == 1:
+        node = binding.writes[0].value
+    match node:
+        case cst.Attribute(value=cst.Call(args=[cst.Arg(value=cst.Call() as source)]), attr=cst.Name(value="device")):
+            call = model.call(source)
+            return call.receiver if call.method in ("parameters", "buffers") else None
+    return None

@@ -1,0 +1,242 @@
+"""What `torch.load` is for at a place: a dict of tensors, a whole pickled object, or something out of sight."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.compatibility import is_for_other_releases
+from torchlint.semantics.arguments import string_value
+from torchlint.semantics.dataflow import reaches, text
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.model import Model
+
+LOAD = "torch.load"
+_SAFE_CONTEXT = "torch.serialization.safe_globals"
+_SAFE_SETTERS = ("torch.serialization.add_safe_globals", "torch.serialization.set_default_load_weights_only")
+_SWITCH = "WEIGHTS_ONLY_LOAD"  # the end of the environment variables that set the default
+# Entries that hold tensors, or plain numbers and strings.
+_PLAIN_ENTRIES = re.compile(
+    r"(?i)(.*(state_?dict|weights?|params|optim\w*|sched\w*|scaler|model|net\w*|ema|epochs?|iters?|iteration|steps?"
+    r"|arch|loss(es)?|best\w*|acc\w*|lr|learning_rate|seed|score|name|generator|discriminator|encoder|decoder))\d?$"
+    r"|^[a-z_]{1,2}$|^(net|model|opt)_?\w{1,2}$"
+)
+# Entries that tend to hold an object of the user's own or a Namespace, which `weights_only` refuses.
+_OBJECT_ENTRIES = re.compile(
+    r"(?i)(^|_)(args|opts?|options|config|cfg|conf|hparams?|hyper\w*|settings|vocab\w*|rng\w*)(_|$)"
+)
+_MODULE_METHODS = frozenset({"eval", "train", "to", "cuda", "cpu", "parameters", "modules", "half", "forward"})
+# Of an entry of what was loaded; tensors have none of them.
+_METHODS_OF_MODULES_ALONE = frozenset(
+    {"eval", "train", "parameters", "modules", "forward", "state_dict", "load_state_dict"}
+)
+_DICT_METHODS = frozenset({"items", "keys", "values", "get", "pop", "update", "copy"})
+
+
+class Content(Enum):
+    TENSORS = "tensors"  # what the file reads of it is what a state dict, or a dict of them, holds
+    OBJECT = "object"  # it is used as a module: the whole object was pickled
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    call: Call
+    content: Content
+    use: cst.CSTNode | None  # where the content shows
+
+
+def unsafe_loads(model: Model) -> Iterator[Load]:
+    """Calls of torch.load that say nothing of `weights_only`, where nothing else says it for them."""
+    loads = model.calls_to(LOAD)
+    if not loads or model.calls_to(*_SAFE_SETTERS) or _SWITCH in model.source.text or _is_replaced(model):
+        return
+    found = [_described(model, call) for call in loads]
+    keeps_objects = any(load.content is Content.OBJECT for load in found)
+    for load in found:
+        call = load.call
+        if not call.argument("weights_only").absent or not call.argument("pickle_module", 2).absent:
+            continue
+        if not (
+            _is_in_safe_context(model, call)
+            or is_for_other_releases(model, call.node)
+            or _has_safe_twin(call, loads)
+            or _reads_own_buffer(model, call)
+        ):
+            yield Load(call, Content.UNKNOWN, None) if keeps_objects and load.content is Content.TENSORS else load
+
+
+def _is_replaced(model: Model) -> bool:
+    """Whether the file puts another function in the place of torch.load."""
+    return any(
+        isinstance(node, cst.Attribute)
+        and node.attr.value == "load"
+        and isinstance(model.parent(node), cst.AssignTarget)
+        and model.qualified(node) == "torch.load"
+        for node in model.nodes_of(cst.Attribute)
+    )
+
+
+def _is_in_safe_context(model: Model, call: Call) -> bool:
+    for parent in model.ancestors(call.node):
+        if isinstance(parent, cst.With):
+            for item in parent.items:
+                if isinstance(item.item, cst.Call) and model.qualified(item.item.func) == _SAFE_CONTEXT:
+                    return True
+    return False
+
+
+def _has_safe_twin(call: Call, loads: list[Call]) -> bool:
+    """Whether the same function loads the same file with `weights_only` as well: one of the two is a fallback."""
+    return any(
+        other.function is call.function
+        and not other.argument("weights_only").absent
+        and [text(arg.value) for arg in other.arguments[:1]] == [text(arg.value) for arg in call.arguments[:1]]
+        for other in loads
+    )
+
+
+def _reads_own_buffer(model: Model, call: Call) -> bool:
+    """`torch.save(x, buffer)` and `torch.load(buffer)` in one function, with a buffer in memory."""
+    source = call.argument("f", 0).node
+    binding = model.binding(source) if source is not None else None
+    if binding is None:
+        return False
+    buffers = (model.call(w.value).callee for w in binding.writes if isinstance(w.value, cst.Call))
+    return any(name in ("io.BytesIO", "tempfile.TemporaryFile") for name in buffers) and any(
+        save.function is call.function
+        and (node := save.argument("f", 1).node) is not None
+        and model.binding(node) is binding
+        for save in model.calls_to("torch.save")
+    )
+
+
+# -- what is loaded --------------------------------------------------------------------------------------------------
+
+
+def _described(model: Model, call: Call) -> Load:
+    uses = list(_uses(model, call.node))
+    for use in uses:
+        if _is_module_use(model, use):
+            return Load(call, Content.OBJECT, use)
+    if uses and all(_is_tensor_use(model, use) for use in uses):
+        into_module = next((use for use in uses if _is_loaded_into(model, use)), None)
+        if into_module is not None and not _saves_objects(model):
+            return Load(call, Content.TENSORS, into_module)
+    return Load(call, Content.UNKNOWN, None)
+
+
+def _uses(model: Model, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Places where the loaded object is read: the call itself, or the reads of the variable that takes it."""
+    binding = _held_by(model, node)
+    if binding is None:
+        yield node
+        return
+    for read in binding.reads:
+        if read is not node and reaches(model, binding, node, read):
+            yield read
+
+
+def _held_by(model: Model, node: cst.CSTNode) -> Binding | None:
+    statement = model.parent(node)
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        return model.binding(statement.targets[0].target)
+    return None
+
+
+def _is_module_use(model: Model, use: cst.CSTNode) -> bool:
+    parent = model.parent(use)
+    if isinstance(parent, cst.Call) and parent.func is use:
+        return True
+    if isinstance(parent, cst.Subscript) and parent.value is use:
+        return _is_module(model, parent)
+    if not isinstance(parent, cst.Attribute):
+        return False
+    above = model.parent(parent)
+    return isinstance(above, cst.Call) and above.func is parent and parent.attr.value in _MODULE_METHODS - {"to", "cpu"}
+
+
+def _is_module(model: Model, entry: cst.CSTNode) -> bool:
+    """Whether an entry of what was loaded, `checkpoint["model"]`, is a whole network and not its weights."""
+    binding = _held_by(model, entry)
+    reads = [read for read in binding.reads if reaches(model, binding, entry, read)] if binding is not None else []
+    return any(_is_run(model, read) for read in (entry, *reads))
+
+
+def _is_run(model: Model, node: cst.CSTNode) -> bool:
+    """`net(x)`, `net.eval()`, `net.float().eval()`"""
+    parent = model.parent(node)
+    while isinstance(parent, (cst.Attribute, cst.Call)):
+        if isinstance(parent, cst.Call):
+            if parent.func is node and not isinstance(node, cst.Attribute):
+                return True
+        elif parent.attr.value in _METHODS_OF_MODULES_ALONE:
+            return True
+        node, parent = parent, model.parent(parent)
+    return False
+
+
+def _is_tensor_use(model: Model, use: cst.CSTNode) -> bool:
+    """A use that says nothing else than that a state dict, or a dict of state dicts and numbers, was loaded."""
+    parent = model.parent(use)
+    if _is_loaded_into(model, use):
+        return True
+    match parent:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=key))]) if parent.value is use:
+            name = string_value(key)
+            return _is_loaded_into(model, parent) or (name is not None and _is_plain(name))
+        case cst.Attribute():
+            if (
+                parent.attr.value in ("get", "pop")
+                and isinstance(above := model.parent(parent), cst.Call)
+                and above.args
+            ):
+                name = string_value(above.args[0].value)
+                return name is not None and _is_plain(name)
+            return parent.attr.value in _DICT_METHODS
+        case cst.Del() | cst.ComparisonTarget():
+            return True
+        case cst.CompFor() | cst.For():
+            return parent.iter is use
+        case cst.Arg():
+            above = model.parent(parent)
+            return isinstance(above, cst.Call) and model.call(above).callee in ("builtins.len", "builtins.isinstance")
+    return False
+
+
+def _is_plain(entry: str) -> bool:
+    return _PLAIN_ENTRIES.match(entry) is not None and _OBJECT_ENTRIES.search(entry) is None
+
+
+def _is_loaded_into(model: Model, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Whether the value, or an entry of it, is given to `load_state_dict`."""
+    parent = model.parent(node)
+    if isinstance(parent, cst.Subscript) and parent.value is node:
+        return _is_loaded_into(model, parent, depth)
+    if isinstance(parent, cst.Arg):
+        above = model.parent(parent)
+        return isinstance(above, cst.Call) and (model.call(above).method or "").startswith("load_state_dict")
+    if isinstance(parent, cst.DictComp) and parent.value is node:
+        node = parent
+    if depth < 3 and (binding := _held_by(model, node)) is not None:
+        return any(_is_loaded_into(model, read, depth + 1) for read in binding.reads)
+    return False
+
+
+def _saves_objects(model: Model) -> bool:
+    """Whether this file writes checkpoints that hold more than tensors and plain values."""
+    for save in model.calls_to("torch.save"):
+        saved = save.argument("obj", 0)
+        if saved.value.kind is Kind.MODULE:
+            return True
+        if any(_OBJECT_ENTRIES.search(name) for name, _ in saved.value.fields or ()):
+            return True
+    return False

@@ -1,0 +1,96 @@
+"""`torch.autograd.Variable(x)`: since torch 0.4 another way to write `x.detach()`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.compatibility import is_for_other_releases
+from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.values import Grad, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Argument, Call
+    from torchlint.semantics.model import Model
+
+VARIABLE = "torch.autograd.Variable"
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    call: Call
+    data: Argument
+    requires_grad: Argument
+    volatile: Argument
+
+    @property
+    def cuts_graph(self) -> bool:
+        """Whether what it wraps has a graph, which ends here."""
+        return self.data.value.carries
+
+    @property
+    def wraps_plain_tensor(self) -> bool:
+        """Whether what it wraps is known to have no graph and to want none."""
+        value = self.data.value
+        return value.is_(Kind.TENSOR, Kind.BATCH) and value.grad is Grad.DETACHED
+
+    @property
+    def asks_for_no_graph(self) -> bool:
+        return self.volatile.given and not is_false(self.volatile.node)
+
+
+def wrappers(model: Model) -> Iterator[Wrapper]:
+    """Calls of Variable, but for those that only older releases run."""
+    for call in model.calls_to(VARIABLE):
+        if not is_for_other_releases(model, call.node):
+            yield wrapper_of(call)
+
+
+def wrapper_of(call: Call) -> Wrapper:
+    return Wrapper(call, call.argument("data", 0), call.argument("requires_grad", 1), call.argument("volatile", 2))
+
+
+def volatile_writes(model: Model) -> Iterator[cst.Attribute]:
+    """Targets of `x.volatile = True`."""
+    for node in model.nodes_of(cst.Attribute):
+        assert isinstance(node, cst.Attribute)
+        target = model.parent(node)
+        if node.attr.value != "volatile" or not isinstance(target, cst.AssignTarget):
+            continue
+        statement = model.parent(target)
+        if (
+            isinstance(statement, cst.Assign)
+            and isinstance(statement.value, cst.Name)
+            and statement.value.value == "True"
+            and model.value(node.value).is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
+        ):
+            yield node
+
+
+def is_false(node: cst.BaseExpression | None) -> bool:
+    return isinstance(node, cst.Name) and node.value == "False"
+
+
+def is_volatile_pass(model: Model, call: Call) -> bool:
+    """Whether an argument was made with `volatile=True`: nothing of the result could ever be sent backward."""
+    return any(_asks_for_no_graph(model, part) for arg in call.node.args for part in _elements(arg.value))
+
+
+def _asks_for_no_graph(model: Model, argument: cst.BaseExpression) -> bool:
+    binding = model.binding(argument)
+    if binding is None:
+        return _is_volatile(model, argument)
+    made = [write.value for write in binding.writes if reaches(model, binding, write.target, argument)]
+    return bool(made) and all(value is not None and _is_volatile(model, value) for value in made)
+
+
+def _is_volatile(model: Model, node: cst.BaseExpression) -> bool:
+    call = model.call(node) if isinstance(node, cst.Call) else None
+    return call is not None and call.callee == VARIABLE and wrapper_of(call).asks_for_no_graph
+
+
+def _elements(value: cst.BaseExpression) -> Sequence[cst.BaseExpression]:
+    return [element.value for element in value.elements] if isinstance(value, (cst.List, cst.Tuple)) else [value]

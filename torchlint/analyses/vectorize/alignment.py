@@ -1,0 +1,167 @@
+"""Bringing operands of one iteration together: loops they do not depend on, and dimensions they lack, become size 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torchlint import spelling
+from torchlint.analyses.vectorize.shapes import ATOM, SCALAR, UNKNOWN_DTYPE, Axis, DType, Lifted, Missing, Rank
+
+if TYPE_CHECKING:
+    from torchlint.analyses.vectorize.lifting import Lifter
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Operands that broadcast against each other in one iteration, so written that they do for all of them.
+
+    `behind`: the loops' axes have been moved behind the others, and the result must have them in front again.
+    """
+
+    operands: tuple[Lifted, ...]
+    axes: tuple[Axis, ...]
+    rank: Rank
+    behind: bool = False
+
+    def texts(self, *levels: int) -> list[str]:
+        return [operand.within(level) for operand, level in zip(self.operands, levels)]
+
+    def result(self, text: str, level: int) -> tuple[str, int]:
+        """The result of an operation on the operands, and how strongly its text binds."""
+        if not self.behind:
+            return text, level
+        return f"{text if level == ATOM else f'({text})'}{to_back(len(self.axes), back=True)}", ATOM
+
+
+def to_back(count: int, *, back: bool = False) -> str:
+    """`.movedim(...)` that puts the first `count` dimensions behind the others, or back in front of them."""
+    front, behind = list(range(count)), list(range(-count, 0))
+    first, second = (behind, front) if back else (front, behind)
+    if count == 1:
+        return f".movedim({first[0]}, {second[0]})"
+    return f".movedim(({', '.join(map(str, first))}), ({', '.join(map(str, second))}))"
+
+
+def union(operands: Sequence[Lifted]) -> tuple[Axis, ...]:
+    """The loops that any of the operands depends on, outermost first."""
+    return tuple(sorted({axis for operand in operands for axis in operand.axes}, key=lambda axis: axis.depth))
+
+
+def broadcast(lifter: Lifter, operands: Sequence[Lifted], *, in_front: bool = False) -> Together:
+    """`in_front`: what is done with the operands counts their dimensions, so that the loops' axes stay in front."""
+    axes = union(operands)
+    lifter.scalars |= any(operand.axes and operand.rank.least == 0 for operand in operands)
+    tensors = [operand for operand in operands if not operand.number]
+    widest = _widest(tensors) if tensors else SCALAR
+    if (
+        lifter.guarded
+        and not in_front
+        and axes
+        and (widest is None or any(_difference(widest, one.rank) is None for one in tensors))
+    ):
+        return Together(tuple(_from_behind(operand, axes) for operand in operands), axes, lifter.some_rank(), True)
+    if widest is None:
+        lifter.doubt_rank(*(operand for operand in tensors if operand.rank.known is None))
+    rank = widest or lifter.some_rank()
+    return Together(tuple(aligned(lifter, operand, axes, rank) for operand in operands), axes, rank)
+
+
+def aligned(lifter: Lifter, operand: Lifted, axes: tuple[Axis, ...], rank: Rank) -> Lifted:
+    """The operand with dimensions of size 1 put in, so that it broadcasts over `axes` and `rank` dimensions."""
+    if operand.number or not operand.axes:
+        return operand
+    missing = _difference(rank, operand.rank)
+    if missing is None:
+        lifter.doubt_rank(operand)
+        missing = 0
+    entries = [":" if axis in operand.axes else "None" for axis in axes] + ["None"] * missing
+    while entries[0] == "None":
+        del entries[0]
+    while entries and entries[-1] == ":":
+        del entries[-1]
+    lifter.spread = lifter.spread or len(operand.axes) < len(axes) or missing > 0
+    if "None" not in entries:
+        return operand
+    return operand.but(text=f"{operand.atom}[{', '.join(entries)}]", level=ATOM, shape=None)
+
+
+def promoted(lifter: Lifter, operands: Sequence[Lifted], *, quotient: bool = False) -> DType:
+    """The dtype of the operands together. A doubt where batching could change it.
+
+    Torch promotes within a category only among tensors that have dimensions, and an element that was a scalar in one
+    iteration is a vector in the batch. A quotient is a float of whatever integers.
+    """
+    tensors = [operand for operand in operands if not operand.number]
+    dtypes = [_terms(operand.dtype) if quotient else operand.dtype for operand in tensors]
+    strongest = next((one for one in dtypes if all(one.absorbs(other) for other in dtypes)), None)
+    if strongest is None:
+        if len(tensors) > 1 and _changes_kind(tensors):
+            reason = "the operands may differ in dtype, which counts for whole tensors and not for their elements"
+            lifter.doubt(reason, Missing.DTYPE)
+        return UNKNOWN_DTYPE
+    numbers = [operand.dtype.category for operand in operands if operand.number]
+    if strongest.inexact or all(category in ("int", "bool") and strongest.category == "int" for category in numbers):
+        return strongest if "complex" not in numbers or strongest.category == "complex" else UNKNOWN_DTYPE
+    if not numbers:
+        return strongest
+    if strongest.category in ("int", "bool") and "float" in numbers:
+        return DType("default", "float")
+    return UNKNOWN_DTYPE
+
+
+def cast_back(lifter: Lifter, operands: Sequence[Lifted]) -> str | None:
+    """The dtype that a result has in one iteration, in code, where it may have another for whole tensors: elements that
+    have no dimensions do not count beside tensors that have some."""
+    tensors = [operand for operand in operands if not operand.number]
+    scalars = [_is_scalar(operand.rank) for operand in tensors]
+    if not lifter.guarded or len(tensors) != 2 or None in scalars or not _changes_kind(tensors):
+        return None
+    if any(one.dtype.absorbs(other.dtype) for one, other in (tensors, tensors[::-1])):
+        return None
+    result_type = spelling.spelled(lifter.model, "torch.result_type", lifter.place)
+    names = [lifter.dtypes.get(operand.dtype.token or "") for operand in tensors]
+    if result_type is None or None in names:
+        return None
+    like = (f"{name}.new_empty({'()' if scalar else 0})" for name, scalar in zip(names, scalars))
+    return f"{result_type}({', '.join(like)})"
+
+
+def _terms(dtype: DType) -> DType:
+    """The dtype of the terms of a sum, which it keeps unless they are integers."""
+    if dtype.token is not None and dtype.token.startswith("sum(") and dtype.category is None:
+        return DType(dtype.token[len("sum(") : -1])
+    return dtype
+
+
+def _changes_kind(tensors: Sequence[Lifted]) -> bool:
+    """Whether scalars and others meet in one iteration or in the batch, and not the same way in both."""
+    before = [_is_scalar(operand.rank) for operand in tensors]
+    after = [False if operand.axes else scalar for operand, scalar in zip(tensors, before)]
+    if before == after and None not in before:
+        return False
+    alike = len(set(before)) == 1 and (None not in before or all(one.rank == tensors[0].rank for one in tensors))
+    return not (alike and len(set(after)) == 1)
+
+
+def _is_scalar(rank: Rank) -> bool | None:
+    return False if rank.least > 0 else (rank.known == 0 if rank.known is not None else None)
+
+
+def _from_behind(operand: Lifted, axes: tuple[Axis, ...]) -> Lifted:
+    """An operand whose dimensions broadcast from the last on, whatever their number: the loops' axes follow."""
+    if operand.number:
+        return operand
+    moved = operand.atom + (to_back(operand.count) if operand.axes else "")
+    if operand.axes != axes:
+        moved += f"[..., {', '.join(':' if axis in operand.axes else 'None' for axis in axes)}]"
+    return operand.but(text=moved, level=ATOM, shape=None)
+
+
+def _widest(operands: Sequence[Lifted]) -> Rank | None:
+    return next((one.rank for one in operands if all(other.rank.at_most(one.rank) for other in operands)), None)
+
+
+def _difference(rank: Rank, other: Rank) -> int | None:
+    return rank.offset - other.offset if rank.base == other.base else None

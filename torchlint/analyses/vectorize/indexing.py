@@ -1,0 +1,352 @@
+"""Subscripts: `x[i]` for every i is x; `x[i, :, j]` for every i and j is x with its axes in the order of the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint import spelling
+from torchlint.analyses.vectorize.shapes import ATOM, Axis, Dimension, Lifted, RefusedError
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.analyses.vectorize.lifting import Lifter
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One use of a tensor that the loop fills: (dimension, shift) of each loop's index, and the loops around the use.
+
+    `summed`: elements are added up over the loops that have no index. `reads`: what was there before matters.
+    """
+
+    name: str
+    dims: dict[Axis, tuple[int, int]]
+    context: tuple[Axis, ...]
+    summed: bool = False
+    reads: bool = False
+
+
+@dataclass(slots=True)
+class Reading:
+    """A subscript being read from left to right.
+
+    `entries` are what it becomes, `places` where the loops' axes come to stand in the result (negative: counted from
+    the end), `consumed` how many dimensions of one iteration are used up, `dropped` how many of them disappear.
+    """
+
+    entries: list[str] = field(default_factory=list)
+    places: dict[Axis, int] = field(default_factory=dict)
+    dims: dict[Axis, tuple[int, int]] = field(default_factory=dict)
+    position: int = 0
+    consumed: int = 0
+    dropped: int = 0
+    added: int = 0
+    rest: int | None = None  # position of an ellipsis
+    slots: dict[Axis, int] = field(default_factory=dict)  # the entry of each loop's index
+    picked: set[Axis] = field(default_factory=set)  # loops that have an entry which is a tensor of places
+
+    @property
+    def scattered(self) -> set[Axis]:
+        """Loops without an index of their own here: several iterations may have the same place."""
+        return self.picked - set(self.dims)
+
+    @property
+    def count(self) -> int:
+        return len(self.places)
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return tuple(sorted(self.places, key=lambda axis: axis.depth))
+
+    def text(self, base: str, sign: str = "") -> str:
+        """The subscript as a value, or as the target of an assignment."""
+        entries = list(self.entries)
+        while entries and entries[-1] in (":", "..."):
+            del entries[-1]
+        if not entries:
+            return f"{base}[:]" if sign == "=" else base
+        return f"{base}[{', '.join(entries)}]"
+
+
+def subscript(lifter: Lifter, node: cst.Subscript) -> Lifted:
+    """A tensor read at the loops' indices."""
+    if isinstance(node.value, cst.Name) and node.value.value in lifter.sinks:
+        return _own_element(lifter, lifter.sinks[node.value.value], node)
+    base = lifter.base(node.value)
+    if base.pair:
+        return _member(lifter, base, node)
+    if not base.tensor and base.claim is None and base.key is not None and cuts(node):
+        base = base.but(claim=base.key)
+    if not base.tensor and base.claim is None:
+        raise RefusedError(f"`{lifter.code(node.value)}` is not known to be a tensor")
+    if len(node.slice) == 1 and (gathered := _gathered(lifter, base, node.slice[0].slice)) is not None:
+        return gathered
+    reading = read(lifter, base, node.slice)
+    if reading.count > base.count:
+        lifter.bases[base.text] += 1
+    return _result(lifter, base, reading)
+
+
+def cuts(node: cst.Subscript) -> bool:
+    """Whether a subscript is one that lists and dicts do not take: several indices, a slice among them."""
+    return len(node.slice) > 1 and any(isinstance(element.slice, cst.Slice) for element in node.slice)
+
+
+def _own_element(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
+    """A tensor that the loop fills, read where this iteration writes it."""
+    reading = read(lifter, base, node.slice)
+    lifter.accesses.append(Access(base.text, reading.dims, lifter.context, reads=True))
+    lifter.bases[base.text] += 1
+    return _result(lifter, base, reading)
+
+
+def read(lifter: Lifter, base: Lifted, elements: Sequence[cst.SubscriptElement]) -> Reading:
+    places = dict(zip(base.axes, range(base.count)))
+    reading = Reading([":"] * base.count, places, position=base.count, slots=dict(places))
+    for place, element in enumerate(elements):
+        _read_element(lifter, base, reading, element.slice, len(elements) - place - 1)
+    lifter.tensors.learn_least(base.rank, reading.consumed)
+    if reading.rest is not None:
+        behind = reading.position - reading.rest
+        for axis, position in reading.places.items():
+            if position >= reading.rest:
+                reading.places[axis] = position - reading.rest - behind
+    return reading
+
+
+def _read_element(lifter: Lifter, base: Lifted, reading: Reading, index: cst.BaseSlice, left: int) -> None:
+    if isinstance(index, cst.Slice):
+        _read_slice(lifter, reading, index)
+        return
+    assert isinstance(index, cst.Index)
+    value = index.value
+    if isinstance(value, cst.Ellipsis):
+        reading.entries.append("...")
+        reading.rest = reading.position
+        return
+    if isinstance(value, cst.Name) and value.value == "None":
+        reading.entries.append("None")
+        reading.position += 1
+        reading.added += 1
+        return
+    stepped = loop_index(lifter, value)
+    if stepped is not None:
+        _read_axis(lifter, base, reading, *stepped, left)
+        return
+    if lifter.varies(value):
+        _read_places(lifter, reading, value)
+        return
+    fixed = lifter.invariant(value)
+    if not fixed.number:
+        known = lifter.model.value(value).kind
+        if known in (Kind.TENSOR, Kind.LIST, Kind.TUPLE, Kind.ARRAY, Kind.STRING):
+            raise RefusedError(f"`{fixed.text}` selects several elements")
+        lifter.doubt(f"`{fixed.text}` is not known to be an integer")
+    reading.entries.append(fixed.text)
+    reading.consumed += 1
+    reading.dropped += 1
+
+
+def _read_slice(lifter: Lifter, reading: Reading, index: cst.Slice) -> None:
+    parts = [part for part in (index.lower, index.upper, index.step) if part is not None]
+    if any(lifter.varies(part) for part in parts):
+        raise RefusedError("a slice moves with the loop")
+    for part in parts:
+        lifter.invariant(part)
+    reading.entries.append(lifter.code(index).strip() if parts else ":")
+    reading.position += 1
+    reading.consumed += 1
+
+
+def _read_axis(lifter: Lifter, base: Lifted, reading: Reading, axis: Axis, shift: int, left: int) -> None:
+    if axis in reading.places:
+        _read_again(lifter, reading, axis, _all_indices(lifter, axis, shift))
+        return
+    if reading.rest is None:
+        dimension = base.dimension(reading.consumed)
+    else:
+        dimension = base.dimension(-1 - left) if base.skipped == 0 or base.rank.known is not None else None
+    reading.slots[axis] = len(reading.entries)
+    reading.entries.append(covered(lifter, axis, shift, dimension))
+    reading.places[axis] = reading.position
+    reading.dims[axis] = (reading.consumed if reading.rest is None else -1 - left, shift)
+    reading.position += 1
+    reading.consumed += 1
+    reading.dropped += 1
+
+
+def _read_places(lifter: Lifter, reading: Reading, value: cst.BaseExpression) -> None:
+    """An index that a tensor holds: `label[i]` for every i is all of `label`."""
+    if lifter.mask is not None:
+        raise RefusedError(f"`{lifter.code(value)}` picks elements by value")
+    picked = _indices(lifter, value)
+    if picked.rank.known != 0 or picked.count != 1:
+        raise RefusedError(f"`{lifter.code(value)}` is not known to be one index")
+    (axis,) = picked.axes
+    if axis in reading.places:
+        _read_again(lifter, reading, axis, picked.text)
+    else:
+        reading.entries.append(picked.text)
+        reading.places[axis] = reading.position
+        reading.slots[axis] = len(reading.entries) - 1
+        reading.position += 1
+        reading.consumed += 1
+        reading.dropped += 1
+    reading.picked.add(axis)
+    lifter.operations.add("gather")
+
+
+def _read_again(lifter: Lifter, reading: Reading, axis: Axis, entry: str) -> None:
+    """A second dimension that the same loop runs over: of both, the places have to be listed."""
+    slot = reading.slots[axis]
+    between = reading.entries[slot + 1 :]
+    if reading.rest is not None or reading.added or any(other in between for other in (":", "...")):
+        if reading.places[axis] != 0 or len(reading.places) > 1 or reading.rest is not None or reading.added:
+            raise RefusedError("one index is used for two dimensions")
+    elif any(reading.slots[other] > slot for other in reading.slots):
+        raise RefusedError("one index is used for two dimensions")
+    if axis not in reading.picked:
+        shift = reading.dims[axis][1] if axis in reading.dims else -axis.start
+        reading.entries[slot] = _all_indices(lifter, axis, shift)
+        reading.picked.add(axis)
+    reading.entries.append(entry)
+    reading.consumed += 1
+    reading.dropped += 1
+
+
+def _all_indices(lifter: Lifter, axis: Axis, shift: int) -> str:
+    """A loop's index in all iterations, as a tensor."""
+    arange = spelling.spelled(lifter.model, "torch.arange", lifter.place)
+    first = axis.start + shift
+    if arange is None or first < 0 or not (axis.stop.natural or axis.whole):
+        raise RefusedError("one index is used for two dimensions")
+    stop = axis.stop.spelled(shift)
+    return f"{arange}({first}, {stop})" if first else f"{arange}({stop})"
+
+
+def _indices(lifter: Lifter, value: cst.BaseExpression) -> Lifted:
+    """A tensor of places. One byte or a truth value would choose among all places instead."""
+    picked = lifter.tensor(value)
+    if picked.dtype.category not in ("int", None):
+        raise RefusedError(f"`{lifter.code(value)}` is not known to hold indices")
+    if picked.dtype.token in ("int64", "torch.int32"):
+        return picked
+    return picked.but(text=f"{picked.atom}.long()", level=ATOM)
+
+
+def covered(lifter: Lifter, axis: Axis, shift: int, dimension: Dimension | None) -> str:
+    """The slice of a dimension that the loop runs over, where its index is used with `shift` added."""
+    first, stop = axis.start + shift, axis.stop
+    if first < 0:
+        raise RefusedError("the first index is negative and wraps around")
+    low = str(first) if first else ""
+    if dimension is not None and dimension[0] == stop.key:
+        axis.whole = True
+        behind = stop.offset + shift - dimension[1]
+        if behind > 0:
+            raise RefusedError("the last index is out of range")
+        if behind == 0:
+            return f"{low}:"
+        return f"{low}:{behind}" if stop.key is not None else f"{low}:{stop.offset + shift}"
+    axis.cut = True
+    if stop.offset + shift < 0 or (stop.key is not None and shift < 0):
+        lifter.doubt(f"`{stop.text}` may be too small")
+    high = stop.spelled(shift)
+    if lifter.guarded and not axis.bounded and shift == 0:
+        high, axis.guarded = f"max({high}, 0)", True
+    return f"{low}: {high}" if not (high.isidentifier() or high.isdigit()) else f"{low}:{high}"
+
+
+def loop_index(lifter: Lifter, node: cst.BaseExpression) -> tuple[Axis, int] | None:
+    """(loop, c) of its index `i`, of `i + c` and of `i - c`."""
+    if isinstance(node, cst.Name):
+        axis = lifter.axes.get(node.value)
+        if axis is not None and axis not in lifter.context:
+            raise RefusedError(f"the index `{node.value}` is used after its loop")
+        return (axis, 0) if axis is not None else None
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, (cst.Add, cst.Subtract)):
+        return None
+    left, right = node.left, node.right
+    if isinstance(node.operator, cst.Add) and isinstance(left, cst.Integer):
+        left, right = right, left
+    if not isinstance(left, cst.Name) or not isinstance(right, cst.Integer):
+        return None
+    found = loop_index(lifter, left)
+    if found is None:
+        return None
+    step = int(right.value, 0)
+    return found[0], step if isinstance(node.operator, cst.Add) else -step
+
+
+def moved(places: dict[Axis, int], *, back: bool = False) -> str:
+    """`.movedim(...)` that brings the loops' axes to the front in their order, or back; empty if not needed."""
+    axes = sorted(places, key=lambda axis: axis.depth)
+    pairs = [(places[axis], front) for front, axis in enumerate(axes) if places[axis] != front]
+    if not pairs:
+        return ""
+    if pairs[0][1] != len(axes) - 1:
+        pairs = [(places[axis], front) for front, axis in enumerate(axes)]
+    sources, targets = [place for place, _ in pairs], [front for _, front in pairs]
+    if back:
+        sources, targets = targets, sources
+    if len(pairs) == 1:
+        return f".movedim({sources[0]}, {targets[0]})"
+    return f".movedim(({', '.join(map(str, sources))}), ({', '.join(map(str, targets))}))"
+
+
+def _result(lifter: Lifter, base: Lifted, reading: Reading) -> Lifted:
+    text = reading.text(base.atom)
+    level = base.level if text == base.text else ATOM
+    move = moved(reading.places)
+    if move:
+        text, level = (text if text != base.text else base.atom) + move, ATOM
+    plain = reading.rest is None and not reading.added and reading.dropped == reading.consumed
+    rank = base.rank.plus(reading.added - reading.dropped)
+    return Lifted(
+        text,
+        level,
+        reading.axes,
+        lifter.tensors.settled(rank),
+        base.dtype,
+        tensor=base.tensor,
+        claim=base.claim,
+        shares=base.shares,
+        exact=base.exact,
+        shape=base.shape if plain and not reading.picked else None,
+        skipped=base.skipped + reading.consumed,
+    )
+
+
+def _member(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
+    """`[0]` or `[1]` of (values, indices)."""
+    index = node.slice[0].slice
+    which = index.value.value if isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) else None
+    if len(node.slice) == 1 and which in ("0", "1"):
+        return lifter.part(base, "values" if which == "0" else "indices")
+    raise RefusedError("a pair of values and indices is cut up")
+
+
+def _gathered(lifter: Lifter, base: Lifted, index: cst.BaseSlice) -> Lifted | None:
+    """`x[order[i]]`: rows picked by a tensor of indices."""
+    if not isinstance(index, cst.Index) or base.axes or not lifter.varies(index.value):
+        return None
+    if loop_index(lifter, index.value) is not None:
+        return None
+    if lifter.mask is not None:
+        raise RefusedError(f"`{lifter.code(index.value)}` picks elements by value")
+    picked = _indices(lifter, index.value)
+    lifter.tensors.learn_least(base.rank, 1)
+    lifter.operations.add("gather")
+    lifter.bases[base.text] += 1
+    return Lifted(
+        f"{base.atom}[{picked.text}]",
+        ATOM,
+        picked.axes,
+        lifter.tensors.settled(base.rank.plus(-1)) if picked.rank.known == 0 else lifter.some_rank(),
+        base.dtype,
+        exact=base.exact and picked.exact,
+    )

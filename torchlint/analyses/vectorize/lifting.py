@@ -1,0 +1,392 @@
+"""Lifting: from an expression of one iteration to the expression of all iterations.
+
+What cannot be a batched operation, or may do more than compute, is refused. What could be one, but needs a fact that
+is not known (a rank, a dtype), is lifted with a doubt: such a loop is worth reporting and not safe to rewrite.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint import spelling
+from torchlint.analyses.vectorize import alignment, batching, indexing, layout, mapping, products
+from torchlint.analyses.vectorize.operation import Operation
+from torchlint.analyses.vectorize.purity import impurity
+from torchlint.analyses.vectorize.shapes import (
+    ATOM,
+    BIT_AND,
+    BIT_OR,
+    BIT_XOR,
+    BOOL,
+    COMPARISON,
+    POWER,
+    PRODUCT,
+    SHIFT,
+    SUM,
+    UNARY,
+    UNKNOWN_DTYPE,
+    Axis,
+    Lifted,
+    Missing,
+    Rank,
+    RefusedError,
+)
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.analyses.vectorize.tensors import Facts, Tensors
+    from torchlint.semantics.model import Model
+
+_BINARY: dict[type[cst.BaseBinaryOp], tuple[str, int]] = {
+    cst.Add: ("+", SUM),
+    cst.Subtract: ("-", SUM),
+    cst.Multiply: ("*", PRODUCT),
+    cst.Divide: ("/", PRODUCT),
+    cst.FloorDivide: ("//", PRODUCT),
+    cst.Modulo: ("%", PRODUCT),
+    cst.MatrixMultiply: ("@", PRODUCT),
+    cst.Power: ("**", POWER),
+    cst.BitAnd: ("&", BIT_AND),
+    cst.BitXor: ("^", BIT_XOR),
+    cst.BitOr: ("|", BIT_OR),
+    cst.LeftShift: ("<<", SHIFT),
+    cst.RightShift: (">>", SHIFT),
+}
+_COMPARISONS: dict[type[cst.BaseCompOp], str] = {
+    cst.LessThan: "<",
+    cst.LessThanEqual: "<=",
+    cst.GreaterThan: ">",
+    cst.GreaterThanEqual: ">=",
+    cst.Equal: "==",
+    cst.NotEqual: "!=",
+}
+_EXACT_OPERATORS = frozenset("+-*/&|^")
+_UNARY: dict[type[cst.BaseUnaryOp], str] = {cst.Minus: "-", cst.Plus: "+", cst.BitInvert: "~"}
+
+_NAMED = re.compile(r"[\w.]+")
+
+
+class Lifter:
+    """Lifts the expressions of one loop.
+
+    `written` are the names that the loop assigns, `rows` those that already have a value in this iteration, `context`
+    the loops around the statement at hand, outermost first.
+    """
+
+    def __init__(
+        self, model: Model, tensors: Tensors, place: cst.CSTNode, written: frozenset[str], *, guarded: bool = False
+    ) -> None:
+        self.model = model
+        self.tensors = tensors
+        self.place = place
+        self.written = written
+        self.axes: dict[str, Axis] = {}
+        self.rows: dict[str, Lifted] = {}
+        self.depths: dict[str, int] = {}  # of the statement that gave a name its value: how many loops are around it
+        self.starts: dict[str, str] = {}  # numbers that names begin with
+        self.lists: dict[str, tuple[int, Lifted | None]] = {}  # of the loop's own
+        self.totals: set[str] = set()
+        self.added_in_place: list[cst.Name] = []
+        self.sinks: dict[str, Lifted] = {}
+        self.sink_names: dict[str, cst.Name] = {}
+        self.loops: list[Axis] = []  # all of them, outermost first
+        self.cautions: set[str] = set()  # what a rewrite may change
+        self.accesses: list[indexing.Access] = []
+        self.context: tuple[Axis, ...] = ()
+        self.doubts: dict[str, Missing] = {}
+        self.operations: set[str] = set()
+        self.bases: Counter[str] = Counter()  # how often a tensor is read at the loop's index
+        self.others: set[str] = set()  # what may be a tensor and is the same in every iteration
+        self.spread = False  # an operand is the same in several iterations
+        self.progress = False  # a progress bar is around what the loop runs over
+        self.claims: set[str] = set()  # arrays that are taken for tensors, which their uses must prove
+        self.scalars = False  # elements without dimensions are operands of the value at hand
+        self.needs_rows = False  # a mapped expression fails for a batch of no rows
+        self.in_statement = False  # what is lifted stays a part of its statement
+        self.guarded = guarded  # what is not known is provided for, in more words
+        self.mask: str | None = None  # the iterations in which the statement at hand runs
+        self.adds = False  # something is summed up, which is zero over no rows
+        self.dtypes: dict[str, str] = {}  # a tensor of each dtype that has no other name
+        self._introduced: set[str] = set()
+        self._fresh = 0
+
+    def code(self, node: cst.CSTNode) -> str:
+        return self.model.module.code_for_node(node).strip()
+
+    def doubt(self, reason: str, missing: Missing = Missing.MORE) -> None:
+        self.doubts.setdefault(reason, missing)
+
+    def doubt_rank(self, *operands: Lifted) -> None:
+        names = [f"`{operand.text}`" for operand in operands if _NAMED.fullmatch(operand.text)]
+        of = " and of ".join(names) if names else "an operand"
+        self.doubt(f"the rank of {of} is not known", Missing.RANK)
+
+    def unused(self, name: str) -> str:
+        """A name that means nothing in the file."""
+        while name in self._introduced or re.search(rf"\b{name}\b", self.model.source.text):
+            name += "_"
+        self._introduced.add(name)
+        return name
+
+    def spelled_dtype(self, terms: Lifted) -> str | None:
+        """The dtype of a number plus one of these terms, in code; None where no name has the dtype of the terms."""
+        result_type = spelling.spelled(self.model, "torch.result_type", self.place)
+        named = terms.text if terms.text.isidentifier() else self.dtypes.get(terms.dtype.token or "")
+        return f"{result_type}({named}, 0)" if named is not None and result_type is not None else None
+
+    def some_rank(self) -> Rank:
+        """The rank of something of which nothing is known."""
+        self._fresh += 1
+        return Rank(0, f"?{self._fresh}")
+
+    def varies(self, node: cst.CSTNode) -> bool:
+        """Whether an expression mentions anything that the loop assigns."""
+        return any(isinstance(part, cst.Name) and self._is_own(part) for part in walk(node))
+
+    def _is_own(self, name: cst.Name) -> bool:
+        if name.value not in self.written and name.value not in self.sinks:
+            return False
+        if self.model.binding(name) is None:
+            return False
+        return name.value in self.written or not self._is_metadata(name)
+
+    def _is_metadata(self, name: cst.Name) -> bool:
+        """Whether only the shape, dtype or device of a tensor is read."""
+        parent = self.model.parent(name)
+        if isinstance(parent, cst.Attribute):
+            return parent.attr.value in ("shape", "dtype", "device", "size", "ndim", "dim")
+        call = self.model.parent(parent) if isinstance(parent, cst.Arg) else None
+        return isinstance(call, cst.Call) and self.model.qualified(call.func) == "builtins.len"
+
+    # expressions
+
+    def value(self, node: cst.BaseExpression) -> Lifted:
+        """The value of a statement. Where a batched form needs ranks or dtypes that are not known, it is mapped."""
+        before = dict(self.doubts)
+        self.scalars = False
+        return self.mapped(node, self.lift(node), before)
+
+    def mapped(self, node: cst.BaseExpression, lifted: Lifted, before: dict[str, Missing]) -> Lifted:
+        """What `node` was lifted to, or the mapped form where facts are missing that were not missed `before`."""
+        missing = {self.doubts[reason] for reason in self.doubts if reason not in before}
+        if not missing or Missing.MORE in missing:
+            return lifted
+        found = mapping.mapped(self, node, lifted, keeps_dtype=Missing.DTYPE not in missing)
+        if found is not None:
+            self.doubts = before
+            if self.scalars and self.mask is not None:
+                self.doubt("torch.vmap takes no empty batch of scalars, and the condition may hold for no row")
+            self.needs_rows |= self.scalars
+        return found or lifted
+
+    def lift(self, node: cst.BaseExpression) -> Lifted:
+        return self._by_form(node) if self.varies(node) else self.invariant(node)
+
+    def _by_form(self, node: cst.BaseExpression) -> Lifted:
+        if isinstance(node, cst.Name):
+            return self._chosen(self._name(node))
+        if isinstance(node, cst.Subscript):
+            mask, self.mask = self.mask, None
+            lifted = indexing.subscript(self, node)
+            self.mask = mask
+            return self._chosen(lifted)
+        if isinstance(node, cst.BinaryOperation):
+            return self._binary(node)
+        if isinstance(node, cst.UnaryOperation):
+            return self._unary(node)
+        if isinstance(node, cst.Comparison):
+            return self._comparison(node)
+        if isinstance(node, cst.Call):
+            return self._call(node)
+        if isinstance(node, cst.Attribute):
+            return self._attribute(node)
+        raise RefusedError(f"`{self.code(node)}` has no batched form")
+
+    def invariant(self, node: cst.BaseExpression) -> Lifted:
+        """An expression that is the same in every iteration."""
+        reason = impurity(self.model, node)
+        if reason is not None:
+            raise RefusedError(reason)
+        return self.once(node)
+
+    def once(self, node: cst.BaseExpression) -> Lifted:
+        """An expression that is evaluated once, now and after the rewrite."""
+        facts = self.tensors.of(node, self.place)
+        lifted = self._constant(node, facts)
+        if facts.number:
+            return lifted
+        self.others.add(self.code(node))
+        compound = not isinstance(node, (cst.Name, cst.BaseNumber, cst.BaseString))
+        inferred = self._inferred(node) if compound and not (facts.tensor and facts.rank.base is None) else None
+        if inferred is None:
+            return lifted
+        return lifted.but(rank=inferred.rank, dtype=inferred.dtype, tensor=inferred.tensor, shape=inferred.shape)
+
+    def base(self, node: cst.BaseExpression) -> Lifted:
+        """A tensor whose rows or elements are read."""
+        if self.varies(node):
+            return self.lift(node)
+        reason = impurity(self.model, node)
+        if reason is not None:
+            raise RefusedError(reason)
+        return self._constant(node, self.tensors.of(node, self.place))
+
+    def _inferred(self, node: cst.BaseExpression) -> Lifted | None:
+        """What the operations in an expression that does not vary say of its result."""
+        before = (dict(self.doubts), set(self.operations), set(self.others), self.bases.copy(), self.spread)
+        try:
+            inferred = self._by_form(node)
+        except RefusedError:
+            inferred = None
+        certain = self.doubts == before[0]
+        self.doubts, self.operations, self.others, self.bases, self.spread = before
+        return inferred if certain else None
+
+    def _constant(self, node: cst.BaseExpression, facts: Facts) -> Lifted:
+        if isinstance(node, cst.Name) and facts.tensor and facts.dtype.token is not None:
+            self.dtypes[facts.dtype.token] = node.value
+        return Lifted(
+            self.one_line(node),
+            _level(node),
+            (),
+            facts.rank,
+            facts.dtype,
+            tensor=facts.tensor,
+            number=facts.number,
+            shares=not facts.number,
+            shape=facts,
+            claim=facts.key if facts.array and not facts.tensor else None,
+        )
+
+    def one_line(self, node: cst.BaseExpression) -> str:
+        text = self.code(node)
+        if "\n" not in text and "\r" not in text:
+            return text
+        if "#" in text or "'" in text or '"' in text or "\\" in text:
+            self.doubt("an expression spans several lines")
+        return re.sub(r"\s*[\r\n]+\s*", " ", text)
+
+    def _name(self, node: cst.Name) -> Lifted:
+        name = node.value
+        if name in self.axes:
+            raise RefusedError(f"the value of the index `{name}` is used")
+        if name in self.sinks:
+            raise RefusedError(f"`{name}` is read while the loop fills it")
+        row = self.rows.get(name)
+        if row is None:
+            raise RefusedError(f"an iteration reads `{name}` from the one before it")
+        if any(axis not in self.context for axis in row.axes):
+            raise RefusedError(f"`{name}` keeps the value of the last iteration of an inner loop")
+        return row.but(rank=self.tensors.settled(row.rank))
+
+    def tensor(self, node: cst.BaseExpression) -> Lifted:
+        """A lifted operand that is certainly a tensor."""
+        return self.certain(self.lift(node), node)
+
+    def certain(self, lifted: Lifted, node: cst.BaseExpression) -> Lifted:
+        if lifted.claim is not None and not lifted.pair:
+            self.claims.add(lifted.claim)
+            return lifted
+        if not lifted.tensor or lifted.pair:
+            raise RefusedError(f"`{self.code(node)}` is not known to be a tensor")
+        return lifted
+
+    def claim(self, node: cst.BaseExpression) -> str | None:
+        """The array that an expression is or is a part of, if it is not certain to be a tensor. What has elements need
+        be no array: it may be a list of tensors."""
+        is_array = not isinstance(node, cst.Subscript)
+        while isinstance(node, cst.Subscript):
+            is_array = is_array or indexing.cuts(node)
+            node = node.value
+        if isinstance(node, cst.Name) and node.value in self.rows:
+            return self.rows[node.value].claim
+        if self.varies(node):
+            return None
+        facts = self.tensors.of(node, self.place)
+        return facts.key if (facts.array or is_array) and not facts.tensor else None
+
+    def _chosen(self, lifted: Lifted) -> Lifted:
+        """The rows for which the condition at hand holds."""
+        if self.mask is None or not lifted.axes:
+            return lifted
+        if lifted.axes != self.context or lifted.pair:
+            raise RefusedError(f"not all rows of `{lifted.text}` are for the condition to choose from")
+        return lifted.but(text=f"{lifted.atom}[{self.mask}]", level=ATOM, shares=False, shape=None)
+
+    # operators
+
+    def _binary(self, node: cst.BinaryOperation) -> Lifted:
+        spelled, level = _BINARY[type(node.operator)]
+        left, right = self.lift(node.left), self.lift(node.right)
+        if spelled == "@":
+            return products.matmul(self, left, right)
+        together = alignment.broadcast(self, [left, right])
+        first, second = together.texts(level + (spelled == "**"), level + (spelled != "**"))
+        text, level = together.result(f"{first} {spelled} {second}", level)
+        cast = alignment.cast_back(self, [left, right]) if spelled in "+-*" else None
+        if cast is not None:
+            text, level = f"{text if level == ATOM else f'({text})'}.to({cast})", ATOM
+        dtype = alignment.promoted(self, [left, right], quotient=spelled == "/") if cast is None else UNKNOWN_DTYPE
+        if spelled == "/":
+            dtype = dtype.inexact_result()
+        self.operations.add("pointwise")
+        exact = spelled in _EXACT_OPERATORS and left.exact and right.exact
+        tensor = left.tensor or right.tensor
+        return Lifted(text, level, together.axes, together.rank, dtype, tensor=tensor, exact=exact)
+
+    def _unary(self, node: cst.UnaryOperation) -> Lifted:
+        spelled = _UNARY.get(type(node.operator))
+        if spelled is None:
+            raise RefusedError("`not` needs the value of a tensor")
+        inner = self.tensor(node.expression)
+        self.operations.add("pointwise")
+        return inner.but(text=spelled + inner.within(UNARY), level=UNARY, shares=False, shape=None)
+
+    def _comparison(self, node: cst.Comparison) -> Lifted:
+        spelled = _COMPARISONS.get(type(node.comparisons[0].operator))
+        if spelled is None or len(node.comparisons) != 1:
+            raise RefusedError(f"`{self.code(node)}` needs the value of a tensor")
+        left, right = self.lift(node.left), self.lift(node.comparisons[0].comparator)
+        together = alignment.broadcast(self, [left, right])
+        first, second = together.texts(BIT_OR, BIT_OR)
+        self.operations.add("pointwise")
+        exact = left.exact and right.exact
+        text, level = together.result(f"{first} {spelled} {second}", COMPARISON)
+        return Lifted(text, level, together.axes, together.rank, BOOL, exact=exact)
+
+    # calls and attributes
+
+    def _call(self, node: cst.Call) -> Lifted:
+        operation = Operation.read(self, node)
+        return batching.apply(self, operation)
+
+    def part(self, pair: Lifted, name: str) -> Lifted:
+        """`values` or `indices` of a pair."""
+        if name == "indices" and not pair.ordered:
+            self.doubt("which of equal elements comes first is not defined")
+        return pair.part(name)
+
+    def _attribute(self, node: cst.Attribute) -> Lifted:
+        inner = self.lift(node.value)
+        if inner.pair and node.attr.value in ("values", "indices"):
+            return self.part(inner, node.attr.value)
+        if not inner.tensor or inner.pair:
+            raise RefusedError(f"`{self.code(node.value)}` is not known to be a tensor")
+        return layout.attribute(self, inner, node.attr.value)
+
+
+def _level(node: cst.BaseExpression) -> int:
+    if node.lpar:
+        return ATOM
+    if isinstance(node, cst.BinaryOperation):
+        return _BINARY[type(node.operator)][1]
+    if isinstance(node, cst.UnaryOperation):
+        return UNARY if not isinstance(node.operator, cst.Not) else -1
+    if isinstance(node, cst.Comparison):
+        return COMPARISON
+    loose = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.NamedExpr, cst.Tuple, cst.Await, cst.Yield)
+    return -1 if isinstance(node, loose) else ATOM

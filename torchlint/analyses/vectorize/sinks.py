@@ -1,0 +1,100 @@
+"""Tensors that a loop fills element by element: no iteration may see what another one wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.vectorize.indexing import Access
+from torchlint.analyses.vectorize.reaching import Reaching
+from torchlint.analyses.vectorize.shapes import ATOM, Lifted, RefusedError
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.analyses.vectorize.lifting import Lifter
+
+_LOOPS = (cst.For, cst.While)
+
+
+def find_sinks(lifter: Lifter, root: cst.For) -> None:
+    """Notes what the loop assigns elements of. Refuses what is not known to be a tensor from outside the loop."""
+    for name in _assigned_elements(root):
+        facts = lifter.tensors.of(name, lifter.place)
+        if not facts.tensor or name.value in lifter.written:
+            raise RefusedError(f"`{name.value}` is not known to be a tensor from outside the loop")
+        lifter.sinks[name.value] = Lifted(
+            name.value, ATOM, (), facts.rank, facts.dtype, tensor=True, shares=True, shape=facts
+        )
+        lifter.sink_names.setdefault(name.value, name)
+
+
+def _assigned_elements(root: cst.For) -> Iterable[cst.Name]:
+    for node in walk(root):
+        target = node.target if isinstance(node, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) else None
+        if isinstance(target, cst.Subscript):
+            if not isinstance(target.value, cst.Name):
+                raise RefusedError("the loop fills something that is not a variable")
+            yield target.value
+
+
+def check_accesses(accesses: list[Access]) -> None:
+    """Every use of a tensor that the loop fills must be at the same place for the same loops."""
+    for access in accesses:
+        others = [other for other in accesses if other.name == access.name and other is not access]
+        for axis in access.context:
+            here = access.dims.get(axis)
+            if here is None and not access.summed:
+                raise RefusedError(f"an iteration reads what another wrote to `{access.name}`")
+            if any(axis in other.context and other.dims.get(axis) != here for other in others):
+                raise RefusedError(f"an iteration uses what another wrote to `{access.name}`")
+            if here is None and any(axis in other.context for other in others):
+                raise RefusedError(f"`{access.name}` is used while it is summed up")
+
+
+def check_memory(lifter: Lifter, reaching: Reaching) -> None:
+    """A tensor that is filled must not be the memory of one that is read, under another name."""
+    for name, node in lifter.sink_names.items():
+        if is_fresh(lifter, reaching, node):
+            continue
+        others = (set(lifter.bases) | lifter.others | set(lifter.sinks)) - {name}
+        if others:
+            lifter.doubt(f"`{name}` may share memory with what the loop reads")
+    for total in lifter.added_in_place:
+        if not is_fresh(lifter, reaching, total):
+            lifter.doubt(f"`{total.value}` may share memory with what is added to it")
+
+
+def is_fresh(lifter: Lifter, reaching: Reaching, name: cst.Name) -> bool:
+    """Whether the tensor was made in this function, and nothing else can refer to its memory when the loop begins."""
+    model = lifter.model
+    binding = model.binding(name)
+    write = reaching.reaching(binding, lifter.place) if binding is not None else None
+    if binding is None or write is None or binding.shared or write.kind != "assign":
+        return False
+    if not lifter.tensors.of(name, lifter.place).fresh or write.unpacked:
+        return False
+    if _loops_around(lifter, write.statement) != _loops_around(lifter, lifter.place):
+        return False
+    if model.function(lifter.place) is not write.function:
+        return False
+    start, end = reaching.order(write.target), reaching.order(lifter.place)
+    between = [read for read in binding.reads if model.function(read) is write.function]
+    return all(_is_harmless(lifter, read) for read in between if start < reaching.order(read) < end)
+
+
+def _loops_around(lifter: Lifter, node: cst.CSTNode) -> list[cst.CSTNode]:
+    return [ancestor for ancestor in lifter.model.ancestors(node) if isinstance(ancestor, _LOOPS)]
+
+
+def _is_harmless(lifter: Lifter, read: cst.CSTNode) -> bool:
+    """Whether a use of a tensor leaves no second name for its memory: its shape, or an assignment to elements."""
+    parent = lifter.model.parent(read)
+    if isinstance(parent, cst.Attribute):
+        return parent.attr.value in ("shape", "size", "dtype", "device", "ndim", "dim", "fill_", "zero_")
+    if isinstance(parent, cst.Subscript) and parent.value is read:
+        above = lifter.model.parent(parent)
+        return isinstance(above, (cst.AssignTarget, cst.AugAssign))
+    call = lifter.model.parent(parent) if isinstance(parent, cst.Arg) else None
+    return isinstance(call, cst.Call) and lifter.model.qualified(call.func) == "builtins.len"

@@ -1,0 +1,116 @@
+"""Integers: which dimension of which tensor an expression is, wherever it stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.vectorize.reaching import Reaching
+from torchlint.analyses.vectorize.shapes import Size
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.analyses.vectorize.tensors import Tensors
+    from torchlint.semantics.entities import Write
+    from torchlint.semantics.model import Model
+
+_DEPTH = 8
+
+
+class Sizes:
+    def __init__(self, model: Model, reaching: Reaching, tensors: Tensors) -> None:
+        self._model = model
+        self._reaching = reaching
+        self._tensors = tensors
+
+    def _code(self, node: cst.CSTNode) -> str:
+        return self._model.module.code_for_node(node).strip()
+
+    def of(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int = 0) -> Size | None:
+        """An integer expression as it is evaluated at `place`; None for what may be no integer."""
+        text = self._code(node)
+        if depth > _DEPTH:
+            return None
+        constant = self._model.value(node).constant
+        if isinstance(node, cst.Integer) or (isinstance(constant, int) and not isinstance(constant, bool)):
+            number = int(node.value, 0) if isinstance(node, cst.Integer) else int(constant)  # type: ignore[call-overload]
+            return Size(number, None, text, number >= 0)
+        if isinstance(node, cst.Name):
+            return self._size_of_name(node, place, depth)
+        owner = self.measured(node)
+        if owner is not None:
+            return self._length(*owner, node, place, depth)
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+            step = integer(node.right)
+            left = self.of(node.left, place, depth + 1)
+            if step is None or left is None:
+                return None
+            step = step if isinstance(node.operator, cst.Add) else -step
+            return Size(left.offset + step, left.key, text, left.natural and step >= 0)
+        if self._model.value(node).kind is Kind.NUMBER:
+            return Size(0, f"{text}@{id(place)}", text, False)
+        return None
+
+    def _size_of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Size | None:
+        binding = self._model.binding(node)
+        write = self._reaching.reaching(binding, place) if binding is not None else None
+        if write is None:
+            return Size(0, f"{node.value}@{id(place)}", node.value, False)
+        found: Size | None = None
+        if write.kind == "assign" and write.value is not None:
+            if write.unpacked:
+                found = self._unpacked_length(write, depth)
+            else:
+                found = self.of(write.value, write.statement, depth + 1)
+        if found is not None:
+            return replace(found, text=node.value)
+        return Size(0, f"{node.value}@{id(write.target)}", node.value, False)
+
+    def _unpacked_length(self, write: Write, depth: int) -> Size | None:
+        """Of `n` in `b, n = x.shape`."""
+        target, owner = self._model.parent(write.target), shape_owner(write.value)
+        pattern = self._model.parent(target) if target is not None else None
+        if owner is None or not isinstance(pattern, cst.Tuple):
+            return None
+        for index, element in enumerate(pattern.elements):
+            if isinstance(element, cst.StarredElement):
+                return None
+            if element is target:
+                return self._length(owner, index, write.target, write.statement, depth)
+        return None
+
+    def measured(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, int] | None:
+        """(x, k) of `x.size(k)`, `x.shape[k]` and `len(x)`."""
+        if isinstance(node, cst.Call) and len(node.args) == 1 and node.args[0].keyword is None:
+            argument = node.args[0].value
+            if self._model.qualified(node.func) == "builtins.len":
+                return argument, 0
+            if isinstance(node.func, cst.Attribute) and node.func.attr.value == "size":
+                index = integer(argument)
+                return (node.func.value, index) if index is not None else None
+        if isinstance(node, cst.Subscript) and len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
+            owner, index = shape_owner(node.value), integer(node.slice[0].slice.value)
+            return (owner, index) if owner is not None and index is not None else None
+        return None
+
+    def _length(self, owner: cst.BaseExpression, index: int, node: cst.CSTNode, place: cst.CSTNode, depth: int) -> Size:
+        key, offset = self._tensors.of(owner, place, depth + 1).dimension(index)
+        return Size(offset, key, self._code(node))
+
+
+def shape_owner(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """x of `x.shape` and `x.size()`."""
+    if isinstance(node, cst.Attribute) and node.attr.value == "shape":
+        return node.value
+    if isinstance(node, cst.Call) and not node.args and isinstance(node.func, cst.Attribute):
+        return node.func.value if node.func.attr.value == "size" else None
+    return None
+
+
+def integer(node: cst.CSTNode | None) -> int | None:
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        positive = integer(node.expression)
+        return -positive if positive is not None else None
+    return int(node.value, 0) if isinstance(node, cst.Integer) else None

@@ -1,0 +1,336 @@
+"""What is known of a tensor outside a loop: its rank, its dimensions, its dtype, and whether its memory is its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.vectorize.dtypes import DEFAULT, cast, cast_by_to, dtype_argument
+from torchlint.analyses.vectorize.reaching import Reaching
+from torchlint.analyses.vectorize.shapes import INT64, SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank
+from torchlint.analyses.vectorize.sizes import Sizes, shape_owner
+from torchlint.analyses.vectorize.uses import Uses
+from torchlint.analyses.vectorize.vocabulary import LIKE, SHAPED
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import returns_tensor
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Write
+    from torchlint.semantics.model import Model
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NEW = _words("new_zeros new_ones new_empty new_full")
+_SAME_SHAPE = _words(
+    """
+    to cuda cpu float double half bfloat16 long int bool clone detach contiguous requires_grad_ abs exp log sqrt
+    sigmoid tanh relu fill_ zero_ normal_ uniform_ clamp pin_memory
+    """
+)
+_COPIES = _words("clone exp log sqrt sigmoid tanh relu abs")
+_RESHAPING = _words("resize_ squeeze_ unsqueeze_ t_ transpose_ set_ swapaxes_ as_strided_ unflatten_")
+_TENSOR_ONLY = _words("size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros new_tensor")
+_MAKE_INDICES = _words("randperm randint argsort argmax argmin multinomial")
+_DEPTH = 8
+_CONDITIONAL = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.BaseComp)
+_TENSOR_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
+# Modules of torch.nn that return more than one tensor, or whatever is in them.
+_RETURNS_MORE = _words(
+    """
+    torch.nn.LSTM torch.nn.GRU torch.nn.RNN torch.nn.LSTMCell torch.nn.MultiheadAttention torch.nn.Sequential
+    torch.nn.DataParallel torch.nn.Module torch.nn.ModuleList torch.nn.AdaptiveLogSoftmaxWithLoss
+    torch.nn.parallel.DistributedDataParallel torch.nn.Identity
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`key` stands for its shape, the same at every place; `dims` are its dimensions where all are in sight.
+
+    `fresh`: made by a call that returns memory of its own. `array`: a tensor, or an array of numpy.
+    """
+
+    key: str
+    rank: Rank
+    tensor: bool = False
+    number: bool = False
+    dims: tuple[Dimension, ...] | None = None
+    dtype: DType = UNKNOWN_DTYPE
+    fresh: bool = False
+    array: bool = False
+
+    def dimension(self, index: int) -> Dimension:
+        if self.dims is not None and -len(self.dims) <= index < len(self.dims):
+            return self.dims[index]
+        if index < 0 and self.rank.known is not None:
+            index += self.rank.known
+        return (f"{self.key}#{index}", 0)
+
+
+class Tensors:
+    """Facts about the tensors that a loop uses. What the loop's own operations prove about ranks is learned here."""
+
+    def __init__(self, model: Model, reaching: Reaching, loop: cst.CSTNode | None = None) -> None:
+        self._model = model
+        self._reaching = reaching
+        self._loop = loop
+        self._ranks: dict[str, int] = {}
+        self._floors: dict[str, int] = {}
+        self._proven: set[str] = set()
+        self._uses = Uses(model, reaching)
+        self.sizes = Sizes(model, reaching, self)
+
+    def _code(self, node: cst.CSTNode) -> str:
+        return self._model.module.code_for_node(node).strip()
+
+    # ranks
+
+    def settled(self, rank: Rank) -> Rank:
+        if rank.base is None:
+            return rank
+        if rank.base in self._ranks:
+            return Rank(rank.offset + self._ranks[rank.base])
+        return replace(rank, floor=max(rank.floor, self._floors.get(rank.base, 0)))
+
+    def learn(self, rank: Rank, known: int) -> None:
+        """An operation that runs only on tensors of that rank has been seen."""
+        if rank.base is not None:
+            self._ranks.setdefault(rank.base, known - rank.offset)
+
+    def learn_least(self, rank: Rank, least: int) -> None:
+        if rank.base is not None:
+            self._floors[rank.base] = max(self._floors.get(rank.base, 0), least - rank.offset)
+
+    def learn_tensor(self, key: str) -> None:
+        """An operation that takes no arrays of numpy has been seen."""
+        self._proven.add(key)
+
+    def is_proven(self, key: str) -> bool:
+        return key in self._proven
+
+    @property
+    def learned(self) -> int:
+        return len(self._ranks) + len(self._proven) + sum(self._floors.values())
+
+    # facts
+
+    def of(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int = 0) -> Facts:
+        """Facts about an expression as it is evaluated at `place`."""
+        facts = self._derived(node, place, depth)
+        return replace(facts, rank=self.settled(facts.rank), tensor=facts.tensor or facts.key in self._proven)
+
+    def _derived(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> Facts:
+        key = f"{self._code(node)}@{id(place)}"
+        if depth > _DEPTH:
+            return Facts(key, Rank(0, key))
+        if isinstance(node, cst.Name):
+            return self._of_name(node, place, depth)
+        if isinstance(node, cst.Call):
+            return self._of_call(node, place, depth) or self._plain(node, f"call@{id(node)}", place, depth)
+        return self._plain(node, key, place, depth)
+
+    def _plain(self, node: cst.BaseExpression, key: str, place: cst.CSTNode, depth: int) -> Facts:
+        """What the model alone knows, where it is certain."""
+        value = self._model.value(node)
+        number = isinstance(node, cst.BaseNumber) or (value.kind is Kind.NUMBER and not value.optional)
+        called = node.func if isinstance(node, cst.Call) else node
+        if number or (self._model.qualified(called) or "").startswith("math."):
+            return Facts(key, SCALAR, number=True, dtype=DType(None, value.dtype))
+        tensor = value.kind is Kind.TENSOR and not value.optional and self._is_certain(node, place, depth)
+        rank = Rank(value.rank) if tensor and value.rank is not None else Rank(0, key)
+        category = value.dtype if tensor else None
+        fresh = tensor and isinstance(node, (cst.BinaryOperation, cst.Comparison))
+        return Facts(key, rank, tensor=tensor, dtype=DType(f"dtype({key})", category), fresh=fresh)
+
+    def _is_certain(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> bool:
+        """Whether what the model takes for a tensor can be nothing else, as the result of a module can."""
+        match node:
+            case cst.Name():
+                return self._is_annotated(node, place) or self._is_made_of_torch(node)
+            case cst.Call(func=function):
+                name = self._model.qualified(function)
+                if name is not None and name.startswith("torch."):
+                    return returns_tensor(name)
+                module = self._model.value(function)
+                if module.kind is Kind.MODULE:
+                    return (module.ref or "").startswith("torch.nn.") and module.ref not in _RETURNS_MORE
+                return isinstance(function, cst.Attribute)  # what has methods of tensors is no list of them
+            case cst.BinaryOperation(left=left, right=right):
+                return self._is_tensor(left, place, depth) or self._is_tensor(right, place, depth)
+            case cst.UnaryOperation(expression=inner) | cst.Comparison(left=inner) | cst.Subscript(value=inner):
+                return self._is_tensor(inner, place, depth)
+            case cst.Attribute(value=inner):
+                return self._is_tensor(inner, place, depth) or self._is_made_of_torch(node)
+        return False
+
+    def _is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int) -> bool:
+        return self.of(node, place, depth + 1).tensor
+
+    def _is_made_of_torch(self, node: cst.BaseExpression) -> bool:
+        """Whether an attribute holds parameters or results of torch's functions alone."""
+        origins = self._model.value(node).origins
+        calls = [origin for origin in origins if isinstance(origin, cst.Call)]
+        names = [self._model.qualified(call.func) or "" for call in calls]
+        return bool(origins) and len(calls) == len(origins) and all(name.startswith("torch.") for name in names)
+
+    def _is_annotated(self, node: cst.Name, place: cst.CSTNode) -> bool:
+        binding = self._model.binding(node)
+        write = self._reaching.reaching(binding, place) if binding is not None else None
+        parameter = self._model.parent(write.target) if write is not None else None
+        if not isinstance(parameter, cst.Param) or parameter.annotation is None:
+            return False
+        return _TENSOR_ANNOTATION.fullmatch(self._code(parameter.annotation.annotation)) is not None
+
+    def _of_name(self, node: cst.Name, place: cst.CSTNode, depth: int) -> Facts:
+        binding = self._model.binding(node)
+        write = self._reaching.reaching(binding, place) if binding is not None else None
+        if binding is None or write is None:
+            return self._plain(node, f"{node.value}@{id(place)}", place, depth)
+        key = f"{node.value}@{id(write.target)}"
+        if binding.methods & _RESHAPING:
+            key = f"{key}@{id(place)}"
+        if write.kind != "assign" or write.unpacked or write.value is None or binding.methods & _RESHAPING:
+            facts = self._unpacked(write, key, depth) or self._plain(node, key, place, depth)
+            return self._with_evidence(facts, node, binding, write, place)
+        facts = self._derived(write.value, write.statement, depth + 1)
+        if isinstance(write.value, cst.Name):
+            facts = replace(facts, fresh=False)
+        return self._with_evidence(facts, node, binding, write, place)
+
+    def _with_evidence(self, facts: Facts, node: cst.Name, binding: Binding, write: Write, place: cst.CSTNode) -> Facts:
+        """What the uses of the name that surely ran say about it."""
+        if facts.number:
+            return facts
+        tensor = facts.tensor or bool(binding.methods & _TENSOR_ONLY and len(binding.writes) == 1)
+        array = tensor
+        for read in binding.reads:
+            if not self._uses.surely_read(read, write, place):
+                continue
+            tensor = tensor or self._uses.proves_tensor(read)
+            array = array or self._uses.proves_array(read)
+            exact, least = self._uses.dimensions_used(read)
+            if exact is not None:
+                self.learn(facts.rank, exact)
+            elif least:
+                self.learn_least(facts.rank, least)
+        tensor = tensor or (array and self._model.value(node).kind is Kind.TENSOR)
+        return replace(facts, tensor=tensor, array=array or tensor)
+
+    # calls
+
+    def _of_call(self, node: cst.Call, place: cst.CSTNode, depth: int) -> Facts | None:
+        name = self._model.qualified(node.func)
+        key = f"call@{id(node)}"
+        if name in SHAPED or name == "torch.full":
+            return self._factory(node, key, node.args[:1] if name == "torch.full" else node.args, place, depth)
+        if name in LIKE and node.args:
+            like = self.of(node.args[0].value, place, depth + 1)
+            return replace(like, tensor=True, dtype=dtype_argument(self._model, node, like.dtype), fresh=True)
+        if name in ("torch.nn.Parameter", "torch.autograd.Variable") and node.args and not node.args[0].keyword:
+            return replace(self.of(node.args[0].value, place, depth + 1), tensor=True, fresh=False)
+        returned = self._returned(node, key, depth)
+        if returned is not None:
+            return returned
+        if name is not None and name.removeprefix("torch.") in _MAKE_INDICES:
+            return replace(self._plain(node, key, place, depth), dtype=dtype_argument(self._model, node, INT64))
+        if isinstance(node.func, cst.Attribute) and (name is None or not name.startswith("torch.")):
+            return self._of_method(node, node.func, key, place, depth)
+        return None
+
+    def _unpacked(self, write: Write, key: str, depth: int) -> Facts | None:
+        """Of a name that takes one of the results of a function of this file."""
+        target = self._model.parent(write.target)
+        pattern = self._model.parent(target) if target is not None else None
+        if write.kind != "assign" or not isinstance(write.value, cst.Call) or not isinstance(pattern, cst.Tuple):
+            return None
+        place = next(index for index, element in enumerate(pattern.elements) if element is target)
+        return self._returned(write.value, key, depth, place)
+
+    def _returned(self, call: cst.Call, key: str, depth: int, place: int | None = None) -> Facts | None:
+        """What the only return of a function of this file says of its result, or of one of its results."""
+        function = self._model.call(call).target
+        if function is None or function.is_generator or len(function.returns) != 1 or depth > _DEPTH:
+            return None
+        result = function.returns[0].value
+        if place is not None:
+            if not isinstance(result, cst.Tuple) or place >= len(result.elements):
+                return None
+            if any(isinstance(element, cst.StarredElement) for element in result.elements):
+                return None
+            result = result.elements[place].value
+        if result is None:
+            return None
+        facts = self.of(result, function.returns[0], depth + 1)
+        rank = facts.rank if facts.rank.base is None else Rank(0, key)
+        dtype = facts.dtype if facts.dtype.category is not None else DType(f"dtype({key})")
+        return Facts(key, rank, tensor=facts.tensor, dtype=dtype) if facts.tensor else None
+
+    def _factory(
+        self, node: cst.Call, key: str, sizes: object, place: cst.CSTNode, depth: int, default: DType = DEFAULT
+    ) -> Facts | None:
+        arguments = [argument for argument in sizes if isinstance(argument, cst.Arg)]  # type: ignore[attr-defined]
+        if any(argument.star for argument in arguments):
+            return None
+        positional = [argument.value for argument in arguments if argument.keyword is None]
+        if any(argument.keyword is not None and argument.keyword.value == "size" for argument in node.args):
+            return None
+        dtype = dtype_argument(self._model, node, default)
+        if len(positional) == 1:
+            only = positional[0]
+            if isinstance(only, (cst.Tuple, cst.List)):
+                positional = [element.value for element in only.elements]
+                if any(isinstance(element, cst.StarredElement) for element in only.elements):
+                    return None
+            elif (source := shape_owner(only)) is not None:
+                like = self.of(source, place, depth + 1)
+                return Facts(like.key, like.rank, True, dims=like.dims, dtype=dtype, fresh=True)
+            elif not self._is_size(only, place):
+                return Facts(key, Rank(0, key), True, dtype=dtype, fresh=True)
+        sizes_found = [self.sizes.of(expression, place, depth + 1) for expression in positional]
+        dims = tuple(
+            size.dimension if size is not None else (f"{key}#{index}", 0) for index, size in enumerate(sizes_found)
+        )
+        return Facts(key, Rank(len(dims)), True, dims=dims, dtype=dtype, fresh=True)
+
+    def _is_size(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
+        """Whether the only size given to a factory is an integer, where it could be several in one tuple."""
+        if isinstance(node, cst.Integer) or self._model.value(node).kind is Kind.NUMBER:
+            return True
+        binding = self._model.binding(node) if isinstance(node, cst.Name) else None
+        write = self._reaching.reaching(binding, place) if binding is not None else None
+        if binding is None or write is None:
+            return False
+        last = self._loop if self._loop is not None else place
+        return any(
+            self._uses.proves_integer(read)
+            and self._uses.surely_read(read, write, last)
+            and self._reaching.reaching(binding, read) is write
+            for read in binding.reads
+        )
+
+    def _of_method(
+        self, node: cst.Call, function: cst.Attribute, key: str, place: cst.CSTNode, depth: int
+    ) -> Facts | None:
+        method = function.attr.value
+        if method in _NEW:
+            receiver = self.of(function.value, place, depth + 1)
+            sizes = node.args[:1] if method == "new_full" else node.args
+            return self._factory(node, key, sizes, place, depth, receiver.dtype)
+        if method not in _SAME_SHAPE:
+            return None
+        receiver = self.of(function.value, place, depth + 1)
+        if not receiver.tensor:
+            return None
+        dtype = cast(method) or (cast_by_to(self._model, node, receiver.dtype) if method == "to" else receiver.dtype)
+        if method in ("exp", "log", "sqrt", "sigmoid", "tanh"):
+            dtype = dtype.inexact_result()
+        if method == "abs":
+            dtype = dtype.real()
+        return replace(receiver, dtype=dtype, fresh=receiver.fresh or method in _COPIES)

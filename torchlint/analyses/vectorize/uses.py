@@ -1,0 +1,95 @@
+"""What the uses of a name that surely ran prove about the tensor or the number it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.vectorize.reaching import Reaching
+from torchlint.analyses.vectorize.sizes import integer
+from torchlint.analyses.vectorize.vocabulary import COUNTING_FUNCTIONS, PROVING_FUNCTIONS, SHAPED
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Write
+    from torchlint.semantics.model import Model
+
+_CONDITIONAL = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.BaseComp)
+
+
+class Uses:
+    def __init__(self, model: Model, reaching: Reaching) -> None:
+        self._model = model
+        self._reaching = reaching
+
+    def proves_tensor(self, read: cst.CSTNode) -> bool:
+        """Whether a use takes tensors and nothing else."""
+        argument = self._model.parent(read)
+        call = self._model.parent(argument) if isinstance(argument, cst.Arg) else None
+        if not isinstance(call, cst.Call) or call.args[0] is not argument:
+            return False
+        return self._model.qualified(call.func) in PROVING_FUNCTIONS
+
+    def proves_array(self, read: cst.CSTNode) -> bool:
+        parent = self._model.parent(read)
+        return isinstance(parent, cst.Attribute) and parent.value is read and parent.attr.value == "shape"
+
+    def proves_integer(self, read: cst.CSTNode) -> bool:
+        """Whether a use takes one integer: a bound of a range, one of several sizes."""
+        argument = self._model.parent(read)
+        call = self._model.parent(argument) if isinstance(argument, cst.Arg) else None
+        if not isinstance(call, cst.Call) or not isinstance(argument, cst.Arg) or argument.keyword or argument.star:
+            return False
+        name = self._model.qualified(call.func)
+        several = sum(other.keyword is None for other in call.args) > 1
+        return name in COUNTING_FUNCTIONS or (name in SHAPED and several)
+
+    def surely_read(self, read: cst.CSTNode, write: Write, place: cst.CSTNode) -> bool:
+        if self._model.function(read) is not self._model.function(place):
+            return False
+        if self._reaching.order(read) < self._reaching.order(write.target):
+            return False
+        statement = self._model.statement(read)
+        for part in self._model.ancestors(read):
+            if part is statement:
+                break
+            if isinstance(part, _CONDITIONAL):
+                return False
+        return statement is place or self._reaching.surely_before(statement, place)
+
+    def dimensions_used(self, read: cst.CSTNode) -> tuple[int | None, int]:
+        """(rank, at least how many dimensions) that a use of a tensor needs."""
+        parent = self._model.parent(read)
+        if isinstance(parent, cst.Subscript) and parent.value is read:
+            return None, sum(_takes_dimension(element) for element in parent.slice)
+        if not isinstance(parent, cst.Attribute) or parent.attr.value not in ("shape", "size"):
+            return None, 0
+        shape: cst.CSTNode | None = parent
+        above = self._model.parent(parent)
+        if parent.attr.value == "size":
+            if not isinstance(above, cst.Call):
+                return None, 0
+            if above.args:
+                return None, _needed(integer(above.args[0].value))
+            shape, above = above, self._model.parent(above)
+        if isinstance(above, cst.Subscript) and above.value is shape and len(above.slice) == 1:
+            index = above.slice[0].slice
+            return None, _needed(integer(index.value) if isinstance(index, cst.Index) else None)
+        if isinstance(above, cst.Assign) and len(above.targets) == 1 and isinstance(above.targets[0].target, cst.Tuple):
+            elements = above.targets[0].target.elements
+            if not any(isinstance(element, cst.StarredElement) for element in elements):
+                return len(elements), 0
+        return None, 0
+
+
+def _needed(index: int | None) -> int:
+    return 0 if index is None else index + 1 if index >= 0 else -index
+
+
+def _takes_dimension(element: cst.SubscriptElement) -> bool:
+    index = element.slice
+    if isinstance(index, cst.Slice):
+        return True
+    if not isinstance(index, cst.Index) or isinstance(index.value, cst.Ellipsis):
+        return False
+    return not (isinstance(index.value, cst.Name) and index.value.value == "None")

@@ -1,0 +1,206 @@
+"""Blocking copies of batches to an accelerator, and what stands against making them asynchronous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.feeding import reach, repeats
+from torchlint.analyses.loaders import Loader, loaders
+from torchlint.analyses.moves import Move, moves_of_unknown_origin, moves_to_accelerator
+from torchlint.finding import Confidence
+from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind, Place
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Argument, Binding, Call, Function
+    from torchlint.semantics.model import Model
+
+_NOT_WRITING = frozenset({"requires_grad_", "detach_", "share_memory_", "retain_grad_"})
+_CLOCKS = frozenset(
+    {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.time_ns", "time.perf_counter_ns"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A call that copies a batch, or a part of one, to an accelerator while the host waits."""
+
+    call: Call
+    source: cst.BaseExpression
+    owners: tuple[Loader, ...]
+    is_pinned: bool
+    confidence: Confidence
+
+    @property
+    def flag(self) -> Argument:
+        return _flag(self.call)
+
+    def is_written(self, model: Model) -> bool:
+        """Whether the host writes to the batch after the copy began, in the same iteration."""
+        origins = frozenset(origin for owner in self.owners for origin in owner.built)
+        return any(_writes(node, origins, self, model) for node in _later(self.call, model))
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether `to` is that of a tensor for sure, or of a class that takes the argument."""
+        return all(owner.is_graphs or owner.makes_tensors for owner in self.owners)
+
+
+def blocking_copies(model: Model) -> Iterator[Copy]:
+    found = loaders(model)
+    for move in dict.fromkeys(move for loader in found for move in loader.moves):
+        owners = tuple(loader for loader in found if loader.built & move.origins)
+        copy = _copy(move, owners, model)
+        if copy is not None:
+            yield copy
+    yield from _of_pinned_tensors(model)
+    for function in model.functions:
+        yield from _of_loaders_from_elsewhere(function, model)
+
+
+def _of_pinned_tensors(model: Model) -> Iterator[Copy]:
+    """`x.pin_memory().to(device)`."""
+    for call in model.calls_to(".to", ".cuda"):
+        source = call.receiver
+        if not isinstance(source, cst.Call) or model.call(source).method != "pin_memory":
+            continue
+        if moves_to_accelerator(call, model) and repeats(call) and _waits(call, model):
+            yield Copy(call, source, (), True, Confidence.CERTAIN)
+
+
+def _of_loaders_from_elsewhere(function: Function, model: Model) -> Iterator[Copy]:
+    """Copies in a function that other files give a loader, which they build themselves."""
+    given = [name for name in function.params if function.parameter(name).kind is Kind.LOADER]
+    if len(given) != 1 or not function.foreign_callers or function.callers:
+        return
+    calls = list(moves_of_unknown_origin(function.calls, model))
+    owners = _owners_elsewhere(function, function.scope.bindings[given[0]], model) if calls else ()
+    origins = frozenset(origin for owner in owners for origin in owner.built)
+    for call in calls:
+        copy = _copy(Move(call, call.receiver, origins, True), owners, model) if owners and call.receiver else None
+        if copy is not None:
+            yield replace(copy, confidence=Confidence.LIKELY)
+
+
+def _owners_elsewhere(function: Function, parameter: Binding, model: Model) -> tuple[Loader, ...]:
+    """The loaders that other files pass as a parameter; none where one of them is not known."""
+    found: list[Loader] = []
+    for foreign in function.foreign_callers:
+        home, call = model.caller(foreign) or (model, None)
+        args = call.node.args if call is not None else ()
+        given = [arg.value for arg in args if parameter_of_function(call, function, arg) is parameter]  # type: ignore[arg-type]
+        origins = home.value(given[0]).origins if given else frozenset()
+        owners = [loader for loader in loaders(home) if loader.built & origins]
+        if not origins or not origins <= frozenset().union(*(owner.built for owner in owners)):
+            return ()
+        found += owners
+    return tuple(dict.fromkeys(found))
+
+
+def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
+    if not move.is_batch or move.call.method not in ("to", "cuda") or not repeats(move.call):
+        return None
+    if not move.origins <= frozenset().union(*(owner.built for owner in owners)):
+        return None
+    if not _waits(move.call, model):
+        return None
+    options = [owner.option("pin_memory") for owner in owners]
+    if any(owner.is_pinned for owner in owners):
+        unchanged = model.value(move.source).kind is Kind.BATCH  # a cast may have made a copy, which is not pinned
+        return Copy(move.call, move.source, owners, True, Confidence.CERTAIN if unchanged else Confidence.LIKELY)
+    if any(option.given and option.value.constant is None for option in options):
+        return Copy(move.call, move.source, owners, True, Confidence.LIKELY)
+    if all(owner.is_pinned is False and reach(owner) is not None for owner in owners):
+        return Copy(move.call, move.source, owners, False, Confidence.LIKELY)
+    return None
+
+
+def _waits(call: Call, model: Model) -> bool:
+    """Whether a copy is not asked to go on in the background, and is not what the program measures."""
+    flag = _flag(call)
+    return not (flag.hidden or (flag.given and flag.value.constant is not False) or _is_timed(call, model))
+
+
+def _flag(call: Call) -> Argument:
+    return call.argument("non_blocking", 1 if call.method == "cuda" else 2)
+
+
+# -- writes on the host ----------------------------------------------------------------------------------------------
+
+
+def _later(call: Call, model: Model) -> Iterator[cst.CSTNode]:
+    """What runs after a call in the same iteration, or, outside of a loop, in the same function."""
+    loops = [loop for loop in call.loops() if not loop.is_comprehension]
+    root = loops[0].node.body if loops and not isinstance(loops[0].node, cst.CompFor) else call.function.node
+    end = model.span(call.node)[1]
+    for node in walk(root):
+        if isinstance(node, (cst.AugAssign, cst.AssignTarget, cst.Call)) and model.span(node)[1] > end:
+            yield node
+
+
+def _writes(node: cst.CSTNode, origins: frozenset[cst.CSTNode], copy: Copy, model: Model) -> bool:
+    match node:
+        case cst.AugAssign(target=cst.Name() as target):
+            same = model.binding(target) is model.binding(_root(copy.source))
+            return same and model.value(target).place is not Place.ACCELERATOR
+        case cst.AugAssign(target=cst.Subscript(value=base)):
+            return _is_host_batch(base, origins, model)
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
+            return name.endswith("_") and name not in _NOT_WRITING and _is_host_batch(receiver, origins, model)
+        case cst.AssignTarget(target=cst.Subscript(value=base)):
+            if any(part is copy.call.node for part in walk(model.parent(node) or node)):
+                return False
+            return _is_host_batch(base, origins, model) or _is_view(base, origins, model)
+    return False
+
+
+def _root(node: cst.BaseExpression) -> cst.BaseExpression:
+    while isinstance(node, (cst.Attribute, cst.Subscript)):
+        node = node.value
+    return node
+
+
+def _is_host_batch(node: cst.CSTNode, origins: frozenset[cst.CSTNode], model: Model) -> bool:
+    value = model.value(node)
+    may_be_it = bool(value.origins & origins) or (value.kind is Kind.BATCH and not value.origins)
+    return value.is_tensor and value.place is not Place.ACCELERATOR and may_be_it
+
+
+def _is_view(node: cst.CSTNode, origins: frozenset[cst.CSTNode], model: Model) -> bool:
+    """An array that shares its memory with a batch: `pixels = x.numpy()`."""
+    binding = model.binding(node)
+    for write in binding.writes if binding is not None else ():
+        match write.value:
+            case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="numpy"))):
+                if _is_host_batch(receiver, origins, model):
+                    return True
+    return False
+
+
+def _is_timed(call: Call, model: Model) -> bool:
+    """Whether the copy stands alone, or beside other copies, between two readings of a clock."""
+    statement = model.statement(call.node)
+    block = model.parent(statement)
+    if not isinstance(block, cst.IndentedBlock):
+        return False
+    body: list[cst.CSTNode] = [*block.body]
+    place = body.index(statement)
+    before = next((node for node in reversed(body[:place]) if not _is_copy(node, model)), None)
+    after = next((node for node in body[place + 1 :] if not _is_copy(node, model)), None)
+    return before is not None and after is not None and _reads_clock(before, model) and _reads_clock(after, model)
+
+
+def _is_copy(statement: cst.CSTNode, model: Model) -> bool:
+    calls = [node for node in walk(statement) if isinstance(node, cst.Call)]
+    return bool(calls) and all(model.call(node).method in ("to", "cuda", "synchronize") for node in calls)
+
+
+def _reads_clock(statement: cst.CSTNode, model: Model) -> bool:
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return False
+    return any(isinstance(node, cst.Call) and model.call(node).callee in _CLOCKS for node in walk(statement))

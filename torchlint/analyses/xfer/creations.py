@@ -1,0 +1,309 @@
+"""Tensors that are made on the host and then copied to an accelerator, which could have made them itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.host_use import is_before
+from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.xfer.host_tensors import (
+    Agreement,
+    Made,
+    brings_numbers,
+    equal_numbers,
+    looks_like_number,
+    made,
+    numbers_given,
+)
+from torchlint.semantics.dataflow import reaches, text
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind, Place, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Loop, Write
+    from torchlint.semantics.model import Model
+
+_COPIES = re.compile(r"\.cuda\(|\.to\(\s*[\w.]*(device|gpu|cuda)", re.IGNORECASE)
+_QUESTIONS = frozenset(
+    "shape dtype device is_cuda ndim size dim numel nelement is_contiguous get_device element_size".split()
+)
+_FEW = 4
+
+
+@dataclass(slots=True)
+class Uses:
+    """What reads the variables that a tensor is in on its way to the copy."""
+
+    copies: set[cst.CSTNode] = field(default_factory=set)  # it is for the copy, or another that goes to the same place
+    fills: list[cst.CSTNode] = field(default_factory=list)  # a statement that changes it in place before the copy
+    others: set[cst.CSTNode] = field(default_factory=set)  # for something else that is computed on the host
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """A call that copies to an accelerator what `factories` made on the host."""
+
+    move: Call
+    source: cst.BaseExpression
+    made: Made
+    uses: Uses
+
+    @property
+    def factory(self) -> Call:
+        return self.made.factories[0]
+
+    @property
+    def is_by_helper(self) -> bool:
+        """Whether a function of the project makes the tensor."""
+        return _is_helper(self.factory)
+
+    @property
+    def is_all_in_sight(self) -> bool:
+        """Whether all of it is made here, and of nothing that only looks like a number."""
+        return not self.made.is_guessed and not any(map(_is_helper, self.made.factories))
+
+    def is_list(self, model: Model) -> bool:
+        """Whether the tensor is made of several numbers, which have to be copied to the device in any case."""
+        given = numbers_given(self.factory, model)
+        return given is not None and equal_numbers(given) is None
+
+    @property
+    def is_random(self) -> bool:
+        return self.made.agreement is Agreement.RANDOM
+
+
+def _is_helper(factory: Call) -> bool:
+    return factory.target is not None or factory.foreign is not None
+
+
+def creations(model: Model) -> Iterator[Creation]:
+    """Copies to an accelerator of tensors that are made of sizes and numbers and used for nothing else before."""
+    if _has_other_default(model) or not (model.uses_accelerator or _is_used_on_accelerator(model)):
+        return
+    found = [_creation(move, model) for move in model.calls_to(".to", ".cuda", ".type", ".type_as")]
+    known: set[cst.CSTNode] = set()
+    for creation in _for_copies_alone([creation for creation in found if creation is not None]):
+        for each in _alternatives(creation, model):
+            if each.factory.node not in known and not _has_default_device(each.factory, model):
+                known.add(each.factory.node)
+                yield each
+
+
+def _alternatives(creation: Creation, model: Model) -> Iterator[Creation]:
+    """The creation, and those of the other branches that put a tensor into the variable which is copied."""
+    found = creation.made
+    yield creation
+    firsts = {_first_within(write.value, found, model) for read, write in found.writes if read is creation.source}
+    for factory in found.factories[1:]:
+        if factory in firsts:
+            others = (other for other in found.factories if other is not factory)
+            yield replace(creation, made=replace(found, factories=(factory, *others)))
+
+
+def _first_within(node: cst.CSTNode | None, found: Made, model: Model) -> Call | None:
+    inside = set(walk(node)) if node is not None else set()
+    return next((factory for factory in found.factories if factory.node in inside), None)
+
+
+def _is_used_on_accelerator(model: Model) -> bool:
+    """Whether `type_as` may copy to a device that this file does not name: those name it that use what is in it."""
+    if not model.calls_to(".type_as"):
+        return False
+    return any(_COPIES.search(source.text) for source in model.users())
+
+
+def _for_copies_alone(candidates: list[Creation]) -> list[Creation]:
+    """Those whose variables nothing reads but copies, and what is computed from them for copies alone."""
+    while True:
+        copied = {read for creation in candidates for read in (*creation.uses.copies, *_models_of(creation))}
+        left = [creation for creation in candidates if creation.uses.others <= copied]
+        if len(left) == len(candidates):
+            return left
+        candidates = left
+
+
+def _models_of(creation: Creation) -> Iterator[cst.CSTNode]:
+    """`x` of `torch.ones_like(x)`, which is made wherever `x` is."""
+    for factory in creation.made.factories:
+        first = factory.argument("input", 0).node
+        if first is not None and (factory.callee or "").endswith("_like"):
+            yield first
+
+
+def _has_other_default(model: Model) -> bool:
+    """Whether tensors may be made on an accelerator without an argument that says so."""
+    if model.calls_to("torch.set_default_device"):
+        return True
+    kinds = (call.argument("t", 0) for call in model.calls_to("torch.set_default_tensor_type"))
+    return not all(kind.given and _is_host_class(kind.node, kind.value, model) for kind in kinds)
+
+
+def _is_host_class(node: cst.BaseExpression | None, value: Value, model: Model) -> bool:
+    name = value.constant if isinstance(value.constant, str) else model.qualified(node)
+    return name is not None and name.startswith("torch.") and not name.startswith("torch.cuda.")
+
+
+def _creation(move: Call, model: Model) -> Creation | None:
+    source = move.receiver
+    if source is None or model.value(source).is_(Kind.MODULE, Kind.NAMESPACE):
+        return None
+    if not _moves(move, model):
+        return None
+    found = made(source, model)
+    if found is None:
+        return None
+    uses = Uses()
+    for read, write in found.writes:
+        _sort(read, write, move, uses, model)
+    return Creation(move, source, found, uses)
+
+
+def _moves(call: Call, model: Model) -> bool:
+    if call.method == "type":
+        argument = call.argument("dtype", 0).node
+        return argument is not None and (model.qualified(argument) or "").startswith("torch.cuda.")
+    if call.method == "type_as":
+        return goes_with_tensor(call, model) is not None
+    return moves_to_accelerator(call, model) or goes_with_tensor(call, model) is not None
+
+
+def goes_with_tensor(move: Call, model: Model) -> cst.BaseExpression | None:
+    """`x` of `.type_as(x)` and of `.to(x)`, if that is a tensor that may be on an accelerator."""
+    argument = move.argument("other", 0)
+    if not argument.given or argument.value.place is Place.HOST or move.method not in ("to", "type_as"):
+        return None
+    is_tensor = argument.value.is_tensor or move.method == "type_as"
+    return argument.node if is_tensor and len(move.arguments) == 1 else None
+
+
+def _has_default_device(factory: Call, model: Model) -> bool:
+    """Whether a `with torch.device(...)` around a factory says where it makes its tensors."""
+    blocks = (node for node in model.ancestors(factory.node) if isinstance(node, cst.With))
+    return any(model.value(item.item).kind is Kind.DEVICE for block in blocks for item in block.items)
+
+
+# -- what else happens to a variable
+
+
+def _sort(read: cst.CSTNode, write: Write, move: Call, uses: Uses, model: Model) -> None:
+    """What else reads what a write puts into a variable, which is read for a copy."""
+    binding = model.binding(read)
+    assert binding is not None
+    above = set(model.ancestors(read))
+    returns = _stores_into(binding, above, model)
+    uses.copies.add(read)
+    for other in binding.reads:
+        if model.statement(other) not in above and not _sees(write, other, binding, model):
+            continue
+        if model.statement(other) in above or (returns and not is_before(model, other, read)):
+            uses.copies.add(other)
+        elif _is_filled(other, model) or _is_set_in_part(other, write, model):
+            uses.fills.append(other)
+        elif _asks(other, model) or _is_same_move(other, move, model) or _excludes(other, read, model):
+            uses.copies.add(other)
+        else:
+            uses.others.add(other)
+
+
+def _excludes(a: cst.CSTNode, b: cst.CSTNode, model: Model) -> bool:
+    """Whether two nodes are in branches of one condition that exclude each other."""
+    branches = {guard.node: guard.branch for guard in model.guards(a)}
+    return any(branches.get(guard.node, guard.branch) != guard.branch for guard in model.guards(b))
+
+
+def _sees(write: Write, read: cst.CSTNode, binding: Binding, model: Model) -> bool:
+    if binding.cls is None:
+        return reaches(model, binding, write.target, read)
+    return model.function(read) is not write.function or is_before(model, write.target, read)
+
+
+def _stores_into(binding: Binding, above: set[cst.CSTNode], model: Model) -> bool:
+    """Whether a statement puts what it reads back into the same variable."""
+    return any(write.statement in above and write.kind == "assign" for write in binding.writes)
+
+
+def _asks(read: cst.CSTNode, model: Model) -> bool:
+    """`x.size()`, `x.is_cuda`: nothing that the host needs the numbers for."""
+    parent = model.parent(read)
+    return isinstance(parent, cst.Attribute) and parent.attr.value in _QUESTIONS
+
+
+def _is_filled(read: cst.CSTNode, model: Model) -> bool:
+    """`x.fill_(1)`, `_ = x.data.normal_()`, `nn.init.ones_(x)` as a statement: what a device does as well."""
+    above = model.parent(read)
+    if isinstance(above, cst.Attribute) and above.attr.value == "data":
+        above = model.parent(above)
+    node = model.parent(above) if above is not None else None
+    if isinstance(node, cst.Call) and above is not node.func:
+        return _is_statement(node, model) and (model.call(node).callee or "").startswith("torch.nn.init.")
+    while isinstance(node, cst.Call) and _changes_in_place(model.call(node), model):
+        if _is_statement(node, model):
+            return True
+        above = model.parent(node)
+        node = model.parent(above) if isinstance(above, cst.Attribute) else None
+    return False
+
+
+def _changes_in_place(call: Call, model: Model) -> bool:
+    return (call.method or "").endswith("_") and brings_numbers(call, model)
+
+
+def _is_statement(call: cst.Call, model: Model) -> bool:
+    """Whether nobody takes what a call returns."""
+    match model.parent(call):
+        case cst.Expr() | cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value="_"))]):
+            return True
+    return False
+
+
+def _is_set_in_part(read: cst.CSTNode, write: Write, model: Model) -> bool:
+    """`x[:, 0] = 1`, `x[:, i] *= 2` as a statement, a few times for each tensor: a device does that as well."""
+    place = model.parent(read)
+    if not isinstance(place, cst.Subscript) or place.value is not read:
+        return False
+    above = model.parent(place)
+    statement = model.parent(above) if isinstance(above, cst.AssignTarget) else above
+    if not isinstance(statement, (cst.Assign, cst.AugAssign)) or statement.value is place:
+        return False
+    outer = model.loops_around(write.statement)
+    loops = [loop for loop in model.loops_around(statement) if loop not in outer]
+    plain = all(_is_plain(part.slice, model) for part in place.slice) and all(_runs_few_times(loop) for loop in loops)
+    return plain and _is_number(statement.value, model)
+
+
+def _is_number(node: cst.BaseExpression, model: Model) -> bool:
+    """`2`, `low + 1`, `bounds[0][1] - bounds[0][0]`, but no variable or row of which nothing is known."""
+    match node:
+        case cst.BinaryOperation(left=left, right=right):
+            return _is_number(left, model) and _is_number(right, model)
+        case cst.Subscript():
+            return looks_like_number(node, model)
+    return model.value(node).kind is Kind.NUMBER
+
+
+def _runs_few_times(loop: Loop) -> bool:
+    """`for i in range(2)`."""
+    match loop.iterable:
+        case cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=cst.Integer() as count)]):
+            return count.evaluated_value <= _FEW
+    return False
+
+
+def _is_plain(part: cst.BaseSlice, model: Model) -> bool:
+    if isinstance(part, cst.Slice):
+        return True
+    return isinstance(part, cst.Index) and model.value(part.value).is_(Kind.NUMBER, Kind.NONE)
+
+
+def _is_same_move(read: cst.CSTNode, move: Call, model: Model) -> bool:
+    """Another `x.to(device)` to the same place."""
+    parent = model.parent(read)
+    call = model.parent(parent) if isinstance(parent, cst.Attribute) else None
+    if not isinstance(call, cst.Call) or call.func is not parent:
+        return False
+    return model.call(call).method == move.method and list(map(text, call.args)) == list(map(text, move.node.args))
