@@ -6,6 +6,7 @@ the cache can be stale, and a damaged cache file holds digests that match nothin
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import shutil
 import sys
@@ -117,5 +118,10 @@ def remove(folder: Path) -> bool:
         folder.rename(aside)
     except FileNotFoundError:
         return False
-    shutil.rmtree(aside)
+    try:
+        shutil.rmtree(aside)
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
+        shutil.rmtree(aside)  # a run that still had the folder in hand has put a file into it
     return True
