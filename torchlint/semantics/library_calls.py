@@ -1,0 +1,229 @@
+"""Calls of builtins, of torch and of other libraries, by their names, and of what is known by its name alone."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+
+import libcst as cst
+
+from torchlint.semantics import frameworks, transfer
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.entities import Call, Function
+from torchlint.semantics.expressions import Expressions
+from torchlint.semantics.hints import LOSS_NAMES
+from torchlint.semantics.transfer import Arguments
+from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value
+
+_DATA_PARALLEL = "torch.nn.parallel.data_parallel"
+_NEUTRAL = re.compile(r"(math|time|os|json|random|logging|re|sys)\.")
+
+
+class LibraryCalls(Expressions):
+    """Adds calls of named functions and classes that are not of the project."""
+
+    @abstractmethod
+    def _hand_over(self, target: Function, given: Arguments, *, bound: bool) -> None:
+        """Note what the parameters of a function get."""
+
+    @abstractmethod
+    def _forwarded(self, call: Call, module: Value, returned: Value, given: Arguments) -> Value:
+        """The result of a module's forward."""
+
+    def _unknown_call(self, call: Call, given: Arguments) -> Value:
+        if LOSS_NAMES.search(last_name(call.node.func)):
+            return self._loss_like(given)
+        return UNKNOWN
+
+    def _loss_like(self, given: Arguments) -> Value:
+        """A callable named for a loss, given something that carries a graph, returns something that does."""
+        arguments = given.all()
+        if not any(value.carries for value in arguments):
+            return Value(place=transfer.mixed_place(arguments))
+        grad = transfer.mixed_grad(arguments, self.grad)
+        return Value(Kind.TENSOR, grad, transfer.mixed_place(arguments))
+
+    def _named_call(self, call: Call, name: str, given: Arguments) -> Value:
+        first = given.positional[0] if given.positional else None
+        if name.startswith("builtins."):
+            return self._builtin(call, name[9:], first, given)
+        if name in words.GRAD_SWITCHES or name == "contextlib.nullcontext":
+            return Value(Kind.INSTANCE, ref=name, origins=frozenset([call.node]))
+        if name in words.COMPILERS and first is not None and first.kind is not Kind.MODULE:
+            return first
+        if name in words.WRAPPERS and first is not None:
+            return first.but(origins=first.origins | {call.node}) if first.kind is Kind.MODULE else Value(Kind.MODULE)
+        if name == _DATA_PARALLEL and first is not None:
+            return self._replicated(call, first, given)
+        if name == "functools.partial" and first is not None:
+            return self._partial(call, first, given)
+        entry = words.function(name)
+        if entry is not None:
+            return transfer.torch_function(entry, given, self.grad)
+        kind = words.class_kind(name) or self._kind_in_project(name)
+        if kind is not None:
+            return self._constructed(call, name, kind, first, given)
+        if words.is_module_factory(name):
+            return Value(Kind.MODULE, ref=name, origins=frozenset([call.node]))
+        if name == "torch.autograd.Variable" and first is not None:
+            return self._variable(first, given)
+        if name == "torch.utils.data.random_split":
+            return Value(Kind.LIST, element=Value(Kind.DATASET, origins=frozenset([call.node])))
+        if words.ITERATION_WRAPPERS.fullmatch(name) and first is not None:
+            if first.kind is Kind.LOADER:
+                return first  # `loader = tqdm(loader)` is iterated, and measured, like the loader itself
+            return Value(Kind.ITERATOR, element=self.elements(first), origins=first.origins)
+        return self._library_call(call, name, first, given)
+
+    def _replicated(self, call: Call, module: Value, given: Arguments) -> Value:
+        """`data_parallel(model, inputs)` runs the model on the devices, on one input or on a tuple of them."""
+        inputs = given.get("inputs", 1) or UNKNOWN
+        parts = inputs.items if inputs.items is not None else (inputs,)
+        return self._forwarded(call, module.but(kind=Kind.MODULE, place=Place.ACCELERATOR), UNKNOWN, Arguments(parts))
+
+    @staticmethod
+    def _partial(call: Call, function: Value, given: Arguments) -> Value:
+        return Value(
+            Kind.PARTIAL,
+            element=function,
+            items=tuple(given.positional[1:]) if not given.open else None,
+            fields=tuple(given.keywords.items()),
+            origins=frozenset([call.node]),
+        )
+
+    def _kind_in_project(self, name: str) -> Kind | None:
+        if self.imports is None or not name.rpartition(".")[2][:1].isupper():
+            return None
+        return self.imports.kind_of_class(name)
+
+    def _constructed(self, call: Call, name: str, kind: Kind, first: Value | None, given: Arguments) -> Value:
+        origins = frozenset([call.node])
+        if kind is Kind.DEVICE:
+            place = Place.ACCELERATOR
+            if first is not None and isinstance(first.constant, str):
+                place = transfer.place_named(first.constant)
+            return Value(Kind.DEVICE, place=place, constant=first.constant if first is not None else None)
+        if name == "torch.nn.Parameter":
+            rank = first.rank if first is not None else None
+            return Value(Kind.TENSOR, Grad.CARRIES, rank=rank, ref=name, origins=origins)
+        return Value(kind, ref=name, origins=origins)
+
+    @staticmethod
+    def _variable(first: Value, given: Arguments) -> Value:
+        """`x.detach()`, or a new leaf."""
+        wants = given.get("requires_grad", 1)
+        is_leaf = wants is not None and wants.constant is not False
+        return first.but(kind=Kind.TENSOR, grad=Grad.CARRIES if is_leaf else Grad.DETACHED)
+
+    def _library_call(self, call: Call, name: str, first: Value | None, given: Arguments) -> Value:
+        if name.startswith("deepspeed."):
+            return frameworks.function(name, given) or UNKNOWN
+        if name.startswith("numpy."):
+            return Value(Kind.ARRAY, place=Place.HOST, element=NUMBER if name in words.NUMPY_ROWS else None)
+        if name.startswith("torch.distributions."):
+            return transfer.distribution(name, given, self.grad).but(origins=frozenset([call.node]))
+        if name in ("copy.deepcopy", "copy.copy") and first is not None:
+            return first
+        if name in ("dataclasses.field", "attr.ib", "attrs.field"):
+            factory = given.get("default_factory")
+            made = self._made_by_class(call, factory) if factory is not None else None
+            return made or given.get("default") or UNKNOWN
+        if name.startswith(("collections.", "typing.")) and name.endswith(("defaultdict", "OrderedDict", "Counter")):
+            inner = {"builtins.list": Value(Kind.LIST), "builtins.float": NUMBER, "builtins.int": NUMBER}
+            element = inner.get(first.ref or "") if first is not None else None
+            if element is None and first is not None and first.kind is Kind.CLASS:
+                element = self._made_by_class(call, first)
+            return Value(Kind.DICT, element=element, fields=() if element is None else None)
+        if name.endswith("collections.deque"):
+            return Value(Kind.LIST, element=self.elements(first) if first is not None else None)
+        if name.startswith(("math.", "time.")):
+            return NUMBER
+        if _NEUTRAL.match(name):
+            return UNKNOWN
+        last = name.rpartition(".")[2]
+        if LOSS_NAMES.search(last) and not last[:1].isupper():
+            return self._loss_like(given)
+        if last[:1].isupper():
+            return Value(Kind.INSTANCE, ref=name, origins=frozenset([call.node]))
+        return UNKNOWN
+
+    def _made_by_class(self, call: Call, value: Value) -> Value | None:
+        """An object of a class that something makes by itself, with no arguments."""
+        name = value.ref or ""
+        if name in ("builtins.list", "builtins.dict"):
+            return Value(Kind.LIST, items=()) if name == "builtins.list" else Value(Kind.DICT, fields=())
+        if (kind := words.class_kind(name)) is not None:
+            return Value(kind, ref=name, origins=frozenset([call.node]))
+        cls = self.local_class(value) or self.foreign_class(value)
+        return Value(cls.kind, ref=value.ref, origins=frozenset([call.node])) if cls is not None else None
+
+    def _builtin(self, call: Call, name: str, first: Value | None, given: Arguments) -> Value:
+        match name:
+            case "range":
+                return Value(Kind.ITERATOR, element=transfer.INTEGER, ref="builtins.range")
+            case "enumerate":
+                inner = self.elements(first) if first is not None else UNKNOWN
+                origins = first.origins if first is not None else frozenset()
+                return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(transfer.INTEGER, inner)), origins=origins)
+            case "zip":
+                items = tuple(self.elements(value) for value in given.positional)
+                origins = frozenset().union(*(value.origins for value in given.positional))
+                element = Value(Kind.TUPLE, items=items) if not given.open else UNKNOWN
+                return Value(Kind.ITERATOR, element=element, origins=origins)
+            case "len" | "int" | "id" | "hash" | "ord":
+                return transfer.INTEGER
+            case "float":
+                return Value(Kind.NUMBER, dtype="float")
+            case "bool" | "isinstance" | "hasattr" | "callable" | "issubclass":
+                return transfer.BOOLEAN
+            case "str" | "repr" | "format" | "input":
+                return STRING
+            case "print" | "setattr" | "delattr":
+                return NONE
+            case "next":
+                return (
+                    transfer.join_all([self.elements(first), *given.positional[1:]]) if first is not None else UNKNOWN
+                )
+            case "iter" | "reversed" | "filter" | "map":
+                return self._iterated(name, first, given)
+            case "list" | "tuple" | "set" | "sorted":
+                kind = {"tuple": Kind.TUPLE, "set": Kind.SET}.get(name, Kind.LIST)
+                if first is None:
+                    return Value(kind, items=() if kind is Kind.LIST else None, origins=frozenset([call.node]))
+                return Value(kind, element=self.elements(first), items=first.items)
+            case "dict":
+                return Value(Kind.DICT, fields=tuple(given.keywords.items()) if not given.positional else None)
+            case "sum":
+                inner = self.elements(first) if first is not None else UNKNOWN
+                return inner if inner.is_tensor or inner.kind is Kind.NUMBER else UNKNOWN
+            case "max" | "min":
+                values = given.positional if len(given.positional) > 1 else [self.elements(v) for v in given.positional]
+                return transfer.join_all(values)
+            case "abs" | "round" | "pow" | "divmod":
+                return first if first is not None else UNKNOWN
+            case "getattr" if first is not None and len(given.positional) > 1:
+                name_value = given.positional[1].constant
+                return self.attribute(first, name_value) if isinstance(name_value, str) else UNKNOWN
+            case _:
+                return UNKNOWN
+
+    def _iterated(self, name: str, first: Value | None, given: Arguments) -> Value:
+        if name in ("filter", "map"):
+            second = given.positional[1] if len(given.positional) > 1 else UNKNOWN
+            if name == "filter":
+                return Value(Kind.ITERATOR, element=self.elements(second), origins=second.origins)
+            functions = self.local_functions(first) if first is not None and first.kind is Kind.FUNCTION else []
+            for function in functions:
+                self._hand_over(function, Arguments([self.elements(second)]), bound=first is not None and first.bound)
+            element = transfer.join_all([self.known.returns.get(function, UNKNOWN) for function in functions])
+            return Value(Kind.ITERATOR, element=element)
+        if first is None:
+            return UNKNOWN
+        return Value(Kind.ITERATOR, element=self.elements(first), origins=first.origins)
+
+
+def last_name(node: cst.CSTNode | None) -> str:
+    """c of `a.b.c`."""
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else ""

@@ -1,0 +1,204 @@
+"""Methods of tensors, modules, containers and of what nothing is known of."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from torchlint.semantics import frameworks, transfer
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.entities import Call
+from torchlint.semantics.hints import LOSS_NAMES
+from torchlint.semantics.library_calls import LibraryCalls, last_name
+from torchlint.semantics.transfer import Arguments, element_of
+from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
+
+_ADDING_METHODS = frozenset({"append", "add", "appendleft", "insert"})
+_TENSOR_ONLY_METHODS = frozenset(
+    """
+    detach view permute unsqueeze contiguous softmax log_softmax sigmoid float long half double expand
+    masked_fill gather scatter_ zero_ requires_grad_ bmm mm unbind chunk argmax topk sub_ add_ mul_ div_
+    clamp clamp_ relu log exp pow norm new_zeros new_ones index_select flatten
+    """.split()
+)
+_PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "trainable_parameters"})
+_CHILD_METHODS = frozenset({"children", "modules", "named_children", "named_modules"})
+# Of what is imported or handed in, nothing is known but the name.
+_VAGUE = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE)
+
+
+class MethodCalls(LibraryCalls):
+    """Adds methods of objects whose classes are not of the project."""
+
+    def _method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
+        match receiver.kind:
+            case Kind.TENSOR | Kind.BATCH:
+                call.callee = f"torch.Tensor.{method}"
+                value = transfer.tensor_method(receiver, method, given, self.grad)
+                target = given.get("device", 0)
+                if method == "to" and target is not None and target.is_(*_VAGUE) and self._device_like(call):
+                    return value.but(place=Place.ACCELERATOR)
+                return value
+            case Kind.MODULE:
+                return self._module_method(call, receiver, method, given)
+            case Kind.OPTIMIZER:
+                call.callee = f"torch.optim.Optimizer.{method}"
+                if method == "step" and given.all():  # what the closure returns
+                    return transfer.join_all([self.known.returns.get(closure, UNKNOWN) for closure in call.passes])
+                return NONE if method in ("step", "zero_grad") else UNKNOWN
+            case Kind.SCALER:
+                call.callee = f"torch.amp.GradScaler.{method}"
+                return given.positional[0] if method == "scale" and given.positional else UNKNOWN
+            case Kind.DICT:
+                return self._dict_method(call, receiver, method, given)
+            case Kind.LIST | Kind.SET:
+                return self._list_method(call, receiver, method, given)
+            case Kind.STRING:
+                return Value(Kind.LIST, element=STRING) if method in ("split", "splitlines") else STRING
+            case Kind.ARRAY:
+                return NUMBER if method == "item" else Value(Kind.ARRAY, place=Place.HOST)
+            case Kind.INSTANCE if (receiver.ref or "").startswith("torch.distributions."):
+                call.callee = f"{receiver.ref}.{method}"
+                return transfer.distribution_method(receiver, method, self.grad)
+            case Kind.INSTANCE if (known := frameworks.method(receiver.ref or "", method, given)) is not None:
+                return known
+            case Kind.INSTANCE if method in ("cuda", "to", "cpu"):
+                return self._unknown_method(call, receiver, method, given)
+            case Kind.ITERATOR | Kind.LOADER:
+                return self.elements(receiver) if method in ("next", "__next__") else receiver
+            case Kind.UNKNOWN:
+                return self._unknown_method(call, receiver, method, given)
+            case _:
+                return UNKNOWN
+
+    def _module_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
+        call.callee = f"torch.nn.Module.{method}"
+        entry = words.module_method(method)
+        if entry is not None and entry.results == (("self",),):
+            place = receiver.place
+            if method in ("cuda", "cpu"):
+                place = Place.ACCELERATOR if method == "cuda" else Place.HOST
+            elif method == "to" and given.positional:
+                place = transfer.place_of_target(given.positional[0]) or place
+            return receiver.but(place=place)
+        if method in _PARAMETER_METHODS:
+            named = method == "named_parameters"
+            return Value(Kind.ITERATOR, element=_named_parameter()) if named else Value(Kind.PARAMETERS)
+        if method in _CHILD_METHODS:
+            return Value(Kind.ITERATOR, element=Value(Kind.MODULE))
+        if method == "state_dict":
+            return Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.DETACHED))
+        if method == "clone":  # of learn2learn, to adapt it to one task
+            return receiver
+        if method == "forward":
+            return self._forwarded(call, receiver, UNKNOWN, given)
+        if entry is not None and entry.results == (("none",),):
+            return NONE
+        if entry is not None or method in ("backward", "step", "save_checkpoint", "append", "extend", "insert"):
+            return UNKNOWN
+        call.is_forward = method in ("generate", "sample", "predict", "encode", "decode")
+        return Value(Kind.UNKNOWN, place=transfer.mixed_place(given.all()))
+
+    def _dict_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
+        element = receiver.element if receiver.element is not None else UNKNOWN
+        match method:
+            case "items":
+                return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(STRING, element)))
+            case "values":
+                return Value(Kind.ITERATOR, element=element)
+            case "keys":
+                return Value(Kind.ITERATOR, element=STRING)
+            case "get" | "pop" | "setdefault":
+                key = given.positional[0].constant if given.positional else None
+                return (receiver.field(key) if isinstance(key, str) else None) or element
+            case "copy":
+                return receiver
+            case "update":
+                self._rewrite_receiver(call, self._updated(receiver, given))
+                return NONE
+            case _:
+                return UNKNOWN
+
+    @staticmethod
+    def _updated(receiver: Value, given: Arguments) -> Value:
+        added = [*given.keywords.items()]
+        first = given.positional[0] if given.positional else None
+        if first is not None and first.fields is not None:
+            added.extend(first.fields)
+        elif first is not None:
+            return receiver.but(fields=None, element=join(receiver.element or UNKNOWN, first.element or UNKNOWN))
+        names = {name for name, _ in added}
+        kept = [(k, v) for k, v in receiver.fields or () if k not in names]
+        element = transfer.join_all([*([receiver.element] if receiver.element else []), *(v for _, v in added)])
+        return receiver.but(fields=(*kept, *added) if receiver.fields is not None else None, element=element)
+
+    def _list_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
+        if method in _ADDING_METHODS and given.positional:
+            self._rewrite_receiver(call, self.extended(receiver, given.positional[-1]))
+            return NONE
+        if method == "extend" and given.positional:
+            self._rewrite_receiver(call, self.extended(receiver, element_of(given.positional[0])))
+            return NONE
+        if method in ("pop", "popleft"):
+            return element_of(receiver)
+        if method == "copy":
+            return receiver
+        return Value(Kind.NUMBER, dtype="int") if method in ("index", "count") else UNKNOWN
+
+    def _rewrite_receiver(self, call: Call, value: Value) -> None:
+        assert call.receiver is not None
+        binding = self.scopes.bindings.get(call.receiver)
+        if binding is not None:
+            self.write(binding, value)
+            return
+        if isinstance(call.receiver, cst.Subscript):
+            owner = self.scopes.bindings.get(call.receiver.value)
+            if owner is not None and self.values[call.receiver.value].kind in (Kind.DICT, Kind.LIST):
+                self.write(owner, self.with_item(self.values[call.receiver.value], call.receiver, value))
+
+    def _unknown_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
+        name = last_name(call.receiver)
+        match method:
+            case "item":
+                return NUMBER
+            case "tolist":
+                return Value(Kind.LIST, element=NUMBER)
+            case "numpy":
+                return Value(Kind.ARRAY, place=Place.HOST)
+            case "cpu":
+                return receiver.but(place=Place.HOST)
+            case "cuda":
+                return receiver.but(place=Place.ACCELERATOR)
+            case "to":
+                place = transfer.place_of_target(given.positional[0]) if given.positional else None
+                if place is None and given.positional and self._device_like(call):
+                    place = Place.ACCELERATOR
+                return receiver if place is None else receiver.but(place=place)
+            case "size":
+                return transfer.INTEGER if given.positional else transfer.SHAPE
+            case "dim" | "numel" | "nelement" | "ndimension":
+                return transfer.INTEGER
+            case "items":
+                return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(UNKNOWN, Value(place=receiver.place))))
+            case "values":
+                return Value(Kind.ITERATOR, element=Value(place=receiver.place))
+            case "backward":
+                return NONE
+            case "scale" if "scaler" in name.lower() and given.positional:
+                return given.positional[0]
+        if method in _TENSOR_ONLY_METHODS:
+            return transfer.tensor_method(receiver.but(kind=Kind.TENSOR), method, given, self.grad)
+        if LOSS_NAMES.search(method):
+            return self._loss_like(given)
+        return UNKNOWN
+
+    def _device_like(self, call: Call) -> bool:
+        if not call.node.args:
+            return False
+        named = (arg for arg in call.node.args if arg.keyword is not None and arg.keyword.value == "device")
+        name = last_name(next(named, call.node.args[0]).value).lower()
+        return "dev" in name or "gpu" in name or "rank" in name
+
+
+def _named_parameter() -> Value:
+    parameter = Value(Kind.TENSOR, Grad.CARRIES, ref="torch.nn.Parameter")
+    return Value(Kind.TUPLE, items=(STRING, parameter))
