@@ -77,6 +77,20 @@ def test_a_callback_runs_where_it_is_called() -> None:
     assert value_of(model, "out", "run_epoch").carries
 
 
+def test_what_a_starred_argument_holds_counts_for_the_result() -> None:
+    model = model_of(
+        """
+        import torch
+        net = torch.nn.Linear(2, 2)
+        parts = [net(x) for x in loader]
+        low = torch.min(*parts)
+        high = torch.max(*pair)
+        """
+    )
+    assert value_of(model, "low").carries
+    assert value_of(model, "high").grad is Grad.UNKNOWN
+
+
 def test_a_callback_handed_to_code_out_of_sight_may_run_at_once() -> None:
     model = model_of(STEPS + "    for x in loader:\n        library.call(train_step, net, x)\n")
     assert model.loops[-1].role is Role.STEPS

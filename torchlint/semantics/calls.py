@@ -51,7 +51,8 @@ class Calls(MethodCalls):
     def _given(self, call: Call) -> Arguments:
         positional: list[Value] = []
         keywords: dict[str, Value] = {}
-        is_open = is_uncounted = False
+        starred: list[Value] = []
+        is_uncounted = False
         for arg in call.node.args:
             value = self.eval(arg.value)
             call.passes += self.local_functions(value)
@@ -60,13 +61,13 @@ class Calls(MethodCalls):
             elif arg.star == "*" and value.items is not None and not is_uncounted:
                 positional.extend(value.items)
             elif arg.star:
-                is_open = True
+                starred.append(value)
                 is_uncounted |= arg.star == "*"
             elif arg.keyword is not None:
                 keywords[arg.keyword.value] = value
             elif not is_uncounted:
                 positional.append(value)
-        return Arguments(positional, keywords, is_open)
+        return Arguments(positional, keywords, bool(starred), starred)
 
     # -- what is called ----------------------------------------------------------------------------------------------
 
@@ -223,6 +224,7 @@ class Calls(MethodCalls):
             [*(partial.items or ()), *given.positional] if is_known else [],
             {**dict(partial.fields or ()), **given.keywords},
             given.open or not is_known,
+            given.starred,
         )
         return self._apply(call, function, merged)
 

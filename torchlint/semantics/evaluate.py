@@ -252,8 +252,10 @@ class Evaluator(Calls):
         if frameworks.is_metric_update(function):
             return None
         grads = self.known.call_grads.get(function)
-        if not grads or function.passed_around:
+        if not grads:
             return self._enclosing_grad
+        if function.passed_around:  # others that it is handed to may call it, too
+            return None if grads == {False} else self._enclosing_grad
         return None if grads == {None} else grads != {False} and (True in grads or None)
 
     def _bind_parameters(self, function: Function) -> None:

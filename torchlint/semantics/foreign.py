@@ -328,6 +328,7 @@ class Imports:
                 [self._exported(value, model) for value in given.positional],
                 {name: self._exported(value, model) for name, value in given.keywords.items()},
                 given.open,
+                [self._exported(value, model) for value in given.starred],
             ),
             call.method is not None,
             model.grad_enabled(call.node),

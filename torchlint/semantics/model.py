@@ -434,6 +434,7 @@ class Model:
             [self.value(arg.value) for arg in plain if arg.keyword is None],
             {arg.keyword.value: self.value(arg.value) for arg in plain if arg.keyword is not None},
             len(plain) < len(call.node.args),
+            [self.value(arg.value) for arg in call.node.args if arg.star],
         )
 
     # -- text --------------------------------------------------------------------------------------------------------

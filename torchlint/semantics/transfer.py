@@ -19,11 +19,13 @@ _DTYPES = ("bool", "int", "float", "complex")
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Values of the arguments of a call; starred ones are left out and `open` is set."""
+    """Values of the arguments of a call. With starred ones whose parts are not known, `open` is set, and `starred` has
+    them whole."""
 
     positional: Sequence[Value] = ()
     keywords: Mapping[str, Value] = field(default_factory=dict)
     open: bool = False
+    starred: Sequence[Value] = ()
 
     def get(self, name: str, position: int | None = None) -> Value | None:
         if name in self.keywords:
@@ -33,7 +35,7 @@ class Arguments:
         return None
 
     def all(self) -> list[Value]:
-        return [*self.positional, *self.keywords.values()]
+        return [*self.positional, *self.keywords.values(), *self.starred]
 
 
 def join_all(values: Sequence[Value]) -> Value:
@@ -333,7 +335,9 @@ def torch_function(entry: Entry, given: Arguments, enabled: bool | None) -> Valu
         return _returned(entry, NUMBER, given, enabled, place)
     first = given.positional[0] if given.positional else given.get("input") or arguments[0]
     rest = {name: value for name, value in given.keywords.items() if value is not first}
-    return _returned(entry, _flat(first), Arguments(given.positional[1:], rest, given.open), enabled, place)
+    return _returned(
+        entry, _flat(first), Arguments(given.positional[1:], rest, given.open, given.starred), enabled, place
+    )
 
 
 def _flat(value: Value) -> Value:

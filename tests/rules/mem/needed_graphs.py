@@ -312,6 +312,72 @@ def evaluate(batches):
         force = -torch.autograd.grad(energy.sum(), x, create_graph=True)[0]
         print((force - y).abs().mean().item())
 """,
+    "a network that adapts itself to a task before it answers": """\
+class Learner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Linear(4, 3)
+
+    def forward(self, data):
+        shot, labels, query = data
+        loss = F.cross_entropy(self.base(shot), labels)
+        weight, bias = torch.autograd.grad(loss, self.base.parameters())
+        return F.linear(query, self.base.weight - 0.1 * weight, self.base.bias - 0.1 * bias)
+
+def validate(learner, tasks):
+    learner.eval()
+    for shot, labels, query, wanted in tasks:
+        print(F.cross_entropy(learner((shot, labels, query)), wanted).item())
+
+validate(Learner(), [(torch.randn(2, 4), torch.tensor([0, 2]), torch.randn(2, 4), torch.tensor([1, 2]))])
+""",
+    "a callback that runs without gradients": """def main(net, loader, opt):
+    def show(x):
+        plot(net, x)
+
+    fit(net, loader, opt, show)
+
+def fit(net, loader, opt, on_save=None):
+    for step, (x, y) in enumerate(loader):
+        opt.zero_grad()
+        crit(net(x), y).backward()
+        opt.step()
+        if step % 100 == 0:
+            with torch.no_grad():
+                if on_save is not None:
+                    on_save(x)
+
+def plot(net, x):
+    net.eval()
+    print(net(x).argmax(1))
+
+main(model, loader, opt)
+""",
+    "a critic whose two values are starred": """class Twin(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 1), nn.Linear(4, 1)
+
+    def forward(self, x):
+        values = (net(x) for net in (self.first, self.second))
+        return tuple(values)
+
+def update(actor, critic, states, actor_opt, critic_opt):
+    wanted = torch.ones(len(states), 1)
+    critic_loss = sum((value - wanted).pow(2).mean() for value in critic(states))
+    critic_opt.zero_grad()
+    critic_loss.backward()
+    critic_opt.step()
+    values = torch.min(*critic(actor(states)))
+    loss = (0.1 - values).mean()
+    actor_opt.zero_grad()
+    loss.backward()
+    actor_opt.step()
+
+actor, critic = nn.Linear(4, 4), Twin()
+for x, _ in loader:
+    update(actor, critic, x, torch.optim.SGD(actor.parameters(), 0.1), torch.optim.SGD(critic.parameters(), 0.1))
+""",
     "a flag that is always set": """\
 def run_epoch(batches, train=True):
     for x, y in batches:

@@ -412,6 +412,19 @@ def head(x):
         return torch.stack([part[:, 0] for part in x], dim=1)
     return x[:, 0]
 """,
+    "the outputs of several stages, or of one": """\
+def total(model, x: torch.Tensor, target, criterion):
+    output = model(x)
+    scores = output[-1].cpu() if type(output) == list else output.cpu()
+    if type(output) == list:
+        loss = 0
+        for o in output:
+            loss += criterion(o, target)
+        output = output[-1]
+    else:
+        loss = criterion(output, target)
+    return loss, scores
+""",
     "blocks of several lengths": """\
 def f(sizes):
     return torch.cat([sizes.new_full((size,), i) for i, size in enumerate(sizes)])

@@ -110,14 +110,14 @@ class _Finder:
     def _records(self, call: Call) -> bool:
         if self._model.grad_enabled(call.node) is not True or not (call.is_forward or self._hands_on(call)):
             return False
-        if self._makes_module(call) or self._is_off_inside(call) or is_read_as_array(self._model, call.node):
+        if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
             return False
         return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
 
-    def _is_off_inside(self, call: Call) -> bool:
-        """Whether the function that is called runs its models without gradients by itself."""
+    def _decides_inside(self, call: Call) -> bool:
+        """Whether the function that is called runs its models without gradients by itself, or takes gradients."""
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
-        return entered is not None and _runs_without_gradients(*entered)
+        return entered is not None and (_runs_without_gradients(*entered) or _takes_gradients(*entered))
 
     def _is_off_by_keywords(self, call: Call) -> bool:
         """Whether the method that a call of an object out of sight must mean runs without gradients by itself."""
@@ -540,6 +540,12 @@ class _Finder:
 def _runs_without_gradients(model: Model, function: Function) -> bool:
     passes = [inner for inner in function.calls if inner.is_forward] or model.effects(function).forwards
     return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
+
+
+def _takes_gradients(model: Model, function: Function) -> bool:
+    """Whether the result needs gradients on the way: a network that adapts itself to a task before it answers."""
+    effects = model.effects(function)
+    return bool(effects.gradients or effects.backward)
 
 
 def _is_test_case(cls: Class | None, folders: set[str]) -> bool:

@@ -58,12 +58,19 @@ def evidence(model: Model, reads: Iterable[cst.CSTNode]) -> Evidence:
 
 
 def _asks_for_list(model: Model, read: cst.CSTNode) -> bool:
-    """`isinstance(x, list)`"""
+    """`isinstance(x, list)`, `type(x) == list`, `type(x) is list`"""
     argument = model.parent(read)
     call = model.parent(argument) if isinstance(argument, cst.Arg) else None
-    if not isinstance(call, cst.Call) or model.qualified(call.func) != "builtins.isinstance" or len(call.args) != 2:
+    if not isinstance(call, cst.Call):
         return False
-    return not _LISTS.isdisjoint(node.value for node in walk(call.args[1].value) if isinstance(node, cst.Name))
+    asked = model.qualified(call.func), len(call.args)
+    if asked == ("builtins.isinstance", 2):
+        classes: cst.CSTNode | None = call.args[1].value
+    else:
+        classes = model.parent(call) if asked == ("builtins.type", 1) else None
+    if not isinstance(classes, cst.BaseExpression):
+        return False
+    return not _LISTS.isdisjoint(node.value for node in walk(classes) if isinstance(node, cst.Name))
 
 
 class _Use:
