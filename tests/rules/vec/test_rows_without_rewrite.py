@@ -413,7 +413,7 @@ def head(x):
     return x[:, 0]
 """,
     "the outputs of several stages, or of one": """\
-def total(model, x: torch.Tensor, target, criterion):
+def total(model: torch.nn.Module, x: torch.Tensor, target, criterion: torch.nn.MSELoss):
     output = model(x)
     scores = output[-1].cpu() if type(output) == list else output.cpu()
     if type(output) == list:
