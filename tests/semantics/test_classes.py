@@ -217,3 +217,46 @@ def test_a_parameter_declared_to_be_of_a_class_of_the_file_has_its_attributes() 
     model = model_of(DATACLASS + "    def report(state: 'State', other: State | None):\n        loss = other.run(x)\n")
     assert function_of(model, "report").parameter("state").ref == "State"
     assert value_of(model, "loss", "report").carries
+
+
+NETWORKS = """
+    import torch
+    from torch import nn
+
+    class Base(nn.Module):
+        def accuracy(self, x, y):
+            return self(x).argmax(1).eq(y).cpu().sum()
+
+    class Plain(Base):
+        def forward(self, x):
+            return x, x.sum()
+
+    class Deep(Base):
+        def forward(self, x):
+            return x.exp(), x.sum()
+
+    net = Plain() if small else Deep()
+    net.cuda()
+"""
+
+
+def test_an_object_of_one_of_two_classes_runs_what_both_have() -> None:
+    model = model_of(NETWORKS + "    right = net.accuracy(torch.ones(2, 3).cuda(), torch.ones(2).cuda())\n")
+    assert value_of(model, "right").place is Place.HOST
+    call = call_on(model, "net.accuracy(torch.ones(2, 3).cuda(), torch.ones(2).cuda())")
+    assert call.target is not None
+    assert call.target.name == "accuracy"
+
+
+def test_what_one_of_two_networks_returns_is_what_both_may_return() -> None:
+    model = model_of(NETWORKS + "    both = net(torch.ones(2, 3))\n")
+    returned = value_of(model, "both")
+    assert returned.items is not None
+    assert [item.kind for item in returned.items] == [Kind.TENSOR, Kind.TENSOR]
+    assert call_on(model, "net(torch.ones(2, 3))").is_forward
+
+
+def test_of_one_of_two_classes_nothing_is_known_where_only_one_is_in_sight() -> None:
+    unseen = NETWORKS.replace("else Deep()", "else library.deep()")
+    model = model_of(unseen + "    right = net.accuracy(torch.ones(2, 3).cuda(), torch.ones(2).cuda())\n")
+    assert value_of(model, "right").place is not Place.HOST

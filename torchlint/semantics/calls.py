@@ -22,6 +22,8 @@ from torchlint.semantics.values import NONE, UNKNOWN, Grad, Kind, Place, Value
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
 
+_MOST_CLASSES = 6
+
 
 class Calls(MethodCalls):
     """Adds calls to the evaluation of expressions."""
@@ -82,12 +84,9 @@ class Calls(MethodCalls):
         if receiver.kind in (Kind.NAMESPACE, Kind.FUNCTION, Kind.CLASS) and receiver.ref and not receiver.origins:
             self.values[func] = self.named(canonical(f"{receiver.ref}.{method}"))
             return self._apply(call, self.values[func], given)
-        cls = self.local_class(receiver) if receiver.kind is not Kind.FUNCTION else None
-        if cls is not None:
-            return self._method_of_class(call, receiver, cls, method, given)
-        foreign = self.foreign_class(receiver) if receiver.kind is not Kind.FUNCTION else None
-        if foreign is not None:
-            return self._method_of_foreign_class(call, receiver, foreign, method, given)
+        for candidates in (receiver,), self._objects(receiver):
+            if (value := self._method_of_one(call, candidates, method, given)) is not None:
+                return value
         binding = self.scopes.bindings.get(func)
         if binding is not None and binding.writes:
             self.values[func] = self.read(binding)
@@ -99,6 +98,36 @@ class Calls(MethodCalls):
             if binding.cls.is_module:
                 receiver = Value(Kind.MODULE, ref=binding.cls.ref)
         return self._method(call, receiver, method, given)
+
+    def _objects(self, value: Value) -> tuple[Value, ...]:
+        """What a value may be that is one of several objects, of different classes, which are all made in sight."""
+        if (
+            value.kind not in (Kind.INSTANCE, Kind.MODULE)
+            or value.ref is not None
+            or len(value.origins) > _MOST_CLASSES
+        ):
+            return ()
+        made = [self.values.get(origin, UNKNOWN) for origin in value.origins]
+        objects = {each.ref: each.but(place=value.place) for each in made if each.kind is value.kind and each.ref}
+        return tuple(objects[ref] for ref in sorted(objects)) if len(made) == len(value.origins) else ()
+
+    def _method_of_one(self, call: Call, receivers: tuple[Value, ...], method: str, given: Arguments) -> Value | None:
+        """What a method of one of these objects returns; None where the class of one is not of the project."""
+        results: list[Value] = []
+        entered: set[Function | None] = set()
+        for receiver in receivers:
+            is_function = receiver.kind is Kind.FUNCTION
+            call.target = call.foreign = None
+            if (cls := None if is_function else self.local_class(receiver)) is not None:
+                results.append(self._method_of_class(call, receiver, cls, method, given))
+            elif (cls := None if is_function else self.foreign_class(receiver)) is not None:
+                results.append(self._method_of_foreign_class(call, receiver, cls, method, given))
+            else:
+                return None
+            entered.add(call.target or call.foreign)
+        if len(entered) > 1:
+            call.target = call.foreign = None
+        return transfer.join_all(results) if results else None
 
     def _super_method(self, call: Call, func: cst.Attribute) -> Function | None:
         match func.value:
@@ -314,17 +343,25 @@ class Calls(MethodCalls):
     # -- modules -----------------------------------------------------------------------------------------------------
 
     def _forward(self, call: Call, module: Value, given: Arguments) -> Value:
-        cls = self.local_class(module)
         call.callee = module.ref
-        target = cls.method("forward") if cls is not None else None
-        returned = UNKNOWN
-        if cls is not None and target is not None:
-            targets = self._implementations(module, cls, target)
-            returned = self._enter_one_of(call, targets, given, bound=True)
-        foreign = self.foreign_class(module) if cls is None else None
-        if foreign is not None and (target := foreign.method("forward")) is not None:
-            returned = self._visit(call, target, given, bound=True)
-        return self._forwarded(call, module, returned, given)
+        for candidates in (module,), self._objects(module):
+            results = [self._forward_of_class(call, candidate, given) for candidate in candidates]
+            if results and None not in results:
+                if len(results) > 1:
+                    call.target = call.foreign = None
+                return self._forwarded(call, module, transfer.join_all([r for r in results if r is not None]), given)
+        return self._forwarded(call, module, UNKNOWN, given)
+
+    def _forward_of_class(self, call: Call, module: Value, given: Arguments) -> Value | None:
+        """What the forward of a class of the project returns."""
+        if (cls := self.local_class(module)) is not None:
+            target = cls.method("forward")
+            if target is None:
+                return None
+            return self._enter_one_of(call, self._implementations(module, cls, target), given, bound=True)
+        foreign = self.foreign_class(module)
+        target = foreign.method("forward") if foreign is not None else None
+        return self._visit(call, target, given, bound=True) if target is not None else None
 
     def _forwarded(self, call: Call, module: Value, returned: Value, given: Arguments) -> Value:
         """The result of a module's forward; what is not known of it is taken for a tensor that carries a graph."""
