@@ -256,7 +256,18 @@ def test_what_one_of_two_networks_returns_is_what_both_may_return() -> None:
     assert call_on(model, "net(torch.ones(2, 3))").is_forward
 
 
-def test_of_one_of_two_classes_nothing_is_known_where_only_one_is_in_sight() -> None:
-    unseen = NETWORKS.replace("else Deep()", "else library.deep()")
+@pytest.mark.parametrize("other", ["library.deep()", "nn.Sequential()"])
+def test_of_one_of_two_classes_nothing_is_known_where_only_one_is_in_sight(other: str) -> None:
+    unseen = NETWORKS.replace("else Deep()", f"else {other}")
     model = model_of(unseen + "    right = net.accuracy(torch.ones(2, 3).cuda(), torch.ones(2).cuda())\n")
     assert value_of(model, "right").place is not Place.HOST
+
+
+def test_a_network_that_may_be_handed_in_is_not_only_the_one_that_is_made() -> None:
+    scored = """
+    def score(net: nn.Module):
+        if small:
+            net = Plain()
+        right = net.accuracy(torch.ones(2, 3).cuda(), torch.ones(2).cuda())
+    """
+    assert value_of(model_of(NETWORKS + scored), "right", "score").place is not Place.HOST

@@ -100,7 +100,10 @@ class Calls(MethodCalls):
         return self._method(call, receiver, method, given)
 
     def _objects(self, value: Value) -> tuple[Value, ...]:
-        """What a value may be that is one of several objects, of different classes, which are all made in sight."""
+        """What a value may be that is one of several objects, of different classes, which are made in sight.
+
+        One alone would have kept its class: the value may then be something else, too.
+        """
         if (
             value.kind not in (Kind.INSTANCE, Kind.MODULE)
             or value.ref is not None
@@ -109,18 +112,20 @@ class Calls(MethodCalls):
             return ()
         made = [self.values.get(origin, UNKNOWN) for origin in value.origins]
         objects = {each.ref: each.but(place=value.place) for each in made if each.kind is value.kind and each.ref}
-        return tuple(objects[ref] for ref in sorted(objects)) if len(made) == len(value.origins) else ()
+        is_known = all(each.kind is value.kind and each.ref for each in made)
+        return tuple(objects[ref] for ref in sorted(objects)) if is_known and len(objects) > 1 else ()
 
     def _method_of_one(self, call: Call, receivers: tuple[Value, ...], method: str, given: Arguments) -> Value | None:
         """What a method of one of these objects returns; None where the class of one is not of the project."""
         results: list[Value] = []
         entered: set[Function | None] = set()
         for receiver in receivers:
-            is_function = receiver.kind is Kind.FUNCTION
             call.target = call.foreign = None
-            if (cls := None if is_function else self.local_class(receiver)) is not None:
+            if receiver.kind is Kind.FUNCTION:
+                return None
+            if (cls := self.local_class(receiver)) is not None:
                 results.append(self._method_of_class(call, receiver, cls, method, given))
-            elif (cls := None if is_function else self.foreign_class(receiver)) is not None:
+            elif (cls := self.foreign_class(receiver)) is not None:
                 results.append(self._method_of_foreign_class(call, receiver, cls, method, given))
             else:
                 return None
@@ -346,10 +351,11 @@ class Calls(MethodCalls):
         call.callee = module.ref
         for candidates in (module,), self._objects(module):
             results = [self._forward_of_class(call, candidate, given) for candidate in candidates]
-            if results and None not in results:
-                if len(results) > 1:
-                    call.target = call.foreign = None
-                return self._forwarded(call, module, transfer.join_all([r for r in results if r is not None]), given)
+            known = [result for result in results if result is not None]
+            if len(candidates) > 1 or not known:  # what the call enters is not one function
+                call.target = call.foreign = None
+            if known and len(known) == len(results):
+                return self._forwarded(call, module, transfer.join_all(known), given)
         return self._forwarded(call, module, UNKNOWN, given)
 
     def _forward_of_class(self, call: Call, module: Value, given: Arguments) -> Value | None:
