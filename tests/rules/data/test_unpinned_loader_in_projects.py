@@ -1,0 +1,183 @@
+"""DATA02: a loader in one file, its batches, samples or options in another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.rules.data.unpinned_loaders import HEADER, LOOP
+from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+SAMPLES = """\
+import torch
+from torch.utils.data import Dataset
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Signals(Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return torch.full((8,), float(index){}, index % 2
+
+
+def signals():
+    return [(torch.randn(8{}, 0) for _ in range(8)]
+"""
+
+
+@pytest.mark.parametrize("dataset", ["Signals()", "signals()"])
+@pytest.mark.parametrize("place", [").to(device)", ", device=device)", ")"])
+def test_a_dataset_of_another_file_may_compute_on_the_gpu(tmp_path: Path, dataset: str, place: str) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "samples.py").write_text(SAMPLES.format(place, place))
+    main = HEADER + f"from samples import Signals, signals\nloader = DataLoader({dataset}, 4)\n" + LOOP
+    (tmp_path / "main.py").write_text(main)
+    source = Source.read(tmp_path / "main.py")
+    for codes in ("DATA02", "XFER02"):
+        found = lint(source, Settings.selecting(codes), strict=True, project=Project())
+        assert bool(found) == (place == ")")
+
+
+LOADERS = """\
+from torch.utils.data import DataLoader
+from torchvision import datasets
+
+
+def get_loader(root, batch_size):
+    images = datasets.ImageFolder(root)
+    loader = DataLoader(images, batch_size, shuffle=True, num_workers=4)
+    return loader
+"""
+SCRIPT = """\
+import torch
+from loaders import get_loader
+from solver import Solver
+
+Solver(get_loader("data", 16), torch.device("cuda")).train()
+"""
+SOLVER = """\
+class Solver:
+    def __init__(self, loader, device):
+        self.loader, self.device = loader, device
+
+    def train(self):
+        {drawn}
+            step(x.{copied}, y)
+"""
+
+
+def in_project(folder: Path, loaders: str, script: str, solver: str) -> list[int]:
+    (folder / "pyproject.toml").touch()
+    for name, code in (("loaders", loaders), ("main", script), ("solver", solver)):
+        (folder / f"{name}.py").write_text(code)
+    found = lint(Source.read(folder / "loaders.py"), Settings.selecting("DATA02"), strict=True, project=Project())
+    return [finding.line for finding in found]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "copied", "lines"),
+    [
+        ("for x, y in self.loader:", "to(self.device)", [7]),
+        ("for i, (x, y) in enumerate(self.loader):", "cuda()", [7]),
+        ("for x, y in self.loader:", "to(float)", []),
+        ("for x, y in self.loader:", "flatten()", []),
+        ("for layer in self.layers:", "cuda()", []),
+    ],
+)
+def test_a_loader_whose_batches_another_file_copies(tmp_path: Path, drawn: str, copied: str, lines: list[int]) -> None:
+    assert in_project(tmp_path, LOADERS, SCRIPT, SOLVER.format(drawn=drawn, copied=copied)) == lines
+
+
+def test_a_loader_that_other_files_draw_by_hand(tmp_path: Path) -> None:
+    solver = SOLVER.format(drawn="while True:\n            x, y = next(batches)", copied="to(self.device)")
+    assert in_project(tmp_path, LOADERS, SCRIPT, solver) == [7]
+
+
+def test_a_loader_that_stays_in_its_file_is_not_that_of_others(tmp_path: Path) -> None:
+    solver = SOLVER.format(drawn="for x, y in self.loader:", copied="to(self.device)")
+    own = LOADERS.replace("return loader", "for x, y in loader:\n        print(x.shape)\n    return loader")
+    assert in_project(tmp_path, own, SCRIPT, solver) == []
+    assert in_project(tmp_path, LOADERS.replace("return loader", "return len(loader)"), SCRIPT, solver) == []
+    assert in_project(tmp_path, LOADERS, "import solver\n", solver) == []
+    assert in_project(tmp_path, LOADERS, "import loaders\nimport solver\n", solver) == []
+
+
+@pytest.mark.parametrize(
+    ("trainer", "found"),
+    [
+        ('accelerator="gpu" if torch.cuda.is_available() else "cpu"', 1),
+        ('accelerator="cpu"', 0),
+        ("max_epochs=3", 0),
+    ],
+)
+def test_a_loader_that_an_object_brings_to_a_trainer(trainer: str, found: int) -> None:
+    code = f"""
+        import lightning as L
+        import torch
+        from systems import System
+        from torch.utils.data import DataLoader
+        from torchvision import datasets
+
+        class Separator(System):
+            def common_step(self, batch):
+                return self.loss(batch)
+
+        loader = DataLoader(datasets.CIFAR10("data"), 64, num_workers=4)
+        L.Trainer({trainer}).fit(Separator(model=torch.nn.Linear(8, 2), train_loader=loader))
+    """
+    assert len(findings(code, "DATA02")) == found
+
+
+def test_a_batch_that_other_files_take_apart_below_the_loop(tmp_path: Path) -> None:
+    drawn = "for batch in self.loader:\n            x, y = {source}"
+    assert in_project(
+        tmp_path, LOADERS, SCRIPT, SOLVER.format(drawn=drawn.format(source="batch"), copied="cuda()")
+    ) == [7]
+    assert (
+        in_project(tmp_path, LOADERS, SCRIPT, SOLVER.format(drawn=drawn.format(source="pair"), copied="cuda()")) == []
+    )
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        "x, y = [part.cuda() for part in batch]",
+        "batch = tuple(part.to(self.device) for part in batch)",
+        "for part in batch:\n                parts.append(part.to(dist_util.dev()))",
+        "for name, part in batch.items():\n                batch[name] = part.to(self.device)",
+    ],
+)
+def test_a_batch_that_other_files_copy_part_by_part(tmp_path: Path, copied: str) -> None:
+    solver = "class Solver:\n    def train(self):\n        for batch in self.loader:\n            " + copied + "\n"
+    assert in_project(tmp_path, LOADERS, SCRIPT, solver) == [7]
+    assert in_project(tmp_path, LOADERS, SCRIPT, solver.replace("in batch", "in layers")) == []
+
+
+def test_a_loader_that_many_files_import(tmp_path: Path) -> None:
+    for number in range(9):
+        (tmp_path / f"gan{number}.py").write_text("from loaders import get_loader\n")
+    user = "from loaders import get_loader\nfor x, y in get_loader('data', 8):\n    x = x.{}()\n"
+    assert in_project(tmp_path, LOADERS, user.format("cuda"), "") == [7]
+    assert in_project(tmp_path, LOADERS, user.format("float"), "") == []
+
+
+def test_a_generator_that_yields_the_batches_of_its_loader(tmp_path: Path) -> None:
+    endless = LOADERS.replace("return loader", "while True:\n        yield from loader")
+    solver = SOLVER.format(drawn="while True:\n            x, y = next(self.loader)", copied="to(self.device)")
+    assert in_project(tmp_path, endless, SCRIPT, solver) == [7]
+    assert in_project(tmp_path, endless.replace("from loader", "from range(3)"), SCRIPT, solver) == []
+
+
+@pytest.mark.parametrize(("copied", "lines"), [("x.cuda()", [7]), ("x.float()", [])])
+def test_a_loader_that_goes_to_a_function_of_another_file(tmp_path: Path, copied: str, lines: list[int]) -> None:
+    script = LOADERS + "\n\nfit(get_loader('data', 8), 3)\nmodel.cuda()\n"
+    training = f"def fit(loader, epochs):\n    for batch in loader:\n        x, y = batch\n        step({copied}, y)\n"
+    assert in_project(tmp_path, "from solver import fit\n" + script, "", training) == [line + 1 for line in lines]
