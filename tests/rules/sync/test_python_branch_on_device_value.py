@@ -49,6 +49,10 @@ NEEDLESS = {
 }
 
 SILENT = {
+    "a report behind a flag": training(
+        "if debug and torch.isnan(loss):\n    print('the loss is NaN')", "debug = False"
+    ),
+    "a report every so often": training("if step % 10 == 0 and loss > 3:\n    print('the loss is large')"),
     "a count that the loop looks at": evaluation(
         "if loss > 3:\n    bad += 1\nif bad > 9:\n    break", "bad = 0", "return bad"
     ),

@@ -101,7 +101,7 @@ def _purpose(model: Model, node: cst.Assert | cst.If) -> Purpose | None:
         return None
     statements = [small for line in node.body.body for small in _small_statements(line)]
     if statements and all(_only_reports(model, small) for small in statements):
-        return Purpose.REPORT
+        return None if _is_flag_first(model, node.test) else Purpose.REPORT
     if len(statements) != 1:
         return None
     if _fills_mask(model, node.test, statements[0]):
@@ -125,6 +125,14 @@ def _is_flag_last(model: Model, test: cst.BaseExpression) -> bool:
     match test:
         case cst.BooleanOperation(operator=cst.And(), right=cst.Name() | cst.Attribute() as flag):
             return not model.value(flag).is_(Kind.TENSOR, Kind.BATCH)
+    return False
+
+
+def _is_flag_first(model: Model, test: cst.BaseExpression) -> bool:
+    """`debug and loss > 3`: where the flag is off, nobody asks the device."""
+    match test:
+        case cst.BooleanOperation(operator=cst.And(), left=flag):
+            return next(tensors_asked(model, flag), None) is None
     return False
 
 
