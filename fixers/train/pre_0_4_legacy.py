@@ -20,7 +20,7 @@ from torchlint.semantics.vocabulary import returns_tensor
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Binding, Call, Write
     from torchlint.semantics.model import Model
 
 _OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
@@ -53,26 +53,47 @@ def _read(read: DataRead, model: Model) -> Fix:
     beside = _reads_beside(read, model)
     rewriter = Rewriter(model)
     name = model.span(read.node.attr)
-    if read.use is Use.ELEMENT:
-        assert read.element is not None
-        edit = rewriter.replace(read.element, model.code(read.owner) + ".item()")
-        return Fix((edit,), Applicability.UNSAFE, _ELEMENT)
-    bare = read.use is Use.INDIFFERENT or (read.use is Use.FRESH and _has_no_graph(read, model))
+    if read.use in (Use.ELEMENT, Use.NUMBER):
+        return _item(read, rewriter, model)
+    bare = read.use is Use.INDIFFERENT or (_is_used_at_once(read, model) and _has_no_graph(read, model))
     edit = Edit(model.span(read.owner)[1], name[1], "") if bare else Edit(*name, "detach()")
     if any(other.use is Use.SHARED or not other.certain for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, _SHARED)
     return Fix((edit,), Applicability.SAFE)
 
 
+def _item(read: DataRead, rewriter: Rewriter, model: Model) -> Fix:
+    assert read.element is not None
+    if read.use is Use.ELEMENT:
+        edit = rewriter.replace(read.element, model.code(read.owner) + ".item()")
+        return Fix((edit,), Applicability.UNSAFE, _ELEMENT)
+    owner = read.owner
+    if isinstance(owner, cst.Call) and model.call(owner).method == "cpu":
+        owner = model.call(owner).receiver or owner
+    edit = rewriter.replace(read.element, model.code(owner) + ".item()")
+    return Fix((edit,), Applicability.SAFE, "`math` asks the tensor for its number all the same.")
+
+
+def _is_used_at_once(read: DataRead, model: Model) -> bool:
+    return read.use is Use.FRESH or isinstance(model.parent(read.node), cst.Arg)
+
+
 def _has_no_graph(read: DataRead, model: Model) -> bool:
     """Whether the tensor is made in sight without a graph and, as far as the file goes, wants none."""
     value, root = model.value(read.owner), read.owner
-    if value.kind is not Kind.TENSOR or value.grad is not Grad.DETACHED or _sees_leaves(model):
+    if not value.is_(Kind.TENSOR, Kind.BATCH) or value.grad is not Grad.DETACHED or _sees_leaves(model):
         return False
     while isinstance(root, cst.Subscript):
         root = root.value
     binding = model.binding(root)
-    return all(_is_made_in_sight(node, model) for node in ([w.value for w in binding.writes] if binding else [root]))
+    if binding is None:
+        return _is_made_in_sight(root, model)
+    return all(_is_drawn(write, model) or _is_made_in_sight(write.value, model) for write in binding.writes)
+
+
+def _is_drawn(write: Write, model: Model) -> bool:
+    """Whether a variable gets a batch of a data loader, or a part of one."""
+    return not write.kind == "parameter" and model.value(write.target).kind is Kind.BATCH
 
 
 def _is_made_in_sight(node: cst.BaseExpression | None, model: Model) -> bool:
@@ -134,17 +155,27 @@ def _removal(call: Call, model: Model) -> list[Edit]:
 
 def _taken_together(call: Call, model: Model) -> set[Call]:
     """The uses of `x = Variable(x)` or `x, y = Variable(x), Variable(y)`, of which nothing would be left."""
-    statement = model.small_statement(call.node)
-    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
-        return set()
-    target, value = statement.targets[0].target, statement.value
-    pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]] = [(target, value)]
-    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
-        pairs = [(a.value, b.value) for a, b in zip(target.elements, value.elements)]
+    pairs = _pairs(model.small_statement(call.node))
     found = {
         model.call(value) for target, value in pairs if isinstance(value, cst.Call) and _is_itself(target, value, model)
     }
     return found if len(found) == len(pairs) else set()
+
+
+def _pairs(statement: cst.CSTNode | None) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """Targets and values of `x = y` or `x, y = y, x`."""
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return []
+    target, value = statement.targets[0].target, statement.value
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
+        return [(a.value, b.value) for a, b in zip(target.elements, value.elements)]
+    return [(target, value)]
+
+
+def _name_of(value: cst.BaseExpression, model: Model) -> Binding | None:
+    """The variable that a value is assigned to."""
+    pairs = _pairs(model.small_statement(value))
+    return next((model.binding(target) for target, given in pairs if given is value), None)
 
 
 def _is_itself(target: cst.BaseExpression, value: cst.Call, model: Model) -> bool:
@@ -189,30 +220,75 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
 
     Not where something may set `requires_grad` or read `grad` of the one, and the other is still in use.
     """
-    inner = wrapper.data.node
-    if _is_cut_off_again(wrapper.call.node, model) and not _wants_gradients(wrapper):
-        return True
-    if inner is not None and _is_made_anew(inner) and not _wants_gradients(wrapper):
-        return True
-    if inner is None or not wrapper.wraps_plain_tensor:
+    inner, call = wrapper.data.node, wrapper.call.node
+    if inner is None:
         return False
-    if wrapper.data.value.dtype in _WITHOUT_GRADIENTS and not _wants_gradients(wrapper):
+    if _wants_gradients(wrapper):
+        return wrapper.wraps_plain_tensor and _is_temporary(inner, model) and not _is_changed_view(inner, call, model)
+    if _is_cut_off_again(call, model) or _is_made_anew(inner):
+        return True
+    if not wrapper.wraps_plain_tensor:
+        return False
+    if wrapper.data.value.dtype in _WITHOUT_GRADIENTS:
         return True
     if isinstance(inner, cst.Subscript) and wrapper.data.value.kind is Kind.BATCH:
-        return not _wants_gradients(wrapper) and not _sees_leaves(model)
-    if not isinstance(inner, cst.Name):
-        return _is_temporary(inner, model) and not (_is_view(inner, model) and _is_changed(wrapper.call.node, model))
-    parent = model.parent(wrapper.call.node)
-    user = model.parent(parent) if isinstance(parent, cst.Arg) else None
-    if _wants_gradients(wrapper):
+        return not _sees_leaves(model)
+    if _is_temporary(inner, model):
+        return not _is_changed_view(inner, call, model)
+    held = _without_moves(inner, model)
+    if not isinstance(held, cst.Name):
         return False
-    if isinstance(parent, (cst.BinaryOperation, cst.UnaryOperation)):
-        return True
+    end = _with_moves(call, model)
+    return _is_used_up(end, model) or _gets_a_name(end, held, model) or _is_handed_back(end, held, model)
+
+
+def _is_changed_view(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
+    return _is_view(inner, model) and _is_changed(call, model)
+
+
+def _without_moves(node: cst.BaseExpression, model: Model) -> cst.BaseExpression:
+    """x of `x.float().cuda()`, which may be x itself."""
+    while isinstance(node, cst.Call) and model.call(node).method in _MAY_RETURN_THEMSELVES:
+        node = model.call(node).receiver or node
+    return node
+
+
+def _with_moves(node: cst.BaseExpression, model: Model) -> cst.BaseExpression:
+    """`x.float().cuda()` around x, and the conditional expression around that."""
+    while True:
+        parent = model.parent(node)
+        above = model.parent(parent) if isinstance(parent, cst.Attribute) else parent
+        if isinstance(above, cst.Call) and above is not parent and model.call(above).method in _MAY_RETURN_THEMSELVES:
+            node = above
+        elif isinstance(above, cst.IfExp) and above.test is not node:
+            node = above
+        else:
+            return node
+
+
+def _is_used_up(node: cst.BaseExpression, model: Model) -> bool:
+    """Whether an operation or a module takes the tensor, so that nothing holds it under another name."""
+    parent = model.parent(node)
+    user = model.parent(parent) if isinstance(parent, cst.Arg) else None
     if isinstance(user, cst.Call):
-        return model.call(user).is_forward or returns_tensor(model.call(user).callee or "")
-    binding = model.binding(inner)
+        is_module = model.call(user).is_forward or model.value(user.func).kind is Kind.MODULE
+        return is_module or returns_tensor(model.call(user).callee or "")
+    return isinstance(parent, (cst.BinaryOperation, cst.UnaryOperation))
+
+
+def _gets_a_name(node: cst.BaseExpression, held: cst.Name, model: Model) -> bool:
+    """Whether a variable gets the tensor, so that one tensor has two names, and nothing tells it from two tensors."""
+    old, new = model.binding(held), _name_of(node, model)
+    if old is None or new is None or new.cls is not None or _sees_leaves(model) or _changes(new, model):
+        return False
+    return old is new or not (old.is_global or old.shared or _changes(old, model))
+
+
+def _is_handed_back(node: cst.BaseExpression, held: cst.Name, model: Model) -> bool:
+    """Whether a function returns a tensor of its own."""
+    binding = model.binding(held)
     return (
-        isinstance(parent, cst.Return)
+        isinstance(model.parent(node), cst.Return)
         and binding is not None
         and not (binding.is_parameter or binding.is_global or binding.shared or binding.cls is not None)
         and all(_is_temporary(write.value, model) or _is_moved(write.value, binding, model) for write in binding.writes)
@@ -249,9 +325,27 @@ def _is_cut_off_again(node: cst.Call, model: Model) -> bool:
 
 
 def _sees_leaves(model: Model) -> bool:
-    """Whether gradients of some tensor are asked for or switched, anywhere in the file."""
-    attributes = model.nodes_of(cst.Attribute)
-    return any(isinstance(node, cst.Attribute) and node.attr.value in _OF_LEAVES for node in attributes)
+    """Whether gradients of some tensor other than a parameter are asked for or switched, anywhere in the file."""
+    return any(
+        isinstance(node, cst.Attribute) and node.attr.value in _OF_LEAVES and not _is_parameter(node.value, model)
+        for node in model.nodes_of(cst.Attribute)
+    )
+
+
+def _is_parameter(node: cst.BaseExpression, model: Model) -> bool:
+    """`p` of `for p in net.parameters()`, or `net.weight`."""
+    if isinstance(node, cst.Attribute):
+        return node.attr.value in ("weight", "bias")
+    binding = model.binding(node)
+    loops = [write.value for write in binding.writes if write.kind == "for"] if binding is not None else []
+    return binding is not None and len(loops) == len(binding.writes) > 0 and all(map(_yields_parameters, loops))
+
+
+def _yields_parameters(node: cst.BaseExpression | None) -> bool:
+    return any(
+        isinstance(part, cst.Attribute) and part.attr.value in ("parameters", "named_parameters")
+        for part in (walk(node) if node is not None else ())
+    )
 
 
 def _is_temporary(node: cst.BaseExpression | None, model: Model) -> bool:
@@ -277,10 +371,12 @@ def _is_view(node: cst.BaseExpression, model: Model) -> bool:
 
 def _is_changed(call: cst.Call, model: Model) -> bool:
     """Whether what a call makes gets a name, and is changed in place under it."""
-    statement = model.parent(call)
-    binding = model.binding(statement.targets[0].target) if isinstance(statement, cst.Assign) else None
-    if binding is None:
-        return not isinstance(statement, cst.Return)
+    binding = _name_of(call, model)
+    return _changes(binding, model) if binding is not None else not isinstance(model.parent(call), cst.Return)
+
+
+def _changes(binding: Binding, model: Model) -> bool:
+    """Whether a tensor is changed in place under the name of a variable."""
     if any(name.endswith("_") and not name.startswith("__") for name in binding.methods):
         return True
     stores = (model.parent(model.parent(read) or read) for read in binding.reads)

@@ -55,7 +55,8 @@ class PreTorch04Legacy(Rule):
     today: safe. In a program, not in a module that others may import from, the import goes with its last use.
     `volatile=True` is only taken away where gradients are off; MEM05 turns them off. `.data` becomes `.detach()`: safe
     where the values are used up at once, unsafe where the result lives on, because a later change in place may then
-    make `backward()` raise. `loss.data[0]` becomes `loss.item()`: unsafe, for it waits for the device.
+    make `backward()` raise. What a data loader yields has no graph, and `labels.data` becomes `labels`. `loss.data[0]`
+    becomes `loss.item()`: unsafe, for it waits for the device.
 
     ## Measured effect
 
@@ -118,6 +119,8 @@ def _read_message(read: DataRead, model: Model) -> str:
                 f"`{owner}{_behind(read, model)}` raises an IndexError where `{owner}` has no dimensions, as losses do "
                 f"since torch 0.5. Write `{owner}.item()`."
             )
+        case "number":
+            return f"`{owner}.data` reaches `math` as a tensor, which it asks for its number. Write `{owner}.item()`."
         case "indifferent":
             return f"`.data` adds nothing here, and hides tensors from autograd elsewhere. Ask `{owner}` itself."
     return (

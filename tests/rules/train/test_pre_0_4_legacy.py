@@ -305,3 +305,63 @@ def encoded(text, cuda):
 def test_what_a_function_is_handed_is_detached_even_where_no_call_in_sight_brings_a_graph() -> None:
     code = SETUP + "def shown(values):\n    return values.data.numpy()\n\nprint(shown(x))\n"
     assert "values.detach().numpy()" in fixed(code, "TRAIN10")
+
+
+def test_a_tensor_without_a_graph_stands_bare_where_it_gets_another_name() -> None:
+    for call, bare in (("Variable(y)", "y"), ("Variable(y.long())", "y.long()"), ("Variable(y).cuda()", "y.cuda()")):
+        code = OF_A_BATCH.replace("Variable(batch[0]), Variable(batch[1])", f"Variable(batch[0]), {call}")
+        code = code.replace("for batch in", "for batch, y in")
+        assert f"inputs, labels = batch[0], {bare}\n" in fixed(code, "TRAIN10")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("labels += net.bias", id="it takes part in a graph later"),
+        pytest.param("labels[0] = net.bias", id="an element of it does"),
+        pytest.param("y.requires_grad_()", id="the other becomes a leaf"),
+        pytest.param("y.add_(net.bias)", id="the other is changed"),
+    ],
+)
+def test_two_names_of_one_tensor_are_kept_apart_where_that_shows(line: str) -> None:
+    code = OF_A_BATCH.replace("inputs, labels = Variable(batch[0]), Variable(batch[1])", "labels = Variable(y)")
+    code = code.replace("for batch in", "for inputs, y in")
+    assert "labels = y\n" in fixed(code, "TRAIN10")
+    assert "labels = y.detach()\n" in fixed(code.replace("(y)\n", f"(y)\n        {line}\n"), "TRAIN10")
+
+
+def test_the_switch_of_a_parameter_makes_no_leaf_of_a_batch() -> None:
+    frozen = OF_A_BATCH + "    for p in net.parameters():\n        p.requires_grad = False\n"
+    assert "inputs, labels = batch[0], batch[1]\n" in fixed(frozen, "TRAIN10")
+
+
+@pytest.mark.parametrize(
+    ("read", "bare"),
+    [
+        ("accuracy(net(x).data, y.data)", "accuracy(net(x).detach(), y)"),
+        ("y.data.cpu().numpy()", "y.cpu().numpy()"),
+        ("y.data.sum()", "y.sum()"),
+    ],
+)
+def test_what_a_loader_yields_has_no_graph_to_be_cut_from(read: str, bare: str) -> None:
+    code = """\
+import torch
+
+def test(data, net, accuracy):
+    for x, y in torch.utils.data.DataLoader(data):
+        y = y.cuda()
+"""
+    assert fixed(f"{code}        print({read})\n", "TRAIN10") == f"{code}        print({bare})\n"
+
+
+@pytest.mark.parametrize("way", ["net(x).sum().data", "net(x).sum().cpu().data", "net(x).sum().data.cpu()"])
+def test_math_is_given_the_number(way: str) -> None:
+    before = f"{SETUP}import math\nvalue = math.atan({way})\n"
+    after = fixed(before, "TRAIN10", unsafe=False)
+    assert after == f"{SETUP}import math\nvalue = math.atan(net(x).sum().item())\n"
+    assert run(after)["value"] == run(before)["value"]
+
+
+def test_the_first_element_of_a_divergence_becomes_a_number() -> None:
+    code = "import torch\n\ndef shown(validate):\n    kld = validate()\n    print(kld.data.cpu().numpy()[0])\n"
+    assert "print(kld.item())" in fixed(code, "TRAIN10")

@@ -63,6 +63,8 @@ _LEAF_ATTRIBUTES = frozenset({"grad", "weight", "bias"})
 _NOT_TENSORS = re.compile(
     r"(?i)(data_?set|loader|buffer|storage|corpus|graph|batch|sample|data|args|opts?|cfg|config)s?$|^mnist"
 )
+# Names of what is added up to a loss.
+_TERM_NAMES = re.compile(r"(?i)(^|_)(kld?|kl_?div\w*|cross_entropy|nll|elbo|bce|mse)(_|$|\d)")
 _INITIALISER = re.compile(r"(^|_)init(_|$)")
 _DEPTH = 4
 _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
@@ -70,6 +72,7 @@ _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
 class Use(Enum):
     ELEMENT = "element"  # `loss.data[0]` or `loss.data.cpu().numpy()[0]`, of a tensor with a single value
+    NUMBER = "number"  # `math.log(loss.data)`, which takes a number
     INDIFFERENT = "indifferent"  # `.data` changes nothing
     FRESH = "fresh"  # the values are at once used up
     SHARED = "shared"  # the result lives on, in the memory of the tensor
@@ -80,7 +83,7 @@ class DataRead:
     node: cst.Attribute
     use: Use
     certain: bool  # the owner is known to be a tensor; otherwise its use shows one
-    element: cst.CSTNode | None  # the whole read of a first value, where there is one
+    element: cst.CSTNode | None  # the whole read of a single value, where there is one
 
     @property
     def owner(self) -> cst.BaseExpression:
@@ -105,7 +108,7 @@ def data_reads(model: Model) -> Iterator[DataRead]:
         if certain or _looks_like_tensor(model, node, value, chain):
             use = _use(model, node, value, chain)
             if use is Use.FRESH or not _is_exchanged(model, node.value):
-                yield DataRead(node, use, certain, chain.element)
+                yield DataRead(node, use, certain, chain.end if use is Use.NUMBER else chain.element)
 
 
 class _Chain:
@@ -276,6 +279,8 @@ def _is_exchanged(model: Model, owner: cst.BaseExpression) -> bool:
 def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:
     if chain.element is not None and _holds_one_value(model, node.value, value):
         return Use.ELEMENT
+    if _is_given_to_math(model, chain):
+        return Use.NUMBER
     first = chain.steps[0] if chain.steps else ""
     if (
         first.removesuffix("()") in _INDIFFERENT
@@ -293,6 +298,13 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:
     if isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.BinaryOperation, cst.FormattedStringExpression)):
         return Use.FRESH
     return Use.SHARED
+
+
+def _is_given_to_math(model: Model, chain: _Chain) -> bool:
+    arg = model.parent(chain.end)
+    call = model.parent(arg) if isinstance(arg, cst.Arg) else None
+    moves_only = all(step == "cpu()" for step in chain.steps)
+    return moves_only and isinstance(call, cst.Call) and (model.call(call).callee or "").startswith("math.")
 
 
 def _is_first(node: cst.CSTNode) -> bool:
@@ -343,7 +355,7 @@ def _holds_one_value(model: Model, owner: cst.BaseExpression, value: Value) -> b
     if binding is not None and "backward" in binding.methods:
         return True
     name = _name(owner)
-    return LOSS_NAMES.search(name) is not None and "losses" not in name.lower()
+    return any(names.search(name) for names in (LOSS_NAMES, _TERM_NAMES)) and "losses" not in name.lower()
 
 
 def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> bool:
