@@ -93,7 +93,7 @@ def _has_no_graph(read: DataRead, model: Model) -> bool:
 
 def _is_drawn(write: Write, model: Model) -> bool:
     """Whether a variable gets a batch of a data loader, or a part of one."""
-    return not write.kind == "parameter" and model.value(write.target).kind is Kind.BATCH
+    return write.kind != "parameter" and model.value(write.target).kind is Kind.BATCH
 
 
 def _is_made_in_sight(node: cst.BaseExpression | None, model: Model) -> bool:
@@ -255,15 +255,13 @@ def _without_moves(node: cst.BaseExpression, model: Model) -> cst.BaseExpression
 
 def _with_moves(node: cst.BaseExpression, model: Model) -> cst.BaseExpression:
     """`x.float().cuda()` around x, and the conditional expression around that."""
-    while True:
-        parent = model.parent(node)
-        above = model.parent(parent) if isinstance(parent, cst.Attribute) else parent
-        if isinstance(above, cst.Call) and above is not parent and model.call(above).method in _MAY_RETURN_THEMSELVES:
-            node = above
-        elif isinstance(above, cst.IfExp) and above.test is not node:
-            node = above
-        else:
-            return node
+    parent = model.parent(node)
+    call = model.parent(parent) if isinstance(parent, cst.Attribute) else None
+    if isinstance(call, cst.Call) and call.func is parent and model.call(call).method in _MAY_RETURN_THEMSELVES:
+        return _with_moves(call, model)
+    if isinstance(parent, cst.IfExp) and parent.test is not node:
+        return _with_moves(parent, model)
+    return node
 
 
 def _is_used_up(node: cst.BaseExpression, model: Model) -> bool:
