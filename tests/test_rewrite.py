@@ -104,6 +104,8 @@ ARGUMENTS = [
     pytest.param("f(a,\n  b, c)\n", "f(a,\n  b, c, k=1)\n", id="two on the last line"),
     pytest.param("f(\n    a,\n    b  # c\n)\n", "f(\n    a,\n    b,  # c\n    k=1\n)\n", id="comment after the last"),
     pytest.param("f(\n    a,  # c\n)\n", "f(\n    a,  # c\n    k=1,\n)\n", id="comment after the comma"),
+    pytest.param("[f(\n    a) for b in c]\n", "[f(\n    a, k=1) for b in c]\n", id="one that was pushed down"),
+    pytest.param("f(\n    a\n)\n", "f(\n    a,\n    k=1\n)\n", id="one in a column"),
     pytest.param("f(\n    a  # c\n    ,\n)\n", "f(\n    a  # c\n    ,\n    k=1,\n)\n", id="comma on its own line"),
     pytest.param("f(\r\n    a,\r\n    b,\r\n)\r\n", "f(\r\n    a,\r\n    b,\r\n    k=1,\r\n)\r\n", id="CRLF"),
     pytest.param("f(\n\ta,\n\tb,\n)\n", "f(\n\ta,\n\tb,\n\tk=1,\n)\n", id="tabs"),

@@ -389,8 +389,14 @@ class Rewriter:
         margin = self._margin(start)
         if self._line_start(start) + len(margin) != start:
             return None
-        opening = self._model.span(container)[0]
-        return margin if self._line_start(opening) != self._line_start(start) else None
+        opening, end = self._model.span(container)
+        is_broken = self._line_start(opening) != self._line_start(start)
+        return margin if is_broken and not self._is_pushed_down(container, last, end) else None
+
+    def _is_pushed_down(self, container: Bracketed, last: Entry, end: int) -> bool:
+        """`x.to(` above `device) for x in batch`: the line was too long, and no column of arguments was begun."""
+        entries = container.args if isinstance(container, cst.Call) else container.elements
+        return len(entries) == 1 and not self._text[self._model.span(last)[1] : end].strip(")]} ")
 
     def _space_before(self, text: str, container: Bracketed, last: Entry, others: Sequence[Edit]) -> str:
         """What stands before one more argument or entry on the line of the last one: a space, or a new line under the

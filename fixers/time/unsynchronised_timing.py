@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import conditions
+from torchlint.analyses.cuda_flags import cuda_flag
+from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.time.device_queue import follows_wait
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
@@ -32,11 +35,30 @@ def fix(report: Report, model: Model) -> Fix:
         if not follows_wait(statement, model):
             rewriter = Rewriter(model)
             name, imports = rewriter.name_for("torch.cuda", statement)
-            wait = rewriter.insert_before(statement, f"if {name}.is_available():", f"    {name}.synchronize()")
+            wait = rewriter.insert_before(statement, *_wait(name, statement, model))
             edits |= dict.fromkeys([*imports, wait])
     if not edits:
         raise NoFixError("the program waits for the device before both readings, but not on every way")
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+
+
+def _wait(cuda: str, statement: cst.CSTNode, model: Model) -> tuple[str, ...]:
+    """`torch.cuda.synchronize()`, under a condition where the program may run without a GPU."""
+    function = model.function(statement)
+    moves = [call.node for call in function.calls if moves_to_accelerator(call, model)]
+    flag = cuda_flag(model, statement, moves) or f"{cuda}.is_available()"
+    if conditions(model, statement).get(flag) or _needs_cuda(statement, model):
+        return (f"{cuda}.synchronize()",)
+    return f"if {flag}:", f"    {cuda}.synchronize()"
+
+
+def _needs_cuda(statement: cst.CSTNode, model: Model) -> bool:
+    """Whether the program fails before a statement where there is no GPU: it has called `.cuda()` by then."""
+    here, start = model.function(statement), model.span(statement)[0]
+    return any(
+        call.function in (here, model.functions[0]) and not model.guards(call.node) and model.span(call.node)[1] < start
+        for call in model.calls_to(".cuda")
+    )
 
 
 def _statement(reading: cst.Call, model: Model) -> cst.BaseSmallStatement:

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Applicability, Fix
+from torchlint.analyses.sync.round_trips import round_trips
+from torchlint.finding import Applicability, FileEdits, Fix
+from torchlint.pinning import pinning
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.round_trips import RoundTrip
     from torchlint.analyses.xfer.copies import Copy
     from torchlint.finding import Edit
     from torchlint.rule import Report
@@ -23,6 +28,8 @@ def fix(report: Report, model: Model) -> Fix:
     copy: Copy = report.facts
     if copy.is_written(model):
         raise NoFixError("the host writes to the batch while the copy may still be under way")
+    if _is_only_read_back(copy, model):
+        raise NoFixError("the host reads it back at once (SYNC03), and needs no copy on the device")
     rewriter = Rewriter(model)
     flag = copy.flag
     if flag.arg is not None:
@@ -31,13 +38,48 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("`non_blocking` is set where the arguments are made")
     else:
         edits = [rewriter.add_argument(copy.call.node, _ARGUMENT), *_one_a_line(copy, rewriter, model)]
+    pins = _pins(copy)
+    edits += pins.pop(model, [])
+    elsewhere = tuple(FileEdits(other.source, tuple(made)) for other, made in pins.items())
+    why = _doubt(copy, model)
+    applicability = Applicability.UNSAFE if why is not None else Applicability.SAFE
+    return Fix(
+        tuple(edits), applicability, why or "Kernels that read the copy are queued behind it.", elsewhere=elsewhere
+    )
+
+
+def _pins(copy: Copy) -> dict[Model, list[Edit]]:
+    """What pins the batches, by file: out of pageable memory, a copy waits whatever it is asked."""
+    edits: dict[Model, dict[Edit, None]] = {}
+    for owner in () if copy.is_pinned else copy.owners:
+        edits.setdefault(owner.model, {}).update(dict.fromkeys(pinning(owner).edits))
+    return {model: list(made) for model, made in edits.items()}
+
+
+def _doubt(copy: Copy, model: Model) -> str | None:
     if "mps" in model.source.text or "current_accelerator" in model.source.text:
-        why = "Copies to Apple's GPU are not ordered with the host: there, a batch may be freed or written too early."
-        return Fix(tuple(edits), Applicability.UNSAFE, why)
+        return "Copies to Apple's GPU are not ordered with the host: there, a batch may be freed or written too early."
     if not copy.is_tensor:
-        why = "The collate function may make objects of a class whose `to` does not take `non_blocking`."
-        return Fix(tuple(edits), Applicability.UNSAFE, why)
-    return Fix(tuple(edits), Applicability.SAFE, "Kernels that read the copy are queued behind it.")
+        return "The collate function may make objects of a class whose `to` does not take `non_blocking`."
+    doubts = [] if copy.is_pinned else [pinning(owner).doubt for owner in copy.owners]
+    return next((doubt for doubt in doubts if doubt is not None), None)
+
+
+def _is_only_read_back(copy: Copy, model: Model) -> bool:
+    """Whether the batch comes back to the host at once, and nothing else is done with it on the device."""
+    ways = [trip.node for trip in model.once(_round_trips) if trip.there is copy.call]
+    statement = model.small_statement(copy.call.node)
+    if not ways or not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return bool(ways) and any(copy.call.node in walk(way) for way in ways)
+    target = statement.targets[0].target
+    binding = model.binding(target)
+    return binding is not None and all(
+        any(read in walk(way) for way in ways) for read in binding.reads if reaches(model, binding, target, read)
+    )
+
+
+def _round_trips(model: Model) -> list[RoundTrip]:
+    return list(round_trips(model))
 
 
 def _one_a_line(copy: Copy, rewriter: Rewriter, model: Model) -> list[Edit]:

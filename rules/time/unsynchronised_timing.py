@@ -56,12 +56,10 @@ class UnsynchronisedTiming(Rule):
     model = resnet18().cuda().eval()
     images = torch.randn(64, 3, 224, 224, device="cuda")
     with torch.inference_mode():
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
+        torch.cuda.synchronize()
         start = time.perf_counter()
         logits = model(images)
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
+        torch.cuda.synchronize()
         seconds = time.perf_counter() - start
     print(f"{seconds:.3f} s, {logits.shape}")
     ```
@@ -69,9 +67,10 @@ class UnsynchronisedTiming(Rule):
     ## Fix safety
 
     Unsafe: the numbers that the program computes stay the same, but it waits for the device at two more places, and the
-    times that it reports change. There is no fix inside a training loop, where waiting in every step would
-    cost more than the time is worth, and none where a reading stands in one statement with the work that it times. For
-    operations that take microseconds, `torch.utils.benchmark.Timer` or a pair of
+    times that it reports change. It waits under the condition that the program has for its GPU, such as `use_cuda`;
+    where it has none, and does not need one, under `torch.cuda.is_available()`. There is no fix inside a training loop,
+    where waiting in every step would cost more than the time is worth, and none where a reading stands in one statement
+    with the work that it times. For operations that take microseconds, `torch.utils.benchmark.Timer` or a pair of
     `torch.cuda.Event(enable_timing=True)` is the better remedy.
 
     ## Measured effect

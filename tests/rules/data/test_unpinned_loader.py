@@ -42,6 +42,24 @@ REWRITES = {
         "use_cuda = not args.no_cuda and torch.cuda.is_available()\n"
         "loader = DataLoader(images, 64, pin_memory=use_cuda)\n",
     ),
+    "an attribute that says the same": (
+        "args = argparse.ArgumentParser().parse_args()\n"
+        "args.cuda = not args.no_cuda and torch.cuda.is_available()\n"
+        "loader = DataLoader(images, 64)\n",
+        "args = argparse.ArgumentParser().parse_args()\n"
+        "args.cuda = not args.no_cuda and torch.cuda.is_available()\n"
+        "loader = DataLoader(images, 64, pin_memory=args.cuda)\n",
+    ),
+    "an attribute that another place sets, too": (
+        "args = argparse.ArgumentParser().parse_args()\n"
+        "args.cuda = torch.cuda.is_available()\n"
+        "if args.slow:\n    args.cuda = False\n"
+        "loader = DataLoader(images, 64)\n",
+        "args = argparse.ArgumentParser().parse_args()\n"
+        "args.cuda = torch.cuda.is_available()\n"
+        "if args.slow:\n    args.cuda = False\n"
+        f"loader = DataLoader(images, 64, {INSERTED})\n",
+    ),
     "options in a dict literal": (
         'options = {"batch_size": 64, "num_workers": 4}\nloader = DataLoader(images, **options)\n',
         'options = {"batch_size": 64, "num_workers": 4, "pin_memory": torch.cuda.is_available()}\n'
@@ -124,6 +142,25 @@ UNFIXED = {
 def test_no_safe_fix(body: str) -> None:
     assert len(findings(script(body), "DATA02")) == 1
     assert fixed(script(body), "DATA02", unsafe=False) == script(body)
+
+
+FLAGGED = """\
+args = argparse.ArgumentParser().parse_args()
+loader = DataLoader(images, 64)
+for x, y in loader:
+    {}
+    if args.cuda:
+        y = y.cuda()
+    loss = criterion(model(x), y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [("x = x * 2", "args.cuda"), ("x = x.cuda()", "torch.cuda.is_available()")]
+)
+def test_the_flag_that_all_copies_stand_under_says_when_to_pin(line: str, expected: str) -> None:
+    after = fixed(script(FLAGGED.format(line), ""), "DATA02", unsafe=False)
+    assert f"DataLoader(images, 64, pin_memory={expected})" in after
 
 
 def test_an_explicit_choice_is_turned_around_only_when_asked() -> None:

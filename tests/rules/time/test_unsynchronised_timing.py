@@ -528,14 +528,56 @@ def test_the_name_that_the_file_has_for_torch_is_used() -> None:
     code = """\
 import time
 import torch as th
-net = th.nn.Linear(4, 3).cuda()
+device = "cuda" if th.cuda.is_available() else "cpu"
+net = th.nn.Linear(4, 3).to(device)
 start = time.time()
-out = net(th.ones(2, 4, device="cuda"))
+out = net(th.ones(2, 4, device=device))
 print(time.time() - start)
 """
     wait = WAIT.replace("torch", "th")
     expected = code.replace("start = ", f"{wait}start = ").replace("print", f"{wait}print")
     assert fixed(code, "TIME01") == expected
+
+
+TIMED = """\
+import time
+import torch
+
+def bench(net, x, gpu):
+    {move}
+    start = time.time()
+    out = net(x)
+    print(time.time() - start)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("move", "condition"),
+    [
+        pytest.param("if gpu:\n        net, x = net.cuda(), x.cuda()", "gpu", id="a parameter"),
+        pytest.param("use = torch.cuda.is_available()\n    x = x.to('cuda')", "use", id="a variable that asks torch"),
+        pytest.param("x = x.to('cuda')", "torch.cuda.is_available()", id="nothing"),
+        pytest.param("net, x = net.cuda(), x.cuda()", None, id="a call that needs CUDA"),
+        pytest.param("if gpu > 1:\n        net, x = net.cuda(), x.cuda()", "torch.cuda.is_available()", id="no flag"),
+        pytest.param("if x:\n        net, x = net.cuda(), x.cuda()", "torch.cuda.is_available()", id="of another name"),
+    ],
+)
+def test_the_wait_stands_under_the_condition_that_the_program_has_for_its_gpu(move: str, condition: str | None) -> None:
+    code = TIMED.format(move=move)
+    wait = "    torch.cuda.synchronize()\n"
+    wait = wait if condition is None else f"    if {condition}:\n    {wait}"
+    expected = code.replace("    start = ", f"{wait}    start = ").replace("    print", f"{wait}    print")
+    assert fixed(code, "TIME01") == expected
+
+
+def test_a_wait_under_the_condition_already_gets_none_of_its_own() -> None:
+    code = TIMED.format(move="x = x.to('cuda')").replace("x, gpu):\n", "x, gpu):\n    if torch.cuda.is_available():\n")
+    code = "".join(
+        f"    {line}" if line.startswith("    ") and not line.startswith("    if") else line
+        for line in code.splitlines(keepends=True)
+    )
+    assert fixed(code, "TIME01").count("        torch.cuda.synchronize()\n") == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from tests.support import findings, fixed
 from torchlint.config import Settings
 from torchlint.engine import lint
-from torchlint.fixing import fix_source
+from torchlint.fixing import fix_source, fix_together
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
@@ -521,6 +522,47 @@ def test_the_fix_is_not_safe_where_the_device_may_be_that_of_apple() -> None:
     assert fixed(code, "XFER02", unsafe=True).count("non_blocking=True") == 2
 
 
+PINNED = ", pin_memory=torch.cuda.is_available()"
+
+
+@pytest.mark.parametrize(
+    ("options", "after", "is_safe"),
+    [
+        (", num_workers=2", f", num_workers=2,\n{' ' * 27}{PINNED[2:]}", True),
+        (", pin_memory=False", PINNED, False),
+        ("", PINNED, False),
+    ],
+)
+def test_the_loader_is_pinned_in_the_same_change(options: str, after: str, is_safe: bool) -> None:
+    code = PROGRAM.replace(PINNED, options)
+    expected = PROGRAM.replace(PINNED, after).replace("float64)", "float64, non_blocking=True)")
+    expected = expected.replace("device).", "device, non_blocking=True).")
+    assert fixed(code, "XFER02") == expected
+    assert fixed(code, "XFER02", unsafe=False) == (expected if is_safe else code)
+    assert fixed(code, "XFER02", "DATA02") == expected
+
+
+def test_copies_of_a_loader_that_cannot_be_pinned_stay() -> None:
+    code = PROGRAM.replace(PINNED, ", **options").replace("seen = []", "options = {'timeout': 9}\nprint(options)")
+    assert len(findings(code, "XFER02")) == 2
+    assert fixed(code, "XFER02") == code
+
+
+def test_a_batch_that_is_only_read_back_needs_no_copy() -> None:
+    body = """\
+        with torch.no_grad():
+            for x, y in loader:
+                out = model(x.to(device))
+                y = y.to(device).float()
+                {}
+                print(out.argmax(1).cpu(), y.cpu().numpy())
+        """
+    after = fixed(script(body.format("pass")), "XFER02")
+    assert after.count("non_blocking=True") == 1
+    assert "y = y.to(device).float()" in after
+    assert fixed(script(body.format("print(criterion(out, y))")), "XFER02").count("non_blocking=True") == 2
+
+
 COLLATE = """\
 def pairs(samples):
     return torch.stack([x for x, _ in samples]), {"index": torch.tensor([extra["index"] for _, extra in samples])}
@@ -592,6 +634,16 @@ def elsewhere(folder: Path, main: str, engine: str = ENGINE) -> list[int]:
 
 def test_a_loader_that_another_file_hands_in(tmp_path: Path) -> None:
     assert elsewhere(tmp_path, HEADER + MAIN) == [6, 7]
+
+
+def test_the_loader_of_another_file_is_pinned_in_the_same_change(tmp_path: Path) -> None:
+    main = (HEADER + MAIN).replace("pin_memory=True, ", "")
+    assert elsewhere(tmp_path, main) == [6, 7]
+    sources = [Source.read(tmp_path / name) for name in ("engine.py", "main.py")]
+    settings = {source.path: replace(Settings.selecting("XFER02"), unsafe_fixes=True) for source in sources}
+    engine, program = (fixed.source.text for fixed in fix_together(sources, settings, Project()).values())
+    assert engine.count("non_blocking=True") == 2
+    assert "DataLoader(images, 64, num_workers=4, pin_memory=torch.cuda.is_available())" in program
 
 
 def test_a_loader_that_nobody_knows_may_not_be_pinned(tmp_path: Path) -> None:

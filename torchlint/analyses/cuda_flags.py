@@ -1,0 +1,113 @@
+"""Variables of a program that say whether it uses a GPU: `use_cuda`, `args.cuda`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.dataflow import text
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Scope
+    from torchlint.semantics.model import Model
+
+AVAILABLE = "torch.cuda.is_available"
+_FLAG = re.compile(r"(?i)(^|[._])(cuda|gpus?)$")
+
+
+def cuda_flag(model: Model, at: cst.CSTNode, moves: Iterable[cst.CSTNode] = ()) -> str | None:
+    """A variable or an attribute that is true at a place where the program uses a GPU, as it is written there.
+
+    moves: copies to a GPU. The flag that all of them run under is one, too.
+    """
+    return _available(model, at) or _flag_around(model, at, list(moves))
+
+
+def _available(model: Model, at: cst.CSTNode) -> str | None:
+    start, visible = model.span(at)[0], dict(_visible(model.scope(at)))
+    for name, binding in visible.items():
+        if _says_available(binding, model) and model.span(binding.writes[0].statement)[1] < start:
+            return name
+    for written, assigns in model.once(_attributes).items():
+        owner = written.partition(".")[0]
+        is_before = model.span(assigns[-1])[1] < start and all(_is_on_top(assign, model) for assign in assigns)
+        if is_before and visible.get(owner) is _owner(assigns[-1], model) and _asks_torch(assigns[-1].value, model):
+            return written
+    return None
+
+
+def _flag_around(model: Model, at: cst.CSTNode, moves: list[cst.CSTNode]) -> str | None:
+    around = [
+        {text(guard.test): guard.test for guard in model.guards(move) if guard.branch == "body" and guard.test}
+        for move in moves
+    ]
+    for written, test in around[0].items() if around else ():
+        if all(written in tests for tests in around) and _FLAG.search(written) and _is_known(test, at, model):
+            return written
+    return None
+
+
+def _is_known(test: cst.BaseExpression, at: cst.CSTNode, model: Model) -> bool:
+    """Whether a flag, a variable or an attribute of one, means the same at a place."""
+    root = test.value if isinstance(test, cst.Attribute) else test
+    binding, visible = model.binding(root), dict(_visible(model.scope(at)))
+    if not isinstance(root, cst.Name) or binding is None or visible.get(root.value) is not binding:
+        return False
+    set_at = [write.target for write in binding.writes]
+    later = model.once(_attributes).get(text(test), [])
+    return len(set_at) == 1 and all(model.span(node)[0] < model.span(at)[0] for node in (*set_at, *later))
+
+
+def _visible(scope: Scope | None) -> Iterator[tuple[str, Binding]]:
+    """The variables of a scope and of those around it, the inner ones first."""
+    seen: set[str] = set()
+    while scope is not None:
+        if scope.kind != "class":
+            yield from ((name, binding) for name, binding in scope.bindings.items() if name not in seen)
+            seen.update(scope.bindings)
+        scope = scope.parent
+
+
+def _attributes(model: Model) -> dict[str, list[cst.Assign]]:
+    """Attributes of variables, such as `args.cuda`, and where the file assigns them."""
+    found: dict[str, list[cst.Assign]] = {}
+    for assign in model.nodes_of(cst.Assign):
+        match assign:
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name()) as target)]):
+                found.setdefault(text(target), []).append(assign)
+    return found
+
+
+def _owner(assign: cst.Assign, model: Model) -> Binding | None:
+    target = assign.targets[0].target
+    return model.binding(target.value) if isinstance(target, cst.Attribute) else None
+
+
+def _says_available(binding: Binding, model: Model) -> bool:
+    """Bound once, at the top of its function, to `torch.cuda.is_available()` or to a conjunction with it."""
+    if len(binding.writes) != 1:
+        return False
+    write = binding.writes[0]
+    if write.kind != "assign" or write.unpacked or write.value is None:
+        return False
+    return _is_on_top(write.statement, model) and _asks_torch(write.value, model)
+
+
+def _is_on_top(statement: cst.CSTNode, model: Model) -> bool:
+    """Whether a statement runs whenever its function does."""
+    block = model.parent(model.statement(statement))
+    return isinstance(block, cst.Module) or isinstance(model.parent(block or statement), cst.FunctionDef)
+
+
+def _asks_torch(value: cst.BaseExpression, model: Model) -> bool:
+    parts = [value]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, cst.BooleanOperation) and isinstance(part.operator, cst.And):
+            parts += [part.left, part.right]
+        elif isinstance(part, cst.Call) and model.call(part).callee == AVAILABLE:
+            return True
+    return False

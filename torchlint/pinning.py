@@ -1,0 +1,52 @@
+"""Asking a data loader for batches in page-locked memory, where its options are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torchlint.analyses.cuda_flags import AVAILABLE, cuda_flag
+from torchlint.analyses.feeding import reach
+from torchlint.finding import Confidence
+from torchlint.options import set_option
+from torchlint.rewrite import Rewriter
+
+if TYPE_CHECKING:
+    from torchlint.analyses.loaders import Loader
+    from torchlint.finding import Edit
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """The edits in the file of the loader, and what speaks against them, if anything."""
+
+    edits: tuple[Edit, ...]
+    doubt: str | None
+
+
+def pinning(loader: Loader) -> Pinning:
+    """Raises NoFixError where the option cannot be given to the loader alone."""
+    rewriter = Rewriter(loader.model)
+    condition, imports = _condition(loader, rewriter)
+    edits = set_option(loader, "pin_memory", condition, rewriter)
+    return Pinning((*edits, *imports), _doubt(loader))
+
+
+def _doubt(loader: Loader) -> str | None:
+    if loader.option("pin_memory").given:
+        return "Somebody turned pinning off: batches in page-locked memory cannot be swapped out."
+    if reach(loader) is not Confidence.CERTAIN or not loader.is_on_host:
+        return "Nothing here shows where the samples are: pinning raises for tensors that are on the GPU already."
+    if "sparse" in loader.model.source.text.lower():
+        return "Not every sparse tensor can be pinned."
+    return None
+
+
+def _condition(loader: Loader, rewriter: Rewriter) -> tuple[str, list[Edit]]:
+    """What says at the loader that there is a GPU: a variable of the file, or a question to torch."""
+    node = loader.site.node
+    flag = cuda_flag(loader.model, node, [move.call.node for move in loader.moves])
+    if flag is not None:
+        return flag, []
+    function, imports = rewriter.name_for(AVAILABLE, node)
+    return f"{function}()", imports
