@@ -43,7 +43,7 @@ def _split(context: click.Context, parameter: click.Parameter, values: Sequence[
     help="Timed rounds; each runs the original twice and the rewritten program once. 0: no timing.",
 )
 @running.options(running.timeout, running.seed, running.python, running.root)
-@running.options(running.formats("text", "json", "html"), running.keep, running.quiet)
+@running.options(running.formats("text", "json", "html", "markdown"), running.keep, running.quiet)
 def command(words: tuple[str, ...], **given: Any) -> int:
     """Run COMMAND before and after the fixes, in copies of the project, and compare results, time and memory.
 
@@ -65,10 +65,10 @@ def command(words: tuple[str, ...], **given: Any) -> int:
     verdict = _verify(words, root, folder, units, given)
     if given["output_format"] == "json":
         click.echo(verdict.to_json())
-    elif given["output_format"] == "html":
-        click.echo(_page(verdict, units, root))
-    else:
+    elif given["output_format"] == "text":
         _print(verdict)
+    else:
+        click.echo(_document(given["output_format"], verdict, units, root))
     if given["apply"]:
         return _apply(verdict, units, root)
     is_refused = any(fix.status.value == "refused" for fix in verdict.fixes)
@@ -152,13 +152,13 @@ def _options(folder: Path, given: dict[str, Any]) -> Options:
     return Options(folder=folder, **{name: given[name] for name in names})
 
 
-def _page(verdict: Verdict, units: FixUnits, root: Path) -> str:
+def _document(form: str, verdict: Verdict, units: FixUnits, root: Path) -> str:
     from torchlint.output.changes import unified_diff
-    from torchlint.runtime_check.html import page
+    from torchlint.runtime_check import html, markdown
 
     candidates = _candidates(units, root)
     diffs = {fix.fix: "".join(map(unified_diff, units.fixed([candidates[fix.fix]]).values())) for fix in verdict.fixes}
-    return page(verdict, diffs)
+    return html.page(verdict, diffs) if form == "html" else markdown.comment(verdict, diffs)
 
 
 def _print(verdict: Verdict) -> None:
