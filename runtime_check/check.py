@@ -8,13 +8,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean, median, quantiles
+from statistics import median
 
 from .equivalence import Equivalence, Sameness, compare, is_identical, is_open, loses_digits
 from .fix_by_fix import FixByFix, by_file
 from .run import Run
-from .schedule import Side, blocks
-from .stats import compare as compare_times
+from .timing import timing
 from .trials import ORIGINAL, Contents, FailedError, Options, Progress, Trials, prepared
 from .verdict import (
     Candidate,
@@ -209,32 +208,9 @@ class Check:
         )
 
     def timing(self, contents: Contents, what: str, evidence: Evidence) -> Timing | None:
-        options = self.trials.options
-        if not options.blocks:
+        if not self.trials.options.blocks:
             return None
-        metric = _metric(self.environment, self.before, evidence.run)
-        seconds: dict[Side, list[float]] = {side: [] for side in Side}
-        steps: dict[Side, list[float]] = {side: [] for side in Side}
-        waits = []
-        for number, block in enumerate(blocks(options.blocks, options.seed), 1):
-            for side in block:
-                name, text = (what, contents) if side is Side.CHANGED else ("original", ORIGINAL)
-                run = self.trials.time(text, f"{name} (block {number} of {options.blocks})")
-                seconds[side].append(self._figure(run, metric))
-                steps[side] += run.step_times(metric, self.trials.timed.warmup)
-                waits.append(self._figure(run, "data") / self._figure(run, "wall"))
-        original, control, changed = (tuple(seconds[side]) for side in Side)
-        comparison = compare_times(original, control, changed)
-        wait = fmean(waits) if self.trials.boundary == "optimizer" else None
-        window = self.trials.timed
-        spread = {side.value: tuple(quantiles(steps[side], n=20)) for side in Side if len(steps[side]) > 1}
-        return Timing(metric, comparison, original, control, changed, wait, window.steps - window.warmup, spread)
-
-    def _figure(self, run: Run, metric: str) -> float:
-        value = run.seconds_per_step(metric, self.trials.timed.warmup)
-        if value is None:
-            raise FailedError(Overall.ERROR, f"only {len(run.steps)} steps came back from a timed run")
-        return value
+        return timing(self.trials, contents, what, self.environment, self.before, evidence.run)
 
     def _counters(self, run: Run) -> Counters:
         on_gpu = run.device == "cuda"
@@ -258,15 +234,6 @@ class Check:
 
 def _contents(original: Path, changed: Mapping[Path, str | bytes]) -> dict[str, bytes]:
     return {_relative(original, path): _bytes(text) for path, text in changed.items()}
-
-
-def _metric(environment: Environment, before: Run, after: Run) -> str:
-    """Chosen before anything is timed. On a crowded machine the processor time of the program is steadier than the
-    clock on the wall, but it says nothing where part of the work lies in other processes."""
-    if environment.on_gpu:
-        return "device"
-    crowded = environment.load > 0.5 * (os.cpu_count() or 1)
-    return "cpu" if crowded and not before.helpers and not after.helpers else "wall"
 
 
 def _relative(original: Path, path: Path) -> str:

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -57,11 +57,20 @@ class Command:
         return [program, *(_moved(word, original, tree) for word in arguments)]
 
     def run(self, settings: Settings, logs: Path) -> Outcome:
-        """`settings.results` must exist and be empty. KeyboardInterrupt leaves no process behind."""
+        """`settings.results` and `logs` must exist and be empty. KeyboardInterrupt leaves no process behind."""
+        with self.started(settings, logs) as process:
+            in_time = ended(process, settings, time.monotonic() + self.timeout)
+        return outcome(process, in_time, settings, logs)
+
+    @contextlib.contextmanager
+    def started(self, settings: Settings, logs: Path) -> Iterator[subprocess.Popen[bytes]]:
+        """A process whose output goes to `logs`, and which has ended, with all that it started, when the context does.
+
+        Raises CommandError.
+        """
         tree = Path(settings.tree)
         words = self.located(Path(settings.original), tree)
-        output, errors = logs / "stdout", logs / "stderr"
-        with output.open("wb") as out, errors.open("wb") as err:
+        with (logs / "stdout").open("wb") as out, (logs / "stderr").open("wb") as err:
             try:
                 process = subprocess.Popen(
                     words,
@@ -75,11 +84,9 @@ class Command:
             except OSError as error:
                 raise CommandError(f"cannot run {words[0]}: {error.strerror}") from error
             try:
-                in_time = _wait(process, settings, self.timeout)
+                yield process
             finally:
                 end_group(process)
-        log = _tail(output) + _tail(errors)
-        return _outcome(process.returncode, in_time, log, read_results(Path(settings.results)), _read(output))
 
 
 def command(words: Sequence[str], folder: Path, timeout: float, python: str | None = None) -> Command:
@@ -124,9 +131,8 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], settings: Settings, timeout: float) -> bool:
+def ended(process: subprocess.Popen[bytes], settings: Settings, deadline: float) -> bool:
     """False when time ran out. A program that was told to stop and lingers has served its purpose."""
-    deadline = time.monotonic() + timeout
     told_at: float | None = None
     while time.monotonic() < deadline:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -146,7 +152,10 @@ def _was_told_to_stop(settings: Settings) -> bool:
     return run is not None and run.why == "stop" and (settings.boundary, run.boundary) != ("auto", "loader")
 
 
-def _outcome(code: int, in_time: bool, log: str, run: Run | None, printed: str) -> Outcome:
+def outcome(process: subprocess.Popen[bytes], in_time: bool, settings: Settings, logs: Path) -> Outcome:
+    """Of a process that has ended."""
+    code, log = process.returncode, _tail(logs / "stdout") + _tail(logs / "stderr")
+    run = read_results(Path(settings.results))
     stopped = run is not None and run.why == "stop"
     if not in_time and not stopped:
         return Outcome(End.TIMED_OUT, code, log)
@@ -154,7 +163,7 @@ def _outcome(code: int, in_time: bool, log: str, run: Run | None, printed: str) 
         return Outcome(End.FAILED, code, log)
     if run is None:
         return Outcome(End.UNMEASURED, code, log)
-    return Outcome(End.DONE, code, log, replace(run, printed=printed))
+    return Outcome(End.DONE, code, log, replace(run, printed=_read(logs / "stdout")))
 
 
 def _moved(word: str, original: Path, tree: Path) -> str:

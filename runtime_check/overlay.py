@@ -44,8 +44,7 @@ class Plan:
     links: tuple[str, ...]
     linked: Mapping[str, Stamp]
 
-    def build(self, tree: Path, changed: Mapping[str, bytes]) -> Mapping[str, Stamp]:
-        """What `written` needs to know afterwards."""
+    def build(self, tree: Path, changed: Mapping[str, bytes]) -> None:
         shutil.rmtree(tree, ignore_errors=True)
         tree.mkdir(parents=True)
         for folder in self.folders:
@@ -59,7 +58,6 @@ class Plan:
             (tree / name).symlink_to(tree / target.relative_to(self.root) if is_inner else target)
         for name, content in changed.items():
             (tree / name).write_bytes(content)
-        return _stamps(tree)
 
     def overwritten(self) -> list[str]:
         """Linked files that a run changed through native code, past the guard."""
@@ -130,17 +128,18 @@ def _is_copied(entry: os.DirEntry[str]) -> bool:
 
 def written(tree: Path, before: Mapping[str, Stamp]) -> dict[str, str]:
     """A digest of each regular file that is new or was changed since the tree was built."""
-    now = _stamps(tree)
+    now = stamps(tree)
     return {name: _digest(tree / name) for name, stamp in sorted(now.items()) if before.get(name) != stamp}
 
 
-def _stamps(tree: Path) -> dict[str, Stamp]:
+def stamps(tree: Path) -> dict[str, Stamp]:
+    """Size and time of each regular file, for `written` to know later what has changed."""
     found = {}
     for folder, folders, files in os.walk(tree):
         folders[:] = [name for name in folders if name not in LEFT_OUT]
         paths = (Path(folder, name) for name in files)
-        stamps = ((path, _stamp(path)) for path in paths if not path.is_symlink())
-        found.update({path.relative_to(tree).as_posix(): stamp for path, stamp in stamps if stamp is not None})
+        stamped = ((path, _stamp(path)) for path in paths if not path.is_symlink())
+        found.update({path.relative_to(tree).as_posix(): stamp for path, stamp in stamped if stamp is not None})
     return found
 
 

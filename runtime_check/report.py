@@ -10,7 +10,7 @@ from rich.text import Text
 
 from .equivalence import Equivalence, Sameness
 from .stats import Interval, Pace
-from .verdict import Counters, Environment, FixStatus, FixVerdict, Memory, Overall, Timing, Verdict, Weight
+from .verdict import Counters, Environment, FixStatus, FixVerdict, Memory, Overall, Protocol, Timing, Verdict, Weight
 
 _STYLES = {
     FixStatus.KEPT: "green",
@@ -155,7 +155,9 @@ def _time(timing: Timing, environment: Environment) -> Iterator[Text]:
     yield row("time", Text.assemble(pace, effect))
     steps = "" if environment.boundary == "program" else f" of {timing.steps} steps"
     detectable = f"; a change of {result.detectable:.1%} would show" if math.isfinite(result.detectable) else ""
-    blocks = f"{len(timing.changed)} blocks{steps}, original against itself {_interval(result.control)}{detectable}"
+    together = ", in lockstep" if timing.protocol is Protocol.LOCKSTEP else ""
+    control = f"original against itself {_interval(result.control)}{detectable}"
+    blocks = f"{len(timing.changed)} blocks{steps}{together}, {control}"
     yield row("", f"{blocks} [{clock}]")
     if result.reason:
         yield row("", result.reason)

@@ -12,8 +12,10 @@ from typing import Any
 
 from .boot.torchlint_probe.settings import Settings
 from .launch import Command, End, Outcome, command
-from .overlay import Plan, plan, written
+from .lockstep import run_in_turn
+from .overlay import Plan, plan, stamps, written
 from .run import Run
+from .schedule import Side
 from .verdict import Overall
 
 Progress = Callable[[str], None]
@@ -21,6 +23,7 @@ Contents = Mapping[str, bytes]
 ORIGINAL: Contents = {}
 
 TIMED_SECONDS = 3.0
+TURN_SECONDS = 0.05
 MOST_TIMED_STEPS = 2000
 
 
@@ -90,6 +93,7 @@ class Trials:
         self.boundary = "auto"
         self.warmup = options.warmup
         self.timed = Window(options.steps, options.warmup)
+        self.turn = 1
 
     def first(self) -> Run:
         run = self.observe(ORIGINAL, "original")
@@ -109,6 +113,20 @@ class Trials:
     def time(self, contents: Contents, what: str) -> Run:
         return self._run(contents, what, "time", self.timed)
 
+    def time_together(self, each: Mapping[Side, Contents], what: str, seed: int) -> dict[Side, Run]:
+        """One run of each, alive together: one makes a few steps while the others wait."""
+        self.progress(f"time {what}")
+        folders = {side: self.folder / side.name.lower() for side in each}
+        settings = [
+            self._prepared(folders[side], contents, "time", self.timed, turn=self.turn)
+            for side, contents in each.items()
+        ]
+        outcomes = run_in_turn(self.command, settings, [folder / "logs" for folder in folders.values()], seed)
+        return {
+            side: self._succeeded(outcome, is_original=not contents)
+            for (side, contents), outcome in zip(each.items(), outcomes, strict=True)
+        }
+
     def profile(self, window: Window, timed: int) -> Run:
         """The original: so many steps are timed after the warm-up, the rest are counted."""
         return self._run(ORIGINAL, "the command", "profile", window, timed=timed)
@@ -120,18 +138,27 @@ class Trials:
             return Window(self.options.steps, self.warmup)
         observed = median(step["wall"] for step in run.steps[self.warmup :])
         steps = min(max(self.options.steps, round(TIMED_SECONDS / observed)), MOST_TIMED_STEPS)
+        self.turn = max(1, round(TURN_SECONDS / observed))
         return Window(steps, max(self.warmup, min(steps // 10, self.options.steps // 2)))
 
     def _run(self, contents: Contents, what: str, mode: str, window: Window, **special: Any) -> Run:
         self.progress(f"{mode} {what}")
-        tree, results, logs = (self.folder / name for name in ("copy", "results", "logs"))
+        settings = self._prepared(self.folder, contents, mode, window, **special)
+        before = stamps(Path(settings.tree)) if mode == "observe" else {}
+        outcome = self.command.run(settings, self.folder / "logs")
+        run = self._succeeded(outcome, is_original=not contents)
+        return replace(run, written=written(Path(settings.tree), before)) if mode == "observe" else run
+
+    def _prepared(self, folder: Path, contents: Contents, mode: str, window: Window, **special: Any) -> Settings:
+        """A fresh copy of the project in the folder, beside empty folders of results and of logs."""
+        tree, results, logs = (folder / name for name in ("copy", "results", "logs"))
         tree /= self.plan.root.name  # a program may know its folder by name
         for fresh in (results, logs):
-            fresh.mkdir(exist_ok=True)
+            fresh.mkdir(parents=True, exist_ok=True)
             for file in fresh.iterdir():
                 file.unlink()
-        before = self.plan.build(tree, contents)
-        settings = Settings(
+        self.plan.build(tree, contents)
+        return Settings(
             tree=str(tree),
             original=str(self.plan.root),
             results=str(results),
@@ -142,13 +169,10 @@ class Trials:
             seed=self.options.seed,
             **special,
         )
-        outcome = self.command.run(settings, logs)
-        if overwritten := self.plan.overwritten():
-            raise FailedError(Overall.ERROR, f"the command wrote {overwritten[0]} in the original folder")
-        run = self._succeeded(outcome, is_original=not contents)
-        return replace(run, written=written(tree, before)) if mode == "observe" else run
 
     def _succeeded(self, outcome: Outcome, is_original: bool) -> Run:
+        if overwritten := self.plan.overwritten():
+            raise FailedError(Overall.ERROR, f"the command wrote {overwritten[0]} in the original folder")
         if outcome.run is not None:
             return outcome.run
         what = {

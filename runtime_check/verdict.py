@@ -113,6 +113,14 @@ class Memory:
     reasons: tuple[str, ...]
 
 
+class Protocol(str, Enum):
+    """How the three runs of a block stand to each other: one after the other, or alive together and a few steps in
+    turn."""
+
+    SEPARATE = "separate"
+    LOCKSTEP = "lockstep"
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds per step of each block, from so many `steps` each. metric: device, wall or cpu. `spread` has the 5 %,
@@ -126,6 +134,7 @@ class Timing:
     data_wait_share: float | None
     steps: int
     spread: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    protocol: Protocol = Protocol.SEPARATE
 
 
 @dataclass(frozen=True, slots=True)

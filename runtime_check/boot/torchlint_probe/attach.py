@@ -32,6 +32,7 @@ from .recording import Recording
 from .sites import Sites
 from .state import Census, Results
 from .steps import Recorder
+from .turns import Turns
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -68,7 +69,7 @@ def _guard_save(guard: Guard) -> None:
 
 
 def _timing(settings: Settings) -> Recorder:
-    clock = Clock()
+    clock = Clock(Turns(settings.results, settings.turn) if settings.turn else None)
     recorder = Recorder(settings, [clock, Setting(), Modules(settings)])
 
     @contextlib.contextmanager

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from .turns import Turns
 
 
 class Clock:
@@ -13,9 +16,11 @@ class Clock:
 
     On CUDA the time between two events on the stream is the step's time as the device sees it, however far the host
     has run ahead. Synchronising at each step instead would hide what the removal of a synchronisation gains.
+    Waiting for one's turn belongs to no step.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turns: Turns | None = None) -> None:
+        self.turns = turns
         self.events: list[Any] = []
         self.waited = 0.0
         self._restart()
@@ -35,11 +40,15 @@ class Clock:
             "data": self.waited,
         }
         self.waited = 0.0
+        if self.turns is not None:
+            self.turns.pause()
         self._restart()
         return figures
 
     def result(self) -> dict[str, Any]:
         """`device_seconds[i]` lies between the ends of steps i and i + 1, counted from the first with an event."""
+        if self.turns is not None:
+            self.turns.end()
         if not self.events:
             return {"device_seconds": []}
         torch.cuda.synchronize()

@@ -21,6 +21,7 @@ class Settings:
     function: in the mode "record", whose arguments to keep: file, line and name of its code, decorators first.
     double: everything runs in float64.
     timed: in the mode "profile", how many steps after the warm-up are timed; those after them are counted.
+    turn: steps after which the program waits until it is its turn again; 0: it never waits.
     """
 
     tree: str
@@ -35,6 +36,7 @@ class Settings:
     function: Sequence[Sequence[Any]] = ()
     double: bool = False
     timed: int = 0
+    turn: int = 0
 
     @classmethod
     def from_environment(cls) -> Settings:
