@@ -31,7 +31,9 @@ class RoleFinder:
     def _runs_backward(self, call: Call) -> bool:
         if call.is_backward:
             return True
-        return any(function is not None and function.is_step for function in _reached(call))
+        return call.grad_enabled is not False and any(
+            function is not None and function.is_step for function in _reached(call)
+        )
 
     def _of_content(self, loop: Loop) -> Role:
         element = element_of(loop.iterates)
@@ -40,7 +42,7 @@ class RoleFinder:
         if _over_modules(loop.iterates, element):
             return Role.MODULES
         effects = self._effects.of_calls(loop.calls)
-        if effects.has("backward") and not self._only_attacks(loop, element, effects):
+        if self._may_train(loop) and not self._only_attacks(loop, element, effects):
             return Role.STEPS if _yields_batches(loop.iterates) else Role.EPOCHS
         if effects.has("forwards") and self._evaluates(loop, element):
             return Role.EVALUATION
@@ -48,6 +50,12 @@ class RoleFinder:
         if is_range or loop.iterates.kind is Kind.TENSOR or _tensor_rows(element):
             return Role.ELEMENTS
         return Role.PLAIN
+
+    def _may_train(self, loop: Loop) -> bool:
+        """Whether a backward pass is run, here or by what is called with gradients on: `step(x, training=False)` of a
+        method that can train runs none under no_grad."""
+        calls = [call for call in loop.calls if call.is_backward or call.grad_enabled is not False]
+        return self._effects.of_calls(calls).has("backward")
 
     def _only_attacks(self, loop: Loop, element: Value, effects: Effects) -> bool:
         """Whether an evaluation takes gradients of its inputs: it runs the model itself, and nothing trains that."""

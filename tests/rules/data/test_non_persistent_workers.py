@@ -56,6 +56,11 @@ LOOK_ALIKES = {
     "one epoch": "loader = DataLoader(images, num_workers=2)\n" + EPOCHS.replace("range(2)", "range(1)"),
     "folds of another dataset": "loader = DataLoader(images, num_workers=2)\nfor part in [images, images]:\n"
     + indented(STEPS),
+    "a step that evaluates without gradients": "def step(x, y, training):\n"
+    "    loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))\n"
+    "    if training:\n        optimizer.zero_grad()\n        loss.backward()\n        optimizer.step()\n"
+    "    return loss\n\nloader = DataLoader(images, num_workers=2)\nfor epoch in range(2):\n    for x, y in loader:\n"
+    "        with torch.no_grad():\n            print(step(x, y, False))\n",
     "one pass over parts of each batch": "loader = DataLoader(images, num_workers=2)\nfor batch in loader:\n"
     "    for part in batch:\n        print(model(part.to(device)))\n",
     "an evaluation of its own": "def evaluate(loader):\n    for x, y in loader:\n        print(model(x.to(device)))\n\n"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from pickle import UnpicklingError
+
 import pytest
 
 from tests.support import findings, fixed
@@ -69,3 +72,85 @@ def test_only_what_torch_has_tells_releases_apart(condition: str, lines: list[in
                 model.load_state_dict(torch.load(args.path)["state_dict"])
     """
     assert [finding.line for finding in findings(code, "TRAIN11")] == lines
+
+
+BRANCHES = (
+    NET
+    + """\
+def restore(path, parallel):
+    if parallel:
+        state = {}
+        for key, value in torch.load(path).items():
+            state[key[7:]] = value
+        net.load_state_dict(state)
+    else:
+        net.load_state_dict(torch.load(path))
+"""
+)
+
+
+def test_one_file_is_read_in_one_way() -> None:
+    assert fixed(BRANCHES, "TRAIN11").count("weights_only=True") == 2
+    assert fixed(BRANCHES.replace("load(path))", "load(other))"), "TRAIN11").count("weights_only=True") == 1
+    assert fixed(BRANCHES.replace(".items()", "['args']"), "TRAIN11").count("weights_only=True") == 1
+
+
+SAVED = """\
+import numpy as np
+import torch
+
+net = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+{set_up}
+for epoch in range(2):
+    optimizer.step()
+    {step}
+    torch.save({{"net": net.state_dict(), {entry}}}, path)
+state = torch.load(path)
+net.load_state_dict(state["net"])
+"""
+WARM_UP = """
+def factor(step):
+    return {}(step + 1, 2) ** -0.5
+
+scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+"""
+
+
+@pytest.mark.parametrize(
+    ("set_up", "step", "entry"),
+    [
+        pytest.param("", "pass", '"best": np.mean([1.0, 2.0])', id="a mean"),
+        pytest.param("best = np.zeros(2)", "pass", '"best": best', id="an array"),
+        pytest.param(
+            WARM_UP.format("np.minimum"), "scheduler.step()", '"optimizer": optimizer.state_dict()', id="a rate"
+        ),
+        pytest.param(WARM_UP.format("np.minimum"), "scheduler.step()", '"s": scheduler.state_dict()', id="a schedule"),
+    ],
+)
+def test_a_checkpoint_with_numbers_of_numpy_is_not_restricted(
+    set_up: str, step: str, entry: str, tmp_path: Path
+) -> None:
+    code = SAVED.format(set_up=set_up, step=step, entry=entry)
+    assert fixed(code, "TRAIN11") == code
+    with pytest.raises(UnpicklingError, match="numpy"):
+        run(code, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("set_up", "step", "entry"),
+    [
+        pytest.param("", "pass", '"epoch": epoch, "best": float(np.mean([1.0, 2.0]))', id="plain numbers"),
+        pytest.param(WARM_UP.format("min"), "scheduler.step()", '"optimizer": optimizer.state_dict()', id="a rate"),
+        pytest.param("", "pass", '"optimizer": optimizer.state_dict()', id="a rate that no function sets"),
+    ],
+)
+def test_a_checkpoint_with_plain_values_is_restricted(set_up: str, step: str, entry: str, tmp_path: Path) -> None:
+    code = SAVED.format(set_up=set_up, step=step, entry=entry)
+    after = fixed(code, "TRAIN11")
+    assert after == code.replace("load(path)", "load(path, weights_only=True)")
+    run(after, tmp_path)
+
+
+def run(code: str, folder: Path) -> None:
+    exec(compile(code, "program", "exec"), {"path": folder / "model.pt"})

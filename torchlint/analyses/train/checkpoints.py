@@ -16,7 +16,7 @@ from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Argument, Binding, Call, Function
     from torchlint.semantics.model import Model
 
 LOAD = "torch.load"
@@ -38,6 +38,8 @@ _MODULE_METHODS = frozenset({"eval", "train", "to", "cuda", "cpu", "parameters",
 _METHODS_OF_MODULES_ALONE = frozenset(
     {"eval", "train", "parameters", "modules", "forward", "state_dict", "load_state_dict"}
 )
+_BY_FUNCTION = ("torch.optim.lr_scheduler.LambdaLR", "torch.optim.lr_scheduler.MultiplicativeLR")
+_RATES = re.compile(r"(?i)optim|sched")
 _DICT_METHODS = frozenset({"items", "keys", "values", "get", "pop", "update", "copy"})
 
 
@@ -60,7 +62,6 @@ def unsafe_loads(model: Model) -> Iterator[Load]:
     if not loads or model.calls_to(*_SAFE_SETTERS) or _SWITCH in model.source.text or _is_replaced(model):
         return
     found = [_described(model, call) for call in loads]
-    keeps_objects = any(load.content is Content.OBJECT for load in found)
     for load in found:
         call = load.call
         if not call.argument("weights_only").absent or not call.argument("pickle_module", 2).absent:
@@ -71,7 +72,7 @@ def unsafe_loads(model: Model) -> Iterator[Load]:
             or _has_safe_twin(call, loads)
             or _reads_own_buffer(model, call)
         ):
-            yield Load(call, Content.UNKNOWN, None) if keeps_objects and load.content is Content.TENSORS else load
+            yield _in_agreement(load, found, model)
 
 
 def _is_replaced(model: Model) -> bool:
@@ -96,12 +97,24 @@ def _is_in_safe_context(model: Model, call: Call) -> bool:
 
 def _has_safe_twin(call: Call, loads: list[Call]) -> bool:
     """Whether the same function loads the same file with `weights_only` as well: one of the two is a fallback."""
-    return any(
-        other.function is call.function
-        and not other.argument("weights_only").absent
-        and [text(arg.value) for arg in other.arguments[:1]] == [text(arg.value) for arg in call.arguments[:1]]
-        for other in loads
-    )
+    return any(not other.argument("weights_only").absent and _reads_same_file(call, other) for other in loads)
+
+
+def _in_agreement(load: Load, found: list[Load], model: Model) -> Load:
+    """The load in the light of the others: where one gets a module, no file is known to hold tensors alone, and
+    another branch of its function may show what the same file holds."""
+    if any(other.content is Content.OBJECT for other in found):
+        return Load(load.call, Content.UNKNOWN, None) if load.content is Content.TENSORS else load
+    if load.content is Content.TENSORS or not all(_is_tensor_use(model, use) for use in _uses(model, load.call.node)):
+        return load
+    twins = (other for other in found if other.content is Content.TENSORS and _reads_same_file(load.call, other.call))
+    twin = next(twins, None)
+    return Load(load.call, Content.TENSORS, twin.use) if twin is not None else load
+
+
+def _reads_same_file(call: Call, other: Call) -> bool:
+    sources = [[text(arg.value) for arg in each.arguments[:1]] for each in (call, other)]
+    return other.function is call.function and sources[0] == sources[1]
 
 
 def _reads_own_buffer(model: Model, call: Call) -> bool:
@@ -239,4 +252,57 @@ def _saves_objects(model: Model) -> bool:
             return True
         if any(_OBJECT_ENTRIES.search(name) for name, _ in saved.value.fields or ()):
             return True
+        if any(_is_of_numpy(model, entry) or _is_scheduled_by_numpy(model, entry) for entry in _entries(model, saved)):
+            return True
     return False
+
+
+def _entries(model: Model, saved: Argument) -> list[cst.BaseExpression]:
+    """The values of the dict that is saved, where it is a literal in the call or of a variable."""
+    return [
+        element.value
+        for node in _made(model, saved.node)
+        if isinstance(node, cst.Dict)
+        for element in node.elements
+        if isinstance(element, cst.DictElement)
+    ]
+
+
+def _is_of_numpy(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether a value is, or may be, a number or an array of NumPy: `np.mean(losses)`."""
+    if model.value(node).kind is Kind.ARRAY:
+        return True
+    calls = (model.call(made) for made in _made(model, node) if isinstance(made, cst.Call))
+    return any((call.callee or "").startswith("numpy.") for call in calls)
+
+
+def _is_scheduled_by_numpy(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether the state of an optimizer or of a scheduler is saved, which keeps the learning rate as it was computed,
+    and a function computes that with NumPy, for all that is in sight."""
+    if not any(_holds_rate(model, made) for made in _made(model, node)):
+        return False
+    factors = [call.argument("lr_lambda", 1).value for call in model.calls_to(*_BY_FUNCTION)]
+    functions = [[model.function_of(origin) for origin in factor.origins] for factor in factors]
+    return any(not known or any(map(_uses_numpy, known)) for known in functions)
+
+
+def _holds_rate(model: Model, node: cst.BaseExpression) -> bool:
+    call = model.call(node) if isinstance(node, cst.Call) else None
+    return (
+        call is not None
+        and call.method == "state_dict"
+        and call.receiver is not None
+        and (call.receiver_value.is_(Kind.OPTIMIZER, Kind.SCHEDULER) or _RATES.search(text(call.receiver)) is not None)
+    )
+
+
+def _uses_numpy(function: Function | None) -> bool:
+    return function is None or any((call.callee or "").startswith("numpy.") for call in function.calls)
+
+
+def _made(model: Model, node: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+    """An expression, or what is assigned to the variable that it is."""
+    binding = model.binding(node) if node is not None else None
+    if binding is None:
+        return [node] if node is not None else []
+    return [write.value for write in binding.writes if write.value is not None and not write.unpacked]
