@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.steps import step_of
 from torchlint.analyses.sync.branching import tensors_asked
+from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence
+from torchlint.analyses.sync.shown import shown_tensors
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -19,41 +23,90 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
 
+_BY_STEP = ("add_scalar", "add_scalars", "add_histogram")
 _INTERVAL = 100
 _WHY = f"It is shown in one of {_INTERVAL} steps only."
 
 
 def fix(report: Report, model: Model) -> Fix:
     shown: Shown = report.facts
-    loop = shown.step.loop
-    line = model.parent(model.parent(shown.call.node) or shown.call.node)
-    counter = _counter(model, loop) if loop is not None else None
+    line = _line(shown, model)
+    counter = _count_shown(model, shown) or _counter(model, shown.step.loop)
     if counter is None:
         raise NoFixError("no variable counts the steps")
-    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or not isinstance(line.body[0], cst.Expr):
+    if line is None:
         raise NoFixError("the call is part of a larger statement")
     if _waits_anyway(model, shown):
-        raise NoFixError("another question to the device in the same step waits for it anyway")
+        raise NoFixError("something else in the same step waits for the device anyway")
     if not all(shown.call.node in model.ancestors(tensor) for tensor in shown.tensors):
         raise NoFixError("the text that is shown is made before, in another statement")
-    edits = Rewriter(model).indent_under([line], f"if {counter} % {_INTERVAL} == 0:")
+    edits = Rewriter(model).indent_under(_beside(line, shown, model), f"if {counter} % {_INTERVAL} == 0:")
     assert edits is not None
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
 
 
+def _line(shown: Shown, model: Model) -> cst.SimpleStatementLine | None:
+    """The line that does nothing but show."""
+    line = model.parent(model.parent(shown.call.node) or shown.call.node)
+    is_whole = isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and isinstance(line.body[0], cst.Expr)
+    return line if is_whole else None  # type: ignore[return-value]
+
+
+def _beside(line: cst.SimpleStatementLine, shown: Shown, model: Model) -> list[cst.BaseStatement]:
+    """The unbroken row of lines around a line that show tensors of the same step."""
+    lines = {_line(other, model) for other in model.once(_all_shown) if other.step == shown.step}
+    body: Sequence[cst.BaseStatement] = getattr(model.parent(line), "body", ())
+    rows = (list(row) for is_in, row in groupby(body, lambda node: node in lines) if is_in)
+    return next((row for row in rows if line in row), [line])
+
+
+def _all_shown(model: Model) -> list[Shown]:
+    return list(shown_tensors(model))
+
+
 def _waits_anyway(model: Model, shown: Shown) -> bool:
-    """Whether the step asks the device in every case, as by `if accuracy > best:`: to show less would save nothing."""
+    """Whether the step reads the device in every case, as by `total += loss.item()` or `if accuracy > best:`: to show
+    less would save nothing."""
     residence = model.once(Residence)
-    return any(
-        residence.may_be_device(leaf, shown.step)
+    asked = (
+        (node, leaf)
         for node in model.nodes_of(cst.If)
-        if isinstance(node, cst.If) and step_of(model, node) == shown.step and not model.guards(node, shown.step.loop)
+        if isinstance(node, cst.If) and not model.guards(node, shown.step.loop)
         for leaf in tensors_asked(model, node.test)
+    )
+    read = ((node, tensor) for node, tensor, _ in reads(model) if shown.call.node not in model.ancestors(node))
+    return any(
+        step_of(model, node) == shown.step and residence.may_be_device(tensor, shown.step)
+        for node, tensor in chain(asked, read)
     )
 
 
-def _counter(model: Model, loop: Loop) -> str | None:
+def _count_shown(model: Model, shown: Shown) -> str | None:
+    """The number that TensorBoard is given as that of the step, where a variable counts it."""
+    step = shown.call.argument("global_step", 2).node if shown.call.method in _BY_STEP else None
+    binding = model.binding(step) if isinstance(step, cst.Name) else None
+    writes = [write for write in binding.writes if write.loop is shown.step.loop] if binding is not None else []
+    counts = bool(writes) and all(_counts(model.small_statement(write.target)) for write in writes)
+    return binding.name if binding is not None and counts else None
+
+
+def _counts(statement: cst.CSTNode | None) -> bool:
+    """`n += 1` and `n = n + 1`."""
+    match statement:
+        case cst.AugAssign(operator=cst.AddAssign(), value=cst.Integer(value="1")):
+            return True
+        case cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Name(value=name))],
+            value=cst.BinaryOperation(left=cst.Name(value=other), operator=cst.Add(), right=cst.Integer(value="1")),
+        ):
+            return name == other
+    return False
+
+
+def _counter(model: Model, loop: Loop | None) -> str | None:
     """The variable that counts the iterations of a loop over `enumerate(...)` or `range(...)`."""
+    if loop is None:
+        return None
     match loop.target, loop.iterable:
         case cst.Tuple(elements=[cst.Element(value=cst.Name() as name), _]), _ if _enumerates(model, loop.iterable):
             pass

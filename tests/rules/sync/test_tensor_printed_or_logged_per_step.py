@@ -146,6 +146,35 @@ def test_no_fix_where_nothing_counts_the_steps(code: str) -> None:
     assert all(finding.fix is None for finding in findings(code, "SYNC04"))
 
 
+def test_neighbours_are_shown_in_the_same_steps() -> None:
+    code = training("print(loss)\nprint(out.mean())\nkept.append(step)\nprint(out.sum())", "kept = []")
+    new = fixed(code, "SYNC04")
+    assert new.count("if step % 100 == 0:") == 2
+    assert "print(loss)\n            print(out.mean())\n        kept.append(step)" in new
+
+
+@pytest.mark.parametrize(
+    ("count", "shown", "test"),
+    [
+        pytest.param("n += 1", "n", "n % 100 == 0", id="a count of all steps"),
+        pytest.param("n = n + 1", "n", "n % 100 == 0", id="a count of all steps, written out"),
+        pytest.param("n += len(x)", "n", "step % 100 == 0", id="a count of samples"),
+        pytest.param("n += 1", "step", "step % 100 == 0", id="the steps of an epoch"),
+        pytest.param("n += 1", "7 * n", "step % 100 == 0", id="no variable"),
+    ],
+)
+def test_steps_are_counted_as_tensorboard_is_told(count: str, shown: str, test: str) -> None:
+    code = training(f"{count}\nwriter.add_scalar('loss', loss, {shown})", "writer, n = make_writer(), 0")
+    assert f"if {test}:" in fixed(code, "SYNC04")
+
+
+def test_no_fix_where_each_step_reads_the_device_anyway() -> None:
+    code = training("print(f'{loss:.4f}')\nseen = out.max().item()\nassert seen")
+    assert all(finding.fix is None for finding in findings(code, "SYNC04"))
+    gated = code.replace("    seen = out.max().item()", "    if step % 5 == 0:\n            seen = out.max().item()")
+    assert all(finding.fix is not None for finding in findings(gated, "SYNC04"))
+
+
 @pytest.mark.parametrize(
     ("test", "is_fixed"), [("loss < best", False), ("step > 5", True), ("step > 5 and loss < best", False)]
 )
