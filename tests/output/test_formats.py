@@ -399,6 +399,27 @@ class TestSarif:
         assert len(set(prints(twice))) == 2
         assert prints(twice) == prints("# moved\n\n" + twice.replace(" = ", "  =  "))
 
+    def test_addresses_and_fingerprints_begin_at_the_top_of_the_repository(
+        self, planted: PlantedRule, project: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (project / ".git").mkdir()
+        (project / "src").mkdir()
+        from_top = self.document(planted)
+        monkeypatch.chdir(project / "src")
+        from_below = self.document(planted, CODE, "a.py")
+        assert from_below == from_top
+        (result,) = from_below["runs"][0]["results"]
+        (change,) = result["fixes"][0]["artifactChanges"]
+        location = result["locations"][0]["physicalLocation"]
+        for place in (location, change):
+            assert place["artifactLocation"] == {"uri": "src/a.py", "uriBaseId": "%SRCROOT%"}
+        beside = self.document(planted, CODE, str(project / "b.py"))["runs"][0]["results"][0]
+        assert beside["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "b.py"
+
+    def test_a_file_outside_the_repository_has_an_absolute_address(self, planted: PlantedRule) -> None:
+        (result,) = self.document(planted, CODE, "/elsewhere/a.py")["runs"][0]["results"]
+        assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "file:///elsewhere/a.py"}
+
     def test_what_is_suppressed_says_so(self, planted: PlantedRule) -> None:
         text = "import torch\ntorch.zeros(1)\ntorch.zeros(2)  # torchlint: ignore[MEM01] it is small\n"
         results = self.document(planted, text)["runs"][0]["results"]

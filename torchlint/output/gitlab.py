@@ -10,12 +10,13 @@ from typing import Any
 from torchlint.finding import Finding, Severity
 from torchlint.output import Outcome, in_cell
 from torchlint.output.fingerprint import Fingerprints
+from torchlint.output.source_root import SourceRoot
 
 _SEVERITY = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.INFO: "minor"}
 
 
 def render(outcome: Outcome, color: bool) -> str:
-    fingerprints = Fingerprints()
+    fingerprints = Fingerprints(SourceRoot.of_working_directory())
     entries = [_entry(finding, fingerprints.of(finding)) for finding, _ in outcome.findings()]
     return json.dumps(entries, indent=2) + "\n"
 
