@@ -8,11 +8,12 @@ import pytest
 
 from tests.conftest import PlantedRule
 from torchlint import cache as cache_module
-from torchlint import runner
+from torchlint import work
 from torchlint.cache import Cache, remove
 from torchlint.config import Settings
 from torchlint.discovery import Target
-from torchlint.runner import Options, Result, run
+from torchlint.runner import Options, run
+from torchlint.task import Result, Task
 
 CLEAN = b"import torch\nx = torch.ones(3)  # zeros\n"
 DIRTY = b"import torch\nx = torch.zeros(3)\n"
@@ -22,13 +23,13 @@ DIRTY = b"import torch\nx = torch.zeros(3)\n"
 def processed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files that were really looked at."""
     names: list[str] = []
-    process = runner.process
+    process = work.process
 
-    def recording(task: runner.Task) -> Result:
+    def recording(task: Task) -> Result:
         names.append(task.path.name)
         return process(task)
 
-    monkeypatch.setattr(runner, "process", recording)
+    monkeypatch.setattr(work, "process", recording)
     return names
 
 

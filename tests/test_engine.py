@@ -15,11 +15,11 @@ from tests.support import source_of
 from tests.test_notebook import notebook
 from torchlint import engine, parsing
 from torchlint.config import Selection, Settings
-from torchlint.engine import is_worth_linting, lint
+from torchlint.engine import lint
 from torchlint.finding import Applicability, Edit, Fix, Severity
 from torchlint.semantics.model import Model
 from torchlint.semantics.spans import SourceMismatchError
-from torchlint.source import Source
+from torchlint.source import Source, is_worth_linting
 
 
 def codes(text: str, settings: Settings) -> list[str]:

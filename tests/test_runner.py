@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from torchlint import runner
+from torchlint import runner, work
 from torchlint.config import Settings
 from torchlint.discovery import Target
-from torchlint.runner import Options, Result, Task, fix_tree, run
+from torchlint.runner import Options, fix_tree, run
+from torchlint.task import Result, Task
 
 LEAK = "import torch\nx = 1  # torchlint: ignore[NOPE]\n"
 SETTINGS = Settings.selecting("LINT")
@@ -54,15 +55,15 @@ def test_progress_is_told_about_every_file(project: Path) -> None:
 def die_on_the_second(task: Task) -> Result:
     if task.path.name == "m01.py":
         os.kill(os.getpid(), signal.SIGKILL)
-    return runner_process(task)
+    return real_process(task)
 
 
-runner_process = runner.process
+real_process = work.process
 
 
 def test_a_process_that_dies_costs_one_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_BYTES_WORTH_A_WORKER", 1)
-    monkeypatch.setattr(runner, "process", die_on_the_second)
+    monkeypatch.setattr(work, "process", die_on_the_second)
     results = run(plant(project, 4), Options(jobs=2))
     assert [code for _, code, _ in everything(results)] == ["LINT03", "LINT04", "LINT03", "LINT03"]
 
@@ -71,7 +72,7 @@ def test_an_engine_that_crashes_costs_one_file(project: Path, monkeypatch: pytes
     def crash(source: object, settings: object) -> None:
         raise AttributeError("gone")
 
-    monkeypatch.setattr(runner, "examine", crash)
+    monkeypatch.setattr(work, "examine", crash)
     results = run(plant(project, 2), Options(jobs=1))
     assert [code for _, code, _ in everything(results)] == ["LINT04", "LINT04"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 
@@ -31,6 +30,8 @@ def replace_file(target: Path, data: bytes, sync: bool = True) -> None:
 
 def file_beside(target: Path, data: bytes, mode: int, sync: bool = True) -> Path:
     """A new file in the folder of the target, to be put in its place. Raises OSError."""
+    import tempfile  # takes longer than a run that finds all in the cache has for it
+
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     file = Path(name)
     try:

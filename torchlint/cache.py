@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import shutil
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,7 +17,6 @@ from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from uuid import uuid4
 
 from torchlint import __version__
 from torchlint.atomic import replace_file
@@ -36,24 +35,25 @@ def tool_fingerprint() -> str:
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     digest.update(f"{__version__} {sys.version}".encode())
     for file in (_version_of_libcst(), *sorted(_own_sources())):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+        with open(file, "rb") as stream:
+            digest.update(os.path.basename(file).encode() + b"\0" + stream.read())
     return digest.hexdigest()
 
 
-def _version_of_libcst() -> Path:
+def _version_of_libcst() -> str:
     """The file that has it; importing LibCST, or importlib.metadata, takes longer than all else that a start needs."""
     found = find_spec("libcst")
     assert found is not None
     assert found.origin is not None
     package = Path(found.origin)
     version = package.with_name("_version.py")
-    return version if version.exists() else package
+    return str(version if version.exists() else package)
 
 
-def _own_sources() -> Iterator[Path]:
+def _own_sources() -> Iterator[str]:
     for package in ("torchlint", "torchlint.rules", "torchlint.fixers"):
-        folder = import_module(package).__path__[0]
-        yield from Path(folder).rglob("*.py")
+        for folder, _, names in os.walk(import_module(package).__path__[0]):
+            yield from (os.path.join(folder, name) for name in names if name.endswith(".py"))
 
 
 @dataclass
@@ -113,7 +113,9 @@ def remove(folder: Path) -> bool:
     """Delete a cache folder, if it is one. Runs that are writing to it begin another. Raises OSError."""
     if not (folder / "CACHEDIR.TAG").is_file():
         return False
-    aside = folder.with_name(f"{folder.name}.{uuid4().hex}")
+    import shutil
+
+    aside = folder.with_name(f"{folder.name}.{os.urandom(16).hex()}")
     try:
         folder.rename(aside)
     except FileNotFoundError:

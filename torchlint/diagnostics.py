@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from torchlint.finding import Severity
+from torchlint.finding import Confidence, Finding, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +79,8 @@ DIAGNOSTICS = {
 
 def is_failure(code: str) -> bool:
     return code in DIAGNOSTICS and DIAGNOSTICS[code].is_failure
+
+
+def diagnose(kind: Diagnostic, message: str, path: Path) -> Finding:
+    """A finding about the file as a whole."""
+    return Finding(kind.code, kind.name, kind.severity, Confidence.CERTAIN, message, path.as_posix(), 0, 0, 1, 1, 1, 1)

@@ -17,10 +17,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from torchlint.config import Settings, version
-from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, is_failure
+from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, diagnose, is_failure
 from torchlint.finding import (
     Applicability,
-    Confidence,
     Edit,
     FileEdits,
     Finding,
@@ -74,11 +73,6 @@ def examine(
     run = _Run(source, settings, strict, project)
     findings = run.findings()
     return Examined(findings, sorted(run.suppressed, key=_in_text_order), run.seconds)
-
-
-def is_worth_linting(data: bytes) -> bool:
-    """The gate on raw bytes: False where no rule, and no suppression comment, can have anything to say."""
-    return b"torch" in data
 
 
 @dataclass
@@ -345,11 +339,6 @@ class _StopError(Exception):
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
         self.finding = finding
-
-
-def diagnose(kind: Diagnostic, message: str, path: Path) -> Finding:
-    """A finding about the file as a whole."""
-    return Finding(kind.code, kind.name, kind.severity, Confidence.CERTAIN, message, path.as_posix(), 0, 0, 1, 1, 1, 1)
 
 
 def _summary(error: BaseException) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchlint.config import Settings
-from torchlint.diagnostics import FIX_ROLLED_BACK
-from torchlint.engine import diagnose, lint
+from torchlint.diagnostics import FIX_ROLLED_BACK, diagnose
+from torchlint.engine import lint
 from torchlint.finding import Applicability, Edit, Finding
 from torchlint.source import Source, UnreadableSourceError
 

@@ -1,5 +1,7 @@
 """Many files: gate and cache in this process, the rest spread over worker processes. Results come in the order of the
 files, whatever the number of workers. Writing is left to the caller.
+
+What lints and fixes is imported once there is a file that the cache does not know.
 """
 
 from __future__ import annotations
@@ -9,62 +11,26 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from torchlint.cache import Cache
 from torchlint.config import Settings
-from torchlint.diagnostics import INTERNAL_ERROR, SYNTAX_ERROR, UNREADABLE_FILE
+from torchlint.diagnostics import INTERNAL_ERROR, UNREADABLE_FILE, diagnose
 from torchlint.discovery import Target, discover
-from torchlint.engine import diagnose, examine, is_worth_linting
-from torchlint.finding import Finding
-from torchlint.fixing import Fixed, changes, fix_source, fix_together, located
 from torchlint.project_files import ProjectFiles
-from torchlint.settings_file import Configuration, load_plugins
-from torchlint.source import Source, UnreadableSourceError
+from torchlint.settings_file import Configuration
+from torchlint.source import is_worth_linting
 from torchlint.suppression import may_suppress
+from torchlint.task import Result, Task, new_run
 
 if TYPE_CHECKING:
-    from torchlint.semantics.project import Project
+    from torchlint.fixing import Fixed
 
 _BYTES_WORTH_A_WORKER = 150_000
 _GARBAGE_THRESHOLD = (100_000, 50, 100)
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One file's bytes. `fix` is None to lint only, else says whether unsafe fixes count. Tasks of one `run` share what
-    was read of the files around theirs."""
-
-    path: Path
-    data: bytes
-    settings: Settings
-    fix: bool | None = None
-    run: str = field(default_factory=lambda: uuid4().hex)
-
-
-@lru_cache(maxsize=1)
-def _project(run: str) -> Project:
-    """What one process has read of the project in one run."""
-    from torchlint.semantics.project import Project
-
-    return Project()
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """`findings` are those left in `source`, which is None where there is nothing to show. `fixed` is None where no fix
-    was wanted or none applied. `suppressed` do not count. `seconds` as in `Examined`, of a run that fixes nothing."""
-
-    path: Path
-    findings: tuple[Finding, ...] = ()
-    source: Source | None = None
-    fixed: Fixed | None = None
-    suppressed: tuple[Finding, ...] = ()
-    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +50,7 @@ def run(
 ) -> list[Result]:
     """Lint, and where asked fix in memory, every target. Results come in the order of the targets."""
     cache = Cache(options.cache_folder)
-    files, name = ProjectFiles(), uuid4().hex
+    files, name = ProjectFiles(), new_run()
     results: dict[Path, Result] = {}
     tasks: list[Task] = []
     digests: dict[Path, bytes] = {}
@@ -113,7 +79,9 @@ def run(
         progress(done, len(targets))
     cache.save()
     if options.fix:
-        results |= _across_files(results, {target.path: target for target in targets})
+        from torchlint.across_files import fixed_together
+
+        results |= fixed_together(results, {target.path: target for target in targets})
     named = {os.path.abspath(target.path): target.path for target in targets}
     return [within(results[target.path], named) for target in targets if target.path in results]
 
@@ -123,89 +91,14 @@ def within(result: Result, named: Mapping[str, Path]) -> Result:
     named."""
     if not any(finding.fix is not None and finding.fix.elsewhere for finding in result.findings):
         return result
-    return replace(result, findings=tuple(_within(finding, named) for finding in result.findings))
+    from torchlint import across_files
 
-
-def _within(finding: Finding, named: Mapping[str, Path]) -> Finding:
-    found = located(finding, named)
-    outside = [path for path in changes(found) if os.path.abspath(path) not in named]
-    if not outside:
-        return found
-    here = Path.cwd()
-    files = " and ".join(str(path.relative_to(here) if path.is_relative_to(here) else path) for path in outside)
-    return replace(finding, fix=None, no_fix=f"it would change {files}, which is not among the files to check")
-
-
-def _across_files(results: Mapping[Path, Result], targets: Mapping[Path, Target]) -> dict[Path, Result]:
-    """The results of files that fixes change together, made anew in this process, which has them all."""
-    groups = _groups(results, {os.path.abspath(path): path for path in targets})
-    settings = {path: target.settings for path, target in targets.items()}
-    found: dict[Path, Result] = {}
-    for group in groups:
-        first = min(group)
-        try:
-            from torchlint.semantics.project import Project
-
-            project = Project()
-            fixed = fix_together([_source(targets[path]) for path in sorted(group)], settings, project)
-        except (OSError, UnreadableSourceError):
-            continue
-        except Exception as error:
-            crash = diagnose(INTERNAL_ERROR, f"the engine crashed: {type(error).__name__}: {error}", first)
-            known = results.get(first, Result(first))
-            found[first] = replace(known, findings=(crash, *known.findings))
-            continue
-        found |= {path: fixed_result(file, settings[path], project) for path, file in fixed.items()}
-    return found
-
-
-def _source(target: Target) -> Source:
-    """Raises OSError and UnreadableSourceError."""
-    return Source.read(target.path) if target.data is None else Source.from_bytes(target.data, target.path)
-
-
-def _groups(results: Mapping[Path, Result], named: Mapping[str, Path]) -> list[set[Path]]:
-    """Files that have to change together, for that some fix changes several of them."""
-    groups: list[set[Path]] = []
-    for result in results.values():
-        for finding in result.findings:
-            files = {result.path, *changes(located(finding, named))}
-            if len(files) > 1 and files <= set(named.values()):
-                joined = files.union(*(group for group in groups if group & files))
-                groups = [*(group for group in groups if not group & files), joined]
-    return groups
+    return replace(result, findings=tuple(across_files.within(finding, named) for finding in result.findings))
 
 
 def _is_whole(settings: Settings) -> bool:
     """Whether a file without findings has none, and not only none that count."""
     return settings.scope is None
-
-
-def process(task: Task) -> Result:
-    """Lint or fix one file. Whatever goes wrong is a finding."""
-    load_plugins(task.settings.plugins)
-    try:
-        source = Source.from_bytes(task.data, task.path)
-    except UnreadableSourceError as error:
-        return Result(task.path, (diagnose(SYNTAX_ERROR, f"the file {error}", task.path),))
-    try:
-        if task.fix is None:
-            found = examine(source, task.settings, project=_project(task.run))
-            shown = source if found.findings or found.suppressed else None
-            return Result(task.path, tuple(found.findings), shown, None, tuple(found.suppressed), found.seconds)
-        fixed = fix_source(source, task.settings, task.fix, project=_project(task.run))
-        return fixed_result(fixed, task.settings, _project(task.run))
-    except Exception as error:
-        message = f"the engine crashed: {type(error).__name__}: {error}"
-        return Result(task.path, (diagnose(INTERNAL_ERROR, message, task.path),))
-
-
-def fixed_result(fixed: Fixed, settings: Settings, project: Project) -> Result:
-    suppressed: list[Finding] = []
-    if settings.scope is not None or may_suppress(fixed.source.data):
-        suppressed = examine(fixed.source, settings, project=project).suppressed
-    shown = fixed.source if fixed.remaining or suppressed or fixed.changed else None
-    return Result(fixed.before.path, fixed.remaining, shown, fixed if fixed.changed else None, tuple(suppressed))
 
 
 def processors() -> int:
@@ -215,7 +108,11 @@ def processors() -> int:
 
 
 def _process_all(tasks: Sequence[Task], options: Options) -> Iterator[Result]:
-    if options.cluster is not None and tasks:
+    if not tasks:
+        return
+    from torchlint.work import process
+
+    if options.cluster is not None:
         from torchlint import cluster
 
         yield from cluster.spread(options.cluster, partial(_process_in, os.getcwd()), tasks)
@@ -241,12 +138,15 @@ def _process_all(tasks: Sequence[Task], options: Options) -> Iterator[Result]:
 
 def _process_in(folder: str, task: Task) -> Result:
     """On another machine, or in another process: paths are relative to the folder where the run began."""
+    from torchlint.work import process
+
     os.chdir(folder)
     return process(task)
 
 
 def _process_alone(task: Task) -> Result:
     """One file in a process of its own, after some file of the pool took its process down."""
+    from torchlint.work import process
     from torchlint.workers import WorkerDiedError, spread
 
     try:

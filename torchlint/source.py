@@ -28,6 +28,11 @@ class UnreadableSourceError(Exception):
     """The bytes are not Python source text: an unknown encoding, invalid characters, a broken notebook."""
 
 
+def is_worth_linting(data: bytes) -> bool:
+    """The gate on raw bytes: False where no rule, and no suppression comment, can have anything to say."""
+    return b"torch" in data
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """`text` is what is parsed; offsets of findings and edits count its characters.

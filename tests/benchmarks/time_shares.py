@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from torchlint import parsing
-from torchlint.engine import is_worth_linting, lint
+from torchlint.engine import lint
 from torchlint.semantics.model import Model
 from torchlint.semantics.project import Project
-from torchlint.source import Source
+from torchlint.source import Source, is_worth_linting
 
 
 class Clock:

@@ -27,9 +27,10 @@ from typing import TextIO
 
 from torchlint.config import Settings
 from torchlint.diagnostics import is_failure
-from torchlint.engine import is_worth_linting
 from torchlint.finding import Finding
-from torchlint.runner import Task, process
+from torchlint.source import is_worth_linting
+from torchlint.task import Task
+from torchlint.work import process
 
 HEADER = "| package | version | files | lines | analysed | findings | CPU seconds |\n|---|---|---|---|---|---|---|"
 

@@ -7,7 +7,6 @@ import importlib
 import os
 import pkgutil
 import sys
-import traceback
 from typing import NoReturn
 
 import click
@@ -101,6 +100,8 @@ def _what_happened(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in _CANNOT_GROW:
         forget_stdout()
         return f"the output cannot be written: {error.strerror}"
+    import traceback
+
     frame = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(frame.filename)}:{frame.lineno}"
     return f"internal error: {type(error).__name__}: {error} ({where})"

@@ -11,13 +11,14 @@ from pathlib import Path
 import click
 
 from torchlint.config import Settings
-from torchlint.diagnostics import UNREADABLE_FILE
+from torchlint.diagnostics import UNREADABLE_FILE, diagnose
 from torchlint.discovery import Target
-from torchlint.engine import diagnose
 from torchlint.finding import Finding
-from torchlint.runner import Result, Task, fixed_result, process, within
+from torchlint.runner import within
 from torchlint.source import Source
+from torchlint.task import Result, Task
 from torchlint.terminal import use_color
+from torchlint.work import fixed_result, process
 from torchlint.writing import WriteError, write
 
 _QUESTION = "Fix it? yes, no, all of this rule, don't ask of this rule again, quit"

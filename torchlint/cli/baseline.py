@@ -13,9 +13,10 @@ from torchlint.diagnostics import is_failure
 from torchlint.discovery import Discovery, discover
 from torchlint.output import count
 from torchlint.progress import Progress
-from torchlint.runner import Options, Result, run
+from torchlint.runner import Options, run
 from torchlint.scope import Scope
 from torchlint.settings_file import Configuration
+from torchlint.task import Result
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 _PATH = click.Path(path_type=Path)

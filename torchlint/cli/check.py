@@ -13,18 +13,18 @@ import click
 from torchlint.atomic import replace_file
 from torchlint.cache import FOLDER
 from torchlint.cli import command_names, forget_stdout
-from torchlint.cli._changes import interviewed, suppressed, write_all
 from torchlint.cli._request import CheckCommand, Request, options, requested
 from torchlint.config import ConfigError, nearest
-from torchlint.diagnostics import UNREADABLE_FILE, is_failure
+from torchlint.diagnostics import UNREADABLE_FILE, diagnose, is_failure
 from torchlint.discovery import Discovery, Target, discover, is_excluded
-from torchlint.engine import diagnose, is_worth_linting
 from torchlint.finding import Severity
 from torchlint.narrowing import Baselines
 from torchlint.output import Outcome, count, render, statistics, summary
 from torchlint.progress import Progress
-from torchlint.runner import Options, Result, Task, process, run, within
+from torchlint.runner import Options, run, within
 from torchlint.settings_file import Configuration
+from torchlint.source import is_worth_linting
+from torchlint.task import Result, Task
 from torchlint.terminal import use_color
 
 CLEAN, FOUND, FAILED = 0, 1, 2
@@ -91,16 +91,22 @@ def _check_paths(request: Request, configuration: Configuration) -> int:
     if request.diff:
         code = _print_diff(request, results)
     else:
-        if request.interactive:
-            results = write_all(interviewed(results, targets, request.color), targets)
-        elif request.fixes:
-            results = write_all(results, targets)
-        elif request.add_ignore is not None:
-            results = [suppressed(result, request.add_ignore) for result in results]
+        results = _written(request, results, targets)
         least = {target.path: target.settings.error_on for target in targets}
         outcome = Outcome(results, len(targets), unsafe, _applied(results), request.show_suppressed)
         code = _report(request, outcome, least)
     return FAILED if found.missing else code
+
+
+def _written(request: Request, results: list[Result], targets: Sequence[Target]) -> list[Result]:
+    """The results once what was asked for is in the files."""
+    if not (request.interactive or request.fixes or request.add_ignore is not None):
+        return results
+    from torchlint.cli._changes import interviewed, suppressed, write_all
+
+    if request.add_ignore is not None:
+        return [suppressed(result, request.add_ignore) for result in results]
+    return write_all(interviewed(results, targets, request.color) if request.interactive else results, targets)
 
 
 def _problems(found: Discovery) -> list[Result]:
@@ -197,6 +203,8 @@ def _check_stdin(request: Request, configuration: Configuration) -> int:
     if excluded or not targets or not is_worth_linting(data):
         result = Result(path)
     else:
+        from torchlint.work import process
+
         task = Task(path, data, targets[0].settings, settings.unsafe_fixes if request.fixes else None)
         result = within(process(task), {os.path.abspath(path): path})
     outcome = Outcome([result], 1, settings.unsafe_fixes, _applied([result]), request.show_suppressed)

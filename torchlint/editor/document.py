@@ -11,13 +11,13 @@ from pathlib import Path
 from torchlint.add_ignore import add_ignores
 from torchlint.config import Settings
 from torchlint.discovery import Target, is_excluded, shown
-from torchlint.engine import is_worth_linting
 from torchlint.finding import Edit, Finding
 from torchlint.fixing import fix_source
 from torchlint.narrowing import Baselines
-from torchlint.runner import Task, process
 from torchlint.settings_file import Configuration
-from torchlint.source import Source
+from torchlint.source import Source, is_worth_linting
+from torchlint.task import Task
+from torchlint.work import process
 
 
 @dataclass(frozen=True)
