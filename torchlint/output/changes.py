@@ -5,10 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torchlint.finding import Edit
-from torchlint.fixing import Fixed
 from torchlint.source import Source, splice
+
+if TYPE_CHECKING:
+    from torchlint.fixing import Fixed
 
 
 @dataclass(frozen=True, slots=True)
