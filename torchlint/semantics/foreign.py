@@ -245,17 +245,16 @@ class Imports:
         places = (self.project.resolve(file, dotted) for dotted in (*names, *contents.stars))
         return {place.file for place in places if place is not None}
 
-    def users(self) -> Iterator[Source]:
+    @cached_property
+    def users(self) -> tuple[Source, ...]:
         """The files that import this one, those that import these, and so on, as far as there are not too many."""
         found = [self.file]
         for file in found:  # it grows while the loop runs
             if len(found) > _MOST_USERS:
                 break
             found.extend(sorted(self._importing(file).difference(found)))
-        for file in found[1:]:
-            source = self.project.source(file)
-            if source is not None:
-                yield source
+        sources = map(self.project.source, found[1:])
+        return tuple(source for source in sources if source is not None)
 
     def _importing(self, file: str) -> set[str]:
         """Files whose import lines name a file, or a function or class that is defined in it."""

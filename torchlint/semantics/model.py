@@ -211,10 +211,13 @@ class Model:
         """Of another file of the project, made without a look at the files around it."""
         return self._imports.project.model(os.path.abspath(source.path)) if self._imports is not None else None
 
-    def users(self) -> Iterator[Source]:
+    def users(self) -> tuple[Source, ...]:
         """The files of the project from which this one can be reached, however far they are."""
-        if self._imports is not None:
-            yield from self._imports.users()
+        return self._imports.users if self._imports is not None else ()
+
+    def once_of(self, source: Source, compute: Callable[[Source], _Found]) -> _Found:
+        """What a function says of the text of another file, asked once in a run."""
+        return self._imports.project.once(source, compute) if self._imports is not None else compute(source)
 
     def once(self, compute: Callable[[Model], _Found]) -> _Found:
         """What a function says of this model. Rules that ask for the same facts share one computation."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from torchlint.project_files import ProjectFiles
 from torchlint.semantics import vocabulary as words
@@ -32,6 +32,7 @@ _MODELS_KEPT = 48
 _DEPTH = 12
 _IMPORT_LINE = re.compile(rb"^[ \t]*(?:from|import)[ \t][^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 _WORD = re.compile(rb"\w+")
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Project:
     _trees: OrderedDict[str, tuple[Source, cst.Module]] = field(default_factory=OrderedDict)
     _models: OrderedDict[str, Model | None] = field(default_factory=OrderedDict)
     _imported_words: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    _said: dict[tuple[object, Source], object] = field(default_factory=dict)
 
     def showing(self, sources: Iterable[Source]) -> Project:
         """The project as it would be if some of its files read like this."""
@@ -69,6 +71,12 @@ class Project:
             except (OSError, UnreadableSourceError):
                 self._sources[file] = None
         return self._sources[file]
+
+    def once(self, source: Source, compute: Callable[[Source], _Said]) -> _Said:
+        """What a function says of the text of a file. All that look into the file from elsewhere share one computation."""
+        if (compute, source) not in self._said:
+            self._said[compute, source] = compute(source)
+        return self._said[compute, source]  # type: ignore[return-value]
 
     def outline(self, file: str) -> Outline:
         if file not in self._outlines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.source import Source
 
+_CALL = re.compile(r"\b(?P<name>\w+)\s*\((?P<closed>\s*\))?")
 _OFF = re.compile(r"\b(no_grad|inference_mode|set_grad_enabled\(\s*False)")
 
 
@@ -27,19 +29,24 @@ def may_run_without_gradients(model: Model, function: Function) -> bool:
     """Whether no call of a function is resolved, and a file that uses this one calls its name with autograd off."""
     if function.callers or function.foreign_callers or function.is_module:
         return False
-    return _is_called_under_switch(function, model.users())
+    return model.once(_called_by_users).has(function)
 
 
 def is_called_only_with_gradients(model: Model, function: Function) -> bool:
     """Whether the project calls a method by its name, through whatever object, and nowhere with autograd off."""
     sources = [source for source in model.files_beside() if f".{function.name}" in source.text]
-    return bool(sources) and not _is_called_under_switch(function, sources)
+    return bool(sources) and not any(model.once_of(source, _called_under_switch).has(function) for source in sources)
 
 
-def _is_called_under_switch(function: Function, sources: Iterable[Source]) -> bool:
-    given = r"(?!\s*\))" if _needs_arguments(function) else ""
-    call = re.compile(rf"\b{re.escape(function.name)}\s*\({given}")
-    return any(_calls_under_switch(source.text, call) for source in sources if function.name in source.text)
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """Names that are called with autograd off, and those of them that are called with arguments."""
+
+    names: frozenset[str] = frozenset()
+    with_arguments: frozenset[str] = frozenset()
+
+    def has(self, function: Function) -> bool:
+        return function.name in (self.with_arguments if _needs_arguments(function) else self.names)
 
 
 def _needs_arguments(function: Function) -> bool:
@@ -51,33 +58,44 @@ def _needs_arguments(function: Function) -> bool:
     return len(required) > (function.cls is not None)
 
 
-def _calls_under_switch(text: str, call: re.Pattern[str]) -> bool:
-    if not call.search(text) or not _OFF.search(text):
-        return False
-    lines = text.splitlines()
-    return any(
-        any(map(_OFF.search, _headers(lines, number)))
-        for number, line in enumerate(lines)
-        if call.search(line) and not line.lstrip().startswith(("def ", "#"))
+def _called_by_users(model: Model) -> _Called:
+    called = [model.once_of(source, _called_under_switch) for source in model.users()]
+    return _Called(
+        frozenset().union(*(one.names for one in called)), frozenset().union(*(one.with_arguments for one in called))
     )
 
 
-def _headers(lines: list[str], number: int) -> Iterator[str]:
-    """The lines that a line is indented under, with the decorators of functions among them."""
-    depth = _indentation(lines[number])
-    decorated = False
-    for line in reversed(lines[:number]):
-        if not line.strip():
+def _called_under_switch(source: Source) -> _Called:
+    if not _OFF.search(source.text):
+        return _Called()
+    calls = [
+        call
+        for line in _lines_under_switch(source.text.splitlines())
+        if not line.lstrip().startswith(("def ", "#"))
+        for call in _CALL.finditer(line)
+    ]
+    with_arguments = (call["name"] for call in calls if call["closed"] is None)
+    return _Called(frozenset(call["name"] for call in calls), frozenset(with_arguments))
+
+
+def _lines_under_switch(lines: Iterable[str]) -> Iterator[str]:
+    """The lines that are indented under one that switches autograd off, or under a function whose decorator does."""
+    headers: list[tuple[int, bool]] = []  # the lines that the last one is indented under, and itself: their indentation
+    decorators = (0, False)
+    for line in lines:
+        code = line.lstrip()
+        if not code:
             continue
-        indentation = _indentation(line)
-        if indentation < depth:
-            depth, decorated = indentation, line.lstrip().startswith(("def ", "async def "))
+        indentation = len(line) - len(code)
+        while headers and headers[-1][0] >= indentation:
+            headers.pop()
+        if any(is_off for _, is_off in headers):
             yield line
-        elif decorated and indentation == depth and line.lstrip().startswith("@"):
-            yield line
-        else:
-            decorated = decorated and indentation > depth
-
-
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())
+        is_off = _OFF.search(line) is not None
+        depth, is_decorated = decorators
+        if code.startswith("@"):
+            decorators = indentation, is_off or (is_decorated and depth == indentation)
+        elif indentation <= depth:
+            is_off = is_off or (is_decorated and depth == indentation and code.startswith(("def ", "async def ")))
+            decorators = indentation, False
+        headers.append((indentation, is_off))
