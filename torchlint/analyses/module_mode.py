@@ -251,7 +251,7 @@ class _Walk:
         named = (call.callee or call.method or "").rpartition(".")[2]
         if call.method == "apply" and call.receiver is not None and self._is(call.receiver) is not False:
             return modes | {Mode.UNKNOWN} if _TOGGLING.search(text(call.node)) else modes
-        if any(self._is(arg.value) for arg in call.arguments) and _TOGGLING.search(named):
+        if _TOGGLING.search(named) and any(self._is(arg.value) for arg in call.arguments):
             return modes if _WITHOUT_EFFECT.match(call.callee or "") else modes | {Mode.UNKNOWN}
         return modes
 

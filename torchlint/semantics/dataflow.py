@@ -169,10 +169,13 @@ def is_changed(model: Model, read: cst.CSTNode) -> bool:
     return isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.AugAssign) and parent.target is node)
 
 
-def upstream(model: Model, expression: cst.CSTNode, inside: Loop | None = None) -> set[Binding]:
+def upstream(model: Model, expression: cst.CSTNode, inside: Loop | None = None) -> frozenset[Binding]:
     """The variables that an expression is computed from."""
-    bindings = (model.binding(node) for node in sources(model, expression, inside))
-    return {binding for binding in bindings if binding is not None}
+    known = model.once(_Reads).upstream
+    if (expression, inside) not in known:
+        bindings = (model.binding(node) for node in sources(model, expression, inside))
+        known[expression, inside] = frozenset(binding for binding in bindings if binding is not None)
+    return known[expression, inside]
 
 
 def sources(
@@ -183,7 +186,8 @@ def sources(
     """
     function = model.function(expression)
     seen: set[Binding] = set()
-    found = list(_names(model, expression))
+    reads = model.once(_Reads)
+    found = list(reads.names(expression))
     for node in found:  # it grows while the loop runs
         binding = model.binding(node)
         if binding is None or binding in seen or len(found) > limit:
@@ -193,11 +197,24 @@ def sources(
             if write.value is None or write.function is not function or write.kind == "for":
                 continue
             if inside is None or (write.loop is not None and inside in write.loop.around()):
-                found.extend(_names(model, write.value))
+                found.extend(reads.names(write.value))
     return found
 
 
-def _names(model: Model, expression: cst.CSTNode) -> Iterator[cst.Name | cst.Attribute]:
-    for node in walk(expression):
-        if isinstance(node, (cst.Name, cst.Attribute)) and model.binding(node) is not None:
-            yield node
+class _Reads:
+    """What expressions read. In a long function the same ones are asked for over and over."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._names: dict[cst.CSTNode, list[cst.Name | cst.Attribute]] = {}
+        self.upstream: dict[tuple[cst.CSTNode, Loop | None], frozenset[Binding]] = {}
+
+    def names(self, expression: cst.CSTNode) -> list[cst.Name | cst.Attribute]:
+        """Of variables."""
+        if expression not in self._names:
+            self._names[expression] = [
+                node
+                for node in walk(expression)
+                if isinstance(node, (cst.Name, cst.Attribute)) and self._model.binding(node) is not None
+            ]
+        return self._names[expression]

@@ -73,7 +73,7 @@ class Project:
         return self._sources[file]
 
     def once(self, source: Source, compute: Callable[[Source], _Said]) -> _Said:
-        """What a function says of the text of a file. All that look into the file from elsewhere share one computation."""
+        """What a function says of the text of a file. All files that look into it share one computation."""
         if (compute, source) not in self._said:
             self._said[compute, source] = compute(source)
         return self._said[compute, source]  # type: ignore[return-value]
