@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -45,7 +45,9 @@ class Client:
 
     async def start(self) -> lsp.InitializeResult:
         await self.editor.start_io(sys.executable, "-m", "torchlint", "server")
-        params = lsp.InitializeParams(lsp.ClientCapabilities(), root_uri=self.folder.as_uri())
+        notebooks = lsp.NotebookDocumentClientCapabilities(lsp.NotebookDocumentSyncClientCapabilities())
+        capabilities = lsp.ClientCapabilities(notebook_document=notebooks)
+        params = lsp.InitializeParams(capabilities, root_uri=self.folder.as_uri())
         result = await self.editor.initialize_async(params)
         self.editor.initialized(lsp.InitializedParams())
         return result
@@ -68,9 +70,9 @@ class Client:
     async def diagnostics(self) -> list[lsp.Diagnostic]:
         return list((await asyncio.wait_for(self.published.get(), _PATIENCE)).diagnostics)
 
-    async def actions(self, place: lsp.Range, *only: str) -> list[lsp.CodeAction]:
-        context = lsp.CodeActionContext([], [lsp.CodeActionKind(kind) for kind in only] or None)
-        document = lsp.TextDocumentIdentifier(self.uri)
+    async def actions(self, place: lsp.Range, *only: str, uri: str = "") -> list[lsp.CodeAction]:
+        context = lsp.CodeActionContext([], only or None)
+        document = lsp.TextDocumentIdentifier(uri or self.uri)
         found = await self.editor.text_document_code_action_async(lsp.CodeActionParams(document, place, context))
         return [action for action in found or () if isinstance(action, lsp.CodeAction)]
 
@@ -78,16 +80,70 @@ class Client:
         """The text once an editor has made the edits of an action."""
         assert action.edit is not None
         assert action.edit.changes is not None
-        lines = self.text.splitlines(keepends=True)
+        return edited(self.text, action.edit.changes[self.uri])
 
-        def offset(position: lsp.Position) -> int:
-            units = (lines[position.line] if position.line < len(lines) else "").encode("utf-16-le")
-            return sum(map(len, lines[: position.line])) + len(units[: 2 * position.character].decode("utf-16-le"))
 
-        text = self.text
-        for edit in sorted(action.edit.changes[self.uri], key=lambda edit: edit.range.start, reverse=True):
-            text = text[: offset(edit.range.start)] + edit.new_text + text[offset(edit.range.end) :]
-        return text
+def edited(text: str, edits: Sequence[lsp.TextEdit]) -> str:
+    lines = text.splitlines(keepends=True)
+
+    def offset(position: lsp.Position) -> int:
+        units = (lines[position.line] if position.line < len(lines) else "").encode("utf-16-le")
+        return sum(map(len, lines[: position.line])) + len(units[: 2 * position.character].decode("utf-16-le"))
+
+    for edit in sorted(edits, key=lambda edit: edit.range.start, reverse=True):
+        text = text[: offset(edit.range.start)] + edit.new_text + text[offset(edit.range.end) :]
+    return text
+
+
+class Notebook:
+    """An open notebook; `cells` are the addresses and texts of its cells of code."""
+
+    def __init__(self, client: Client, **cells: str) -> None:
+        self.client, self.version = client, 0
+        self.uri = (client.folder / "a.ipynb").as_uri()
+        self.cells = {self.address(name): text for name, text in cells.items()}
+        self.shown: dict[str, list[lsp.Diagnostic]] = {}
+        notebook = lsp.NotebookDocument(self.uri, "jupyter-notebook", 0, list(map(self._cell, self.cells)))
+        items = [lsp.TextDocumentItem(uri, "python", 0, text) for uri, text in self.cells.items()]
+        client.editor.notebook_document_did_open(lsp.DidOpenNotebookDocumentParams(notebook, items))
+
+    def address(self, name: str) -> str:
+        return self.uri.replace("file:", "vscode-notebook-cell:") + "#" + name
+
+    def _cell(self, uri: str) -> lsp.NotebookCell:
+        return lsp.NotebookCell(lsp.NotebookCellKind.Code, uri)
+
+    def _change(self, change: lsp.NotebookDocumentCellChanges) -> None:
+        identifier = lsp.VersionedNotebookDocumentIdentifier(self.version, self.uri)
+        event = lsp.NotebookDocumentChangeEvent(cells=change)
+        self.client.editor.notebook_document_did_change(lsp.DidChangeNotebookDocumentParams(identifier, event))
+
+    def type(self, uri: str, text: str) -> None:
+        self.version += 1
+        self.cells[uri] = text
+        document = lsp.VersionedTextDocumentIdentifier(self.version, uri)
+        content = lsp.NotebookDocumentCellContentChanges(document, [lsp.TextDocumentContentChangeWholeDocument(text)])
+        self._change(lsp.NotebookDocumentCellChanges(text_content=[content]))
+
+    def remove(self, uri: str) -> None:
+        self.version += 1
+        place = list(self.cells).index(uri)
+        del self.cells[uri]
+        array = lsp.NotebookCellArrayChange(place, 1)
+        structure = lsp.NotebookDocumentCellChangeStructure(array, did_close=[lsp.TextDocumentIdentifier(uri)])
+        self._change(lsp.NotebookDocumentCellChanges(structure=structure))
+
+    def close(self) -> None:
+        documents = [lsp.TextDocumentIdentifier(uri) for uri in self.cells]
+        identifier = lsp.NotebookDocumentIdentifier(self.uri)
+        self.client.editor.notebook_document_did_close(lsp.DidCloseNotebookDocumentParams(identifier, documents))
+
+    async def diagnostics(self, number: int | None = None) -> dict[str, list[lsp.Diagnostic]]:
+        """Once as many cells as there are, or as many as said, have been told what is found in them."""
+        for _ in range(len(self.cells) if number is None else number):
+            told = await asyncio.wait_for(self.client.published.get(), _PATIENCE)
+            self.shown[told.uri] = list(told.diagnostics)
+        return self.shown
 
 
 def conversation(folder: Path, talk: Callable[[Client], Awaitable[None]]) -> None:
@@ -172,6 +228,83 @@ def test_what_is_half_typed_is_a_finding_and_no_end(project: Path) -> None:
         assert [found.code for found in await client.diagnostics()] == ["MEM02"]
 
     conversation(project, talk)
+
+
+SETUP = "%matplotlib inline\nimport torch\n"
+STEP = """def train(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        "😀"; total += loss
+    return total"""
+
+
+def test_a_notebook_is_one_program_whose_cells_show_what_is_found_in_them(project: Path) -> None:
+    async def talk(client: Client) -> None:
+        book = Notebook(client, setup=SETUP, step=STEP, last="!ls")
+        setup, step, last = book.cells
+        shown = await book.diagnostics()
+        assert (shown[setup], shown[last]) == ([], [])
+        (found,) = shown[step]
+        assert (found.code, found.range.start) == ("MEM02", lsp.Position(7, 14))
+        assert {related.location.uri for related in found.related_information or ()} == {step}
+        assert await client.actions(found.range, "quickfix", uri=setup) == []
+        hover = await client.editor.text_document_hover_async(
+            lsp.HoverParams(lsp.TextDocumentIdentifier(step), found.range.start)
+        )
+        assert hover is not None
+        fix, ignore, everything = await client.actions(found.range, uri=step)
+        fixed = STEP.replace("+= loss", "+= loss.detach()")
+        for action in (fix, await client.editor.code_action_resolve_async(everything)):
+            assert action.edit is not None
+            assert {uri: edited(book.cells[uri], edits) for uri, edits in (action.edit.changes or {}).items()} == {
+                step: fixed
+            }
+        assert ignore.edit is not None
+        (comment,) = (ignore.edit.changes or {}).values()
+        assert edited(STEP, comment) == STEP.replace("+= loss\n", "+= loss  # torchlint: ignore[MEM02]\n")
+        assert await client.actions(found.range, "source.fixAll", uri=step) == []  # it is no program of its own
+        (on_save,) = await client.actions(found.range, "notebook.source.fixAll", uri=step)
+        assert on_save.edit is not None
+        book.type(step, fixed)
+        assert (await book.diagnostics())[step] == []
+
+    conversation(project, talk)
+
+
+def test_cells_of_a_notebook_come_and_go(project: Path) -> None:
+    async def talk(client: Client) -> None:
+        book = Notebook(client, setup=SETUP, step=STEP, broken="def (")
+        setup, step, broken = book.cells
+        shown = await book.diagnostics()
+        assert ([found.code for found in shown[broken]], shown[step]) == (["LINT01"], [])
+        book.remove(broken)
+        shown = await book.diagnostics(3)
+        assert (shown[broken], [found.code for found in shown[step]]) == ([], ["MEM02"])
+        book.type(setup, SETUP + "# torchlint: ignore-file[MEM02]\n")
+        assert (await book.diagnostics())[step] == []
+        book.type(setup, SETUP)
+        assert [found.code for found in (await book.diagnostics())[step]] == ["MEM02"]
+        book.close()
+        assert (await book.diagnostics())[step] == []
+
+    conversation(project, talk)
+
+
+def test_a_file_whose_address_is_quoted_is_checked(project: Path) -> None:
+    folder = project / "a b ü"
+    folder.mkdir()
+
+    async def talk(client: Client) -> None:
+        client.open(LEAK)
+        (found,) = await client.diagnostics()
+        fix, *_ = await client.actions(found.range)
+        assert client.after(fix) == FIXED
+
+    conversation(folder, talk)
 
 
 def test_without_pygls_the_server_says_what_to_install(project: Path) -> None:

@@ -65,16 +65,28 @@ def suppression(checked: Checked, finding: Finding) -> list[Edit]:
 
 
 def changed_lines(before: Source, after: Source) -> list[Edit]:
-    """Edits that make one text of the other and leave lines alone that both have."""
-    starts = [*before.line_starts, len(before.text)]
-    lines, others = list(_lines(before)), list(_lines(after))
-    changes = SequenceMatcher(None, lines, others, autojunk=False).get_opcodes()
+    """Edits that make one text of the other and leave lines alone that both have; in a notebook cell by cell."""
+    if not before.cells:
+        return list(_edits(0, before.text, after.text))
     return [
-        Edit(starts[first], starts[last], "".join(others[start:end]))
-        for kind, first, last, start, end in changes
-        if kind != "equal"
+        edit for cell, fixed in zip(before.cells, after.cells) for edit in _edits(cell.start, cell.text, fixed.text)
     ]
 
 
-def _lines(source: Source) -> Iterator[str]:
-    return (source.text[start:end] for start, end in pairwise([*source.line_starts, len(source.text)]))
+def _edits(position: int, before: str, after: str) -> Iterator[Edit]:
+    """Of a text that stands at a position."""
+    starts = _line_starts(before)
+    changes = SequenceMatcher(None, _lines(before), _lines(after), autojunk=False).get_opcodes()
+    others = _line_starts(after)
+    for kind, first, last, start, end in changes:
+        if kind != "equal":
+            yield Edit(position + starts[first], position + starts[last], after[others[start] : others[end]])
+
+
+def _lines(text: str) -> list[str]:
+    return [text[start:end] for start, end in pairwise(_line_starts(text))]
+
+
+def _line_starts(text: str) -> list[int]:
+    """And where the last line ends."""
+    return [*Source.from_text(text).line_starts, len(text)]

@@ -16,27 +16,34 @@ from pygls.lsp.server import LanguageServer
 
 from torchlint import __version__
 from torchlint.config import ConfigError
+from torchlint.discovery import SUFFIXES
 from torchlint.editor.document import Checked, all_fixes, check, suppression
-from torchlint.finding import Applicability, Edit, Finding, Severity
+from torchlint.editor.opened import Opened, Places
+from torchlint.finding import Applicability, Finding, Severity
 from torchlint.pages import markdown, page
 from torchlint.source import Source, UnreadableSourceError
 
 FIX_ALL = "source.fixAll.torchlint"
+FIX_NOTEBOOK = f"notebook.{FIX_ALL}"  # `source.fixAll` is asked of each cell, which is no program of its own
 _DELAY = 0.3  # seconds without a key before the text is looked at
 _SEVERITY = {
     Severity.ERROR: lsp.DiagnosticSeverity.Error,
     Severity.WARNING: lsp.DiagnosticSeverity.Warning,
     Severity.INFO: lsp.DiagnosticSeverity.Information,
 }
-_PYTHON = (".py", ".pyi")
+_NOTEBOOKS = lsp.NotebookDocumentSyncOptions(
+    [lsp.NotebookDocumentFilterWithNotebook("jupyter-notebook", [lsp.NotebookCellLanguage("python")])], save=True
+)
 
 
 @dataclass
 class Editor:
-    """One connection. What was found last in each open document is kept for fixes and hover, which ask for it."""
+    """One connection. What was found last in each open file is kept for fixes and hover, which ask for it."""
 
-    server: LanguageServer = field(default_factory=lambda: LanguageServer("torchlint", __version__))
-    _checked: dict[str, tuple[int | None, Checked]] = field(default_factory=dict)
+    server: LanguageServer = field(
+        default_factory=lambda: LanguageServer("torchlint", __version__, notebook_document_sync=_NOTEBOOKS)
+    )
+    _shown: dict[str, _Shown] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _said: str = ""
 
@@ -45,13 +52,17 @@ class Editor:
             lsp.INITIALIZE: self._initialize,
             lsp.TEXT_DOCUMENT_DID_OPEN: self._opened,
             lsp.TEXT_DOCUMENT_DID_CHANGE: self._typed,
-            lsp.TEXT_DOCUMENT_DID_SAVE: self._saved,
+            lsp.TEXT_DOCUMENT_DID_SAVE: self._opened,
             lsp.TEXT_DOCUMENT_DID_CLOSE: self._closed,
+            lsp.NOTEBOOK_DOCUMENT_DID_OPEN: self._opened_notebook,
+            lsp.NOTEBOOK_DOCUMENT_DID_CHANGE: self._typed_in_notebook,
+            lsp.NOTEBOOK_DOCUMENT_DID_SAVE: self._opened_notebook,
+            lsp.NOTEBOOK_DOCUMENT_DID_CLOSE: self._closed_notebook,
             lsp.TEXT_DOCUMENT_CODE_ACTION: self._actions,
             lsp.CODE_ACTION_RESOLVE: self._resolved,
             lsp.TEXT_DOCUMENT_HOVER: self._hover,
         }
-        kinds = [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll]
+        kinds = [lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll, "notebook.source.fixAll"]
         options = {lsp.TEXT_DOCUMENT_CODE_ACTION: lsp.CodeActionOptions(code_action_kinds=kinds, resolve_provider=True)}
         for name, handler in handlers.items():
             self.server.feature(name, options.get(name))(partial(handler))  # pygls marks it, which no method takes
@@ -62,47 +73,83 @@ class Editor:
         if root and os.path.isdir(root):
             os.chdir(root)
 
-    async def _opened(self, params: lsp.DidOpenTextDocumentParams) -> None:
-        await self._check(params.text_document.uri)
-
-    async def _saved(self, params: lsp.DidSaveTextDocumentParams) -> None:
+    async def _opened(self, params: lsp.DidOpenTextDocumentParams | lsp.DidSaveTextDocumentParams) -> None:
         await self._check(params.text_document.uri)
 
     async def _typed(self, params: lsp.DidChangeTextDocumentParams) -> None:
-        await asyncio.sleep(_DELAY)
-        if self._version(params.text_document.uri) == params.text_document.version:
-            await self._check(params.text_document.uri)
+        await self._check_at_rest(params.text_document.uri)
 
     def _closed(self, params: lsp.DidCloseTextDocumentParams) -> None:
-        self._checked.pop(params.text_document.uri, None)
-        self._publish(params.text_document.uri, [])
+        self._forget(params.text_document.uri)
+
+    async def _opened_notebook(
+        self, params: lsp.DidOpenNotebookDocumentParams | lsp.DidSaveNotebookDocumentParams
+    ) -> None:
+        await self._check(params.notebook_document.uri)
+
+    async def _typed_in_notebook(self, params: lsp.DidChangeNotebookDocumentParams) -> None:
+        await self._check_at_rest(params.notebook_document.uri)
+
+    def _closed_notebook(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
+        self._forget(params.notebook_document.uri)
+
+    async def _check_at_rest(self, uri: str) -> None:
+        before = self._find(uri)
+        await asyncio.sleep(_DELAY)
+        if before == self._find(uri):
+            await self._check(uri)
+
+    def _find(self, uri: str) -> Opened | None:
+        return Opened.find(uri, self.server.workspace)
+
+    def _forget(self, uri: str) -> None:
+        if uri in self._shown:
+            self._publish(self._shown.pop(uri).opened, [])
 
     async def _check(self, uri: str) -> None:
         """Checks one document at a time, and says nothing of a text that is no longer there."""
         path = uris.to_fs_path(uri)
-        if path is None or not path.endswith(_PYTHON):
+        if path is None or not path.endswith(SUFFIXES):
             return
         async with self._lock:
-            document = self.server.workspace.get_text_document(uri)
-            version, text = document.version, document.source
+            opened = self._find(uri)
+            if opened is None:
+                return
             try:
-                checked = await asyncio.to_thread(check, Path(path), text)
+                checked = await asyncio.to_thread(check, Path(path), opened.text)
             except (ConfigError, UnreadableSourceError) as error:
                 self._say(str(error))
                 return
         self._said = ""
-        if self._version(uri) == version:
-            self._checked[uri] = version, checked
-            self._publish(uri, [self._diagnostic(finding, uri, checked.source) for finding in checked.findings])
+        if self._find(uri) == opened:
+            self._show(_Shown(opened, checked, self._places(checked.source, opened)))
 
-    def _version(self, uri: str) -> int | None:
-        document = self.server.workspace.text_documents.get(uri)
-        return None if document is None else document.version
+    def _places(self, source: Source, opened: Opened) -> Places:
+        return Places(source, tuple(uri for uri, _ in opened.documents), self.server.workspace.position_codec)
 
-    def _current(self, uri: str) -> Checked | None:
-        """What was found in the text that the document has now."""
-        version, checked = self._checked.get(uri, (None, None))
-        return checked if checked is not None and version == self._version(uri) else None
+    def _show(self, shown: _Shown) -> None:
+        before = self._shown.get(shown.opened.uri)
+        self._shown[shown.opened.uri] = shown
+        left = {uri for uri, _ in shown.opened.documents}
+        for uri, _ in before.opened.documents if before is not None else ():
+            if uri not in left:
+                self._publish_one(uri, [], None)
+        self._publish(shown.opened, [shown.diagnostic(finding) for finding in shown.checked.findings])
+
+    def _publish(self, opened: Opened, diagnostics: Sequence[tuple[str, lsp.Diagnostic]]) -> None:
+        """To each document its own, those without any included."""
+        for uri, version in opened.documents:
+            self._publish_one(uri, [diagnostic for place, diagnostic in diagnostics if place == uri], version)
+
+    def _publish_one(self, uri: str, diagnostics: list[lsp.Diagnostic], version: int | None) -> None:
+        params = lsp.PublishDiagnosticsParams(uri, diagnostics, version)
+        self.server.text_document_publish_diagnostics(params)
+
+    def _current(self, uri: str) -> _Shown | None:
+        """What was found in the text that a document, or the notebook that it is a cell of, has now."""
+        opened = self._find(uri)
+        shown = self._shown.get(opened.uri) if opened is not None else None
+        return shown if shown is not None and shown.opened == opened else None
 
     def _say(self, message: str) -> None:
         """A mistake in the settings, once and not at every key."""
@@ -110,60 +157,24 @@ class Editor:
             self._said = message
             self.server.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Error, f"torchlint: {message}"))
 
-    def _publish(self, uri: str, diagnostics: Sequence[lsp.Diagnostic]) -> None:
-        self.server.text_document_publish_diagnostics(
-            lsp.PublishDiagnosticsParams(uri, list(diagnostics), self._version(uri))
-        )
-
-    def _diagnostic(self, finding: Finding, uri: str, source: Source) -> lsp.Diagnostic:
-        chain = [
-            lsp.DiagnosticRelatedInformation(lsp.Location(uri, self._range(source, step.start, step.end)), step.message)
-            for step in finding.chain
-        ]
-        return lsp.Diagnostic(
-            range=self._range(source, finding.start, finding.end),
-            message=finding.message,
-            severity=_SEVERITY[finding.severity],
-            code=finding.code,
-            source="torchlint",
-            related_information=chain,
-        )
-
-    def _range(self, source: Source, start: int, end: int) -> lsp.Range:
-        return lsp.Range(self._position(source, start), self._position(source, end))
-
-    def _position(self, source: Source, offset: int) -> lsp.Position:
-        """Columns count in the units that the client has asked for."""
-        line = source.line_number(offset)
-        before = source.text[source.line_starts[line - 1] : offset]
-        return lsp.Position(line - 1, self.server.workspace.position_codec.client_num_units(before))
-
-    def _edits(self, source: Source, edits: Sequence[Edit]) -> list[lsp.TextEdit]:
-        return [lsp.TextEdit(self._range(source, edit.start, edit.end), edit.text) for edit in edits]
-
     def _actions(self, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-        uri = params.text_document.uri
-        checked, only = self._current(uri), params.context.only
-        if checked is None:
+        uri, only = params.text_document.uri, params.context.only
+        shown = self._current(uri)
+        if shown is None:
             return []
         actions: list[lsp.CodeAction] = []
         if _asks_for(only, lsp.CodeActionKind.QuickFix):
-            for finding in self._found_at(checked, params.range):
-                actions += self._quick_fixes(finding, checked, uri)
-        is_fixable = any(finding.fix is not None for finding in checked.findings)
-        if is_fixable and _asks_for(only, FIX_ALL):
-            fix_all = lsp.CodeAction("torchlint: fix all", FIX_ALL, data=uri)
+            for finding in shown.found_at(uri, params.range):
+                actions += self._quick_fixes(finding, shown)
+        is_fixable = any(finding.fix is not None for finding in shown.checked.findings)
+        kind = FIX_NOTEBOOK if shown.checked.source.is_notebook else FIX_ALL
+        if is_fixable and _asks_for(only, kind):
+            fix_all = lsp.CodeAction("torchlint: fix all", kind, data=uri)
             actions.append(fix_all if only is None else self._resolved(fix_all))
         return actions
 
-    def _found_at(self, checked: Checked, place: lsp.Range) -> Iterator[Finding]:
-        for finding in checked.findings:
-            own = self._range(checked.source, finding.start, finding.end)
-            if own.start <= place.end and place.start <= own.end:
-                yield finding
-
-    def _quick_fixes(self, finding: Finding, checked: Checked, uri: str) -> Iterator[lsp.CodeAction]:
-        about = self._diagnostic(finding, uri, checked.source)
+    def _quick_fixes(self, finding: Finding, shown: _Shown) -> Iterator[lsp.CodeAction]:
+        _, about = shown.diagnostic(finding)
 
         def action(title: str, changes: dict[str, list[lsp.TextEdit]], is_preferred: bool = False) -> lsp.CodeAction:
             edit = lsp.WorkspaceEdit(changes=changes)
@@ -173,39 +184,69 @@ class Editor:
         fix = finding.fix
         is_offered = fix is not None and fix.applicability is not Applicability.DISPLAY
         if fix is not None and is_offered and all(self._is_saved(other.source) for other in fix.elsewhere):
-            made = {_uri(other.source.path): self._edits(other.source, other.edits) for other in fix.elsewhere}
-            made |= {uri: self._edits(checked.source, fix.edits)} if fix.edits else {}
+            made = shown.places.changes(fix.edits)
+            for other in fix.elsewhere:
+                elsewhere = Places(other.source, (_uri(other.source.path),), shown.places.codec)
+                made |= elsewhere.changes(other.edits)
             is_safe = fix.applicability is Applicability.SAFE
             note = "" if is_safe else f" (unsafe: {fix.why.rstrip('.')})"
             yield action(f"Fix {finding.code} {finding.name}{note}", made, is_safe)
-        comment = suppression(checked, finding)
+        comment = suppression(shown.checked, finding)
         if comment:
-            yield action(f"Suppress {finding.code} here", {uri: self._edits(checked.source, comment)})
+            yield action(f"Suppress {finding.code} here", shown.places.changes(comment))
 
     def _is_saved(self, source: Source) -> bool:
         """Whether another file has no text in the editor that a fix would not know of."""
-        document = self.server.workspace.text_documents.get(_uri(source.path))
-        return document is None or document.source == source.text
+        opened = self._find(_uri(source.path))
+        return opened is None or opened.text == source.text
 
     def _resolved(self, action: lsp.CodeAction) -> lsp.CodeAction:
         """Fix-all with its edit, which is made only once it is wanted."""
-        checked = self._current(str(action.data))
-        if checked is not None:
-            edits = self._edits(checked.source, all_fixes(checked))
-            action.edit = lsp.WorkspaceEdit(changes={str(action.data): edits})
+        shown = self._current(str(action.data))
+        if shown is not None:
+            action.edit = lsp.WorkspaceEdit(changes=shown.places.changes(all_fixes(shown.checked)))
         return action
 
     def _hover(self, params: lsp.HoverParams) -> lsp.Hover | None:
-        checked = self._current(params.text_document.uri)
-        if checked is None:
-            return None
-        found = list(self._found_at(checked, lsp.Range(params.position, params.position)))
-        if not found:
+        uri = params.text_document.uri
+        shown = self._current(uri)
+        found = list(shown.found_at(uri, lsp.Range(params.position, params.position))) if shown is not None else []
+        if shown is None or not found:
             return None
         text = "\n\n---\n\n".join(markdown(page(code)) for code in dict.fromkeys(f.code for f in found))
-        first = found[0]
-        where = self._range(checked.source, first.start, first.end)
+        where = shown.places.location(found[0].start, found[0].end).range
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), where)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What was found in a file or a notebook, and where the editor shows it."""
+
+    opened: Opened
+    checked: Checked
+    places: Places
+
+    def diagnostic(self, finding: Finding) -> tuple[str, lsp.Diagnostic]:
+        """With the address of the document that it belongs to."""
+        where = self.places.location(finding.start, finding.end)
+        chain = [
+            lsp.DiagnosticRelatedInformation(self.places.location(step.start, step.end), step.message)
+            for step in finding.chain
+        ]
+        return where.uri, lsp.Diagnostic(
+            range=where.range,
+            message=finding.message,
+            severity=_SEVERITY[finding.severity],
+            code=finding.code,
+            source="torchlint",
+            related_information=chain,
+        )
+
+    def found_at(self, uri: str, place: lsp.Range) -> Iterator[Finding]:
+        for finding in self.checked.findings:
+            own = self.places.location(finding.start, finding.end)
+            if own.uri == uri and own.range.start <= place.end and place.start <= own.range.end:
+                yield finding
 
 
 def _uri(path: Path) -> str:
