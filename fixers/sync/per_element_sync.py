@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
 
+_BY_DTYPE = {"int": "builtins.int", "float": "builtins.float"}
+_NUMBERS = frozenset(_BY_DTYPE.values())
 _SAFE = "The list holds the same numbers."
 _DOUBT = "The loop calls code that may write to the tensor, which the list would not show."
 
@@ -78,6 +80,10 @@ def _over_list(model: Model, reads: ElementReads) -> list[Edit]:
     if binding is None or others:
         where = f" on {model.place(others[0])}" if others else ""
         raise NoFixError(f"the elements are used as tensors, too{where}")
+    if (half := _read_beside(model, reads)) is not None:
+        raise NoFixError(
+            f"`{model.code(half)}` beside it may be a tensor too, whose elements would still be waited for"
+        )
     whole = _whole(model, reads)
     if whole is not None:
         text = model.code(reads.tensor)
@@ -85,7 +91,20 @@ def _over_list(model: Model, reads: ElementReads) -> list[Edit]:
         text = text if is_atom else f"({text})"
         return [Rewriter(model).replace(whole, text + _suffix(model, reads.tensor))]
     edits = Rewriter(model).method_call(reads.tensor, _suffix(model, reads.tensor))
-    return edits + [Rewriter(model).replace(node, model.code(_element(node))) for node in _items(reads)]
+    return edits + [Rewriter(model).replace(node, model.code(_element(node))) for node in _needless(model, reads)]
+
+
+def _read_beside(model: Model, reads: ElementReads) -> cst.BaseExpression | None:
+    """What else a `zip` runs over, if it is not known and numbers are read from its elements: `int(label)`."""
+    numbers = (call.node for call in reads.loop.calls if call.callee in _NUMBERS or call.method == "item")
+    read = {model.binding(_element(node)) for node in numbers if node.args or isinstance(node.func, cst.Attribute)}
+    match reads.loop.target, reads.loop.iterable:
+        case cst.Tuple(elements=targets), cst.Call(func=cst.Name(value="zip"), args=sources):
+            for target, source in zip(targets, sources):
+                binding = model.binding(target.value)
+                if binding in read - {None} and model.value(source.value).kind is Kind.UNKNOWN:
+                    return source.value
+    return None
 
 
 def _from_list(model: Model, reads: ElementReads) -> list[Edit]:
@@ -104,13 +123,19 @@ def _from_list(model: Model, reads: ElementReads) -> list[Edit]:
     for node in reads.nodes:
         element = _element(node)
         text = name + "".join(f"[{index}]" for index in _indices(model, element))
-        edits.append(Rewriter(model).replace(node if node in _items(reads) else element, text))
+        edits.append(Rewriter(model).replace(node if node in _needless(model, reads) else element, text))
     return edits
 
 
-def _items(reads: ElementReads) -> list[cst.Call]:
-    """The reads by `.item()`, which a number has not; `int(number)` and `float(number)` can stay."""
-    return [node for node in reads.nodes if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)]
+def _needless(model: Model, reads: ElementReads) -> list[cst.Call]:
+    """The reads by `.item()`, which a number has not, and by `int()` of what is an integer then."""
+    calls = [node for node in reads.nodes if isinstance(node, cst.Call)]
+    dtype = model.value(reads.tensor).dtype
+    return [
+        node
+        for node in calls
+        if isinstance(node.func, cst.Attribute) or model.call(node).callee == _BY_DTYPE.get(dtype or "")
+    ]
 
 
 def _element(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -155,7 +180,7 @@ def _whole(model: Model, reads: ElementReads) -> cst.ListComp | None:
     comprehension = model.parent(node)
     if not isinstance(node, cst.CompFor) or not isinstance(comprehension, cst.ListComp) or node.ifs:
         return None
-    is_plain = node.inner_for_in is None and node.iter is reads.tensor and comprehension.elt in _items(reads)
+    is_plain = node.inner_for_in is None and node.iter is reads.tensor and comprehension.elt in _needless(model, reads)
     return comprehension if is_plain else None
 
 

@@ -230,6 +230,15 @@ def test_the_list_holds_the_same_numbers(loop, body: str) -> None:  # type: igno
     assert findings(new, "SYNC07") == []
 
 
+def test_an_integer_is_not_converted_again() -> None:
+    code = evaluation(
+        "for p, t in zip(out.argmax(1), y.long()):\n    kept.append((int(p), int(t), int(p)))", "kept = []"
+    )
+    new = fixed(code, "SYNC07", unsafe=False)
+    assert "in zip(out.argmax(1).flatten().tolist(), y.long().flatten().tolist()):\n" in new
+    assert "kept.append((p, t, p))" in new
+
+
 def test_a_name_that_is_taken_is_left_alone() -> None:
     code = evaluation(
         "best = out.argmax(1)\nbest_list = 7\nfor i in range(3):\n    kept.append(best[i].item() + best_list)",
@@ -248,6 +257,9 @@ UNFIXED = {
     ),
     "the last element is used behind": evaluation(
         "for b in out.max(1)[0]:\n    kept.append(b.item())\nrest.append(b)", "kept, rest = [], []"
+    ),
+    "beside what may be a tensor, too": evaluation(
+        "for p, t in zip(out.argmax(1), wanted(y)):\n    table[int(p), int(t)] += 1", "table = np.zeros((3, 3))"
     ),
     "a table of unknown depth": evaluation(
         "for i in range(3):\n    for j in range(3):\n        kept.append(out[i, j].item())", "kept = []"
