@@ -22,6 +22,10 @@ LISTS = [
     pytest.param("pyproject.toml", '[project]\ndependencies = ["torch[opt]>=2.2"]\n', (2, 2), id="pyproject.toml"),
     pytest.param("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "^1.10"\n', (1, 10), id="Poetry"),
     pytest.param("environment.yml", "dependencies:\n  - pytorch=1.7.1\n", (1, 7, 1), id="conda"),
+    pytest.param("README.md", "* Python 3.7\n* PyTorch 1.3\n", (1, 3), id="a README"),
+    pytest.param("README.md", "Runs with **pytorch** version >= 1.7.1.\n", (1, 7, 1), id="a README in words"),
+    pytest.param("README.md", "Pytorch0.4.1 codes\n", (0, 4, 1), id="a README without a space"),
+    pytest.param("README.md", "Needs pytorch-lightning 1.9 and PyTorch.\n", None, id="a README on another package"),
     pytest.param("requirements.txt", "torch\ntorchvision==0.9\n", None, id="any torch"),
     pytest.param("requirements.txt", "torch<2\n", None, id="no oldest"),
     pytest.param("requirements.txt", "pytorch-lightning==1.9\nmy-torch==1.0\n", None, id="another package"),
@@ -37,16 +41,33 @@ def test_the_oldest_torch_that_is_asked_for(tmp_path: Path, name: str, text: str
     assert (found and found.oldest) == oldest
 
 
-def test_a_fix_that_needs_a_newer_torch_than_is_asked_for_is_not_safe(tmp_path: Path) -> None:
-    (tmp_path / "requirements.txt").write_text("torch==1.9.0\n")
+@pytest.mark.parametrize(
+    ("name", "text", "applicability"),
+    [
+        ("requirements.txt", "torch==1.9.0", Applicability.DISPLAY),
+        ("README.md", "PyTorch 1.9.0", Applicability.UNSAFE),
+    ],
+)
+def test_a_fix_that_needs_a_newer_torch_than_is_asked_for_is_not_safe(
+    tmp_path: Path, name: str, text: str, applicability: Applicability
+) -> None:
+    (tmp_path / name).write_text(f"{text}\n")
     (tmp_path / "setup.py").write_text("")
     (tmp_path / "package").mkdir()
     file = tmp_path / "package" / "a.py"
     file.write_text(SCALED)
     fix = lint(Source.read(file), Settings.selecting("AMP01"), project=Project())[0].fix
     assert fix is not None
-    assert fix.applicability is Applicability.UNSAFE
-    assert fix.why == "The old name calls the new one; it needs torch 2.4, and requirements.txt asks for `torch==1.9.0`"
+    assert fix.applicability is applicability
+    assert fix.why == f"The old name calls the new one; it needs torch 2.4, and {name} asks for `{text}`"
+
+
+def test_a_list_is_believed_before_a_readme(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("PyTorch 1.3\n")
+    (tmp_path / "requirements.txt").write_text("torch>=2.4\n")
+    found = torch_requirement(tmp_path)
+    assert found is not None
+    assert found.oldest == (2, 4)
 
 
 @pytest.mark.parametrize(("text", "target"), [("torch>=2.4\n", None), ("torch==1.9.0\n", "2.4"), ("numpy\n", None)])

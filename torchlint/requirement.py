@@ -1,4 +1,4 @@
-"""The oldest torch that a project says it runs with, read from its lists of dependencies as text."""
+"""The oldest torch that a project says it runs with, read from its lists of dependencies and its README as text."""
 
 from __future__ import annotations
 
@@ -15,30 +15,39 @@ _FILES = (
     "environment.yml",
     "environment.yaml",
 )
+_READMES = ("README.md", "README.rst", "README.txt", "readme.md")
 # `torch==1.9.0`, `pytorch=1.7`, `torch>=1.6,<2`, `torch = "^1.10"`; not `torch<2`, which names no oldest release.
 _REQUIREMENT = re.compile(
     r"""(?<![\w./-])(?:py)?torch(?:\[\w+\])?["']?\s*(?:==?=?|>=|~=)\s*["']?[\^~>=]*\s*v?(\d+(?:\.\d+)*)"""
+)
+# `PyTorch 1.3`, `pytorch version >= 1.7.1`, `Pytorch0.4.1`
+_MENTION = re.compile(
+    r"""(?i)(?<![\w./-])(?:py)?torch[ \t`*:]*(?:version)?[ \t`*:]*[=<>~v]{0,2}[ \t]*(\d\.\d+(?:\.\d+)*)"""
 )
 _COMMENT = re.compile(r"#.*")
 
 
 @dataclass(frozen=True, slots=True)
 class TorchRequirement:
-    """`file` is relative to the folder of the project, `text` what it says."""
+    """`file` is relative to the folder of the project, `text` what it says. `is_list`: in a list of dependencies."""
 
     oldest: tuple[int, ...]
     file: str
     text: str
+    is_list: bool = True
 
 
 def torch_requirement(folder: Path) -> TorchRequirement | None:
-    """What the first file of the folder says that names an oldest release; None where none does."""
-    for name in _FILES:
+    """What the first file of the folder says that names an oldest release; None where none does. A README counts where
+    no list says it."""
+    for name in (*_FILES, *_READMES):
+        is_list = name in _FILES
         try:
             text = (folder / name).read_text(encoding="utf-8")
         except (OSError, ValueError):
             continue
-        if (found := _REQUIREMENT.search(_COMMENT.sub("", text))) is not None:
+        found = _REQUIREMENT.search(_COMMENT.sub("", text)) if is_list else _MENTION.search(text)
+        if found is not None:
             said = " ".join(found[0].split())
-            return TorchRequirement(tuple(map(int, found[1].split("."))), name, said)
+            return TorchRequirement(tuple(map(int, found[1].split("."))), name, said, is_list)
     return None
