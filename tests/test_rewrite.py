@@ -558,3 +558,28 @@ def test_an_import_goes_to_the_others(text: str, expected: str) -> None:
     model = model_of(text)
     found = Rewriter(model).name_for("torch.no_grad", first(model, "x", cst.Assign))
     assert applied(text, found[1]) == expected
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        pytest.param("import torch\nfrom a import b\n", "import os\n\nimport torch\nfrom a import b\n", id="others"),
+        pytest.param("import math\nimport sys\n", "import math\nimport os\nimport sys\n", id="the alphabet"),
+        pytest.param("import sys\n\nimport torch\n", "import os\nimport sys\n\nimport torch\n", id="the first"),
+        pytest.param(
+            "import io\nfrom time import time\nimport torch\n",
+            "import io\nimport os\nfrom time import time\nimport torch\n",
+            id="before what it imports from",
+        ),
+        pytest.param(
+            "from __future__ import annotations\n\nimport torch\n",
+            "from __future__ import annotations\n\nimport os\n\nimport torch\n",
+            id="after future imports",
+        ),
+        pytest.param("", "import os\n\n", id="none"),
+    ],
+)
+def test_an_import_of_the_standard_library_goes_to_its_own(head: str, expected: str) -> None:
+    model = model_of(head + "x = 1\n")
+    found = Rewriter(model).name_for("os.cpu_count", first(model, "x", cst.Assign))
+    assert applied(head + "x = 1\n", found[1]) == expected + "x = 1\n"

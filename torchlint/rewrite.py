@@ -266,7 +266,7 @@ class Rewriter:
         package = qualified.partition(".")[0]
         if not spelling.is_free(self._model, package, at):
             raise NoFixError(f"`{package}` is not imported there, and its name is taken")
-        return qualified, [self._import(f"import {package}")]
+        return qualified, [self._import(package)]
 
     def known_name(self, qualified: str, at: cst.CSTNode) -> str | None:
         """How `torch.no_grad` is written at a place without another import."""
@@ -313,7 +313,13 @@ class Rewriter:
 
     # layout
 
-    def _import(self, line: str) -> Edit:
+    def _import(self, package: str) -> Edit:
+        line = f"import {package}"
+        before, after = spelling.neighbours_of_import(self._model.module, package)
+        if before is not None:
+            return self.insert_after(before, line)
+        if after is not None:
+            return self.insert_before(after, line, *([] if spelling.is_of_standard_library(after) else [""]))
         last = spelling.last_import(self._model.module)
         if last is not None:
             return self.insert_after(last, line)

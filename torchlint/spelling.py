@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.names import canonical
 
 if TYPE_CHECKING:
@@ -35,15 +37,47 @@ def is_free(model: Model, name: str, at: cst.CSTNode) -> bool:
 
 def last_import(module: cst.Module) -> cst.SimpleStatementLine | None:
     """The last import of the head of a module, which ends where its first function, class or loop begins."""
-    found = None
+    return next((line for line, _ in reversed(_imports(module))), None)
+
+
+def neighbours_of_import(
+    module: cst.Module, package: str
+) -> tuple[cst.SimpleStatementLine | None, cst.SimpleStatementLine | None]:
+    """The lines of the standard library before and after which an import of one of its packages belongs in the head of
+    a module, by the alphabet; of the others, the first. Neither is given for another package."""
+    if package not in sys.stdlib_module_names:
+        return None, None
+    lines = [(line, name) for line, name in _imports(module) if name != "__future__"]
+    own = [(line, name) for line, name in lines if name.partition(".")[0] in sys.stdlib_module_names]
+    before = [line for line, name in own if name < package and isinstance(line.body[0], cst.Import)]
+    following = own or lines
+    return (before[-1], None) if before else (None, following[0][0]) if following else (None, None)
+
+
+def is_of_standard_library(line: cst.SimpleStatementLine) -> bool:
+    return _imported_first(line).partition(".")[0] in sys.stdlib_module_names
+
+
+def _imports(module: cst.Module) -> list[tuple[cst.SimpleStatementLine, str]]:
+    found = []
     for statement in module.body:
         if isinstance(statement, _HEAD_ENDS):
             break
         if isinstance(statement, cst.SimpleStatementLine) and isinstance(
             statement.body[0], (cst.Import, cst.ImportFrom)
         ):
-            found = statement
+            found.append((statement, _imported_first(statement)))
     return found
+
+
+def _imported_first(line: cst.SimpleStatementLine) -> str:
+    """`a.b` of `import a.b, c` and of `from a.b import c`; nothing of a relative import."""
+    match line.body[0]:
+        case cst.Import(names=[alias, *_]):
+            return text(alias.name)
+        case cst.ImportFrom(module=module, relative=()) if module is not None:
+            return text(module)
+    return ""
 
 
 def _visible(model: Model, at: cst.CSTNode) -> Iterator[tuple[str, Binding]]:

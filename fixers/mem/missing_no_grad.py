@@ -9,11 +9,13 @@ from torchlint.analyses.mem.needless_graph import Extent, evaluations
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.needless_graph import Evaluation
     from torchlint.rule import Report
+    from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
@@ -43,6 +45,8 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         raise NoFixError("a function of another file that it calls takes gradients")
     if found.extent is not Extent.FUNCTION and _adds_to_a_loss(region, model):
         raise NoFixError("it adds to the loss that the same step starts its backward pass from")
+    if isinstance(region, cst.SimpleStatementLine) and _goes_on(region, found, model):
+        raise NoFixError("the network goes on with the result below: what belongs to the evaluation is for you to say")
     if found.extent is Extent.FUNCTION:
         return [rewriter.decorate(region, f"@{name}()")] if isinstance(region, cst.FunctionDef) else []
     header = f"with {name}({found.phase or ''}):"
@@ -76,6 +80,27 @@ def _adds_to_a_loss(region: cst.CSTNode, model: Model) -> bool:
         and model.loops_around(call.node) == model.loops_around(region)
         for call in model.calls_to(".backward")
     )
+
+
+def _goes_on(region: cst.SimpleStatementLine, found: Evaluation, model: Model) -> bool:
+    """Whether a method of the same network is given the result behind the region, and records a graph there."""
+    network = model.binding(found.forward.receiver) if found.forward.receiver is not None else None
+    written = {model.binding(target.target) for node in region.body for target in getattr(node, "targets", ())} - {None}
+    return network is not None and any(
+        call.receiver is not None
+        and model.binding(call.receiver) is network
+        and model.grad_enabled(call.node) is not False
+        and region not in model.ancestors(call.node)
+        and any(_is_from(arg.value, region, binding, model) for arg in call.arguments for binding in written if binding)
+        for call in found.forward.function.calls
+    )
+
+
+def _is_from(argument: cst.BaseExpression, region: cst.SimpleStatementLine, binding: Binding, model: Model) -> bool:
+    """Whether an argument is what a region has written to a variable."""
+    is_it = isinstance(argument, cst.Name) and model.binding(argument) is binding
+    targets = [write.target for write in binding.writes if region in model.ancestors(write.target)]
+    return is_it and any(reaches(model, binding, target, argument) for target in targets)
 
 
 def _leaves_in_between(region: cst.CSTNode, extent: Extent) -> bool:

@@ -276,3 +276,29 @@ def evaluate(net, loader):
         print(net(x).argmax(1))
 """
     assert f"@{spelling}()\ndef evaluate" in fixed(code, "MEM05")
+
+
+MEASURED = """
+    import torch
+
+    def train(model, data, optimizer):
+        best = 0.0
+        for epoch in range(3):
+            optimizer.zero_grad()
+            model.loss(model.encode(data)).backward()
+            optimizer.step()
+            if epoch % 2:
+                model.eval()
+                codes = model.encode(data)
+                {0}
+                best = max(best, found)
+        return best
+"""
+
+
+def test_an_evaluation_that_the_network_goes_on_with_is_not_wrapped_by_halves() -> None:
+    body = "found = model.measure(codes).item()"
+    code = MEASURED.format(body)
+    assert [finding.fix for finding in findings(code, "MEM05")] == [None]
+    for other in ("found = codes.mean().item()", "with torch.no_grad():\n                    " + body):
+        assert "with torch.no_grad():\n                codes =" in fixed(MEASURED.format(other), "MEM05")
