@@ -80,6 +80,7 @@ WRONG = {
     "no such precision": (("amp", *LAYER, "--precisions", "fp4"), "there is no precision fp4"),
     "no such optimizer": (("memory", *LAYER, "--optimizer", "Adm"), "torch.optim has no Adm"),
     "no numbers": (("transfer", "--sizes", "big"), "big is no list of whole numbers"),
+    "no such tool": (("ampp",), "no command `ampp`; did you mean `amp`?"),
     "no such rule": (("rules", "VEC99"), "no rule `VEC99`"),
     "no size": (("transfer", "--sizes", "0"), "--sizes needs at least one size, and no zero"),
     "no folder for the plot": (

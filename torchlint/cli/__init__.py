@@ -40,6 +40,16 @@ class LazyGroup(click.Group):
         command: click.Command = module.command
         return command
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in command_names(self.package):
+            from torchlint.config import nearest
+
+            hint = nearest(args[0], command_names(self.package))
+            raise click.UsageError(f"no command `{args[0]}`{hint}", context)
+        return super().resolve_command(context, args)
+
 
 class _Commands(LazyGroup):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:

@@ -22,7 +22,7 @@ def _split(context: click.Context, parameter: click.Parameter, values: Sequence[
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
-@click.command("verify")
+@click.command("verify", short_help="Run a command before and after the fixes, and compare.")
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option("--select", multiple=True, callback=_split, metavar="RULES", help="Only the fixes of these rules.")
 @click.option("--ignore", multiple=True, callback=_split, metavar="RULES", help="Not the fixes of these rules.")
