@@ -9,8 +9,10 @@ import pytest
 
 from tests.cli.test_check import call, check, plant
 from tests.conftest import PlantedRule
+from torchlint import work
 from torchlint.baseline import FILE, Baseline
 from torchlint.config import ConfigError
+from torchlint.task import Result, Task
 
 ZEROS = "import torch\n\ndef f():\n    x = torch.zeros(3)\n    return x\n"
 
@@ -130,6 +132,21 @@ def test_fixes_leave_the_baseline_alone(accepted: Path) -> None:
 def test_a_baselined_file_is_not_taken_for_clean(accepted: Path) -> None:
     assert found() == []
     assert check().exit_code == 1
+
+
+def test_what_a_check_found_clean_is_not_looked_at_again(accepted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant("import torch\n", "clean.py")
+    check()
+    looked_at: list[str] = []
+    process = work.process
+
+    def recording(task: Task) -> Result:
+        looked_at.append(task.path.name)
+        return process(task)
+
+    monkeypatch.setattr(work, "process", recording)
+    assert call("baseline").exit_code == 0
+    assert looked_at == ["a.py"]
 
 
 def test_syntax_errors_of_old_files_can_be_accepted() -> None:

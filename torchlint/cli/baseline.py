@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from torchlint.baseline import FILE, Baseline, total
+from torchlint.cache import FOLDER
 from torchlint.config import ConfigError
 from torchlint.diagnostics import is_failure
 from torchlint.discovery import Discovery, discover
@@ -56,7 +57,8 @@ def command(
         raise click.UsageError(str(error)) from error
     if found.missing:
         raise click.UsageError(f"{found.missing[0]}: no such file or folder")
-    results = _results(found, before, jobs, quiet)
+    cache = configuration.for_folder(Path.cwd()).root / FOLDER
+    results = _results(found, before, Options(jobs, cache_folder=cache), quiet)
     new = [finding for result in results for finding in result.findings]
     failures = [finding for finding in new if is_failure(finding.code)]
     for finding in failures:
@@ -78,13 +80,13 @@ def command(
     return FAILED if failures else FOUND if new else CLEAN
 
 
-def _results(found: Discovery, baseline: Baseline, jobs: int, quiet: bool) -> list[Result]:
+def _results(found: Discovery, baseline: Baseline, options: Options, quiet: bool) -> list[Result]:
     targets = [
         replace(target, settings=replace(target.settings, scope=Scope(accepted=baseline.of(target.path))))
         for target in found.targets
     ]
     with Progress(enabled=not quiet) as progress:
-        return run(targets, Options(jobs), progress.update)
+        return run(targets, options, progress.update)
 
 
 def _say(file: Path, before: Baseline, after: Baseline, gone: int, is_new: bool) -> None:
