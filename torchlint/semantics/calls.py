@@ -373,6 +373,8 @@ class Calls(MethodCalls):
         """The result of a module's forward; what is not known of it is taken for a tensor that carries a graph."""
         ref = module.ref or ""
         inputs = [*given.all()]
+        if words.makes_pipeline(ref):
+            return UNKNOWN
         is_loss = words.is_loss_module(ref)
         if is_loss and returned.is_container:
             return transfer.detached(returned) if self.grad is False else returned

@@ -168,9 +168,11 @@ _CLASS_PATTERNS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"(torchvision|torchaudio|torch_geometric)\.datasets\.[A-Z]\w*"), Kind.DATASET),
     (re.compile(r"torchmetrics\.[A-Z]\w*"), Kind.INSTANCE),
 )  # fmt: skip
+_PIPELINES = r"diffusers\.(\w+\.)*\w*Pipeline\w*\.from_(pretrained|single_file|pipe)"
 _MODULE_FACTORIES = re.compile(
     r"(torchvision\.models\.(\w+\.)?[a-z]\w*|timm\.create_model|timm\.models\.create_model|torch\.hub\.load"
-    r"|transformers\.\w*(Model\w*|For[A-Z]\w*)\.from_(pretrained|config)|torch\.compile)$"
+    r"|transformers\.\w*(Model\w*|For[A-Z]\w*)\.from_(pretrained|config)|torch\.compile"
+    rf"|{_PIPELINES})$"
 )
 
 
@@ -189,6 +191,12 @@ def class_kind(name: str) -> Kind | None:
 @lru_cache(maxsize=8192)
 def is_module_factory(name: str) -> bool:
     return _MODULE_FACTORIES.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=2048)
+def makes_pipeline(name: str) -> bool:
+    """Whether a module factory makes what switches autograd off by itself, and returns images rather than tensors."""
+    return re.fullmatch(_PIPELINES, name) is not None
 
 
 # -- contexts and effects --------------------------------------------------------------------------------------------

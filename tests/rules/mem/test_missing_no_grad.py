@@ -246,3 +246,25 @@ def test_a_result_that_numpy_reads_as_it_is_has_no_graph(read: str, count: int) 
 def test_a_variable_that_numpy_reads_as_it_is_has_no_graph(read: str, count: int) -> None:
     lines = "    for x, y in val_loader:\n        out = net(x)\n        print({})\n"
     assert len(found("\ndef evaluate(net):\n" + lines.format(read))) == count
+
+
+VALIDATION = """
+from diffusers import StableDiffusionPipeline
+from transformers import CLIPModel
+
+def log_validation(model, prompts):
+    for prompt in prompts:
+        print(model(prompt, num_inference_steps=20).images[0])
+
+def train(prompts):
+    model = {maker}("weights")
+    model = model.to("cuda")
+    log_validation(model, prompts)
+"""
+
+
+@pytest.mark.parametrize(
+    ("maker", "count"), [("StableDiffusionPipeline.from_pretrained", 0), ("CLIPModel.from_pretrained", 1)]
+)
+def test_a_pipeline_of_diffusers_switches_autograd_off_by_itself(maker: str, count: int) -> None:
+    assert len(found(VALIDATION.format(maker=maker))) == count
