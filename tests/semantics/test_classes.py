@@ -271,3 +271,18 @@ def test_a_network_that_may_be_handed_in_is_not_only_the_one_that_is_made() -> N
         right = net.accuracy(torch.ones(2, 3).cuda(), torch.ones(2).cuda())
     """
     assert value_of(model_of(NETWORKS + scored), "right", "score").place is not Place.HOST
+
+
+def test_what_has_parameters_is_a_network_whatever_has_made_it() -> None:
+    model = model_of(
+        """
+        import torch
+        class Trainer:
+            def __init__(self, model, device):
+                self.net = model(width=8).to(device)
+                self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+            def score(self, x):
+                y = self.net(x)
+        """
+    )
+    assert value_of(model, "y", "Trainer.score").grad is Grad.CARRIES

@@ -177,10 +177,12 @@ class Calls(MethodCalls):
 
     def _method_of_foreign_class(self, call: Call, receiver: Value, cls: Class, method: str, given: Arguments) -> Value:
         target = cls.method(method)
-        if target is None:
-            return self._method(call, receiver, method, given)
-        if target.is_property and self.imports is not None:
-            return self._apply(call, self.imports.attribute(cls, method) or UNKNOWN, given)
+        if target is None or target.is_property:
+            held = self.imports.attribute(cls, method) if self.imports is not None else None
+            if held is None or held.kind is Kind.UNKNOWN:
+                return self._method(call, receiver, method, given) if target is None else UNKNOWN
+            self.values[call.node.func] = held
+            return self._apply(call, held, given)
         bound = _is_bound(target, receiver)
         if method == "forward" and receiver.kind is Kind.MODULE:
             return self._forwarded(call, receiver, self._visit(call, target, given, bound=bound), given)

@@ -15,6 +15,7 @@ from torchlint.semantics.vocabulary import is_tensor_method
 _MODULE_METHODS = frozenset(
     {"eval", "parameters", "named_parameters", "modules", "named_modules", "requires_grad_", "named_children"}
 )
+_NO_TENSOR_METHODS = _MODULE_METHODS - {"requires_grad_"}
 _MODULE_METHODS_IF_CALLED = frozenset({"train", "load_state_dict", "state_dict", "cuda", "to", "half"})
 _MODULE_NAMES = re.compile(
     r"(model|net|network|ddp_model|netg|netd|net_g|net_d|generator|discriminator|encoder|decoder|backbone|classifier"
@@ -65,6 +66,8 @@ def refined(binding: Binding, value: Value) -> Value:
     """`value` where it says something, otherwise what the use of the binding implies."""
     if value.kind is Kind.TENSOR and value.grad is Grad.UNKNOWN and "backward" in binding.methods:
         return value.but(grad=Grad.CARRIES)
+    if value.kind is Kind.TENSOR and binding.methods & _NO_TENSOR_METHODS:
+        return Value(Kind.MODULE, place=value.place, origins=value.origins)  # `net = net(args)`: that was its class
     vague = value.kind is Kind.UNKNOWN or (value.kind is Kind.INSTANCE and not value.optional)
     if not vague:
         return value

@@ -268,3 +268,23 @@ def train(prompts):
 )
 def test_a_pipeline_of_diffusers_switches_autograd_off_by_itself(maker: str, count: int) -> None:
     assert len(found(VALIDATION.format(maker=maker))) == count
+
+
+@pytest.mark.parametrize(("call", "count"), [("test_net(net, images)", 1), ("test_net()", 0)])
+def test_a_function_that_a_script_calls_with_its_network_is_no_unit_test(call: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        net = torch.nn.Linear(4, 2)
+        net.load_state_dict(torch.load("net.pt"))
+        net.eval()
+
+        def test_net(net=net, images=()):
+            for image in images:
+                print(net(image).argmax().item())
+
+        if __name__ == "__main__":
+            {call}
+        """
+    assert len(findings(code, "MEM05", path="test_net.py")) == count
+    assert len(findings(code, "MEM05", path="tests/test_net.py")) == 0
