@@ -213,6 +213,15 @@ def test_a_function_of_another_file_returns_what_it_makes_of_its_arguments(scrip
     assert value_of(script, "scored").grad is Grad.DETACHED
 
 
+def test_a_network_that_an_object_of_another_file_holds_can_be_called(tmp_path: Path) -> None:
+    write(tmp_path, {"pair.py": NETWORK.replace("class Net", "class Pair").replace("self.layer =", "self.first =")})
+    write(tmp_path, {"main.py": "import torch\nfrom pair import Pair\npair = Pair()\ny = pair.first(torch.ones(2))\n"})
+    (tmp_path / "main.py").open("a").write(TRAINING)
+    model = model_of(tmp_path, "main.py")
+    assert value_of(model, "y").grad is Grad.CARRIES
+    assert next(call for call in model.calls if model.code(call.node) == "pair.first(torch.ones(2))").is_forward
+
+
 def test_constants_properties_and_tuples_come_across(script: Model) -> None:
     assert value_of(script, "limit").constant == 8
     assert value_of(script, "last").kind is Kind.TENSOR
@@ -337,3 +346,50 @@ def test_files_outside_of_the_project_are_not_read(tmp_path: Path) -> None:
     write(tmp_path / "project", {"main.py": "import sys\nsys.path.append('..')\nfrom net import Net\nmade = Net()\n"})
     (tmp_path / "net.py").write_text(dedent(NETWORK))
     assert value_of(model_of(tmp_path / "project", "main.py"), "made").kind is Kind.INSTANCE
+
+
+STEPPING = """
+    import torch
+
+    class Tuner:
+        def __init__(self):
+            self.net = torch.nn.Linear(4, 1)
+            self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+        def update(self, x, training=True):
+            {gradients}
+                loss = self.net(x).mean()
+            if training:
+                self.opt.zero_grad()
+                loss.backward()
+                self.opt.step()
+            return loss
+    """
+FEEDING = """
+    import torch
+    {imported}
+
+    tuner, batches = Tuner(), [torch.ones(2, 4), torch.ones(2, 4)]
+    for x in batches:
+        tuner.update(x)
+    for x in batches:
+        with torch.no_grad():
+            loss = tuner.update(x, training=False)
+        loss.item()
+    """
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["in one file", "in two files"])
+@pytest.mark.parametrize(("gradients", "trains"), [("if True:", False), ("with torch.enable_grad():", True)])
+def test_what_is_called_with_autograd_off_does_not_train(
+    tmp_path: Path, *, apart: bool, gradients: str, trains: bool
+) -> None:
+    stepping = dedent(STEPPING.format(gradients=gradients))
+    feeding = dedent(FEEDING.format(imported="from tuner import Tuner" if apart else ""))
+    write(tmp_path, {"tuner.py": stepping, "main.py": feeding if apart else stepping + feeding})
+    model = model_of(tmp_path, "main.py")
+    training, evaluation = model.loops
+    assert training.role is Role.STEPS
+    assert model.effects(training).has("optimizer_steps")
+    assert model.effects(evaluation).has("optimizer_steps") is trains
+    assert trains or evaluation.role is Role.EVALUATION

@@ -12,6 +12,9 @@ from torchlint.semantics.entities import Call, Effects, Function
 from torchlint.semantics.hints import looks_like_optimizer
 from torchlint.semantics.values import Kind, Value
 
+# Names what a function of another file does; the flag says whether autograd may be on.
+EffectsElsewhere = Callable[[Function, bool], "frozenset[str]"]
+
 _GRADIENT_FUNCTIONS = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.", "torch.autograd.gradcheck")
 _RELEVANT = (Kind.MODULE, Kind.OPTIMIZER, Kind.LOADER, Kind.SAMPLER, Kind.SCALER, Kind.PARAMETERS)
 
@@ -44,12 +47,14 @@ def _steps(call: Call, receiver: Value) -> bool:
     return looks_like_optimizer(name) or "scaler" in name.lower()
 
 
+# What a call with autograd off does not do, however the function that it enters trains for others.
+TRAINING = frozenset({"backward", "optimizer_steps", "zero_grads", "unscales", "clips", "gradients"})
 # A rule about something missing stays silent where another file may do it.
 _TELLING = frozenset({"backward", "optimizer_steps", "zero_grads", "set_epochs", "unscales", "gradients", "opaque"})
 
 
-def direct(call: Call, effects_elsewhere: Callable[[Function], set[str]] | None = None) -> Effects:
-    """What the call itself does. `effects_elsewhere` names what a function of another file does."""
+def direct(call: Call, effects_elsewhere: EffectsElsewhere | None = None) -> Effects:
+    """What the call itself does."""
     method = call.method or ""
     callee = call.callee or ""
     found = Effects()
@@ -74,7 +79,7 @@ def direct(call: Call, effects_elsewhere: Callable[[Function], set[str]] | None 
     if is_opaque(call):
         found.opaque.append(call)
     if call.foreign is not None and effects_elsewhere is not None:
-        found.elsewhere |= effects_elsewhere(call.foreign)
+        found.elsewhere |= effects_elsewhere(call.foreign, call.grad_enabled is not False)
         if found.elsewhere & _TELLING:
             found.opaque.append(call)
     return found
@@ -107,9 +112,15 @@ class EffectTable:
     """Effects of every function of the file, closed over the calls between them."""
 
     def __init__(
-        self, functions: Iterable[Function], effects_elsewhere: Callable[[Function], set[str]] | None = None
+        self,
+        functions: Iterable[Function],
+        effects_elsewhere: EffectsElsewhere | None = None,
+        *,
+        keeps_off: bool = True,
     ) -> None:
+        """`keeps_off`: where autograd is off at a call, nothing in the file switches it on again."""
         self._functions = list(functions)
+        self._keeps_off = keeps_off
         self._direct: dict[Call, Effects] = {}
         self._total: dict[Function, Effects] = {function: Effects() for function in self._functions}
         for function in self._functions:
@@ -120,18 +131,22 @@ class EffectTable:
         while grown:
             grown = False
             for function in reversed(self._functions):
-                for callee in self._callees(function.calls):
-                    if callee is not function and self._total[function].add(self._total[callee]):
+                for callee, may_train in self._callees(function.calls):
+                    if callee is not function and self._total[function].add(self._entered(callee, may_train)):
                         grown = True
 
-    @staticmethod
-    def _callees(calls: Iterable[Call]) -> set[Function]:
-        found: set[Function] = set()
+    def _callees(self, calls: Iterable[Call]) -> set[tuple[Function, bool]]:
+        """The functions that are entered, and whether autograd may be on where they are."""
+        found: set[tuple[Function, bool]] = set()
         for call in calls:
-            if call.target is not None:
-                found.add(call.target)
-            found.update(call.passes)
+            may_train = call.grad_enabled is not False or not self._keeps_off
+            entered = call.passes if call.target is None else [call.target, *call.passes]
+            found.update((function, may_train) for function in entered)
         return found
+
+    def _entered(self, function: Function, may_train: bool) -> Effects:
+        total = self._total[function]
+        return total if may_train else total.without(TRAINING)
 
     def of_function(self, function: Function) -> Effects:
         return self._total[function]
@@ -142,8 +157,8 @@ class EffectTable:
         total = Effects()
         for call in calls:
             total.add(self._direct[call])
-        for callee in self._callees(calls):
-            total.add(self._total[callee])
+        for callee, may_train in self._callees(calls):
+            total.add(self._entered(callee, may_train))
         return total
 
     def reached(self, call: Call) -> Effects:

@@ -131,6 +131,12 @@ class Class:
         """The name that no other class of the project has; `Value.ref` of its objects."""
         return f"{self.module}.{self.qualname}" if self.module else self.qualname
 
+    @property
+    def is_plain_callable(self) -> bool:
+        """Whether an object is called by a method of its own, and no base out of sight makes it a module."""
+        is_plain = all(base == "builtins.object" for base in self.bases)
+        return is_plain and "__call__" in self.methods and "forward" not in self.methods
+
     def lineage(self) -> Iterator[Class]:
         """The class and its bases of this file, nearest first."""
         seen: set[Class] = set()
@@ -330,6 +336,13 @@ class Effects:
                 mine.extend(fresh)
                 grown = True
         return grown
+
+    def without(self, categories: frozenset[str]) -> Effects:
+        kept = Effects(elsewhere=self.elsewhere - categories)
+        for name in _CATEGORIES:
+            if name not in categories:
+                getattr(kept, name).extend(getattr(self, name))
+        return kept
 
 
 _CATEGORIES = tuple(name for name in Effects.__slots__ if name != "elsewhere")

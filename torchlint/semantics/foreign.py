@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.effects import TRAINING
 from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value
@@ -72,7 +73,7 @@ class Imports:
         self._functions: dict[str, Function] = {}
         self._classes: dict[str, Class] = {}
         self._models: dict[str, Model] = {}
-        self._effects: dict[Function, set[str]] = {}
+        self._effects: dict[Function, frozenset[str]] = {}
         self._asked: list[Function] = []
 
     @property
@@ -190,12 +191,13 @@ class Imports:
         """What a function of another file does to autograd as a context manager."""
         return self.model_of(function).grad_switch(function)
 
-    def effects(self, function: Function) -> set[str]:
-        """Which effects a function of another file has."""
+    def effects(self, function: Function, may_train: bool = True) -> frozenset[str]:
+        """Which effects a function of another file has; `may_train`: autograd may be on where it is called."""
         if function not in self._effects:
             effects = self.model_of(function).effects(function)
-            self._effects[function] = {name for name in effects.categories() if effects.has(name)}
-        return self._effects[function]
+            self._effects[function] = frozenset(name for name in effects.categories() if effects.has(name))
+        found = self._effects[function]
+        return found if may_train or "enable_grad" in self.model_of(function).source.text else found - TRAINING
 
     def class_behind(self, dotted: str) -> tuple[Model, Class] | None:
         """The class that a dotted name stands for, and the model of the other file in which it is defined."""

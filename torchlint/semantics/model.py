@@ -66,7 +66,8 @@ class Model:
             if call.callee is None:
                 call.callee = self._names.qualified(call.node.func)
             classify(call)
-        self._effects = EffectTable(self._scopes.functions, imports.effects if imports is not None else None)
+        abroad = imports.effects if imports is not None else None
+        self._effects = EffectTable(self._scopes.functions, abroad, keeps_off="enable_grad" not in source.text)
         RoleFinder(self._scopes.functions, self._scopes.loops, self._effects)
         frameworks.note_functions(self._scopes.calls)
         self._flow = Flow(self._scopes, self._names.qualified)

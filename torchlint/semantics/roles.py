@@ -22,7 +22,7 @@ class RoleFinder:
 
     def _find_steps(self, functions: list[Function]) -> None:
         outside = {
-            function: [call for call in function.calls if all(map(_over_chunks, call.loops()))]
+            function: [call for call in function.calls if _may_train(call) and all(map(_over_chunks, call.loops()))]
             for function in functions
         }
         for function in _spread(outside, lambda call: call.is_backward, _reached, lambda function: function.is_step):
@@ -31,9 +31,7 @@ class RoleFinder:
     def _runs_backward(self, call: Call) -> bool:
         if call.is_backward:
             return True
-        return call.grad_enabled is not False and any(
-            function is not None and function.is_step for function in _reached(call)
-        )
+        return _may_train(call) and any(function is not None and function.is_step for function in _reached(call))
 
     def _of_content(self, loop: Loop) -> Role:
         element = element_of(loop.iterates)
@@ -42,7 +40,7 @@ class RoleFinder:
         if _over_modules(loop.iterates, element):
             return Role.MODULES
         effects = self._effects.of_calls(loop.calls)
-        if self._may_train(loop) and not self._only_attacks(loop, element, effects):
+        if effects.has("backward") and not self._only_attacks(loop, element, effects):
             return Role.STEPS if _yields_batches(loop.iterates) else Role.EPOCHS
         if effects.has("forwards") and self._evaluates(loop, element):
             return Role.EVALUATION
@@ -50,12 +48,6 @@ class RoleFinder:
         if is_range or loop.iterates.kind is Kind.TENSOR or _tensor_rows(element):
             return Role.ELEMENTS
         return Role.PLAIN
-
-    def _may_train(self, loop: Loop) -> bool:
-        """Whether a backward pass is run, here or by what is called with gradients on: `step(x, training=False)` of a
-        method that can train runs none under no_grad."""
-        calls = [call for call in loop.calls if call.is_backward or call.grad_enabled is not False]
-        return self._effects.of_calls(calls).has("backward")
 
     def _only_attacks(self, loop: Loop, element: Value, effects: Effects) -> bool:
         """Whether an evaluation takes gradients of its inputs: it runs the model itself, and nothing trains that."""
@@ -120,6 +112,11 @@ def _reached(call: Call) -> tuple[Function | None, ...]:
     if call.target is not None or call.foreign is not None:
         return (call.target, call.foreign)
     return tuple(call.alternatives or call.passes)
+
+
+def _may_train(call: Call) -> bool:
+    """A function that trains for some evaluates for those who call it with autograd off."""
+    return call.is_backward or call.grad_enabled is not False
 
 
 def _entered(call: Call) -> tuple[Function | None, ...]:

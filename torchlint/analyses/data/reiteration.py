@@ -80,10 +80,9 @@ def _trained_on(loader: Loader) -> Iterator[tuple[cst.BaseExpression, list[Loop]
 
 
 def _trains(loop: Loop, model: Model) -> bool:
-    """Whether the loop trains; what it calls without gradients does not, whatever else the function can do."""
-    effects = [model.effects(call) for call in loop.calls if call.grad_enabled is not False]
-    updates = any(effect.has("optimizer_steps") or effect.has("zero_grads") for effect in effects)
-    return not loop.is_comprehension and (loop.role is Role.STEPS or updates)
+    effects = model.effects(loop)
+    trains = loop.role is Role.STEPS or effects.has("optimizer_steps") or effects.has("zero_grads")
+    return trains and not loop.is_comprehension
 
 
 def _draws(loop: Loop, loader: Loader) -> bool:
