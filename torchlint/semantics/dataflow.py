@@ -86,7 +86,7 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
         elif outer in above and _comes_round(outer, here):
             return True
         if outer is function.node:
-            return False
+            return isinstance(outer, (cst.FunctionDef, cst.Lambda)) and outer.params in above
         here = outer
     return True
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support import findings, fixed
 from torchlint.config import Settings
 from torchlint.engine import lint
@@ -136,3 +138,36 @@ def test_a_script_that_goes_back_once_and_one_that_does_so_again() -> None:
     assert [finding.line for finding in findings(script, "MEM04")] == [5]
     assert findings(again, "MEM04") == []
     assert "retain_graph" not in fixed(script, "MEM04")
+
+
+HANDED_IN = """
+import torch
+from torch import nn
+
+net = nn.Linear(4, 4)
+first, second = nn.Linear(4, 1), nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def update(loss):
+    optimizer.zero_grad()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+
+
+for x in batches:
+    {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("update(first(net(x)).sum())", 1),
+        ("a, b = first(net(x)).sum(), second(net(x)).sum()\n    update(a)\n    print(b)", 1),
+        ("features = net(x)\n    update(first(features).sum())\n    second(features).sum().backward()", 0),
+        ("loss = loss + first(net(x)).sum()\n    update(loss)", 0),
+    ],
+)
+def test_a_loss_that_is_handed_in_ends_with_what_its_callers_do(body: str, count: int) -> None:
+    assert len(findings(HANDED_IN.format(body=body), "MEM04")) == count

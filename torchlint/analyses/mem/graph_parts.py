@@ -35,7 +35,8 @@ class GraphParts:
     """Walks backwards from what one backward pass starts from.
 
     `writes`: where the variables on the way get their values. `reused`: a part of the graph was, or may have been,
-    built outside of the iteration, or of the call of the function, that the backward pass belongs to.
+    built outside of the iteration, or of the call of the function, that the backward pass belongs to. `handed_in`: the
+    parameters with which callers, which are all in sight, bring a graph.
     """
 
     def __init__(self, model: Model, source: cst.BaseExpression, loop: Loop | None) -> None:
@@ -44,6 +45,7 @@ class GraphParts:
         self._home = model.function(source)
         self.writes: set[cst.CSTNode] = set()
         self.reused = False
+        self.handed_in: list[Binding] = []
         self._seen: set[cst.CSTNode] = set()
         self._work: list[cst.CSTNode] = [source]
         while self._work:
@@ -177,7 +179,9 @@ class GraphParts:
         value = function.parameter(name)
         if is_graphless(value) or value.kind in _OBJECTS:
             return
-        if carries(value) or (not function.callers and _CARRIED_NAMES.search(name)):
+        if carries(value) and function.callers and not (function.foreign_callers or function.passed_around):
+            self.handed_in.append(function.scope.bindings[name])
+        elif carries(value) or (not function.callers and _CARRIED_NAMES.search(name)):
             self.reused = True
 
     def _contents(self, binding: Binding, read: cst.CSTNode, function: Function) -> None:

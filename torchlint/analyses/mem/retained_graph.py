@@ -14,11 +14,12 @@ from torchlint.analyses.mem.graph_parts import GraphParts
 from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
+from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Argument, Call, Function, Loop
+    from torchlint.semantics.entities import Argument, Binding, Call, Function, Loop
     from torchlint.semantics.model import Model
 
 _GOING_BACK = re.compile(
@@ -26,6 +27,7 @@ _GOING_BACK = re.compile(
     r"|influence|critic|fit"
 )
 _TAKING = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.")
+_DEPTH = 3
 _LEARNERS = re.compile(r"(?i)^self$|agent|model|net|policy|learn|trainer|opti|critic|discr|gener|actor")
 
 
@@ -52,8 +54,7 @@ def needlessly_retained(model: Model) -> Iterator[Retained]:
         loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
         if loop is None and call.function.is_module and _is_followed(model, call):
             continue  # a demonstration: the next cell or line goes back once more
-        parts = GraphParts(model, source, loop)
-        if not parts.reused and not _is_needed(model, call, parts):
+        if _ends_here(model, call, GraphParts(model, source, loop)):
             known = model.value(source).is_tensor
             yield Retained(call, retain.arg, source, loop, Confidence.CERTAIN if known else Confidence.LIKELY)
 
@@ -70,6 +71,22 @@ def _is_true(argument: Argument) -> bool:
 
 def _is_off(argument: Argument) -> bool:
     return argument.absent or (argument.given and argument.value.constant is False)
+
+
+def _ends_here(model: Model, call: Call, parts: GraphParts, depth: int = _DEPTH) -> bool:
+    """Whether a graph is not used again after a backward pass, or after the call of a function that runs it."""
+    if parts.reused or _is_needed(model, call, parts):
+        return False
+    handed = [(parameter, caller) for parameter in parts.handed_in for caller in parameter.scope_function.callers]
+    if handed and not depth:
+        return False
+    return all(_ends_with(model, caller, parameter, depth) for parameter, caller in handed)
+
+
+def _ends_with(model: Model, caller: Call, parameter: Binding, depth: int) -> bool:
+    given = next(given_to(model, caller, parameter), None)
+    loop = next((loop for loop in caller.loops() if not loop.is_comprehension), None)
+    return given is not None and _ends_here(model, caller, GraphParts(model, given, loop), depth - 1)
 
 
 def _is_needed(model: Model, call: Call, parts: GraphParts) -> bool:
