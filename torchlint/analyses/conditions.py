@@ -22,7 +22,7 @@ def conditions(model: Model, node: cst.CSTNode) -> Conditions:
             continue
         holds = guard.branch == "body"
         for part in _conjuncts(guard.test) if holds else [guard.test]:
-            key, positive = _normal(part)
+            key, positive = normal(part)
             found.setdefault(key, holds is positive)
     return found
 
@@ -38,11 +38,14 @@ def _conjuncts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [test]
 
 
-def _normal(test: cst.BaseExpression) -> tuple[str, bool]:
-    """`scaler` and True for `scaler is not None`; `scaler` and False for `not scaler`."""
+def normal(test: cst.BaseExpression) -> tuple[str, bool]:
+    """The text of what a test asks for, and whether it is true where that is there.
+
+    `scaler` and True for `scaler is not None`; `scaler` and False for `not scaler`.
+    """
     match test:
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
-            key, positive = _normal(inner)
+            key, positive = normal(inner)
             return key, not positive
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=other)]):
             if isinstance(other, cst.Name) and other.value in ("None", "False", "True"):

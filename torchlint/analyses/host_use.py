@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.steps import is_the_rest
-from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.dataflow import parameter_of_function, reaches
 from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind, Place
@@ -70,7 +70,7 @@ _REDUCTIONS = _words(
 HOST_TENSORS = ("torch.tensor", "torch.Tensor", "torch.FloatTensor")  # they copy numbers into a tensor on the host
 _PAIRING = _words("zip enumerate len")
 _REDUCING_PACKAGES = _words("numpy torch builtins sklearn")
-_ARRAY_METADATA = _words("shape dtype device ndim size")
+_ARRAY_METADATA = _words("shape dtype device ndim size dim numel nelement")
 _DEVICE_METHODS = _words("cuda to backward type_as")
 
 
@@ -146,6 +146,10 @@ class HostFlow:
                 self._iterated(parent, node)
             case cst.Expr() | cst.Del():
                 pass
+            case cst.Comparison() if _asks_if_set(parent):
+                pass
+            case cst.If() if number and self._begins_as_none(node):
+                pass
             case cst.IfExp(test=test) if test is node:
                 self._use |= Use.NEEDED
             case cst.UnaryOperation(operator=cst.Not()) if not number:
@@ -212,6 +216,14 @@ class HostFlow:
         return all(
             binding is not None and all(branch.body in self._model.ancestors(read) for read in binding.reads)
             for binding in bindings
+        )
+
+    def _begins_as_none(self, node: cst.CSTNode) -> bool:
+        """Whether a test of a variable asks if it holds a number yet."""
+        binding = self._model.binding(node)
+        return binding is not None and any(
+            write.kind == "assign" and isinstance(write.value, cst.Name) and write.value.value == "None"
+            for write in binding.writes
         )
 
     def _iterated(self, loop: cst.For | cst.CompFor, numbers: cst.CSTNode) -> None:
@@ -380,6 +392,8 @@ class HostFlow:
         if not (isinstance(call, cst.Call) and call.func is node):
             if name not in _ARRAY_METADATA:
                 self._on(node, number)
+        elif name in _ARRAY_METADATA:
+            pass
         elif name in _COLLECTING_METHODS and not number:
             self._use |= Use.GATHERED
         elif name in _DEVICE_METHODS:
@@ -409,7 +423,8 @@ class HostFlow:
             return False
         inside = HostFlow(home, None, self._depth - 1, entered=function)
         for read in parameter.reads:
-            inside._on(read, False)
+            if reaches(home, parameter, parameter.writes[0].target, read):
+                inside._on(read, False)
         self._use |= inside._followed()
         if inside._is_returned:
             self._on(call.node, self._model.value(call.node).is_(Kind.NUMBER))
@@ -489,6 +504,14 @@ class HostFlow:
         """`zip(truths, guesses)`, over which a function that measures them loops."""
         package, last = _names(call)
         return self._entered is not None and package == "builtins" and last in _PAIRING
+
+
+def _asks_if_set(comparison: cst.Comparison) -> bool:
+    """`mean is None`, which no number is."""
+    match comparison.comparisons:
+        case [cst.ComparisonTarget(operator=cst.Is() | cst.IsNot(), comparator=cst.Name(value="None"))]:
+            return True
+    return False
 
 
 def _is_last_of(part: cst.Subscript, whole: cst.CSTNode) -> bool:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import upstream
+from torchlint.analyses.conditions import normal
+from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind, Value
@@ -79,12 +80,26 @@ def _runs_models(model: Model, loop: Loop) -> bool:
 
 
 def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
-    """Whether the node runs at some iterations only, to log something or to handle an error."""
+    """Whether the node runs at some iterations only: to log something, to handle an error, to begin something."""
     guards = model.guards(node, inside=loop)
+    if any(_sets_what_is_missing(guard) for guard in guards):
+        return True
     gates = (guard for guard in guards if guard.kind in _GATES)
     return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates) or any(
         _is_of_skipped(model, guard) for guard in guards
     )
+
+
+def _sets_what_is_missing(guard: Guard) -> bool:
+    """`if mean is None: mean = loss.item()`, which is over with the first iteration."""
+    if guard.test is None or not isinstance(guard.node, cst.If):
+        return False
+    name, is_there = normal(guard.test)
+    if is_there is (guard.branch == "body"):
+        return False
+    branch = guard.node.body if guard.branch == "body" else guard.node.orelse
+    parts = walk(branch) if branch is not None else ()
+    return any(isinstance(node, cst.AssignTarget) and text(node.target) == name for node in parts)
 
 
 def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Role | None:

@@ -13,7 +13,6 @@ from torchlint.semantics.arguments import string_value
 from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Function
 from torchlint.semantics.expressions import Env
-from torchlint.semantics.hints import refined
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import GradModes
 from torchlint.semantics.scopes import Scopes, is_placeholder
@@ -289,7 +288,7 @@ class Evaluator(Calls):
             value = annotated if annotated is not None else (value or self._accelerator_by_default(param))
         if param.default is not None and isinstance(param.default, cst.Name) and param.default.value == "None":
             value = value.but(optional=True)
-        return refined(self.scopes.bindings[param.name], value)
+        return self.refined(self.scopes.bindings[param.name], value)
 
     def _accelerator_by_default(self, param: cst.Param) -> Value:
         """`device="cuda"`, of a function whose callers are out of sight: what lives there may be on a GPU."""

@@ -136,7 +136,12 @@ class Expressions(ABC):
         value = self.known.bindings.get(binding)
         if value is None:
             value = self.noted.bindings.get(binding)
-        return refined(binding, value if value is not None else self._definition(binding))
+        return self.refined(binding, value if value is not None else self._definition(binding))
+
+    def refined(self, binding: Binding, value: Value) -> Value:
+        """`value`, and what the use of its variable implies; of an object of which all is in sight, nothing."""
+        cls = (self.local_class(value) or self.foreign_class(value)) if value.kind is Kind.INSTANCE else None
+        return value if cls is not None and cls.is_plain_callable else refined(binding, value)
 
     def _imported(self, binding: Binding) -> Value | None:
         if binding not in self._imports:
@@ -217,7 +222,7 @@ class Expressions(ABC):
         value = self.attribute(owner, node.attr.value)
         if binding is None:
             return value
-        return self.read(binding) if value.kind is Kind.UNKNOWN else refined(binding, value)
+        return self.read(binding) if value.kind is Kind.UNKNOWN else self.refined(binding, value)
 
     def attribute(self, owner: Value, name: str) -> Value:
         cls = self.local_class(owner) if owner.kind is not Kind.FUNCTION else None
@@ -505,7 +510,7 @@ class Expressions(ABC):
 
     def write(self, binding: Binding, value: Value, target: cst.CSTNode | None = None) -> None:
         if target is None or not self._is_spent(binding, value, target):
-            value = refined(binding, value)
+            value = self.refined(binding, value)
         self.env[binding] = value
         self.noted.note_binding(binding, value)
 

@@ -309,3 +309,38 @@ def test_the_first_copy_of_a_chain_is_pointed_at_and_there_is_no_fix() -> None:
     assert finding.line == line_of(code, "out.cpu()")
     assert "`out.cpu()` copies a whole tensor to the host in every training step" in finding.message
     assert finding.fix is None
+
+
+BOARD = """
+class Board:
+    def __init__(self, every):
+        self.every, self.steps, self.sums = every, 0, {"loss": 0.0, "count": 0}
+
+    def eval(self):
+        self.steps = 0
+
+    def __call__(self, losses):
+        self.sums["loss"] += losses.sum().item()
+        self.sums["count"] += losses.size(0)
+        self.steps += 1
+        if self.steps % self.every == 0:
+            losses = self.sums["loss"] / self.sums["count"]
+            print(losses)
+            more()
+
+
+"""
+
+
+SHOWING = "board(F.cross_entropy(out, y, reduction='none').cpu())"
+
+
+@pytest.mark.parametrize("more", ["pass", "self.last = losses", "self.draw(losses)"])
+def test_an_object_that_is_called_with_a_tensor_does_with_it_what_its_class_says(more: str) -> None:
+    code = BOARD.replace("more()", more) + training(SHOWING, "board = Board(9)")
+    assert len(findings(code, "SYNC03")) == 1
+
+
+def test_a_tensor_that_such_an_object_draws_is_needed_on_the_host() -> None:
+    drawing = BOARD.replace("self.steps += 1", "self.draw(losses)")
+    assert findings(drawing + training(SHOWING, "board = Board(9)"), "SYNC03") == []

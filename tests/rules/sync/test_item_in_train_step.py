@@ -48,6 +48,10 @@ IN_EVERY_STEP = {
         "losses = [loss, out.mean()]\nfor i in range(len(losses)):\n    sums[i] += losses[i].item()",
         "sums = [0.0, 0.0]",
     ),
+    "parts that a list gets one after the other": training(
+        "parts = []\nfor i in range(heads):\n    parts.append(criterion(out[i], y))\n    sums[i] += parts[-1].item()",
+        "heads, sums = count(), [0.0]",
+    ),
     "float of a tensor": training("total += float(loss)", "total = 0.0", "return total"),
     "float of a number": training("total += float(loss.item())", "total = 0.0", "return total"),
     "a number through numpy": training("history.append(loss.detach().cpu().numpy())", "history = []", "return history"),

@@ -55,6 +55,28 @@ def test_a_test_that_the_step_hangs_on_needs_its_number(body: str) -> None:
     assert findings(training(body, "best = 9.0"), "SYNC01") == []
 
 
+RUNNING_MEANS = {
+    "begun by a test for None": ("mean is None", "mean = {first}", "mean = 0.9 * mean + 0.1 * loss.item()"),
+    "gone on with by a test for None": ("mean is not None", "mean = 0.9 * mean + 0.1 * loss.item()", "mean = {first}"),
+    "gone on with where it is true": ("mean", "mean = 0.9 * mean + 0.1 * loss.item()", "mean = {first}"),
+}
+
+
+@pytest.mark.parametrize(("test", "then", "otherwise"), RUNNING_MEANS.values(), ids=RUNNING_MEANS)
+def test_a_running_mean_is_begun_once_and_read_in_every_other_step(test: str, then: str, otherwise: str) -> None:
+    body = f"if {test}:\n    {then}\nelse:\n    {otherwise}\nbar.set_description(str(mean))"
+    code = training(body.format(first="loss.item()"), "bar = Bar()\nmean = None")
+    assert [code.splitlines()[found.line - 1].strip() for found in findings(code, "SYNC01")] == [
+        "mean = 0.9 * mean + 0.1 * loss.item()"
+    ]
+
+
+def test_a_number_that_decides_by_its_value_is_needed() -> None:
+    body = "if mean:\n    mean = 0.9 * mean + 0.1 * loss.item()\nelse:\n    mean = loss.item()\n"
+    assert findings(training(body + "if mean == 0:\n    break", "mean = None"), "SYNC01") == []
+    assert findings(training(body, "mean = 0.0"), "SYNC01") == []
+
+
 CRITERION = """
     from torch import nn
 

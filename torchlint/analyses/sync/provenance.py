@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _LEAVING = frozenset(["item", "cpu", "numpy", "tolist", "size", "dim", "numel"])
 _OBJECTS = (Kind.MODULE, Kind.OPTIMIZER, Kind.INSTANCE, Kind.SCHEDULER, Kind.LOADER)
+_ADDING = frozenset(["append", "extend", "insert", "appendleft"])
 _LIMIT = 400
 
 
@@ -83,7 +85,16 @@ def _sources(model: Model, node: cst.CSTNode) -> list[cst.CSTNode]:
     if binding.is_parameter:
         return [given for call in binding.scope_function.callers for given in given_to(model, call, binding)]
     function = model.function(node)
-    return [write.value for write in binding.writes if write.value is not None and write.function is function]
+    written = [write.value for write in binding.writes if write.value is not None and write.function is function]
+    added = (_added(model, read) for read in binding.reads if model.function(read) is function)
+    return [*written, *chain.from_iterable(added)]
+
+
+def _added(model: Model, read: cst.CSTNode) -> list[cst.CSTNode]:
+    """What a list gets where it is read: `losses.append(loss)`."""
+    method = model.parent(read)
+    site = model.parent(method) if isinstance(method, cst.Attribute) and method.attr.value in _ADDING else None
+    return [arg.value for arg in site.args] if isinstance(site, cst.Call) and site.func is method else []
 
 
 def is_handed_in(model: Model, module: cst.BaseExpression) -> bool:
