@@ -42,6 +42,20 @@ def errors(pred, target):
     return np.array(found)
 """,
     ),
+    "rows that become an array where gradients are off": (
+        "VEC01",
+        """\
+def features(model, loader):
+    found = []
+    with torch.no_grad():
+        for x in loader:
+            out = model(x.cuda())
+            for i in range(out.shape[0]):
+                found.append(out[i].cpu().numpy().flatten())
+        found = np.array(found)
+    return found
+""",
+    ),
     "rows that are drawn": (
         "VEC01",
         """\
@@ -333,6 +347,18 @@ def test_work_on_rows_is_found(name: str) -> None:
 
 
 LOOK_ALIKES = {
+    "rows that become an array, or stay a list": """\
+def features(model, loader, joined):
+    found = []
+    with torch.no_grad():
+        for x in loader:
+            out = model(x.cuda())
+            for i in range(out.shape[0]):
+                found.append(out[i].cpu().numpy().flatten())
+        if joined:
+            found = np.array(found)
+    return found
+""",
     "batches of a loader made flat": """\
 def f(model, data):
     total = 0

@@ -78,7 +78,7 @@ def _follows_stack(model: Model, binding: Binding, read: cst.CSTNode) -> bool:
 
 
 def _before(model: Model, statement: cst.CSTNode) -> list[cst.CSTNode]:
-    """Statements of the blocks around a statement that come before it."""
+    """Statements of the blocks around a statement that come before it, and those of a `with` among them."""
     found: list[cst.CSTNode] = []
     child = statement
     for parent in model.ancestors(statement):
@@ -86,6 +86,9 @@ def _before(model: Model, statement: cst.CSTNode) -> list[cst.CSTNode]:
         if isinstance(body, (list, tuple)) and child in body:
             found += body[: list(body).index(child)]
         child = parent
+    for node in found:  # it grows while the loop runs
+        if isinstance(node, cst.With):
+            found += node.body.body
     return found
 
 
