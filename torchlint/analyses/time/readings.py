@@ -1,0 +1,80 @@
+"""Readings of the host's clock, and what becomes of the difference of two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.housekeeping import CLOCKS
+from torchlint.semantics.dataflow import reaches
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.model import Model
+
+
+def reading(model: Model, node: cst.BaseExpression) -> cst.Call | None:
+    """The call that read the clock for a value, if it is one call for sure."""
+    if isinstance(node, cst.Call):
+        return node if reads_clock(model, model.call(node)) else None
+    binding = model.binding(node)
+    if binding is None:
+        return None
+    function = model.function(node)
+    writes = [w for w in binding.writes if w.function is function and reaches(model, binding, w.target, node)]
+    if len(writes) != 1 or (binding.cls is None and len(writes) != len(_written_here(model, binding, node))):
+        return None
+    value = writes[0].value
+    if not isinstance(value, cst.Call) or writes[0].unpacked or writes[0].kind != "assign":
+        return None
+    return value if reads_clock(model, model.call(value)) else None
+
+
+def _written_here(model: Model, binding: Binding, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """Writes that may be read here, those of other functions included."""
+    return [w.target for w in binding.writes if reaches(model, binding, w.target, node)]
+
+
+def reads_clock(model: Model, call: Call) -> bool:
+    """A clock, or a function of this file that does nothing but read one."""
+    if call.callee in CLOCKS:
+        return True
+    target = call.target
+    if target is None or len(target.calls) != 1 or len(target.returns) != 1:
+        return False
+    return target.calls[0].callee in CLOCKS and target.returns[0].value is target.calls[0].node
+
+
+def is_reported(model: Model, difference: cst.CSTNode) -> bool:
+    """Whether a time is printed, kept or handed on, and not only compared with a limit."""
+    node: cst.CSTNode = difference
+    for above in model.ancestors(difference):
+        match above:
+            case cst.Comparison() | cst.ComparisonTarget() | cst.While() | cst.Assert():
+                return False
+            case (
+                cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)])
+                | cst.AugAssign(target=cst.Name() as name)
+            ):
+                return _is_read(model, name)
+            case cst.BaseSmallStatement():
+                return not isinstance(above, cst.Expr) or above.value is not difference
+            case cst.BaseCompoundStatement():
+                return False
+        node = above
+    return node is not difference
+
+
+def _is_read(model: Model, name: cst.Name) -> bool:
+    binding = model.binding(name)
+    if binding is None:
+        return False
+    return any(
+        read is not name and reaches(model, binding, name, read) and not _is_compared(model, read)
+        for read in binding.reads
+    )
+
+
+def _is_compared(model: Model, read: cst.CSTNode) -> bool:
+    return isinstance(model.parent(read), (cst.Comparison, cst.ComparisonTarget))
