@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import text
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def cuda_flag(model: Model, at: cst.CSTNode, moves: Iterable[cst.CSTNode] = ()) 
 
     moves: copies to a GPU. The flag that all of them run under is one, too.
     """
-    return _available(model, at) or _flag_around(model, at, list(moves))
+    return _available(model, at) or _flag_around(model, at, list(moves)) or _flag_of_device(model, at)
 
 
 def _available(model: Model, at: cst.CSTNode) -> str | None:
@@ -48,6 +49,23 @@ def _flag_around(model: Model, at: cst.CSTNode, moves: list[cst.CSTNode]) -> str
         if all(written in tests for tests in around) and _FLAG.search(written) and _is_known(test, at, model):
             return written
     return None
+
+
+def _flag_of_device(model: Model, at: cst.CSTNode) -> str | None:
+    """`args.cuda` of `"cuda" if args.cuda else "cpu"`."""
+    for node in model.nodes_of(cst.IfExp):
+        assert isinstance(node, cst.IfExp)
+        chooses = _names(node.body, "cuda") and _names(node.orelse, "cpu") and _FLAG.search(text(node.test)) is not None
+        if chooses and model.span(node)[1] < model.span(at)[0] and _is_known(node.test, at, model):
+            return text(node.test)
+    return None
+
+
+def _names(node: cst.BaseExpression, device: str) -> bool:
+    """`"cuda:0"` or `torch.device("cuda")`."""
+    if isinstance(node, cst.Call) and len(node.args) == 1:
+        node = node.args[0].value
+    return (string_value(node) or "").startswith(device)
 
 
 def _is_known(test: cst.BaseExpression, at: cst.CSTNode, model: Model) -> bool:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.loaders import CLASSES, Loader, are_moved_elsewhere, copies_batches
 from torchlint.analyses.moves import copies_conversion, is_accelerator, moves_of_unknown_origin, moves_to_accelerator
+from torchlint.analyses.steps import ends_at_once
 from torchlint.finding import Confidence
 from torchlint.semantics.values import Kind, Place, Value
 
@@ -93,9 +94,10 @@ def route(loader: Loader) -> Iterator[tuple[cst.CSTNode, str]]:
 def repeats(call: Call, depth: int = 0) -> bool:
     """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one.
 
-    A comprehension counts where it draws batches; most go through the parts of one.
+    A comprehension counts where it draws batches; most go through the parts of one. A loop that ends with its first
+    batch, to look at that, does not.
     """
-    if any(not loop.is_comprehension or _draws_batches(loop) for loop in call.loops()):
+    if any(_draws_batches(loop) if loop.is_comprehension else not ends_at_once(loop) for loop in call.loops()):
         return True
     function = call.function
     around = function.parent.calls if function.parent is not None else []

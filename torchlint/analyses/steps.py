@@ -60,7 +60,7 @@ def step_around(model: Model, node: cst.CSTNode) -> Step | None:
     """The training step or evaluation batch that runs the node at least once, in an inner loop perhaps."""
     inner: Loop | None = None
     for loop in model.loops_around(node):
-        if loop.role in (Role.STEPS, Role.EVALUATION) and not _ends_at_once(loop):
+        if loop.role in (Role.STEPS, Role.EVALUATION) and not ends_at_once(loop):
             if _drives_environment(model, loop):
                 return None
             if is_gated(model, node, loop):
@@ -240,7 +240,7 @@ def is_the_rest(guard: Guard) -> bool:
 
 def _is_within_step(model: Model, loop: Loop) -> bool:
     """A comprehension, a loop over a few names, a list of known length or the entries of a dict, or none at all."""
-    if loop.is_comprehension or _ends_at_once(loop):
+    if loop.is_comprehension or ends_at_once(loop):
         return True
     if loop.parent is None or loop.role not in (Role.PLAIN, Role.ELEMENTS):
         return False
@@ -266,7 +266,7 @@ def _counted(model: Model, call: Call) -> Value | None:
     return model.value(whole) if call.callee == "builtins.enumerate" and whole is not None else None
 
 
-def _ends_at_once(loop: Loop) -> bool:
+def ends_at_once(loop: Loop) -> bool:
     """`for x, y in loader: ...; break` looks at the first batch only."""
     last = loop.body[-1] if loop.body else None
     return (

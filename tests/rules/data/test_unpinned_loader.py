@@ -60,6 +60,22 @@ REWRITES = {
         "if args.slow:\n    args.cuda = False\n"
         f"loader = DataLoader(images, 64, {INSERTED})\n",
     ),
+    "the flag that the device hangs on": (
+        "args = argparse.ArgumentParser().parse_args()\n"
+        "device = torch.device('cuda:0' if args.cuda else 'cpu')\n"
+        "loader = DataLoader(images, 64)\n",
+        "args = argparse.ArgumentParser().parse_args()\n"
+        "device = torch.device('cuda:0' if args.cuda else 'cpu')\n"
+        "loader = DataLoader(images, 64, pin_memory=args.cuda)\n",
+    ),
+    "a flag that the device hangs on the other way round": (
+        "args = argparse.ArgumentParser().parse_args()\n"
+        "device = torch.device('cpu' if args.no_cuda else 'cuda')\n"
+        "loader = DataLoader(images, 64)\n",
+        "args = argparse.ArgumentParser().parse_args()\n"
+        "device = torch.device('cpu' if args.no_cuda else 'cuda')\n"
+        f"loader = DataLoader(images, 64, {INSERTED})\n",
+    ),
     "options in a dict literal": (
         'options = {"batch_size": 64, "num_workers": 4}\nloader = DataLoader(images, **options)\n',
         'options = {"batch_size": 64, "num_workers": 4, "pin_memory": torch.cuda.is_available()}\n'

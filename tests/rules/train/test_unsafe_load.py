@@ -46,6 +46,12 @@ def test_where_one_load_of_a_file_gets_a_network_no_other_is_restricted() -> Non
     assert fixed(WEIGHTS + whole, "TRAIN11") == WEIGHTS + whole
 
 
+@pytest.mark.parametrize(("entry", "is_fixed"), [("global_step", False), ("callbacks", False), ("epoch", True)])
+def test_a_checkpoint_of_lightning_holds_objects(entry: str, is_fixed: bool) -> None:
+    code = f"{WEIGHTS}print(state['{entry}'])\n"
+    assert ("weights_only=True" in fixed(code, "TRAIN11")) is is_fixed
+
+
 def test_weights_whose_names_are_cut_are_weights() -> None:
     code = (
         NET

@@ -257,6 +257,13 @@ LOOK_ALIKES = {
             print(y.to(torch.device("cpu")))
         """
     ),
+    "the first batch alone": script(
+        """\
+        for x, y in loader:
+            print(model(x.to(device)), y)
+            break
+        """
+    ),
     "type only": script(
         """\
         for x, y in loader:

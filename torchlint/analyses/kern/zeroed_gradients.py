@@ -54,7 +54,7 @@ def zeroed_gradients(model: Model) -> Iterator[Zeroed]:
         fills = [node for node in gradients if _fills(model, node, loop)]
         if not fills or not isinstance(loop.node, cst.For) or _is_stepped_on(model, loop):
             continue
-        if _is_over_parameters(loop, fills):
+        if _is_over_parameters(loop, fills) and _takes_part_in_training(model, loop):
             yield Zeroed(loop.node, text(fills[0]), loop=loop, fill=fills[0] if len(fills) == 1 else None)
 
 
@@ -112,6 +112,13 @@ def _is_over_parameters(loop: Loop, fills: list[cst.Attribute]) -> bool:
         {node.value for node in walk(loop.target) if isinstance(node, cst.Name)} if loop.target is not None else set()
     )
     return all(isinstance(node.value, cst.Name) and node.value.value in names for node in fills)
+
+
+def _takes_part_in_training(model: Model, loop: Loop) -> bool:
+    """Whether autograd fills the gradients in again: it does those of parameters. Code of the user's own, as in a
+    lesson, may add to what must be a tensor then."""
+    over = text(loop.iterable) if loop.iterable is not None else ""
+    return bool(model.calls_to(".backward", "torch.autograd.backward")) or "param" in over
 
 
 def _is_stepped_on(model: Model, loop: Loop) -> bool:

@@ -38,6 +38,7 @@ _MODULE_METHODS = frozenset({"eval", "train", "to", "cuda", "cpu", "parameters",
 _METHODS_OF_MODULES_ALONE = frozenset(
     {"eval", "train", "parameters", "modules", "forward", "state_dict", "load_state_dict"}
 )
+_LIGHTNING_ENTRIES = frozenset({"global_step", "callbacks", "hyper_parameters", "pytorch-lightning_version"})
 _BY_FUNCTION = ("torch.optim.lr_scheduler.LambdaLR", "torch.optim.lr_scheduler.MultiplicativeLR")
 _RATES = re.compile(r"(?i)optim|sched")
 _DICT_METHODS = frozenset({"items", "keys", "values", "get", "pop", "update", "copy"})
@@ -140,11 +141,24 @@ def _described(model: Model, call: Call) -> Load:
     for use in uses:
         if _is_module_use(model, use):
             return Load(call, Content.OBJECT, use)
-    if uses and all(_is_tensor_use(model, use) for use in uses):
+    if uses and not _is_of_lightning(model, uses) and all(_is_tensor_use(model, use) for use in uses):
         into_module = next((use for use in uses if _is_loaded_into(model, use)), None)
         if into_module is not None and not _saves_objects(model):
             return Load(call, Content.TENSORS, into_module)
     return Load(call, Content.UNKNOWN, None)
+
+
+def _is_of_lightning(model: Model, uses: list[cst.CSTNode]) -> bool:
+    """Whether a checkpoint is one that a Lightning trainer writes, with its callbacks and settings as objects."""
+    keys = {string_value(key) for use in uses if (key := _key(model.parent(use), use)) is not None}
+    return "state_dict" in keys and not keys.isdisjoint(_LIGHTNING_ENTRIES)
+
+
+def _key(parent: cst.CSTNode | None, use: cst.CSTNode) -> cst.BaseExpression | None:
+    match parent:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=key))]) if parent.value is use:
+            return key
+    return None
 
 
 def _uses(model: Model, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
