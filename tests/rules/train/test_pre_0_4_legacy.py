@@ -365,3 +365,9 @@ def test_math_is_given_the_number(way: str) -> None:
 def test_the_first_element_of_a_divergence_becomes_a_number() -> None:
     code = "import torch\n\ndef shown(validate):\n    kld = validate()\n    print(kld.data.cpu().numpy()[0])\n"
     assert "print(kld.item())" in fixed(code, "TRAIN10")
+
+
+@pytest.mark.parametrize(("imports", "count"), [("import numpy  # not Pytorch\n", 0), ("import torch\n", 1)])
+def test_data_that_is_read_as_an_array_is_a_tensor_only_where_torch_is_in_use(imports: str, count: int) -> None:
+    code = "def fold(constant):\n    return abs(constant.data.numpy())\n"
+    assert len(findings(imports + code, "TRAIN10")) == count

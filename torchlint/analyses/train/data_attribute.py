@@ -67,6 +67,7 @@ _NOT_TENSORS = re.compile(
 _TERM_NAMES = re.compile(r"(?i)(^|_)(kld?|kl_?div\w*|cross_entropy|nll|elbo|bce|mse)(_|$|\d)")
 _INITIALISER = re.compile(r"(^|_)init(_|$)")
 _DEPTH = 4
+_TORCH = re.compile(r"^\s*(import|from)\s+torch|\btorch\.", re.MULTILINE)
 _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
 
@@ -91,7 +92,9 @@ class DataRead:
 
 
 def data_reads(model: Model) -> Iterator[DataRead]:
-    """Reads of `.data` of a tensor, in source order."""
+    """Reads of `.data` of a tensor, in source order. In a file that names nothing of torch, what has `data.numpy()` may
+    be the constant of a compiler, or of any other library of arrays."""
+    may_guess = _TORCH.search(model.source.text) is not None
     for node in model.nodes_of(cst.Attribute):
         assert isinstance(node, cst.Attribute)
         if node.attr.value != "data" or model.qualified(node) is not None:
@@ -105,7 +108,7 @@ def data_reads(model: Model) -> Iterator[DataRead]:
         if _is_self(model, node.value) or chain.writes or _serves_a_write(model, node, chain):
             continue
         certain = value.kind is Kind.TENSOR
-        if certain or _looks_like_tensor(model, node, value, chain):
+        if certain or (may_guess and _looks_like_tensor(model, node, value, chain)):
             use = _use(model, node, value, chain)
             if use is Use.FRESH or not _is_exchanged(model, node.value):
                 yield DataRead(node, use, certain, chain.end if use is Use.NUMBER else chain.element)
