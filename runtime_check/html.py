@@ -130,7 +130,7 @@ def _fixes(fixes: Sequence[FixVerdict], diffs: Mapping[Candidate, str]) -> Itera
 def _diff(text: str) -> str:
     tags = {"+": "ins", "-": "del"}
     shown = []
-    for line in text.splitlines():
+    for line in text.rstrip().splitlines():
         tag = tags.get(line[:1]) if not line.startswith(("+++", "---")) else None
         shown.append(f"<{tag}>{escape(line)}</{tag}>" if tag else escape(line))
     return f"<pre>{chr(10).join(shown)}</pre>" if shown else ""
@@ -153,7 +153,8 @@ class _Scale:
 
 def _axis(x: _Scale, y: float, named: Callable[[float], str]) -> list[str]:
     line = f'<line x1="{x.start}" x2="{x.end}" y1="{y}" y2="{y}" stroke="#888"/>'
-    return [line, *(_tick(x.at(value), y + 16, named(value), "middle") for value in (x.low, x.middle, x.high))]
+    ticks = zip((x.low, x.middle, x.high), ("start", "middle", "end"), strict=True)
+    return [line, *(_tick(x.at(value), y + 16, named(value), anchor) for value, anchor in ticks)]
 
 
 def _tick(x: float, y: float, text: str, anchor: str = "start") -> str:
