@@ -70,7 +70,7 @@ def plan(root: Path, changed: Sequence[str], words: Sequence[str]) -> Plan:
     folders: list[str] = []
     copies: list[str] = []
     links: list[str] = []
-    kept_open = {parent.as_posix() for name in changed for parent in Path(name).parents}
+    kept_open = {path.as_posix() for name in changed for path in (Path(name), *Path(name).parents)}
     for entry, kind in _walk(root, "", kept_open, words):
         {"folder": folders, "copy": copies, "link": links}[kind].append(entry)
     missing = sorted(set(changed) - set(copies))
@@ -93,7 +93,7 @@ def _walk(root: Path, below: str, kept_open: set[str], words: Sequence[str]) -> 
             if kind == "walk":
                 yield from _walk(root, name, kept_open, words)
         elif entry.is_file():
-            yield name, "copy" if _is_copied(entry) else "link"
+            yield name, "copy" if name in kept_open or _is_copied(entry) else "link"
 
 
 def _folder_kind(entry: os.DirEntry[str], name: str, kept_open: set[str], words: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from statistics import fmean
 
 from .plain import plain
 from .run import Run
-from .trials import Options, Progress, Trials, Window, prepared
+from .trials import Contents, Options, Progress, Trials, Window, prepared
 from .verdict import Environment
 
 SCHEMA = "torchlint.profile/1"
@@ -109,7 +109,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What each chain of calls cost: the line that ran, and those that called it."""
+    """What each chain of calls cost: the line that ran, and those that called it. `programs` as in the options."""
 
     root: Path
     command: tuple[str, ...]
@@ -119,6 +119,7 @@ class Measured:
     counted_steps: int
     ran: Lines
     spent: tuple[tuple[tuple[Place, ...], Cost], ...]
+    programs: Contents = field(default_factory=dict)
 
     def share(self, cost: Cost) -> float:
         return cost.total_seconds / self.step_seconds
@@ -144,7 +145,9 @@ def measure(root: Path, words: Sequence[str], options: Options, progress: Progre
     walls = [step["wall"] for step in timed.steps[window.warmup : window.warmup + steps]]
     environment = Environment.of(counted, window.warmup, load)
     spent = (*_timed(timed, steps), *_counted(counted, timed.backward_seconds / steps))
-    return Measured(root, tuple(words), environment, fmean(walls), steps, counted.counted_steps, ran, spent)
+    return Measured(
+        root, tuple(words), environment, fmean(walls), steps, counted.counted_steps, ran, spent, options.programs
+    )
 
 
 def _runs(trials: Trials) -> tuple[Run, Run, Window, int]:
@@ -230,7 +233,7 @@ def _hotspots(measured: Measured, found: Sequence[Finding]) -> Iterator[Hotspot]
     for (path, line), cost in own.items():
         share = measured.share(cost)
         if _is_notable(cost, share):
-            yield Hotspot(path, line, _source(measured.root / path, line), cost, share)
+            yield Hotspot(path, line, _source(measured, path, line), cost, share)
 
 
 def _is_notable(cost: Cost, share: float) -> bool:
@@ -246,9 +249,10 @@ def _places(lines: Lines) -> set[Place]:
     return {(path, line) for path, numbers in lines.items() for line in numbers}
 
 
-def _source(file: Path, line: int) -> str:
+def _source(measured: Measured, path: str, line: int) -> str:
     try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        data = measured.programs[path] if path in measured.programs else (measured.root / path).read_bytes()
     except OSError:
         return ""
+    lines = data.decode(errors="replace").splitlines()
     return lines[line - 1].strip() if line <= len(lines) else ""

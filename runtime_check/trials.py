@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,7 +29,9 @@ MOST_TIMED_STEPS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`folder` is where the command starts, below the root. No blocks: results and counters only, no timing."""
+    """`folder` is where the command starts, below the root. No blocks: results and counters only, no timing.
+    `programs`, by their path from the root, stand in the copies in place of the user's files: the code of a notebook.
+    """
 
     steps: int = 30
     warmup: int = 5
@@ -39,6 +41,7 @@ class Options:
     python: str | None = None
     folder: Path = Path()
     keep: bool = False
+    programs: Contents = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def prepared(
     """
     with _workspace(options.keep, progress) as folder:
         started = command(words, options.folder, options.timeout, options.python)
-        yield Trials(plan(original, changed, words), started, folder, options, progress)
+        yield Trials(plan(original, [*changed, *options.programs], words), started, folder, options, progress)
 
 
 @contextmanager
@@ -157,7 +160,7 @@ class Trials:
             fresh.mkdir(parents=True, exist_ok=True)
             for file in fresh.iterdir():
                 file.unlink()
-        self.plan.build(tree, contents)
+        self.plan.build(tree, {**self.options.programs, **contents})
         return Settings(
             tree=str(tree),
             original=str(self.plan.root),

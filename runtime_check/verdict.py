@@ -139,7 +139,8 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One fix that may be made. `lines` are those of the original, 1-based, whose run shows what it does."""
+    """One fix that may be made. `lines` are those of the original, 1-based, whose run shows what it does; those of a
+    notebook are of the program that its cells make, `line` is of the cell."""
 
     code: str
     path: str
@@ -147,9 +148,11 @@ class Candidate:
     lines: frozenset[int]
     message: str = ""
     column: int = 1
+    cell: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.code} {self.path}:{self.line}"
+        cell = "" if self.cell is None else f"cell {self.cell}:"
+        return f"{self.code} {self.path}:{cell}{self.line}"
 
 
 class FixStatus(str, Enum):

@@ -39,19 +39,21 @@ class FixUnit:
 
 
 class FixUnits:
-    """All fixes of Python files below `paths`. Nothing is written.
+    """All fixes of Python files below `paths`, and of these notebooks. Nothing is written.
 
     Raises ConfigError, and FileNotFoundError for a path that does not exist.
     """
 
-    def __init__(self, paths: Sequence[Path], configuration: Configuration, unsafe: bool) -> None:
+    def __init__(
+        self, paths: Sequence[Path], configuration: Configuration, unsafe: bool, notebooks: Collection[Path] = ()
+    ) -> None:
         self._unsafe = unsafe
         self._project = Project()
         fixable = {path: file.before for path, file in fix_tree(paths, configuration, unsafe).items()}
         self._files = {
             target.path: (fixable[target.path], replace(target.settings, unsafe_fixes=unsafe))
             for target in discover(paths, configuration).targets
-            if target.path in fixable and target.path.suffix == ".py"
+            if target.path in fixable and (target.path.suffix == ".py" or target.path.resolve() in notebooks)
         }
         self.units = [unit for path in self._files for unit in self._of(path)]
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from torchlint.source import Source
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
@@ -79,6 +82,26 @@ def place(root: Path) -> tuple[Path, Path]:
     if not here.is_relative_to(root):
         raise click.UsageError(f"--root {root} does not contain the working directory")
     return root, here.relative_to(root)
+
+
+def programs(words: Sequence[str], root: Path, folder: Path) -> dict[str, bytes]:
+    """What Python is to run in place of the notebooks that a command names, by their path from the root.
+
+    Raises UsageError where one is no notebook.
+    """
+    from torchlint.source import Source, UnreadableSourceError
+
+    paths = [(root / folder / word).resolve() for word in words if word.endswith(".ipynb")]
+    try:
+        inside = [path for path in paths if path.is_relative_to(root) and path.is_file()]
+        return {path.relative_to(root).as_posix(): program(Source.read(path)) for path in inside}
+    except UnreadableSourceError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def program(source: Source) -> bytes:
+    """The file itself, or the code of a notebook's cells."""
+    return source.text.encode() if source.is_notebook else source.data
 
 
 def say(given: Mapping[str, Any]) -> Callable[[str], None]:

@@ -40,7 +40,8 @@ def command(words: tuple[str, ...], **given: Any) -> int:
     running.prepare()
     root, folder = running.place(given["root"])
     names = ("steps", "warmup", "seed", "timeout", "python", "keep")
-    options = Options(folder=folder, **{name: given[name] for name in names})
+    programs = running.programs(words, root, folder)
+    options = Options(folder=folder, programs=programs, **{name: given[name] for name in names})
     try:
         measured = measure(root, words, options, running.say(given))
     except (CommandError, OverlayError) as error:
@@ -87,7 +88,8 @@ def _placed(finding: Finding, path: str, lines_of: FindingLines) -> profile.Find
     if finding.code.startswith("DATA"):
         lines |= behind & lines_of.loops()
     origins = {path: behind - lines} if finding.code.startswith("MEM") else {}
-    return profile.Finding(finding.code, finding.name, path, finding.line, finding.message, {path: lines}, origins)
+    line = finding.line if finding.cell is None else min(lines, default=finding.line)  # as the lines beside it
+    return profile.Finding(finding.code, finding.name, path, line, finding.message, {path: lines}, origins)
 
 
 def _print(found: Profile) -> None:

@@ -58,11 +58,12 @@ def command(words: tuple[str, ...], **given: Any) -> int:
         raise click.UsageError("--apply keeps the fixes that are harmless by themselves: leave out --together")
     running.prepare()
     root, folder = running.place(given["root"])
-    units = _units(root, given)
+    programs = running.programs(words, root, folder)
+    units = _units(root, given, [root / name for name in programs])
     if not units.units:
         click.echo("Nothing to verify: no fix applies.", err=True)
         return 0
-    verdict = _verify(words, root, folder, units, given)
+    verdict = _verify(words, root, units, _options(folder, programs, given), given)
     if given["output_format"] == "json":
         click.echo(verdict.to_json())
     elif given["output_format"] == "text":
@@ -76,7 +77,7 @@ def command(words: tuple[str, ...], **given: Any) -> int:
     return 1 if is_refused and code != 2 else code
 
 
-def _units(root: Path, given: dict[str, Any]) -> FixUnits:
+def _units(root: Path, given: dict[str, Any], notebooks: Collection[Path]) -> FixUnits:
     from torchlint.fix_units import FixUnits
     from torchlint.settings_file import CommandLine, Configuration
 
@@ -84,16 +85,15 @@ def _units(root: Path, given: dict[str, Any]) -> FixUnits:
         selection = Selection(
             check_selectors(given["select"], "--select") or None, ignore=check_selectors(given["ignore"], "--ignore")
         )
-        return FixUnits((root,), Configuration(CommandLine(selection)), given["unsafe_fixes"])
+        return FixUnits((root,), Configuration(CommandLine(selection)), given["unsafe_fixes"], notebooks)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
 
 
-def _verify(words: Sequence[str], root: Path, folder: Path, units: FixUnits, given: dict[str, Any]) -> Verdict:
+def _verify(words: Sequence[str], root: Path, units: FixUnits, options: Options, given: dict[str, Any]) -> Verdict:
     from torchlint.runtime_check import CommandError, OverlayError, verify_fixes, verify_trees
 
     progress = running.say(given)
-    options = _options(folder, given)
     try:
         if not given["together"]:
             candidates = _candidates(units, root)
@@ -120,13 +120,14 @@ def _candidates(units: FixUnits, root: Path) -> dict[Candidate, Key]:
             unit.lines,
             unit.finding.message,
             column=unit.finding.column,
+            cell=unit.finding.cell,
         ): unit.key
         for unit in units.units
     }
 
 
 def _texts(fixed: Mapping[Path, Fixed]) -> dict[Path, bytes]:
-    return {path.resolve(): file.source.data for path, file in fixed.items()}
+    return {path.resolve(): running.program(file.source) for path, file in fixed.items()}
 
 
 def _apply(verdict: Verdict, units: FixUnits, root: Path) -> int:
@@ -145,11 +146,11 @@ def _apply(verdict: Verdict, units: FixUnits, root: Path) -> int:
     return verdict.overall.exit_code
 
 
-def _options(folder: Path, given: dict[str, Any]) -> Options:
+def _options(folder: Path, programs: Mapping[str, bytes], given: dict[str, Any]) -> Options:
     from torchlint.runtime_check import Options
 
     names = ("steps", "warmup", "blocks", "seed", "timeout", "python", "keep")
-    return Options(folder=folder, **{name: given[name] for name in names})
+    return Options(folder=folder, programs=programs, **{name: given[name] for name in names})
 
 
 def _document(form: str, verdict: Verdict, units: FixUnits, root: Path) -> str:

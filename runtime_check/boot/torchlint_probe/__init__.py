@@ -11,12 +11,14 @@ import sys
 
 from .guard import Guard
 from .imports import after_import, redirect_imports
+from .notebook import pretend
 from .settings import Settings
 
 
 def start() -> None:
     settings = Settings.from_environment()
     redirect_imports(settings)
+    pretend()
     sys.addaudithook(Guard(settings))
     if not _is_launcher():
         after_import("torch", lambda: _attach(settings))

@@ -97,14 +97,15 @@ class AllocatorPeaks:
 
 
 class Setting:
-    """The device and how numbers are made on it, for the verdict's header. `helpers` are child processes."""
+    """The device and how numbers are made on it, for the verdict's header. `helpers` are child processes and other
+    ranks."""
 
     def __init__(self) -> None:
         self.helpers = 0
 
     def step(self, number: int) -> dict[str, float]:
-        if "multiprocessing" in sys.modules:
-            self.helpers = max(self.helpers, len(sys.modules["multiprocessing"].active_children()))
+        children = sys.modules["multiprocessing"].active_children() if "multiprocessing" in sys.modules else ()
+        self.helpers = max(self.helpers, len(children) + _other_ranks())
         return {}
 
     def result(self) -> dict[str, Any]:
@@ -118,6 +119,11 @@ class Setting:
             "helpers": self.helpers,
             "threads": torch.get_num_threads(),
         }
+
+
+def _other_ranks() -> int:
+    distributed = torch.distributed
+    return distributed.get_world_size() - 1 if distributed.is_available() and distributed.is_initialized() else 0
 
 
 def _first(file: str, key: str) -> str | None:
