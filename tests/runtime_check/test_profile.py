@@ -147,7 +147,7 @@ def test_a_program_without_steps_is_timed_and_then_counted_as_a_whole(tmp_path: 
     (tmp_path / "work.py").write_text(code)
     found = measure(tmp_path, [sys.executable, "work.py"], Options(timeout=120.0))
     assert (found.environment.boundary, found.timed_steps, found.counted_steps) == ("program", 1, 1)
-    assert found.cost({"work.py": [4]}).seconds == pytest.approx(0.3, abs=0.25)
+    assert found.cost({"work.py": [4]}).seconds >= 0.29
     assert found.cost({"work.py": [7]}).syncs == 4
     assert found.ran["work.py"] >= {4, 5, 6, 7}
 
