@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import dedent
 
@@ -321,8 +322,8 @@ def test_findings_depend_neither_on_the_order_of_files_nor_on_the_number_of_proc
     results = []
     for order, jobs in ((names, 1), (names[::-1], 1), (names, 2), (names[2:] + names[:2], 3)):
         targets = [Target(Path(name), Settings()) for name in order]
-        found = {result.path: result.findings for result in run(targets, Options(jobs=jobs))}
-        results.append(sorted(found.items()))
+        found = {result.path: list(map(asdict, result.findings)) for result in run(targets, Options(jobs=jobs))}
+        results.append(found)
     assert results[0]
     assert all(result == results[0] for result in results)
 

@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.semantics import frameworks, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import string_value
+from torchlint.semantics.branches import left, merge, ruled_out
 from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Function
 from torchlint.semantics.expressions import Env
@@ -19,7 +20,7 @@ from torchlint.semantics.scopes import Scopes, is_placeholder
 from torchlint.semantics.summaries import Run, Tables, no_answers
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import NONE, STRING, UNKNOWN, Kind, Place, Value, join
+from torchlint.semantics.values import NONE, STRING, UNKNOWN, Kind, Place, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
@@ -53,17 +54,6 @@ _AUGMENTED = {
     "DivideAssign": "Divide",
     "MatrixMultiplyAssign": "MatrixMultiply",
 }
-
-
-def merge(first: Env, second: Env) -> Env:
-    """The variables of two paths that meet. A name that only one path binds keeps that value."""
-    if first is second:
-        return first
-    merged = dict(first)
-    for binding, value in second.items():
-        known = merged.get(binding)
-        merged[binding] = value if known is None else join(known, value)
-    return merged
 
 
 class Evaluator(Calls):
@@ -441,10 +431,11 @@ class Evaluator(Calls):
     def _if(self, node: cst.If) -> bool:
         self.eval(node.test)
         before, grad = self.env, self.grad
-        self.env = dict(before)
+        known = self._ruled_out(node.test)
+        self.env = {**before, **known[0]}
         falls = self._suite(node.body)
         then, then_grad = self.env, self.grad
-        self.env, self.grad = dict(before), grad
+        self.env, self.grad = {**before, **known[1]}, grad
         if node.orelse is None:
             otherwise = True
         elif isinstance(node.orelse, cst.If):
@@ -452,11 +443,16 @@ class Evaluator(Calls):
         else:
             otherwise = self._suite(node.orelse.body)
         if falls and otherwise:
-            self.env = merge(then, self.env)
+            self.env = left(before, then, self.env, known)
             self.grad = self.grad if self.grad is then_grad else None
         elif falls:
             self.env, self.grad = then, then_grad
         return falls or otherwise
+
+    def _ruled_out(self, test: cst.BaseExpression) -> tuple[Env, Env]:
+        """What a test says of variables where it holds, and where it does not."""
+        then, otherwise = (ruled_out(self.env, test, holds, self.scopes, self.names) for holds in (True, False))
+        return then, otherwise
 
     def _for(self, node: cst.For) -> None:
         iterates = self.eval(node.iter)

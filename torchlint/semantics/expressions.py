@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.semantics import frameworks, torch_api, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import string_value
+from torchlint.semantics.branches import no_tensors
 from torchlint.semantics.entities import Binding, Class, Function
 from torchlint.semantics.hints import refined
 from torchlint.semantics.names import Names, canonical
@@ -19,7 +20,7 @@ from torchlint.semantics.rebinding import is_behind
 from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.summaries import Tables
 from torchlint.semantics.tree import children
-from torchlint.semantics.values import NONE, STRING, UNKNOWN, Grad, Kind, Place, Value, join
+from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
 
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
@@ -453,7 +454,15 @@ class Expressions(ABC):
 
     def _conditional(self, node: cst.IfExp) -> Value:
         self.eval(node.test)
-        return join(self.eval(node.body), self.eval(node.orelse))
+        return join(self._where(node.body, node.test, True), self._where(node.orelse, node.test, False))
+
+    def _where(self, branch: cst.BaseExpression, test: cst.BaseExpression, holds: bool) -> Value:
+        """A branch of a conditional expression. What the test asks about may be its whole value: `x.item() if
+        torch.is_tensor(x) else x`."""
+        value = self.eval(branch)
+        if value.is_tensor and any(branch.deep_equals(asked) for asked in no_tensors(test, holds, self.names)):
+            self.values[branch] = value = NUMBER
+        return value
 
     def _walrus(self, node: cst.NamedExpr) -> Value:
         value = self.eval(node.value)

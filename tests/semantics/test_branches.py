@@ -1,0 +1,60 @@
+"""What a test of a value's type says of it in the branches behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+STEP = """\
+import numbers
+
+import torch
+
+
+def train(model, loader, optimizer, criterion, weights):
+    total = 0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        parts = dict(loss=loss)
+        loss.backward()
+        optimizer.step()
+{body}
+    return total
+"""
+
+NUMBERS = {
+    "a number in the other branch": "if torch.is_tensor(loss):\n    total += loss.item()\nelse:\n    total += loss",
+    "a number where it was turned into one": "if torch.is_tensor(loss):\n    loss = loss.item()\ntotal += loss",
+    "a number where tensors are gone": "if torch.is_tensor(loss):\n    continue\ntotal += loss",
+    "asked by attribute": "total += loss.item() if hasattr(loss, 'item') else loss",
+    "asked of an entry": "total += parts['loss'].item() if hasattr(parts['loss'], 'item') else parts['loss']",
+    "turned round": "total += loss if not isinstance(loss, (torch.Tensor, list)) else loss.item()",
+    "a number by its type": "total += loss if isinstance(loss, (int, float)) else loss.item()",
+    "two questions": "if isinstance(loss, float) and weights:\n    total += loss",
+    "one of two questions": "if not (torch.is_tensor(loss) or weights):\n    total += loss",
+}
+TENSORS = {
+    "a tensor where it is asked for": "if torch.is_tensor(loss):\n    total += loss",
+    "a tensor behind the branch": "if torch.is_tensor(loss):\n    print('tensor')\ntotal += loss",
+    "another value is asked": "total += loss if hasattr(weights, 'item') else loss",
+    "perhaps one": "if torch.is_tensor(loss) and x:\n    continue\ntotal += loss",
+    "an attribute that says nothing": "total += loss.mean() if hasattr(loss, 'name_of_mine') else loss",
+    "bound anew in a branch": "if isinstance(loss, int):\n    loss = 2\nelse:\n    loss = loss * 3\ntotal += loss",
+}
+
+
+def is_found(body: str) -> bool:
+    text = STEP.format(body="\n".join(f"        {line}" for line in body.splitlines()))
+    return bool(findings(text, "MEM02"))
+
+
+@pytest.mark.parametrize("body", NUMBERS.values(), ids=NUMBERS)
+def test_what_a_test_rules_out_is_no_tensor(body: str) -> None:
+    assert not is_found(body)
+
+
+@pytest.mark.parametrize("body", TENSORS.values(), ids=TENSORS)
+def test_nothing_else_is_concluded(body: str) -> None:
+    assert is_found(body)
