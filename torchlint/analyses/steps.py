@@ -177,9 +177,12 @@ def _is_given(model: Model, call: Call, loop: Loop) -> bool:
 
 
 def _runs_seldom(model: Model, loop: Loop) -> bool:
-    """A loop over the samples of one batch, in a function that is called at log intervals only."""
+    """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them."""
     function = loop.function
-    if any(outer.role in (Role.STEPS, Role.EVALUATION) for outer in loop.around()) or not _picks_samples(model, loop):
+    step = next((outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)), None)
+    if step is not None:
+        return step is not loop and is_gated(model, loop.node, step)
+    if not _picks_samples(model, loop):
         return False
     if not function.callers or function.foreign_callers:
         return False
@@ -230,6 +233,8 @@ def is_the_rest(guard: Guard) -> bool:
             left=cst.Name() | cst.BinaryOperation(),
             comparisons=[cst.ComparisonTarget(cst.Equal(), cst.Integer() | cst.BinaryOperation() | cst.Call())],
         ):
+            rest = "else"
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(cst.LessThan() | cst.LessThanEqual(), cst.Integer())]):
             rest = "else"
         case cst.BinaryOperation(operator=cst.Modulo()):
             rest = "body"

@@ -144,7 +144,7 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
         return "optional"
     if any(_PHASE_NAMES.match(name) for name in names):
         return "phase"
-    return "log" if _single_iteration(test) else "other"
+    return "log" if _single_iteration(test) or _first_few(scopes, test) else "other"
 
 
 def _counts_round(node: cst.CSTNode) -> bool:
@@ -259,6 +259,18 @@ def _is_first_step(test: cst.BaseExpression) -> bool:
     """`i == 0`, but not `rank == 0`."""
     names = _identifiers(test)
     return _single_iteration(test) and not any(map(_RANK_NAMES.search, names))
+
+
+def _first_few(scopes: Scopes, test: cst.BaseExpression) -> bool:
+    """`shown < 10` where every round adds to `shown`: an example or two."""
+    match test:
+        case cst.Comparison(
+            left=cst.Name() as counter,
+            comparisons=[cst.ComparisonTarget(operator=cst.LessThan() | cst.LessThanEqual(), comparator=cst.Integer())],
+        ):
+            binding = scopes.bindings.get(counter)
+            return binding is not None and any(write.kind == "augmented" and write.loop for write in binding.writes)
+    return False
 
 
 def _single_iteration(test: cst.BaseExpression) -> bool:

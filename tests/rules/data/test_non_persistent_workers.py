@@ -84,6 +84,10 @@ LOOK_ALIKES = {
     + EPOCHS.replace(":\n", ":\n    images.set_epoch(epoch)\n", 1),
     "a dataset that is changed": "loader = DataLoader(images, num_workers=2)\n"
     + EPOCHS.replace(":\n", ":\n    loader.dataset.strength = epoch\n", 1),
+    "a dataset that loads its next part": "loader = DataLoader(images, num_workers=2)\n\ndef epoch_of(batches):\n"
+    "    batches.dataset.load_next()\n"
+    + indented(STEPS.replace("loader", "batches"))
+    + "\nfor epoch in range(2):\n    epoch_of(loader)\n",
     "a stream": "class Stream(IterableDataset):\n    def __iter__(self):\n        yield from images\n\n"
     "loader = DataLoader(Stream(), num_workers=2)\n" + EPOCHS,
 }

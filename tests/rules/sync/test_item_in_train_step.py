@@ -132,6 +132,10 @@ SILENT = {
     "a list of which the last number stops the training": training(
         "history.append(loss.item())\nif history[-1] > 100:\n    break", "history = []", "return history"
     ),
+    "rows of the first few batches": evaluation(
+        "shown += 1\nif shown < 5:\n    for i, name in enumerate(names):\n        print(name, out[i].item())",
+        "shown = 0",
+    ),
     "the first batch only": evaluation("total = loss.item()\nbreak", "total = 0.0", "return total"),
     "the first batch of each noise level": """
         import torch

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _DEPTH = 4
+_CHANGING = frozenset({"set_epoch", "set_mode", "shuffle", "resample"})
 _RESAMPLED = ("sampler", "batch_sampler", "worker_init_fn", "generator")
 
 
@@ -161,10 +162,16 @@ def _changes_dataset(loader: Loader, epochs: Loop) -> bool:
     """Whether something is done to the dataset meanwhile, which workers that live on would not see."""
     dataset, model = loader.dataset().node, loader.model
     held = model.binding(dataset) if dataset is not None else None
-    calls = (call for name in ("set_epoch", "set_mode", "shuffle", "resample") for call in model.calls_to(f".{name}"))
-    if any(not call.receiver_value.is_(Kind.SAMPLER) and _is_dataset(call.receiver, held, model) for call in calls):
+    commands = (call for call in model.calls if _is_command(call, epochs, model))
+    if any(not call.receiver_value.is_(Kind.SAMPLER) and _is_dataset(call.receiver, held, model) for call in commands):
         return True
     return any(_is_dataset(node.value, held, model) for node in _written_attributes(epochs, model))
+
+
+def _is_command(call: Call, epochs: Loop, model: Model) -> bool:
+    """A method that is called for what it does, in a function that the epochs may call or between two of them."""
+    is_told = call.method in _CHANGING or isinstance(model.parent(call.node), cst.Expr)
+    return call.method is not None and is_told and (call.function is not epochs.function or call.loop is not None)
 
 
 def _written_attributes(loop: Loop, model: Model) -> Iterator[cst.Attribute]:
