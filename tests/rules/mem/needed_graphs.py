@@ -609,3 +609,30 @@ LOOK_ALIKES["a callback that may take gradients"] = """def each_batch(net, loade
     for x, y in loader:
         callback(net(x))
 """
+
+
+LOOK_ALIKES["networks that all callers have frozen"] = """def rate(net, batches):
+    net.eval()
+    return sum((net(x).argmax(1) == y).sum().item() for x, y in batches)
+
+def report(judge):
+    print(rate(judge, loader))
+
+if __name__ == "__main__":
+    first, second = nn.Linear(4, 3), nn.Linear(4, 3)
+    first.requires_grad_(False)
+    for parameter in second.parameters():
+        parameter.requires_grad = False
+    print(rate(first, val_loader))
+    report(judge=second)
+"""
+LOOK_ALIKES["a network by its name that takes arrays"] = """import numpy as np
+
+def measure(model, size, runs):
+    image = np.zeros((size, size, 3), dtype=np.float32)
+    for _ in range(runs):
+        model(image, size=size)
+
+def main(make, path):
+    measure(make(path), 8, 3)
+"""

@@ -672,3 +672,23 @@ class Forecaster(nn.Module):
         return out
 """,
 }
+
+
+VARIANTS["a network that one of its callers has frozen"] = """def rate(net, batches):  # here
+    net.eval()
+    return sum((net(x).argmax(1) == y).sum().item() for x, y in batches)
+
+fixed = nn.Linear(4, 3)
+fixed.requires_grad_(False)
+print(rate(fixed, val_loader), rate(model, val_loader))
+"""
+VARIANTS["a network by its name that takes what arrays became"] = """import numpy as np
+
+def measure(model, size, runs):  # here
+    image = np.zeros((1, size), dtype=np.float32)
+    for _ in range(runs):
+        model(torch.from_numpy(image))
+
+def main(make, path):
+    measure(make(path), 4, 3)
+"""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.mem.callers_by_name import calls_in_other_files
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module
 from torchlint.semantics.dataflow import text, upstream
@@ -14,7 +15,7 @@ from torchlint.semantics.effects import last_name
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 _FREEZING = re.compile(r"requires_grad(_\(False\)|\s*=\s*False)")
@@ -25,13 +26,29 @@ _FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
 
 
 def is_frozen(model: Model, call: Call) -> bool:
-    """Whether all parameters of the called module are switched off somewhere in the file."""
+    """Whether all parameters of the called module are switched off, in the file or by all who hand it in."""
     module = root(model, call.node.func)
-    called = text(call.node.func)
-    if module is not None and any(_freezes(model, read, called) for read in module.reads):
+    if module is not None and _is_switched_off(model, module, text(call.node.func)):
         return True
     behind = class_of_module(model, call)
     return behind is not None and behind[0].once(_frozen_classes) >= {behind[1].name}
+
+
+def _is_switched_off(model: Model, module: Binding, called: str, seen: tuple[Binding, ...] = ()) -> bool:
+    if any(_freezes(model, read, called) for read in module.reads):
+        return True
+    if not module.is_parameter or called != module.name or module in seen:
+        return False
+    function = module.scope_function
+    callers = [*((model, call) for call in function.callers), *calls_in_other_files(model, function)]
+    return bool(callers) and all(_hands_in_frozen(home, call, function, module, seen) for home, call in callers)
+
+
+def _hands_in_frozen(model: Model, call: Call, function: Function, module: Binding, seen: tuple[Binding, ...]) -> bool:
+    is_bound = function.cls is not None and not function.is_static
+    given = call.argument(module.name, list(function.params).index(module.name) - is_bound)
+    handed = root(model, given.node) if given.node is not None else None
+    return handed is not None and _is_switched_off(model, handed, text(given.node), (*seen, module))
 
 
 def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
