@@ -177,11 +177,12 @@ def _is_given(model: Model, call: Call, loop: Loop) -> bool:
 
 
 def _runs_seldom(model: Model, loop: Loop) -> bool:
-    """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them."""
+    """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them.
+    One that runs a model at them is an evaluation."""
     function = loop.function
     step = next((outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)), None)
     if step is not None:
-        return step is not loop and is_gated(model, loop.node, step)
+        return step is not loop and not _runs_models(model, loop) and is_gated(model, loop.node, step)
     if not _picks_samples(model, loop):
         return False
     if not function.callers or function.foreign_callers:

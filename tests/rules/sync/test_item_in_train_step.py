@@ -26,6 +26,11 @@ IN_EVERY_STEP = {
     "a sum in an attribute of a record": training("stats.total += loss.item()", "stats = Stats()", "return stats"),
     "a sum in a dict": training("stats['loss'] += loss.item()", "stats = {'loss': 0.0}", "return stats"),
     "a sum in a tensor": training("sums[0] += loss.item()", "sums = torch.zeros(2).to(device)", "return sums"),
+    "an evaluation of so many batches at log intervals": training(
+        "if step % 100 == 0:\n    for _ in range(9):\n        kept.append(model(x).detach().sum().item())",
+        "kept = []",
+        "return kept",
+    ),
     "a meter": training("losses.update(loss.item(), y.size(0))", "losses = AverageMeter()"),
     "a progress bar": training("bar.set_postfix(loss=loss.item())", "bar = Bar()"),
     "a progress bar by keywords": training("bar.set_postfix(**{'loss': loss.item()})", "bar = Bar()"),
