@@ -47,8 +47,9 @@ def _is_switched_off(model: Model, module: Binding, called: str, seen: tuple[Bin
 def _hands_in_frozen(model: Model, call: Call, function: Function, module: Binding, seen: tuple[Binding, ...]) -> bool:
     is_bound = function.cls is not None and not function.is_static
     given = call.argument(module.name, list(function.params).index(module.name) - is_bound)
-    handed = root(model, given.node) if given.node is not None else None
-    return handed is not None and _is_switched_off(model, handed, text(given.node), (*seen, module))
+    if given.node is None or (handed := root(model, given.node)) is None:
+        return False
+    return _is_switched_off(model, handed, text(given.node), (*seen, module))
 
 
 def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
