@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.mem.lifetime import root
 from torchlint.semantics.dataflow import parameter_of, parameter_of_function, reaches, text
 from torchlint.semantics.values import Grad, Kind
+from torchlint.semantics.vocabulary import module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function
@@ -346,12 +347,19 @@ class _Trail:
             self._cross(call, arg, *abroad)
         elif name.partition(".")[0] in _READERS or name.startswith("torch.nn.utils.clip_grad"):
             self._final()
+        elif self._is_effect_of_module(call):
+            self.fate |= Fate.ESCAPES
         elif name.startswith("torch.") or call.targets_class is not None:
             self.on(site)
             if call.method is not None and call.method.endswith("_"):
                 self._into(call.receiver) if call.receiver is not None else None
         else:
             self._method_argument(call, site)
+
+    def _is_effect_of_module(self, call: Call) -> bool:
+        """Whether a module of a class out of sight does something with its arguments: `critic.update(loss)`."""
+        of_module = call.method is not None and call.callee == f"torch.nn.Module.{call.method}"
+        return of_module and module_method(call.method) is None and isinstance(self.model.parent(call.node), cst.Expr)
 
     def _pass(self, call: Call, parameter: Binding | None) -> None:
         site = self.site
