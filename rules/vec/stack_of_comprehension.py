@@ -53,7 +53,9 @@ class StackOfComprehension(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench VEC06` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 8: time × 0.57 (0.55 to 0.58), operations 49 → 14,
+    results rounding.
 
     ## References
 
