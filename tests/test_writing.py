@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PlantedRule
-from torchlint import atomic
 from torchlint.fixing import Fixed, fix_source
 from torchlint.source import Source
 from torchlint.writing import WriteError, write
@@ -79,7 +78,7 @@ def test_a_folder_that_cannot_be_written_is_said(
     def refuse(**options: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(atomic.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
     with pytest.raises(WriteError, match="Permission denied"):
         write(fixed)
     assert (tmp_path / "a.py").read_text() == TEXT

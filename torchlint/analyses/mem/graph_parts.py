@@ -173,7 +173,10 @@ class GraphParts:
         return same or self._model.span(write.target)[0] >= self._model.span(read)[0]
 
     def _parameter(self, write: Write, function: Function) -> None:
-        """An argument: where no call shows what it is, its name decides whether it may come with a graph."""
+        """An argument: where no call shows what it is, its name decides whether it may come with a graph. Of a function
+        that a call on the way has entered, the arguments are followed already."""
+        if function is not self._home:
+            return
         assert isinstance(write.target, cst.Name)
         name = write.target.value
         value = function.parameter(name)
