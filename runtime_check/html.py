@@ -120,10 +120,9 @@ def _fixes(fixes: Sequence[FixVerdict], diffs: Mapping[Candidate, str]) -> Itera
         return
     yield "<h2>Fixes</h2>"
     for fix in sorted(fixes, key=lambda fix: fix.status is FixStatus.NOT_RUN):
-        why = fix.reason or (fix.equivalence.verdict.value if fix.equivalence is not None else "")
         gained = f"; {', '.join(fix.gained)}" if fix.gained and not fix.reason else ""
         status = f'<b class="{_class(fix.status.value)}">{escape(fix.status.value)}</b>'
-        yield f"<article><code>{escape(str(fix.fix))}</code> {status}: {escape(why + gained)}"
+        yield f"<article><code>{escape(str(fix.fix))}</code> {status}: {escape(fix.because + gained)}"
         yield f"<div>{escape(fix.fix.message)}</div>{_diff(diffs.get(fix.fix, ''))}</article>"
 
 

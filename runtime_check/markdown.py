@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .report import byte_count, lines, seconds
+from .report import byte_count, lines, middle
 from .verdict import Candidate, Counters, FixStatus, FixVerdict, Timing, Verdict
 
 MARKER = "<!-- torchlint verify -->"  # by which a job finds its own comment, to bring it up to date
@@ -47,10 +47,7 @@ def _status(fix: FixVerdict) -> str:
 
 
 def _why(fix: FixVerdict) -> str:
-    if fix.reason:
-        return fix.reason
-    found = (fix.equivalence.verdict.value,) if fix.equivalence is not None else ()
-    return ", ".join((*found, *fix.gained))
+    return fix.reason or ", ".join(filter(None, (fix.because, *fix.gained)))
 
 
 def _figures(verdict: Verdict) -> Iterator[str]:
@@ -76,11 +73,7 @@ def _time(timing: Timing | None) -> Iterator[tuple[str, ...]]:
     effect = timing.comparison.effect
     ratio = f"{timing.comparison.pace.value.replace('_', ' ')}: × {effect.ratio:.3f}"
     interval = f" ({effect.low:.3f} to {effect.high:.3f})" if effect.high != float("inf") else ""
-    yield "time", _middle((*timing.original, *timing.control)), _middle(timing.changed), ratio + interval
-
-
-def _middle(values: Sequence[float]) -> str:
-    return seconds(sorted(values)[len(values) // 2])
+    yield "time", middle((*timing.original, *timing.control)), middle(timing.changed), ratio + interval
 
 
 def _counted(before: Counters, after: Counters) -> Iterator[tuple[str, ...]]:

@@ -75,10 +75,11 @@ def _fixes(fixes: Sequence[FixVerdict]) -> Iterator[Text]:
     tried = [fix for fix in fixes if fix.status is not FixStatus.NOT_RUN]
     width = max((len(str(fix.fix)) for fix in tried), default=0)
     for number, fix in enumerate(tried):
-        why = fix.reason or (fix.equivalence.verdict.value if fix.equivalence is not None else "")
         gained = f"; {', '.join(fix.gained)}" if fix.gained and not fix.reason else ""
         status = (fix.status.value, _STYLES[fix.status])
-        yield row("" if number else "fixes", Text.assemble(f"{fix.fix!s:<{width}}  ", status, f": {why}{gained}"))
+        yield row(
+            "" if number else "fixes", Text.assemble(f"{fix.fix!s:<{width}}  ", status, f": {fix.because}{gained}")
+        )
     if missing := [str(fix.fix) for fix in fixes if fix.status is FixStatus.NOT_RUN]:
         yield row(
             "" if tried else "fixes", f"not run by this command, so not checked and not kept: {_several(missing)}"
@@ -147,7 +148,7 @@ def _sync_lines(before: Counters, after: Counters, per: str, mark: str) -> Itera
 
 def _time(timing: Timing, environment: Environment) -> Iterator[Text]:
     result = timing.comparison
-    old, new = _middle((*timing.original, *timing.control)), _middle(timing.changed)
+    old, new = middle((*timing.original, *timing.control)), middle(timing.changed)
     per = "" if environment.boundary == "program" else " per step"
     clock = _CLOCKS[timing.metric] + ("" if environment.on_gpu else ", CPU figure")
     pace = (result.pace.value.replace("_", " "), _STYLES.get(result.pace, ""))
@@ -171,7 +172,8 @@ def _interval(value: Interval) -> str:
     return f"{value.ratio:.3f} ({value.low:.3f} to {value.high:.3f})"
 
 
-def _middle(values: tuple[float, ...]) -> str:
+def middle(values: Sequence[float]) -> str:
+    """The median, with its unit."""
     return seconds(sorted(values)[len(values) // 2])
 
 

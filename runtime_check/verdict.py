@@ -173,6 +173,11 @@ class FixVerdict:
     after: Counters | None = None
     memory: Memory | None = None
 
+    @property
+    def because(self) -> str:
+        """Why it was not kept, or how its results compare."""
+        return self.reason or (self.equivalence.verdict.value if self.equivalence is not None else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -62,16 +63,6 @@ def main(cfg):
     torch.manual_seed(0)
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=cfg.lr)
-    losses = []
-    for step in range(40):
-        loss = model(torch.ones(4, 2)).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss)
-
-
-main()
 """
 
 
@@ -120,7 +111,7 @@ def test_ranks_of_torchrun_are_helpers_that_do_not_wait_with_their_program(tmp_p
 def test_hydra_finds_its_configuration_and_writes_into_the_copy(tmp_path: Path) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "config.yaml").write_text("lr: 0.1\n")
-    (tmp_path / "train.py").write_text(HYDRA)
+    (tmp_path / "train.py").write_text(HYDRA + indent(LEAKING, "    ") + "\n\nmain()\n")
     found = verdict(tmp_path, *FEW, "--", sys.executable, "train.py", "lr=0.01")
     assert [fix["status"] for fix in found["fixes"]] == ["kept"]  # type: ignore[attr-defined]
     assert not (tmp_path / "outputs").exists()
