@@ -110,6 +110,7 @@ ARGUMENTS = [
     pytest.param("f(\r\n    a,\r\n    b,\r\n)\r\n", "f(\r\n    a,\r\n    b,\r\n    k=1,\r\n)\r\n", id="CRLF"),
     pytest.param("f(\n\ta,\n\tb,\n)\n", "f(\n\ta,\n\tb,\n\tk=1,\n)\n", id="tabs"),
     pytest.param("f(g(\n    1,\n    2,\n))\n", "f(g(\n    1,\n    2,\n), k=1)\n", id="nested call over lines"),
+    pytest.param("f(a, b = 2)\n", "f(a, b = 2, k = 1)\n", id="spaces around the equals sign"),
     pytest.param("f(a=lambda: 1)\n", "f(a=lambda: 1, k=1)\n", id="lambda last"),
 ]
 
@@ -548,6 +549,16 @@ IMPORTS = [
         id="after future imports",
     ),
     pytest.param('"""Doc."""\nx = 1\n', '"""Doc."""\n\nimport torch\nx = 1\n', id="after the docstring"),
+    pytest.param(
+        "import os\nfrom torch import nn\n\nfrom .a import b\n\nx = 1\n",
+        "import os\nimport torch\nfrom torch import nn\n\nfrom .a import b\n\nx = 1\n",
+        id="before a part of it",
+    ),
+    pytest.param(
+        "import numpy\n\nfrom ..a import b\n\nx = 1\n",
+        "import numpy\nimport torch\n\nfrom ..a import b\n\nx = 1\n",
+        id="before the project's own",
+    ),
     pytest.param("#!/bin/python\nx = 1\n", "#!/bin/python\nimport torch\n\nx = 1\n", id="after the first comment"),
     pytest.param("import a  # c\r\nx = 1\r\n", "import a  # c\r\nimport torch\r\nx = 1\r\n", id="CRLF"),
 ]

@@ -231,17 +231,15 @@ class _Run:
         return self._dated(rule, replace(fix, edits=_in_order(fix.edits, self.source), elsewhere=elsewhere))
 
     def _dated(self, rule: type[Rule], fix: Fix) -> Fix:
-        """A fix that a torch which the project allows cannot run is only shown, unless the settings name another. The
-        text of a README, which may be older than the code, makes it unsafe."""
+        """A fix that a torch which the project allows cannot run is only shown, unless the settings name another."""
         if self.project is None or self.settings.target_torch is not None or not rule.needs_torch:
             return fix
         required = self.project.torch_requirement(self.source.path)
         if required is None or required.oldest >= version(rule.needs_torch):
             return fix
         why = f"it needs torch {rule.needs_torch}, and {required.file} asks for `{required.text}`"
-        least = Applicability.DISPLAY if required.is_list else Applicability.UNSAFE
-        applicability = Applicability.DISPLAY if fix.applicability is Applicability.DISPLAY else least
-        return replace(fix, applicability=applicability, why=f"{fix.why.rstrip('.')}; {why}" if fix.why else why)
+        why = f"{fix.why.rstrip('.')}; {why}" if fix.why else why
+        return replace(fix, applicability=Applicability.DISPLAY, why=why)
 
     def _diagnostic(self, kind: Diagnostic, message: str, start: int = 0, end: int | None = None) -> Finding:
         end = start if end is None else end

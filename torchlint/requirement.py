@@ -29,12 +29,11 @@ _COMMENT = re.compile(r"#.*")
 
 @dataclass(frozen=True, slots=True)
 class TorchRequirement:
-    """`file` is relative to the folder of the project, `text` what it says. `is_list`: in a list of dependencies."""
+    """`file` is relative to the folder of the project, `text` what it says."""
 
     oldest: tuple[int, ...]
     file: str
     text: str
-    is_list: bool = True
 
 
 def torch_requirement(folder: Path) -> TorchRequirement | None:
@@ -49,5 +48,5 @@ def torch_requirement(folder: Path) -> TorchRequirement | None:
         found = _REQUIREMENT.search(_COMMENT.sub("", text)) if is_list else _MENTION.search(text)
         if found is not None:
             said = " ".join(found[0].split())
-            return TorchRequirement(tuple(map(int, found[1].split("."))), name, said, is_list)
+            return TorchRequirement(tuple(map(int, found[1].split("."))), name, said)
     return None

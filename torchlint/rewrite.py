@@ -88,7 +88,15 @@ class Rewriter:
         start, end = self._model.span(last)
         if isinstance(last, cst.GeneratorExp) and not self._text.startswith("(", start):
             return Edit(start, end, f"({self._text[start:end]}), {argument}")
-        return self._append(call, call.args[-1], argument, others)
+        return self._append(call, call.args[-1], self._spaced(call, argument), others)
+
+    def _spaced(self, call: cst.Call, argument: str) -> str:
+        """`device = "cuda"` among arguments that are written like this."""
+        equals = [arg.equal for arg in call.args if isinstance(arg.equal, cst.AssignEqual)]
+        last = equals[-1] if equals else None
+        if last is None or last.whitespace_before.empty or last.whitespace_after.empty:
+            return argument
+        return re.sub(r"^(\w+)=", r"\1 = ", argument)
 
     def add_entry(self, literal: cst.Dict, entry: str) -> Edit:
         """One more entry at the end of a dict that is not empty, laid out like the others."""
@@ -292,7 +300,8 @@ class Rewriter:
         return [*edits, Edit(self._model.span(pairs[-1][1])[1], end, "")]
 
     def moved_left(self, node: cst.BaseExpression, columns: int) -> list[Edit]:
-        """Takes columns off the further lines of an expression, where these are laid out under its first one."""
+        """Takes columns off the further lines of an expression, where these are laid out under its first one; fewer
+        than none are put in front of them."""
         start, end = self._model.span(node)
         lines = self._lines_outside_strings([node], start, end)[1:]  # type: ignore[list-item]
         column = start - self._line_start(start)
@@ -301,7 +310,9 @@ class Rewriter:
         ]
         if any("\t" in margin or len(margin) < column for margin in margins):
             return []
-        return [Edit(line, line + columns, "") for line in lines]
+        if columns < 0:
+            return [self.insert(line, " " * -columns) for line in lines]
+        return [Edit(line, line + columns, "") for line in lines] if columns else []
 
     def comments(self, node: cst.CSTNode) -> str:
         """The comments on the lines of a statement and right above it, which a fix may leave behind as untrue."""
@@ -319,7 +330,8 @@ class Rewriter:
         if before is not None:
             return self.insert_after(before, line)
         if after is not None:
-            return self.insert_before(after, line, *([] if spelling.is_of_standard_library(after) else [""]))
+            beside = spelling.is_of_standard_library(after) or spelling.is_part(after, package)
+            return self.insert_before(after, line, *([] if beside else [""]))
         last = spelling.last_import(self._model.module)
         if last is not None:
             return self.insert_after(last, line)

@@ -71,7 +71,7 @@ class Rule(ABC):
     `whole_function`: a finding speaks of a loop or a function, so any change in the function may have brought it about.
     `accelerator`: it matters on a GPU only; of the family unless a rule says otherwise.
     `needs_torch`: the oldest torch release in which the remedy exists. With an older `target-torch` the rule is off;
-    where the project asks for an older one, its fixes are only shown, or unsafe where only a README says so.
+    where the project asks for an older one, its fixes are only shown.
     `plugin`: the file or folder that the rule was loaded from; None for built-in and installed ones.
 
     A rule of a plugin may have its fixer as a method `fix(self, report, model) -> Fix`.

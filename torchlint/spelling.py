@@ -44,9 +44,10 @@ def neighbours_of_import(
     module: cst.Module, package: str
 ) -> tuple[cst.SimpleStatementLine | None, cst.SimpleStatementLine | None]:
     """The lines of the standard library before and after which an import of one of its packages belongs in the head of
-    a module, by the alphabet; of the others, the first. Neither is given for another package."""
+    a module, by the alphabet; of the others, the first. For another package, the line that first imports a part of it,
+    or the last one in front of the imports of the project's own files."""
     if package not in sys.stdlib_module_names:
-        return None, None
+        return _neighbours_of_installed(module, package)
     lines = [(line, name) for line, name in _imports(module) if name != "__future__"]
     own = [(line, name) for line, name in lines if name.partition(".")[0] in sys.stdlib_module_names]
     before = [line for line, name in own if name < package and isinstance(line.body[0], cst.Import)]
@@ -54,8 +55,24 @@ def neighbours_of_import(
     return (before[-1], None) if before else (None, following[0][0]) if following else (None, None)
 
 
+def _neighbours_of_installed(
+    module: cst.Module, package: str
+) -> tuple[cst.SimpleStatementLine | None, cst.SimpleStatementLine | None]:
+    lines = _imports(module)
+    part = next((line for line, name in lines if is_part(line, package)), None)
+    if part is not None:
+        return None, part
+    relative = next((index for index, (_, name) in enumerate(lines) if not name), 0)
+    return (lines[relative - 1][0], None) if relative else (None, None)
+
+
 def is_of_standard_library(line: cst.SimpleStatementLine) -> bool:
     return _imported_first(line).partition(".")[0] in sys.stdlib_module_names
+
+
+def is_part(line: cst.SimpleStatementLine, package: str) -> bool:
+    """Whether a line imports from a package."""
+    return _imported_first(line).partition(".")[0] == package
 
 
 def _imports(module: cst.Module) -> list[tuple[cst.SimpleStatementLine, str]]:

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.train.data_attribute import DataRead, Use, data_reads
+from torchlint.analyses.train.owned_tensors import (
+    MAY_RETURN_THEMSELVES,
+    is_drawn_alone,
+    is_made_anew,
+    without_moves,
+)
 from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, is_false, wrapper_of
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
@@ -26,13 +32,6 @@ if TYPE_CHECKING:
 _OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
 _SHARED = "a change of the result in place may then make backward() raise, where it went unnoticed before"
 _MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
-_MAY_RETURN_THEMSELVES = frozenset(
-    """
-    contiguous to type type_as cuda cpu float double half bfloat16 long int short byte char bool positive real conj
-    resolve_conj resolve_neg
-    """.split()
-)
-_NEW = frozenset({"new", "new_zeros", "new_ones", "new_empty", "new_full"})
 _WITHOUT_GRADIENTS = frozenset({"int", "bool"})  # of these dtypes nothing can ask for gradients
 _ELEMENT = "the value becomes a Python number, which waits for the device"
 
@@ -57,8 +56,10 @@ def _read(read: DataRead, model: Model) -> Fix:
         return _item(read, rewriter, model)
     bare = read.use is Use.INDIFFERENT or (_is_used_at_once(read, model) and _has_no_graph(read, model))
     edit = Edit(model.span(read.owner)[1], name[1], "") if bare else Edit(*name, "detach()")
-    if any(other.use is Use.SHARED or not other.certain for other in (read, *beside)):
+    if any(other.use is Use.SHARED for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, _SHARED)
+    if not all(other.certain for other in (read, *beside)):
+        return Fix((edit,), Applicability.UNSAFE, f"`{model.code(read.owner)}` is a tensor for all that its use shows")
     return Fix((edit,), Applicability.SAFE)
 
 
@@ -108,11 +109,9 @@ def _reads_beside(read: DataRead, model: Model) -> list[DataRead]:
     found = {other.node: other for other in model.once(_all_reads)}
     statement = model.small_statement(read.node)
     attributes = [node for node in walk(statement) if isinstance(node, cst.Attribute)] if statement is not None else []
-    beside = [
-        node
-        for node in attributes
-        if node.attr.value == "data" and node is not read.node and not isinstance(model.parent(node), cst.AssignTarget)
-    ]
+    beside = [node for node in attributes if node.attr.value == "data" and node is not read.node]
+    if any(isinstance(model.parent(node), cst.AssignTarget) for node in beside):
+        raise NoFixError("the statement writes to a `.data`, and two idioms in one help nobody")
     if not all(node in found for node in beside):
         raise NoFixError("another `.data` of the statement has to stay, and two idioms in one help nobody")
     return [found[node] for node in beside]
@@ -183,18 +182,28 @@ def _is_itself(target: cst.BaseExpression, value: cst.Call, model: Model) -> boo
     call = model.call(value)
     return (
         call.callee == VARIABLE
-        and len(value.args) == 1
-        and wrapper_of(call).wraps_plain_tensor
+        and _asks_for_nothing(wrapper_of(call))
+        and (wrapper_of(call).wraps_plain_tensor or _is_drawn_for_itself(value.args[0].value, value, model))
         and isinstance(target, (cst.Name, cst.Attribute))
         and model.code(target) == model.code(value.args[0].value)
         and not _takes_gradients(target, model)
     )
 
 
+def _asks_for_nothing(wrapper: Wrapper) -> bool:
+    """`Variable(x)` or `Variable(x, requires_grad=False)`"""
+    asked = wrapper.requires_grad
+    return wrapper.volatile.absent and (asked.absent or (asked.node is not None and is_false(asked.node)))
+
+
 def _takes_gradients(target: cst.BaseExpression, model: Model) -> bool:
     """Whether a variable is made a leaf with gradients somewhere, which must not reach the tensor outside."""
     binding = model.binding(target)
-    users = [model.parent(read) for read in binding.reads] if binding is not None else []
+    return binding is not None and _has_leaf(binding, model)
+
+
+def _has_leaf(binding: Binding, model: Model) -> bool:
+    users = [model.parent(read) for read in binding.reads]
     return any(isinstance(user, cst.Attribute) and user.attr.value in _OF_LEAVES for user in users)
 
 
@@ -223,9 +232,11 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
     inner, call = wrapper.data.node, wrapper.call.node
     if inner is None:
         return False
+    if is_made_anew(inner, model):
+        return True
     if _wants_gradients(wrapper):
         return wrapper.wraps_plain_tensor and _is_temporary(inner, model) and not _is_changed_view(inner, call, model)
-    if _is_cut_off_again(call, model) or _is_made_anew(inner):
+    if _is_cut_off_again(call, model) or _is_drawn_for_itself(inner, call, model):
         return True
     if not wrapper.wraps_plain_tensor:
         return False
@@ -235,29 +246,30 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
         return not _sees_leaves(model)
     if _is_temporary(inner, model):
         return not _is_changed_view(inner, call, model)
-    held = _without_moves(inner, model)
+    held = without_moves(inner, model)
     if not isinstance(held, cst.Name):
         return False
     end = _with_moves(call, model)
     return _is_used_up(end, model) or _gets_a_name(end, held, model) or _is_handed_back(end, held, model)
 
 
+def _is_drawn_for_itself(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
+    """Whether a tensor of a loader has no other use, and takes no part in a graph of its own under its new name."""
+    if not is_drawn_alone(inner, call, model):
+        return False
+    name = _name_of(_with_moves(call, model), model)
+    return name is None or not (_changes(name, model) or _has_leaf(name, model))
+
+
 def _is_changed_view(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
     return _is_view(inner, model) and _is_changed(call, model)
-
-
-def _without_moves(node: cst.BaseExpression, model: Model) -> cst.BaseExpression:
-    """x of `x.float().cuda()`, which may be x itself."""
-    while isinstance(node, cst.Call) and model.call(node).method in _MAY_RETURN_THEMSELVES:
-        node = model.call(node).receiver or node
-    return node
 
 
 def _with_moves(node: cst.BaseExpression, model: Model) -> cst.BaseExpression:
     """`x.float().cuda()` around x, and the conditional expression around that."""
     parent = model.parent(node)
     call = model.parent(parent) if isinstance(parent, cst.Attribute) else None
-    if isinstance(call, cst.Call) and call.func is parent and model.call(call).method in _MAY_RETURN_THEMSELVES:
+    if isinstance(call, cst.Call) and call.func is parent and model.call(call).method in MAY_RETURN_THEMSELVES:
         return _with_moves(call, model)
     if isinstance(parent, cst.IfExp) and parent.test is not node:
         return _with_moves(parent, model)
@@ -298,19 +310,9 @@ def _is_moved(node: cst.BaseExpression | None, binding: Binding, model: Model) -
     call = model.call(node) if isinstance(node, cst.Call) else None
     return (
         call is not None
-        and call.method in _MAY_RETURN_THEMSELVES
+        and call.method in MAY_RETURN_THEMSELVES
         and model.binding(call.receiver or call.node) is binding
     )
-
-
-def _is_made_anew(node: cst.BaseExpression) -> bool:
-    """`x.new(3)` or `x.new(3).zero_()`: a tensor of its own that has no graph, whatever tensor x is."""
-    match node:
-        case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value="zero_" | "normal_" | "uniform_"))):
-            return _is_made_anew(value)
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
-            return name in _NEW
-    return False
 
 
 def _is_cut_off_again(node: cst.Call, model: Model) -> bool:
@@ -354,7 +356,7 @@ def _is_temporary(node: cst.BaseExpression | None, model: Model) -> bool:
         return False
     call = model.call(node)
     if call.receiver is not None and call.receiver_value.kind is Kind.TENSOR:
-        if call.method in _MAY_RETURN_THEMSELVES or (call.method or "").endswith("_"):
+        if call.method in MAY_RETURN_THEMSELVES or (call.method or "").endswith("_"):
             return _is_temporary(call.receiver, model)
         return torch_api.method(call.method or "") is not None
     return returns_tensor(call.callee or "") and call.callee not in _MAY_RETURN_THEIR_ARGUMENT

@@ -34,6 +34,7 @@ _WHY = {
     Agreement.ROUNDED: "The GPU may round the last bits of these numbers otherwise.",
     Agreement.RANDOM: "The GPU draws other numbers from the same seed, and later draws of the host shift.",
 }
+_WHY_ONCE = "In another type than the default one the numbers are rounded once, not twice, and have to fit."
 _WHY_NONE = "`.cuda(None)` means the current GPU, but `device=None` means the host."
 _CASTS = {
     "long": "torch.long",
@@ -70,9 +71,18 @@ def fix(report: Report, model: Model) -> Fix:
     _check_reach(creation, model)
     edits = _edits(creation, target, rewriter, model)
     why = _WHY[creation.made.agreement]
+    if target.is_certain and _is_rounded_once(creation, target, model):
+        return Fix(tuple(edits), Applicability.UNSAFE, _WHY_ONCE)
     if creation.made.agreement is Agreement.EXACT and target.is_certain:
         return Fix(tuple(edits), Applicability.SAFE, why)
     return Fix(tuple(edits), Applicability.UNSAFE, why if target.is_certain else _WHY_NONE)
+
+
+def _is_rounded_once(creation: Creation, target: _Target, model: Model) -> bool:
+    """Whether written numbers no longer pass through the default type on their way to another."""
+    factory = creation.factory
+    numbers = numbers_given(factory, model) if creation.source is factory.node else None
+    return numbers is not None and target.dtype is not None and factory.argument("dtype").absent
 
 
 # -- where it goes
@@ -243,6 +253,8 @@ def _dtype_of_numbers(
     creation: Creation, target: _Target, rewriter: Rewriter, model: Model
 ) -> tuple[str | None, list[cst.Call]]:
     """`torch.tensor(0).float()` has the numbers of `torch.tensor(0, dtype=torch.float)`; not so for all other casts."""
+    if creation.source is creation.factory.node and target.dtype is not None:
+        return target.dtype, []
     cast = _call_on(creation.factory.node, model)
     if creation.factory.callee in SIZED_CLASSES or cast is None or cast is creation.move.node:
         return None, []
@@ -265,10 +277,18 @@ def _of_numbers(factory: Call, has_dtype: bool, rewriter: Rewriter, model: Model
     typed = [f"dtype={_known(own, factory.node, rewriter)}"] if own is not None else []
     if not factory.arguments:
         typed.insert(0, "0")
-    edits = [rewriter.replace(factory.node.func, _known(name, factory.node, rewriter))]
+    edits = _named(factory, numbers, _known(name, factory.node, rewriter), rewriter, model)
     if alike is not None:
         edits.append(rewriter.replace(numbers, alike[0] if constant else f"{alike[0]}, {model.code(alike[1])}"))
     return edits, typed
+
+
+def _named(factory: Call, first: cst.BaseExpression, name: str, rewriter: Rewriter, model: Model) -> list[Edit]:
+    """Another name for what makes the tensor, and the further lines of its first argument under the first one."""
+    start, begin = model.span(factory.node.func)[0], model.span(first)[0]
+    columns = len(model.code(factory.node.func)) - len(name)
+    aligned = rewriter.moved_left(first, columns) if "\n" not in model.source.text[start:begin] else []
+    return [rewriter.replace(factory.node.func, name), *aligned]
 
 
 def _constant(number: cst.BaseExpression, is_typed: bool) -> str | None:

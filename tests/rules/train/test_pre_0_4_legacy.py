@@ -191,7 +191,11 @@ def run(code: str) -> dict[str, object]:
     return namespace
 
 
-OTHERWISE = {"the first element of a loss", "weights that an average follows"}
+OTHERWISE = {
+    "the first element of a loss",
+    "weights that an average follows",
+    "samples that are scaled before they are shown",
+}
 
 
 @pytest.mark.parametrize("case", [case for case in LEGACY if case not in OTHERWISE])
@@ -230,6 +234,7 @@ def test_the_first_element_of_a_loss_becomes_a_number(way: str) -> None:
         ("Variable(torch.tensor([\n    [1, 2],\n]))", "torch.tensor([\n    [1, 2],\n])"),
         ("[Variable(x, volatile=True), Variable(x)]", "[Variable(x, volatile=True), Variable(x)]"),
         ("x.data[0, 0] > 0", "x[0, 0] > 0"),
+        ("(net(x).data > 0).sum()", "(net(x) > 0).sum()"),
         ("x.data.numpy()\nx.requires_grad = True", "x.detach().numpy()\nx.requires_grad = True"),
         ("net(x).data.type() == x.data.type()", "net(x).type() == x.type()"),
         ("Variable(x.unsqueeze(0).contiguous())", "x.unsqueeze(0).contiguous()"),
@@ -265,16 +270,54 @@ def train(data, net, criterion, optimizer):
 """
 
 
-def test_a_part_of_a_batch_stands_bare_unless_the_file_asks_for_gradients_of_tensors() -> None:
+def test_a_part_of_a_batch_stands_bare_unless_it_is_read_again_beside_gradients_of_tensors() -> None:
     assert "inputs, labels = batch[0], batch[1]\n" in fixed(OF_A_BATCH, "TRAIN10")
     probing = OF_A_BATCH + "        print(inputs.grad)\n"
-    assert "inputs, labels = batch[0].detach(), batch[1].detach()\n" in fixed(probing, "TRAIN10")
+    assert "inputs, labels = batch[0].detach(), batch[1]\n" in fixed(probing, "TRAIN10")
+    other = OF_A_BATCH + "        print(net.grad, batch[1].shape)\n"
+    assert "inputs, labels = batch[0], batch[1]\n" in fixed(other, "TRAIN10")
+    for again in ("batch", "batch[0]", "batch[0][1]"):
+        code = other + f"        keep({again})\n"
+        assert "inputs, labels = batch[0].detach(), batch[1]" in fixed(code, "TRAIN10")
+
+
+FROM_DATA = """from torch.autograd import Variable
+Tensor = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
+
+def train(net, dataset, known):
+    for batch in dataset:
+        LINE
+        net(y).sum().backward()
+        print(net.grad, batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y = Variable(Tensor(3, known.n).fill_(1.0), requires_grad=False)", "y = Tensor(3, known.n).fill_(1.0)"),
+        ("y = Variable(Tensor(numpy.zeros((3, 4))))", "y = Tensor(numpy.zeros((3, 4)))"),
+        ("y = Variable(Tensor(known))", "y = Tensor(known).detach()"),
+        ("y = Variable(Tensor(known.fill_(net(batch))))", "y = Tensor(known.fill_(net(batch))).detach()"),
+        ("y = Variable(net(batch).data)", "y = net(batch).detach()"),
+        ("y = Variable(batch['y'].float())", "y = batch['y'].float().detach()"),
+        ("batch = y = Variable(batch.float())", "batch = y = batch.float()"),
+        ("batch = Variable(batch, requires_grad=False); y = 2 * batch", "y = 2 * batch"),
+        ("batch = net(batch); y = Variable(batch)", "batch = net(batch); y = batch.detach()"),
+    ],
+)
+def test_what_is_made_anew_or_drawn_and_not_read_again_stands_bare(before: str, after: str) -> None:
+    code = SETUP + "import numpy\n" + FROM_DATA.replace("LINE", before)
+    assert after + "\n" in fixed(code, "TRAIN10")
 
 
 def test_a_statement_keeps_to_one_idiom() -> None:
     mixed = SETUP + "other = nn.Linear(4, 3)\nnet.weight.data = 0.9 * net.weight.data + 0.1 * other.weight.data\n"
     assert len(findings(mixed, "TRAIN10")) == 1
     assert fixed(mixed, "TRAIN10") == mixed
+    written = SETUP + "net.weight.data = nn.Linear(4, 3).weight.data[1:]\n"
+    assert len(findings(written, "TRAIN10")) == 1
+    assert fixed(written, "TRAIN10") == written
 
 
 def test_a_statement_is_not_rewritten_by_halves() -> None:

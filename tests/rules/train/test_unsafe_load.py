@@ -52,6 +52,21 @@ def test_a_checkpoint_of_lightning_holds_objects(entry: str, is_fixed: bool) -> 
     assert ("weights_only=True" in fixed(code, "TRAIN11")) is is_fixed
 
 
+def test_where_lightning_is_in_use_the_weights_of_a_checkpoint_are_no_proof_of_its_contents() -> None:
+    code = WEIGHTS.replace("import torch\n", "import torch\nimport pytorch_lightning as pl\n", 1)
+    assert fixed(code, "TRAIN11") == code
+    assert "weights_only=True" in fixed(code.replace("['state_dict']", ""), "TRAIN11")
+
+
+@pytest.mark.parametrize(
+    ("score", "is_fixed"), [("score['mean']", False), ("float(score['mean'])", True), ("max(0.0, score)", False)]
+)
+def test_a_score_may_be_a_number_of_numpy(score: str, is_fixed: bool) -> None:
+    code = f"{WEIGHTS}\ndef kept(score):\n    torch.save({{'state_dict': net, 'best_iou': {score}}}, 'a.pt')\n"
+    assert ("weights_only=True" in fixed(code, "TRAIN11")) is is_fixed
+    assert fixed(WEIGHTS + "print(state['best_iou'])\n", "TRAIN11") == WEIGHTS + "print(state['best_iou'])\n"
+
+
 def test_weights_whose_names_are_cut_are_weights() -> None:
     code = (
         NET

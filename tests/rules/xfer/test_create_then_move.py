@@ -52,7 +52,15 @@ def _function(expression: str) -> str:
         ("torch.tensor(300).byte().cuda()", 'torch.full((), 300, device="cuda").byte()'),
         ("torch.tensor(-1, dtype=torch.float).cuda()", 'torch.full((), -1, dtype=torch.float, device="cuda")'),
         ("torch.tensor([1., 0.]).cuda()", 'torch.tensor([1., 0.], device="cuda")'),
-        ("torch.tensor([[2, 2], [2, 2]]).cuda()", 'torch.full((2, 2), 2, device="cuda")'),
+        ("torch.tensor([[2, 2], [2, 2]]).cuda()", 'torch.tensor([[2, 2], [2, 2]], device="cuda")'),
+        (
+            "torch.FloatTensor([[2, 2],\n                              [2, 2]]).cuda()",
+            'torch.tensor([[2, 2],\n                         [2, 2]], dtype=torch.float32, device="cuda")',
+        ),
+        (
+            "torch.Tensor([[2.5],\n                         [2]]).cuda()",
+            'torch.tensor([[2.5],\n                         [2]], device="cuda")',
+        ),
         ("torch.FloatTensor([1]).cuda()", 'torch.ones((1,), dtype=torch.float32, device="cuda")'),
         ("torch.FloatTensor([1, 2]).cuda()", 'torch.tensor([1, 2], dtype=torch.float32, device="cuda")'),
         ("torch.LongTensor(range(0, 5)).cuda()", 'torch.tensor(range(0, 5), dtype=torch.int64, device="cuda")'),
@@ -541,3 +549,9 @@ def test_each_branch_that_makes_a_tensor_for_the_copy(other: str, lines: list[in
     code = _BRANCHES.format(other=other)
     assert [finding.line for finding in findings(code, "XFER01")] == lines
     assert fixed(code, "XFER01") == dedent(code).removeprefix("\n")
+
+
+def test_numbers_are_made_in_the_type_of_the_tensor_that_they_go_with() -> None:
+    code = _function("torch.tensor([0.25, 2.]).to(x.device, x.dtype)")
+    assert fixed(code, "XFER01", unsafe=False) == code
+    assert fixed(code, "XFER01") == _function("torch.tensor([0.25, 2.], dtype=x.dtype, device=x.device)")

@@ -13,7 +13,7 @@ import libcst as cst
 from torchlint.analyses.compatibility import is_for_other_releases
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import reaches, text
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Binding, Call, Function
@@ -39,6 +39,10 @@ _METHODS_OF_MODULES_ALONE = frozenset(
     {"eval", "train", "parameters", "modules", "forward", "state_dict", "load_state_dict"}
 )
 _LIGHTNING_ENTRIES = frozenset({"global_step", "callbacks", "hyper_parameters", "pytorch-lightning_version"})
+# Scores that are computed with NumPy as a rule, and are saved as its numbers.
+_SCORES = re.compile(
+    r"(?i)(^|_)(m?iou|m?dice|m?ap\d*|auc|auroc|roc|f1|psnr|ssim|kappa|jaccard|miou\w*|perplexity|ppl|wer|cer|bleu)(_|\d|$)"
+)
 _BY_FUNCTION = ("torch.optim.lr_scheduler.LambdaLR", "torch.optim.lr_scheduler.MultiplicativeLR")
 _RATES = re.compile(r"(?i)optim|sched")
 _DICT_METHODS = frozenset({"items", "keys", "values", "get", "pop", "update", "copy"})
@@ -151,7 +155,8 @@ def _described(model: Model, call: Call) -> Load:
 def _is_of_lightning(model: Model, uses: list[cst.CSTNode]) -> bool:
     """Whether a checkpoint is one that a Lightning trainer writes, with its callbacks and settings as objects."""
     keys = {string_value(key) for use in uses if (key := _key(model.parent(use), use)) is not None}
-    return "state_dict" in keys and not keys.isdisjoint(_LIGHTNING_ENTRIES)
+    known = keys | (_LIGHTNING_ENTRIES if "lightning" in model.frameworks else set())
+    return "state_dict" in keys and not known.isdisjoint(_LIGHTNING_ENTRIES)
 
 
 def _key(parent: cst.CSTNode | None, use: cst.CSTNode) -> cst.BaseExpression | None:
@@ -240,7 +245,8 @@ def _is_tensor_use(model: Model, use: cst.CSTNode) -> bool:
 
 
 def _is_plain(entry: str) -> bool:
-    return _PLAIN_ENTRIES.match(entry) is not None and _OBJECT_ENTRIES.search(entry) is None
+    is_named = _PLAIN_ENTRIES.match(entry) is not None
+    return is_named and _OBJECT_ENTRIES.search(entry) is None and _SCORES.search(entry) is None
 
 
 def _is_loaded_into(model: Model, node: cst.CSTNode, depth: int = 0) -> bool:
@@ -264,11 +270,16 @@ def _saves_objects(model: Model) -> bool:
         saved = save.argument("obj", 0)
         if saved.value.kind is Kind.MODULE:
             return True
-        if any(_OBJECT_ENTRIES.search(name) for name, _ in saved.value.fields or ()):
+        if any(_OBJECT_ENTRIES.search(name) or _is_score(name, value) for name, value in saved.value.fields or ()):
             return True
         if any(_is_of_numpy(model, entry) or _is_scheduled_by_numpy(model, entry) for entry in _entries(model, saved)):
             return True
     return False
+
+
+def _is_score(name: str, value: Value) -> bool:
+    """Whether an entry is a score that may be a number of NumPy."""
+    return _SCORES.search(name) is not None and not value.is_(Kind.NUMBER, Kind.TENSOR)
 
 
 def _entries(model: Model, saved: Argument) -> list[cst.BaseExpression]:

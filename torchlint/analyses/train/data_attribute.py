@@ -298,6 +298,8 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:
         if name not in _VIEWS and name != "cpu":
             break
     parent = model.parent(chain.end)
+    if isinstance(parent, (cst.Comparison, cst.ComparisonTarget)) and model.value(node).kind is Kind.TENSOR:
+        return Use.INDIFFERENT
     if isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.BinaryOperation, cst.FormattedStringExpression)):
         return Use.FRESH
     return Use.SHARED

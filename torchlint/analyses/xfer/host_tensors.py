@@ -338,9 +338,12 @@ def _is_list_of_numbers(node: cst.BaseExpression, model: Model) -> bool:
 
 
 def equal_numbers(node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
-    """The shape of what is written out, and the number that all of it is; None where they differ."""
+    """The shape of what is written out, and the number that all of it is; None where they differ, and of several, which
+    are written out to be read: `[0.5, 0.5, 0.5]`."""
     if not isinstance(node, (cst.List, cst.Tuple)):
         return ("()", node) if _is_literal(node) else None
+    if len(node.elements) > 1:
+        return None
     rows = [equal_numbers(element.value) for element in node.elements]
     first = rows[0] if rows else None
     if first is None or any(row is None or row[0] != first[0] or text(row[1]) != text(first[1]) for row in rows):
