@@ -16,9 +16,10 @@ class UnpinnedLoader(Rule):
     ## What it does
 
     Finds data loaders without `pin_memory`, or with `pin_memory=False`, whose batches are moved to a GPU: in the same
-    file, by a trainer that is given the loader, or, where a function or a method returns the loader, in files that get
-    it from there. Batches of arrays are left out: pinning leaves them as they are. Options in a dict that the file
-    itself builds are read; where they come from elsewhere, nothing is reported.
+    file, by a trainer that is given the loader, by accelerate or Fabric, which prepare it, or, where a function or a
+    method returns the loader, in files that get it from there. Batches of arrays are left out: pinning leaves them as
+    they are. Options in a dict that the file itself builds are read; where they come from elsewhere, nothing is
+    reported.
 
     ## Why is this bad
 
@@ -90,7 +91,7 @@ class UnpinnedLoader(Rule):
 
     code = "DATA02"
     name = "unpinned-loader"
-    triggers = ("Loader",)
+    triggers = ("Loader", "Sampler")
     accelerator = True
 
     def check(self, model: Model) -> Iterator[Report]:

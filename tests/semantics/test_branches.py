@@ -1,10 +1,16 @@
-"""What a test of a value's type says of it in the branches behind it."""
+"""What a test of a value's type says of it in the branches behind it; what is left of a value behind a loop."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import libcst as cst
 import pytest
 
 from tests.support import findings
+from torchlint.semantics.model import Model
+from torchlint.semantics.values import Place
+from torchlint.source import Source
 
 STEP = """\
 import numbers
@@ -58,3 +64,33 @@ def test_what_a_test_rules_out_is_no_tensor(body: str) -> None:
 @pytest.mark.parametrize("body", TENSORS.values(), ids=TENSORS)
 def test_nothing_else_is_concluded(body: str) -> None:
     assert is_found(body)
+
+
+# -- behind a loop
+
+LAYERS = """
+import torch
+
+def embed(x, layers, size):
+    x = x.cuda()
+    {loop}:
+        {body}
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "body", "place"),
+    [
+        pytest.param("for layer in layers", "x = layer(x).cpu()", Place.HOST, id="every iteration"),
+        pytest.param("for layer in layers", "x = layer(x).cpu() if size else x", Place.ACCELERATOR, id="one of them"),
+        pytest.param("for layer in layers", "y = layer(x).cpu()", Place.ACCELERATOR, id="another variable"),
+        pytest.param("while len(x) < size", "x = layers[0](x).cpu()", Place.ACCELERATOR, id="a while loop"),
+    ],
+)
+def test_behind_a_loop_a_tensor_is_where_every_iteration_leaves_it(loop: str, body: str, place: Place) -> None:
+    source = Source.from_text(LAYERS.format(loop=loop, body=body), Path("module.py"))
+    model = Model.build(source, cst.parse_module(source.text))
+    returned = model.functions[1].returns[0].value
+    assert returned is not None
+    assert model.value(returned).place is place

@@ -75,7 +75,7 @@ def _built_on_accelerator(call: Call, model: Model, depth: int) -> bool:
     cls = call.targets_class
     if cls is not None and any(_moves(method, model) for method in _methods(cls)):
         return True
-    if _computed_elsewhere(call, model):
+    if _computed_elsewhere(call, model) or _is_part_of_moved(call):
         return True
     passes_on = cls is not None or _PASSES_ON.fullmatch(call.callee or "")
     for arg in call.arguments:
@@ -85,6 +85,12 @@ def _built_on_accelerator(call: Call, model: Model, depth: int) -> bool:
         if (passes_on or is_transform) and held_on_accelerator(arg.value, model, depth + 1):
             return True
     return False
+
+
+def _is_part_of_moved(call: Call) -> bool:
+    """`data.train_val_test_split()` of a graph that was moved as a whole."""
+    owner = call.receiver_value
+    return owner.is_(Kind.UNKNOWN, Kind.TENSOR) and owner.place is Place.ACCELERATOR
 
 
 def _computed_elsewhere(call: Call, model: Model) -> bool:

@@ -29,13 +29,19 @@ def reach(loader: Loader) -> Confidence | None:
     """How sure it is that the batches of a loader go to a GPU, one after the other; None when it is not known."""
     if any(repeats(move.call) for move in loader.moves) and _is_iterated(loader):
         return Confidence.CERTAIN
-    if _feeds_lightning(loader):
+    if _feeds_lightning(loader) or _is_prepared(loader):
         return Confidence.LIKELY
     if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
         return Confidence.LIKELY
     if (_is_returned(loader) or _is_kept_for_others(loader)) and loader.model.once(are_moved_elsewhere):
         return Confidence.LIKELY
     return None
+
+
+def _is_prepared(loader: Loader) -> bool:
+    """Whether a loop draws from what accelerate or Fabric made of the loader: it copies every batch."""
+    prepared = (loop.iterates for loop in loader.model.loops if loop.iterates.origins & loader.built)
+    return any(iterates.place is Place.ACCELERATOR for iterates in prepared)
 
 
 def _is_returned(loader: Loader) -> bool:
@@ -112,15 +118,24 @@ def _draws_batches(loop: Loop) -> bool:
 def _is_iterated(loader: Loader) -> bool:
     """Whether more than one batch is taken: by a loop, or by `next` in one. `next(iter(loader))` takes the first."""
     model = loader.model
-    if any(loop.iterates.origins & loader.built for loop in model.loops):
+    if any(_yields_from(loop.iterates, loader) for loop in model.loops):
         return True
     for call in model.calls_to("builtins.next", ".next", ".__next__"):
         source = call.receiver if call.receiver is not None else call.node.args[0].value
-        if model.value(source).origins & loader.built:
+        if _yields_from(model.value(source), loader):
             fresh = isinstance(source, cst.Call) and model.call(source).callee == "builtins.iter"
             if call.loop is not None if fresh else repeats(call):
                 return True
     return False
+
+
+def _yields_from(value: Value, loader: Loader) -> bool:
+    """Whether a value is the loader, or an iterator over its batches, as a generator that goes round and round."""
+    if value.origins & loader.built:
+        return True
+    element = value.element if value.kind is Kind.ITERATOR else None
+    parts = (element, *(element.items or ())) if element is not None else ()
+    return any(part.kind is Kind.BATCH and part.origins & loader.built for part in parts)
 
 
 # -- code that the file does not show --------------------------------------------------------------------------------
@@ -158,7 +173,10 @@ def holds_arrays(loader: Loader) -> bool:
 
 
 def _comes_from(loader: Loader, value: Value) -> bool:
-    return bool(value.origins & loader.built) and value.place is not Place.ACCELERATOR
+    """Whether a value, or a part of a tuple or list, is the loader or of its batches, and on the host."""
+    if value.origins & loader.built and value.place is not Place.ACCELERATOR:
+        return True
+    return any(_comes_from(loader, part) for part in value.items or ())
 
 
 def _takes_loader(call: Call, loader: Loader) -> bool:

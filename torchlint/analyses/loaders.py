@@ -18,6 +18,7 @@ from torchlint.analyses.datasets import (
     returns_tensors,
 )
 from torchlint.analyses.host_branch import is_for_host
+from torchlint.analyses.loader_subclasses import constructor, hands_arguments_on, yields_batches
 from torchlint.analyses.moves import Move, moves, moves_to_accelerator
 from torchlint.semantics.entities import Argument, ArgumentState
 from torchlint.semantics.tree import walk
@@ -33,7 +34,8 @@ _TORCH = {"dataset": 0, "batch_size": 1, "num_workers": 5, "collate_fn": 6, "pin
 _GRAPHS = {"dataset": 0, "data": 0}
 _GRAPH_LOADERS = """
     DataLoader DenseDataLoader DataListLoader NeighborLoader LinkNeighborLoader HGTLoader ClusterLoader RandomNodeLoader
-    ShaDowKHopSampler GraphSAINTNodeSampler GraphSAINTEdgeSampler GraphSAINTRandomWalkSampler TemporalDataLoader
+    NeighborSampler RandomNodeSampler ShaDowKHopSampler GraphSAINTNodeSampler GraphSAINTEdgeSampler
+    GraphSAINTRandomWalkSampler TemporalDataLoader
 """
 # Loader classes and the positions of their options; an option without a position is given by keyword.
 CLASSES: dict[str, dict[str, int]] = {
@@ -61,7 +63,7 @@ _NAME = re.compile(r"[a-zA-Z_]\w*")
 _COPIED = re.compile(
     r"\b([a-zA-Z_]\w*)(?:\[[^\[\]\n]*\])?\.(?:cuda\(|to\(\s*[\w.]*(?:device|gpu|cuda|rank|\bdev\b))", re.IGNORECASE
 )
-_INDICES = re.compile(r"(^|_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
+_INDICES = re.compile(r"(^|(?<!edge)_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
 _TEST_FOLDERS = frozenset({"test", "tests", "testing", "test_utils"})
 _TEST_FILE = re.compile(r"(test_\w+|\w+_test|conftest)\.(py|ipynb)")
 
@@ -76,9 +78,12 @@ class Loader:
     calls: tuple[Call, ...]  # where an option may stand, the innermost first
     model: Model = field(repr=False)
     moves: list[Move] = field(default_factory=list)
+    constructor: Call | None = None  # of a subclass, which hands the arguments of `site` on: it may add keywords
 
     def option(self, name: str) -> Argument:
         position = CLASSES[self.class_name].get(name)
+        if self.constructor is not None and (added := self.constructor.argument(name)).given:
+            return added
         found = [call.argument(name, _shifted(call, position)) for call in self.calls]
         given = [argument for argument in found if not argument.absent]
         return given[0] if given else Argument(ArgumentState.ABSENT)
@@ -220,8 +225,9 @@ def _built(model: Model) -> Iterator[Loader]:
                 yield from _partial(call, name, model)
     for cls in model.classes:
         name = next((base for base in cls.bases if base in CLASSES), None)
-        if name is not None and "__iter__" not in cls.methods:
+        if name is not None and yields_batches(cls):
             yield from _subclass(cls, name, model)
+    yield from _of_foreign_subclasses(model)
 
 
 def _partial(call: Call, name: str, model: Model) -> Iterator[Loader]:
@@ -240,23 +246,36 @@ def _partial(call: Call, name: str, model: Model) -> Iterator[Loader]:
 
 def _subclass(cls: Class, name: str, model: Model) -> Iterator[Loader]:
     """A class of this file: its options stand in `super().__init__(...)`, or where it is built."""
-    built = frozenset(call.node for call in model.calls if call.targets_class is cls)
-    init = cls.methods.get("__init__")
-    if init is None:
-        for call in model.calls:
-            if call.targets_class is cls:
-                yield Loader(call, name, frozenset([call.node]), (call,), model)
-        return
-    for call in init.calls:
-        if _is_super(call):
-            yield Loader(call, name, built, (call,), model)
+    uses = [call for call in model.calls if call.targets_class is cls]
+    made = constructor(cls)
+    if "__init__" not in cls.methods or (made is not None and hands_arguments_on(made)):
+        for call in uses:
+            yield Loader(call, name, frozenset([call.node]), (call,), model, constructor=made)
+    elif made is not None:
+        yield Loader(made, name, frozenset(call.node for call in uses), (made,), model)
 
 
-def _is_super(call: Call) -> bool:
-    match call.node.func:
-        case cst.Attribute(value=cst.Call(func=cst.Name(value="super")), attr=cst.Name(value="__init__")):
-            return True
-    return False
+def _of_foreign_subclasses(model: Model) -> Iterator[Loader]:
+    """Objects of classes of other files, where all options stand in the call."""
+    for call in model.calls:
+        if call.value.kind is not Kind.LOADER or call.callee is None or call.callee in CLASSES or call.targets_class:
+            continue
+        behind = model.class_behind(call.callee)
+        name = _plain_base(behind[1]) if behind is not None else None
+        if name is not None:
+            yield Loader(call, name, frozenset([call.node]), (call,), model)
+
+
+def _plain_base(cls: Class) -> str | None:
+    """The loader that a class is made of without a change of its options; None where it makes one."""
+    name = next((base for base in cls.bases if base in CLASSES), None)
+    if name is None or not yields_batches(cls):
+        return None
+    made = constructor(cls)
+    if made is None:
+        return name if "__init__" not in cls.methods else None
+    adds = any(arg.keyword is not None for arg in made.arguments)
+    return name if hands_arguments_on(made) and not adds else None
 
 
 def _shifted(call: Call, position: int | None) -> int | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import UNKNOWN, Kind, Place, Value
 
@@ -89,16 +90,30 @@ def moves_to_accelerator(call: Call, model: Model) -> bool:
 def _batches_in(node: cst.CSTNode, model: Model) -> Iterator[Value]:
     """Values of the names below a node that are batches of tensors on the host, and that its numbers come from."""
     stack = [(node, True)]
+    seen: set[cst.CSTNode] = set()
     while stack:
         part, proven = stack.pop()
         if isinstance(part, cst.Name):
             value = model.value(part)
             if proven and value.kind is Kind.BATCH and value.place is not Place.ACCELERATOR:
                 yield value
+            elif proven and value.kind is Kind.TENSOR and value.place is Place.HOST and not value.origins:
+                computed = [source for source in _computations(part, model) if source not in seen]
+                seen.update(computed)
+                stack.extend((source, True) for source in computed)
         elif not _asks_for_size(part):
             inner = _takes_tensors(model.call(part)) if isinstance(part, cst.Call) else proven
             parts = [part.value] if isinstance(part, cst.Subscript) else children(part)
             stack.extend((child, inner) for child in parts)
+
+
+def _computations(name: cst.Name, model: Model) -> list[cst.BaseExpression]:
+    """What a variable holds where it is read, if that is always one of the expressions assigned to it."""
+    binding = model.binding(name)
+    writes = binding.writes if binding is not None else []
+    reaching = [write for write in writes if reaches(model, binding, write.target, name)]  # type: ignore[arg-type]
+    values = [write.value for write in reaching if write.kind == "assign" and not write.unpacked]
+    return [value for value in values if value is not None] if len(values) == len(reaching) else []
 
 
 def _takes_tensors(call: Call) -> bool:

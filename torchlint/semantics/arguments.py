@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.semantics.entities import Argument, ArgumentState, Binding, Call
 from torchlint.semantics.scopes import Scopes
-from torchlint.semantics.values import Value
+from torchlint.semantics.values import Kind, Value
 
 _ABSENT = Argument(ArgumentState.ABSENT)
 _HIDDEN = Argument(ArgumentState.HIDDEN)
@@ -159,8 +159,7 @@ class ArgumentFinder:
             case cst.Arg(star="**"):
                 return {}
             case cst.Arg():
-                harmless = isinstance(above, cst.Call) and isinstance(above.func, cst.Name)
-                return {} if harmless and above.func.value in ("print", "len", "dict", "str") else None  # type: ignore[union-attr]
+                return {} if isinstance(above, cst.Call) and self._only_reads(above) else None
             case cst.Attribute() if isinstance(above, cst.Call) and above.func is parent:
                 return self._method(parent.attr.value, above, depth)
             case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=key))]) if parent.value is read:
@@ -169,6 +168,15 @@ class ArgumentFinder:
                 return {}
             case _:
                 return None
+
+    def _only_reads(self, call: cst.Call) -> bool:
+        """Whether a function leaves a dict that it is given as it is."""
+        match call.func:
+            case cst.Name(value="print" | "len" | "dict" | "str"):
+                return True
+            case cst.Attribute(value=receiver, attr=cst.Name(value="update")):
+                return self._value_of(receiver).kind is Kind.DICT
+        return False
 
     def _method(self, method: str, call: cst.Call, depth: int) -> Entries | None:
         if method in _READING_METHODS:

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import string_value
-from torchlint.semantics.values import Kind, Value, join
+from torchlint.semantics.values import Kind, Place, Value, join
 
 if TYPE_CHECKING:
     from torchlint.semantics.expressions import Env
@@ -29,6 +29,17 @@ def merge(first: Env, second: Env) -> Env:
         known = merged.get(binding)
         merged[binding] = value if known is None else join(known, value)
     return merged
+
+
+def brought_back(merged: Env, behind: Env) -> Env:
+    """The variables behind a loop: one that every iteration leaves on the host is taken to be there, although it may
+    have been elsewhere before and the loop may run zero times."""
+    found = {
+        binding: value.but(place=Place.HOST)
+        for binding, value in merged.items()
+        if value.place is Place.ACCELERATOR and behind[binding].place is Place.HOST
+    }
+    return {**merged, **found} if found else merged
 
 
 def ruled_out(env: Env, test: cst.BaseExpression, holds: bool, scopes: Scopes, names: Names) -> Env:

@@ -322,7 +322,10 @@ class Calls(MethodCalls):
             found = self._protocol(iterator, "__next__")
         else:
             found = element_of(iterator)
-        return element_of(value) if found is None or found.kind is Kind.UNKNOWN else found
+        if found is None or found.kind is Kind.UNKNOWN:
+            return element_of(value)
+        is_own = value.kind is Kind.LOADER and found.kind is Kind.BATCH and not found.origins
+        return found.but(origins=value.origins) if is_own else found
 
     def entered(self, value: Value, node: cst.BaseExpression) -> Value:
         """What `with node as name` gives the name."""

@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.semantics import frameworks, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import string_value
-from torchlint.semantics.branches import left, merge, ruled_out
+from torchlint.semantics.branches import brought_back, left, merge, ruled_out
 from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Function
 from torchlint.semantics.expressions import Env
@@ -477,10 +477,13 @@ class Evaluator(Calls):
             self.env, self._ends, self.unbound = dict(before), [], set()
             begin()
             self._suite(node.body)
+            behind = self._joined([self.env, *self._ends])
             self.env = self._joined([merge(before, self.env), *self._ends])
             unbound |= self.unbound
             if not self._carries_on(before):
                 break
+        if isinstance(node, cst.For):
+            self.env = brought_back(self.env, behind)
         self._ends, self.unbound = ends, unbound
         if isinstance(node, cst.For):
             self._breaks = breaks

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
@@ -35,6 +35,8 @@ _DEPTH = 5
 # Words of files in which something trains, evaluates or loads: in others, the values of imports change no finding.
 _TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b|\.(eval|step|item)\(\)")
 _WORK = frozenset({"backward", "step", "zero_grad", "eval", "train", "item", "cpu", "numpy", "to", "cuda", "append"})
+
+Origins: TypeAlias = frozenset[cst.CSTNode]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ class Imports:
             self._files[ref] = place.file
             return Value(Kind.FUNCTION if place.definition.kind == "function" else Kind.CLASS, ref=ref)
         model = self._load(place.file)
-        return self._exported(model.member(place.name), model) if model is not None else None
+        return self._exported(model.member(place.name)) if model is not None else None
 
     def _load(self, file: str) -> Model | None:
         model = self._models.get(self.project.module_name(file)) or self.project.model(file)
@@ -135,19 +137,21 @@ class Imports:
             self._classes.update((cls.ref, cls) for cls in reversed(model.classes))
         return model
 
-    def _exported(self, value: Value, model: Model, depth: int = 0) -> Value:
-        """A value as another file sees it: what it is, but not the expressions that made it."""
+    def _exported(self, value: Value, given: Origins = frozenset(), depth: int = 0) -> Value:
+        """A value as another file sees it: what it is, and of the expressions that made it those that it was given."""
         if depth > _DEPTH or (value.ref is not None and "<lambda>" in value.ref):
             return UNKNOWN
         if not value.origins and value.element is None and not value.items and not value.fields:
             return value
+
+        def part(inner: Value) -> Value:
+            return self._exported(inner, given, depth + 1)
+
         return value.but(
-            origins=frozenset(),
-            element=self._exported(value.element, model, depth + 1) if value.element is not None else None,
-            items=tuple(self._exported(v, model, depth + 1) for v in value.items) if value.items is not None else None,
-            fields=tuple((k, self._exported(v, model, depth + 1)) for k, v in value.fields)
-            if value.fields is not None
-            else None,
+            origins=value.origins & given,
+            element=part(value.element) if value.element is not None else None,
+            items=tuple(part(v) for v in value.items) if value.items is not None else None,
+            fields=tuple((k, part(v)) for k, v in value.fields) if value.fields is not None else None,
         )
 
     # -- functions and classes of other files ------------------------------------------------------------------------
@@ -172,12 +176,13 @@ class Imports:
         """Of an object of a class of another file; None where the class has no such attribute."""
         model = self._models[cls.module]
         value = model.class_attribute(cls, name)
-        return self._exported(value, model) if value is not None else None
+        return self._exported(value) if value is not None else None
 
     def returned(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
         """What a function of another file returns when it is given these arguments."""
         model = self.model_of(function)
-        return self._exported(model.returned(function, given, grad, bound=bound), model)
+        handed = frozenset(origin for value in given.all() for origin in _origins(value))
+        return self._exported(model.returned(function, given, grad, bound=bound), handed)
 
     def home(self, function: Function) -> Model:
         """The model of the file in which a function of another file stands."""
@@ -326,10 +331,10 @@ class Imports:
             file,
             call.node,
             Arguments(
-                [self._exported(value, model) for value in given.positional],
-                {name: self._exported(value, model) for name, value in given.keywords.items()},
+                [self._exported(value) for value in given.positional],
+                {name: self._exported(value) for name, value in given.keywords.items()},
                 given.open,
-                [self._exported(value, model) for value in given.starred],
+                [self._exported(value) for value in given.starred],
             ),
             call.method is not None,
             model.grad_enabled(call.node),
@@ -384,3 +389,13 @@ def _class_of_receiver(model: Model, call: Call) -> str | None:
         return call.receiver_value.ref
     write = binding.writes[0]
     return model.call(write.value).callee if isinstance(write.value, cst.Call) and not write.unpacked else None
+
+
+def _origins(value: Value, depth: int = 0) -> Iterator[cst.CSTNode]:
+    """The expressions that made a value, or a part of it."""
+    yield from value.origins
+    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    if value.element is not None:
+        parts.append(value.element)
+    for part in parts if depth < _DEPTH else ():
+        yield from _origins(part, depth + 1)

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
 
 # Where torch_geometric exports one object under several paths: the path torchlint uses.
+_GRAPH_LOADERS = """
+    DataLoader DenseDataLoader DataListLoader ClusterLoader NeighborSampler RandomNodeSampler
+    GraphSAINTNodeSampler GraphSAINTEdgeSampler GraphSAINTRandomWalkSampler ShaDowKHopSampler
+"""
 _ELSEWHERE = {
-    "torch_geometric.data.DataLoader": "torch_geometric.loader.DataLoader",
+    **{f"torch_geometric.data.{name}": f"torch_geometric.loader.{name}" for name in _GRAPH_LOADERS.split()},
     "torch_geometric.loader.dataloader.DataLoader": "torch_geometric.loader.DataLoader",
 }
 _BUILTINS = frozenset(

@@ -151,11 +151,6 @@ _KINDS = {
 }
 _CLASS_KINDS: dict[str, Kind] = {
     "torch.device": Kind.DEVICE,
-    "torch_geometric.loader.DataLoader": Kind.LOADER,
-    "torch_geometric.loader.NeighborLoader": Kind.LOADER,
-    "torch_geometric.loader.LinkNeighborLoader": Kind.LOADER,
-    "torch_geometric.loader.DenseDataLoader": Kind.LOADER,
-    "torch_geometric.loader.DataListLoader": Kind.LOADER,
     "torchtext.data.BucketIterator": Kind.LOADER,
     "numpy.ndarray": Kind.ARRAY,
 }
@@ -163,6 +158,7 @@ _CLASS_PATTERNS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"(torch_optimizer|transformers|apex\.optimizers|bitsandbytes\.optim)\.(\w*Adam\w*|Lion\w*|\w*SGD\w*|LAMB)"),
      Kind.OPTIMIZER),
     (re.compile(r"torch_geometric\.nn\.[A-Z]\w*"), Kind.MODULE),
+    (re.compile(r"torch_geometric\.loader\.\w+(Loader|Sampler)"), Kind.LOADER),
     (_SIGNAL_TRANSFORMS, Kind.MODULE),
     (re.compile(r"transformers\.(\w+\.)*[A-Z]\w*(Model|For[A-Z]\w*)"), Kind.MODULE),
     (re.compile(r"(torchvision|torchaudio|torch_geometric)\.datasets\.[A-Z]\w*"), Kind.DATASET),
