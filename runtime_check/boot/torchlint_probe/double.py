@@ -5,6 +5,7 @@ Random numbers of another type are another stream, so a run in float64 is compar
 
 from __future__ import annotations
 
+import atexit
 import functools
 from typing import Any
 
@@ -53,7 +54,9 @@ def run_in_double() -> None:
     torch.set_default_dtype(torch.float64)
     for name in ("from_numpy", "as_tensor", "frombuffer"):
         setattr(torch, name, _lengthened(getattr(torch, name)))
-    Double().__enter__()  # type: ignore[no-untyped-call]
+    mode = Double()
+    mode.__enter__()  # type: ignore[no-untyped-call]
+    atexit.register(lambda: mode)  # keeps it: torch 2.4 frees a mode that only its own stack refers to
 
 
 def _lengthened(function: Any) -> Any:
