@@ -16,6 +16,7 @@ from tests.runtime_check.programs import launch
 PROGRAM = """
     import contextlib, time, warnings
     import torch
+    import torch._dynamo  # which an optimizer imports, and which looks at torch.cuda in torch 2.4
 
     class Event:
         def __init__(self, enable_timing): pass

@@ -54,7 +54,7 @@ def run_in_double() -> None:
     torch.set_default_dtype(torch.float64)
     for name in ("from_numpy", "as_tensor", "frombuffer"):
         setattr(torch, name, _lengthened(getattr(torch, name)))
-    mode = Double()
+    mode = Double()  # type: ignore[no-untyped-call]
     mode.__enter__()  # type: ignore[no-untyped-call]
     atexit.register(lambda: mode)  # keeps it: torch 2.4 frees a mode that only its own stack refers to
 
