@@ -100,10 +100,10 @@ def route(loader: Loader) -> Iterator[tuple[cst.CSTNode, str]]:
 def repeats(call: Call, depth: int = 0) -> bool:
     """Whether a call runs once per batch: in a loop, or in a function of this file that is called in one.
 
-    A comprehension counts where it draws batches; most go through the parts of one. A loop that ends with its first
-    batch, to look at that, does not.
+    A comprehension counts where it draws batches, or does the same again and again; most go through the parts of one. A
+    loop that ends with its first batch, to look at that, does not.
     """
-    if any(_draws_batches(loop) if loop.is_comprehension else not ends_at_once(loop) for loop in call.loops()):
+    if any(_counts(loop) if loop.is_comprehension else not ends_at_once(loop) for loop in call.loops()):
         return True
     function = call.function
     around = function.parent.calls if function.parent is not None else []
@@ -111,8 +111,9 @@ def repeats(call: Call, depth: int = 0) -> bool:
     return depth < _DEPTH and any(repeats(caller, depth + 1) for caller in callers)
 
 
-def _draws_batches(loop: Loop) -> bool:
-    return bool(loop.iterates.origins) and loop.iterates.is_(Kind.LOADER, Kind.ITERATOR)
+def _counts(loop: Loop) -> bool:
+    draws_batches = bool(loop.iterates.origins) and loop.iterates.is_(Kind.LOADER, Kind.ITERATOR)
+    return draws_batches or (isinstance(loop.target, cst.Name) and loop.target.value == "_")
 
 
 def _is_iterated(loader: Loader) -> bool:

@@ -226,6 +226,8 @@ class Expressions(ABC):
         return self.read(binding) if value.kind is Kind.UNKNOWN else self.refined(binding, value)
 
     def attribute(self, owner: Value, name: str) -> Value:
+        if name == "_modules" and owner.kind is Kind.MODULE:  # where nn.Module keeps those of its attributes that are
+            return Value(Kind.DICT, element=Value(Kind.MODULE))
         cls = self.local_class(owner) if owner.kind is not Kind.FUNCTION else None
         if cls is not None:
             found = self.class_attribute(cls, name, of_object=owner.kind is not Kind.CLASS)

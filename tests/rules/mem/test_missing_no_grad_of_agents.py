@@ -124,3 +124,58 @@ def test_a_network_out_of_sight_that_is_told_to_train_on_a_loss(tmp_path: Path, 
             print(agent.learn(states))
         """
     assert found(tmp_path, agent, driver) == lines
+
+
+POLICY = """
+    import torch
+
+    class Policy:
+        def __init__(self):
+            self.net = torch.nn.Linear(4, 2)
+            self.opt = torch.optim.Adam(self.net.parameters())
+
+        def __call__(self, states):
+            return self.net(states)
+
+        def choose(self, state):
+            return self.net(torch.as_tensor(state)){end}
+
+        def update(self, loss):
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("end", "read", "count"),
+    [(".detach().numpy()", "np.clip({} + np.ones(2), -1, 1)", 0), (".detach()", "{}.argmax().item()", 1)],
+)
+def test_the_method_that_makes_an_array_is_the_one_to_switch_off(
+    tmp_path: Path, end: str, read: str, count: int
+) -> None:
+    agent = f"""
+        import numpy as np
+        import torch
+        from policy import Policy
+
+        class Agent:
+            def __init__(self):
+                self.player = Policy()
+
+            def act(self, state):
+                action = self.player.choose(state)
+                return {read.format("action")}
+
+            def learn(self, states):
+                self.player.update(-self.player(states).mean())
+        """
+    driver = """
+        from agent import Agent
+
+        agent = Agent()
+        for state in stream():
+            print(agent.act(state))
+        """
+    (tmp_path / "policy.py").write_text(dedent(POLICY).format(end=end))
+    assert len(found(tmp_path, agent, driver)) == count

@@ -18,19 +18,19 @@ from torchlint.analyses.mem.callers_by_name import (
     is_called_only_with_gradients,
     may_run_without_gradients,
 )
+from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_frozen, is_teacher
 from torchlint.analyses.mem.keyword_match import method_meant
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, is_parameter_free_pass, module_of
-from torchlint.analyses.module_mode import is_evaluated_at
 from torchlint.analyses.phases import condition, separates_phases
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics.dataflow import sources, text
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import WRAPPERS, module_method
+from torchlint.semantics.vocabulary import module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Class, Function, Guard, Loop
@@ -96,7 +96,7 @@ class _Finder:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._tracer = Tracer(model)
-        self._evaluated: dict[Call, bool] = {}
+        self._modes = model.once(Modes)
 
     def of_function(self, function: Function) -> Iterator[Evaluation]:
         forwards = [call for call in function.calls if self._records(call)]
@@ -108,16 +108,23 @@ class _Finder:
             yield from (each for each in found if not self._is_off_by_keywords(each.forward))
 
     def _records(self, call: Call) -> bool:
-        if self._model.grad_enabled(call.node) is not True or not (call.is_forward or self._hands_on(call)):
+        if self._model.grad_enabled(call.node) is not True:
+            return False
+        if not (call.is_forward or self._hands_on(call) or self._is_cut_off(call)):
             return False
         if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
             return False
         return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
 
     def _decides_inside(self, call: Call) -> bool:
-        """Whether the function that is called runs its models without gradients by itself, or takes gradients."""
+        """Whether the function that is called runs its models without gradients by itself, takes gradients, or ends the
+        graph, so that it is the one to switch off.
+        """
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
-        return entered is not None and (_runs_without_gradients(*entered) or _takes_gradients(*entered))
+        if entered is None:
+            return False
+        ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
+        return ends_graph or _runs_without_gradients(*entered) or _takes_gradients(*entered)
 
     def _is_off_by_keywords(self, call: Call) -> bool:
         """Whether the method that a call of an object out of sight must mean runs without gradients by itself."""
@@ -131,6 +138,17 @@ class _Finder:
             return False
         forwards = [inner.node for helper in helpers for inner in helper.calls if inner.is_forward]
         return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
+
+    def _is_cut_off(self, call: Call) -> bool:
+        """`model.encoder(x).detach()`, of a network that was handed in: whether a part or method out of sight has a
+        graph, so that there is something to detach.
+        """
+        if not call.receiver_value.is_(Kind.MODULE) or (call.target or call.foreign) is not None or not call.arguments:
+            return False
+        network, read = root(self._model, call.node.func), self._model.parent(call.node)
+        if network is None or not network.is_parameter or module_method(call.method or "") is not None:
+            return False
+        return isinstance(read, cst.Attribute) and read.attr.value in ("detach", "data")
 
     def _uses_graph(self, helper: Function) -> bool:
         """Whether a helper sends something backward itself, or keeps what is: log-probabilities of an episode."""
@@ -182,7 +200,7 @@ class _Finder:
         for call in function.calls:
             if self._records(call):
                 module = root(self._model, call.node.func)
-                if any(loop.role is Role.EVALUATION for loop in call.loops()) and self._eval_before(call):
+                if any(loop.role is Role.EVALUATION for loop in call.loops()) and self._modes.evaluates(call):
                     return False
                 if module is None or module.scope_function is not function or module.is_parameter:
                     return False
@@ -220,7 +238,7 @@ class _Finder:
         if named and Fate.ESCAPES in fate:
             fate = self._fate_abroad(function, forwards) or fate
         loops = [loop for call in forwards for loop in call.loops()]
-        in_eval = any(self._eval_before(call) for call in forwards)
+        in_eval = any(self._modes.evaluates(call) for call in forwards)
         if not named and self._is_better_in_parts(function, forwards):
             return None
         if Fate.ESCAPES in fate and self._calls_back(function):
@@ -383,7 +401,7 @@ class _Finder:
         for region, calls in found.items():
             if self._is_evaluating_block(region, calls):
                 fate = self._tracer.of_expression(*(call.node for call in calls))
-                certain = self._eval_before(calls[0]) and Fate.ESCAPES not in fate
+                certain = self._modes.evaluates(calls[0]) and Fate.ESCAPES not in fate
                 yield Evaluation(calls[0], Extent.BLOCK, region, certain, tuple(calls[1:]), bare=self._bare(function))
 
     def _widest(self, call: Call) -> cst.CSTNode | None:
@@ -400,7 +418,7 @@ class _Finder:
             return False
         fate = self._tracer.of_expression(*(call.node for call in calls))
         loops = [loop for call in calls for loop in call.loops() if loop.node in (region, *walk(region))]
-        in_eval = self._eval_before(calls[0])
+        in_eval = self._modes.evaluates(calls[0])
         held_out = any(map(is_held_out, loops))
         only_evaluates = in_eval and not self._may_train(calls[0].function)
         if Fate.ESCAPES in fate and (self._calls_back(calls[0].function) or (not held_out and not only_evaluates)):
@@ -408,42 +426,6 @@ class _Finder:
         return self._is_evaluation(calls, fate, in_eval, False, loops) or (held_out and Fate.BACKWARD not in fate)
 
     # -- evidence
-
-    def _eval_before(self, forward: Call) -> bool:
-        """Whether the model was put into evaluation mode before a forward pass, and not taken out of it since."""
-        if forward not in self._evaluated:
-            self._evaluated[forward] = self._eval_above(forward) or is_evaluated_at(self._model, forward)
-        return self._evaluated[forward]
-
-    def _eval_above(self, forward: Call) -> bool:
-        """Whether the last switch of the mode above a forward pass in its function is `eval()`."""
-        module = root(self._model, forward.node.func)
-        state = False
-        for call in self._model.function(forward.node).calls:
-            if call is forward:
-                break
-            if call.method not in ("eval", "train") or call.receiver is None or len(call.node.args) > 1:
-                continue
-            switched = root(self._model, call.receiver)
-            if (
-                switched is None
-                or module in (None, switched)
-                or _is_self(call.receiver)
-                or self._wraps(module, switched)
-            ):
-                off = call.method == "train" and call.node.args and _is_false(call.node.args[0].value)
-                state = call.method == "eval" or bool(off)
-        return state
-
-    def _wraps(self, wrapper: Binding, inner: Binding) -> bool:
-        """`parallel = nn.DataParallel(net).cuda()`, so that `net.eval()` counts for `parallel(x)`."""
-        made = [write.value for write in wrapper.writes if write.value is not None]
-        calls = (node for value in made for node in walk(value) if isinstance(node, cst.Call))
-        made += [call.args[0].value for call in calls if call.args and self._is_wrapper(call)]
-        return any(root(self._model, value) is inner for value in made)
-
-    def _is_wrapper(self, node: cst.Call) -> bool:
-        return self._model.call(node).callee in WRAPPERS
 
     def _bare(self, function: Function) -> cst.CSTNode | None:
         for call in function.calls:
@@ -516,7 +498,7 @@ class _Finder:
         fate = self._tracer.of_expression(value) if value is not None else Fate.ESCAPES
         alone = fate in (Fate.CONSUMED, Fate.NONE) or _is_built_on(value, call.node)
         extent = Extent.BLOCK if alone else Extent.PART
-        return Evaluation(call, extent, statement, fate is Fate.CONSUMED and self._eval_before(call))
+        return Evaluation(call, extent, statement, fate is Fate.CONSUMED and self._modes.evaluates(call))
 
     def _is_only_looked_at(self, call: Call) -> bool:
         """Whether the result is compared, printed or detached, each time, and nothing else comes of the call."""
@@ -525,7 +507,7 @@ class _Finder:
         if not repeats(call) and not self._repeats_abroad(call.function):
             return False
         in_forward = any(caller.function.name == "forward" for caller in call.function.callers)
-        return self._eval_before(call) or (not in_forward and self._keeps_nothing(call))
+        return self._modes.evaluates(call) or (not in_forward and self._keeps_nothing(call))
 
     def _keeps_nothing(self, call: Call) -> bool:
         """Whether the called module is in sight, and writes nothing to its attributes once it is made."""
@@ -570,14 +552,6 @@ def _read_for_state(model: Model) -> set[str]:
         if not is_pass and not model.value(node).is_(Kind.MODULE, Kind.PARAMETERS, Kind.NUMBER, Kind.STRING):
             found.add(text(node.value))
     return found
-
-
-def _is_self(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "self"
-
-
-def _is_false(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "False"
 
 
 def _is_built_on(value: cst.CSTNode | None, inner: cst.Call) -> bool:

@@ -45,6 +45,8 @@ class Certainty:
             return False
         if isinstance(node, cst.Call) and self._model.call(node).method == "values":  # of a dict, for all that is known
             return False
+        if value.kind is Kind.TENSOR and not value.optional and (value.rank is not None or value.dtype is not None):
+            return True  # what a module returns, and may be a list, has neither
         if self._tensors.of(node, place).tensor or self._makes(node, _DEPTH):
             return True
         if isinstance(node, cst.Attribute) and node.attr.value in _PARTS and self.is_tensor(node.value, place):
@@ -73,6 +75,8 @@ class Certainty:
                 return self._makes(inner, depth - 1)
             case cst.BinaryOperation(left=left, right=right):
                 return self._makes(left, depth - 1) or self._makes(right, depth - 1)
+            case cst.IfExp(body=body, orelse=orelse):
+                return self._makes(body, depth - 1) and self._makes(orelse, depth - 1)
         return False
 
     def _is_made_by(self, node: cst.Call, depth: int, *, one: bool = True) -> bool:

@@ -46,16 +46,19 @@ def _collects(model: Model, binding: Binding, root: cst.CSTNode) -> bool:
     uses = [
         read
         for read in binding.reads
-        if root not in model.ancestors(read) and not _is_measured(model, read) and not _is_grown(model, read)
+        if root not in model.ancestors(read) and not _suits_tensor(model, read) and not _is_grown(model, read)
     ]
     after = [read for read in uses if collector(model, read) is not None]
     others = [read for read in uses if read not in after and not _follows_stack(model, binding, read)]
     return bool(after) and not others
 
 
-def _is_measured(model: Model, read: cst.CSTNode) -> bool:
-    argument = model.parent(read)
-    call = model.parent(argument) if isinstance(argument, cst.Arg) else None
+def _suits_tensor(model: Model, read: cst.CSTNode) -> bool:
+    """`len(rows)`, `rows[i]`: a tensor in the place of the list does the same."""
+    parent = model.parent(read)
+    if isinstance(parent, cst.Subscript) and parent.value is read:
+        return not isinstance(model.parent(parent), (cst.AssignTarget, cst.AugAssign, cst.Del))
+    call = model.parent(parent) if isinstance(parent, cst.Arg) else None
     return isinstance(call, cst.Call) and model.qualified(call.func) == "builtins.len"
 
 

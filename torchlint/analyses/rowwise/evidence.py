@@ -10,11 +10,13 @@ import libcst as cst
 
 from torchlint.analyses.rowwise.names import root_of
 from torchlint.analyses.rowwise.nature import is_comparing
+from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 _TENSOR_ONLY = frozenset(
@@ -45,13 +47,13 @@ class Evidence(Flag):
     TENSOR = ARRAY | TORCH
 
 
-def evidence(model: Model, reads: Iterable[cst.CSTNode]) -> Evidence:
+def evidence(model: Model, reads: Iterable[cst.CSTNode], depth: int = _DEPTH) -> Evidence:
     """What these reads of a variable together say. What may be a list is none that a loop over it is about."""
     found, reads = Evidence.NONE, list(reads)
     if any(_asks_for_list(model, read) for read in reads):
         return found
     for read in reads:
-        found |= _Use(model, read, _DEPTH).says()
+        found |= _Use(model, read, depth).says()
         if found is Evidence.TENSOR:
             break
     return found
@@ -146,7 +148,18 @@ class _Use:
         if is_comparing(name) and argument in call.args[:2]:
             return Evidence.TENSOR if self._whole else Evidence.TORCH
         takes_tensors = name.startswith("torch.") and name.rpartition(".")[2] not in _TAKES_ANYTHING
-        return Evidence.TORCH if takes_tensors and call.args[0] is argument else Evidence.NONE
+        if takes_tensors:
+            return Evidence.TORCH if call.args[0] is argument else Evidence.NONE
+        return self._handed_on(self._model.call(call), argument)
+
+    def _handed_on(self, call: Call, argument: cst.Arg) -> Evidence:
+        """What a function of the project does with it."""
+        entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
+        parameter = parameter_of_function(call, entered[1], argument) if entered is not None and self._depth else None
+        if entered is None or parameter is None or len(parameter.writes) != 1:
+            return Evidence.NONE
+        found = evidence(entered[0], parameter.reads, self._depth - 1)
+        return found if self._whole else found & Evidence.TORCH
 
     def _assigned(self, target: cst.BaseExpression) -> Evidence:
         if isinstance(target, cst.Subscript):

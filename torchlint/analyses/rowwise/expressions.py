@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise import headers
-from torchlint.analyses.rowwise.names import Names, index_text, prefixes, root_of, spelled
+from torchlint.analyses.rowwise.names import Names, difference, index_text, prefixes, root_of, spelled
 from torchlint.analyses.rowwise.nature import Nature, is_comparing, is_factory, is_metadata, nature, of_method
 from torchlint.analyses.rowwise.state import (
     NOTHING,
@@ -36,6 +36,7 @@ _ATTRIBUTES = ("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "
 _OPERATORS = {cst.MatrixMultiply: "@", cst.Subtract: "arithmetic -"}
 _REDUCTIONS = ("sum", "any", "all", "count_nonzero")
 _SCALING = ("arithmetic", "mul", "add", "div")
+_SEVERAL = (Kind.TENSOR, Kind.BATCH, Kind.ARRAY, Kind.LIST)
 _SELECTING = (cst.Comparison, cst.BooleanOperation)
 
 
@@ -178,15 +179,18 @@ class Expressions:
     def _is_window(self, part: cst.Slice) -> bool:
         """`x[i : i + 3]`, `x[start[i] : end[i]]` with `end = start + 3`: as many elements in every iteration."""
         lower, upper = part.lower, self._defined(part.upper)
+        starts: cst.BaseExpression | None = None
         if isinstance(lower, cst.Subscript) and isinstance(upper, cst.Subscript):
             if index_text(lower) != index_text(upper):
                 return False
-            lower, upper = root_of(lower), self._defined(root_of(upper))
-        if lower is None or part.step is not None or not isinstance(upper, cst.BinaryOperation):
+            lower = starts = root_of(lower)
+            upper = self._defined(root_of(upper))
+        if lower is None or upper is None or part.step is not None:
             return False
-        if not isinstance(upper.operator, cst.Add) or self.quiet(upper.right).varies:
+        rest = difference(upper, lower)
+        if starts is not None and (starts in rest or any(self.model.value(term).is_(*_SEVERAL) for term in rest)):
             return False
-        return spelled(upper.left) == spelled(lower)
+        return not any(self.quiet(term).varies for term in rest)
 
     def _defined(self, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
         """What a name of this iteration was assigned, if that is one assignment."""

@@ -45,6 +45,23 @@ def prefixes(node: cst.Subscript) -> Iterator[cst.Subscript]:
         current = current.value
 
 
+def difference(left: cst.BaseExpression, right: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The terms of `left - right` that do not cancel out: `size` of `i + 1 + size` and `1 + i`."""
+    nodes: dict[str, cst.BaseExpression] = {}
+    count: Counter[str] = Counter()
+    terms = [(left, 1), (right, -1)]
+    while terms:
+        node, sign = terms.pop()
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+            other = sign if isinstance(node.operator, cst.Add) else -sign
+            terms += (node.left, sign), (node.right, other)
+        else:
+            name = spelled(node)
+            nodes.setdefault(name, node)
+            count[name] += sign
+    return [nodes[name] for name in nodes if count[name]]
+
+
 def bound_names(target: cst.CSTNode) -> Iterator[str]:
     if isinstance(target, cst.Name):
         yield target.value

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def adds_rows(model: Model, certainty: Certainty, call: cst.Call) -> bool:
     """Whether a call of `sum` adds up the rows of a tensor."""
-    if len(call.args) != 1 or call.args[0].star:
+    if len(call.args) != 1 or call.args[0].star or model.value(call.args[0].value).rank == 0:
         return False
     return certainty.is_tensor(call.args[0].value, model.statement(call))
 

@@ -194,7 +194,7 @@ def _are_of_rows(path: Path, trace: Trace) -> bool:
 
 def _is_of_row(kept: Kept, trace: Trace) -> bool:
     if kept.place.depends > Depends.ROW:
-        return False
+        return kept.sink is Sink.FILL and kept.place.maybe and kept.seen.is_row  # `out[places[i]] = x[i]`
     if kept.seen.depends <= Depends.ROW:
         return True
     if kept.sink is Sink.COUNT:

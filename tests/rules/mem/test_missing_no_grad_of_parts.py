@@ -1,0 +1,123 @@
+"""MEM05: networks that are run by a part, by a method in another file, by a helper, or again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+CLUSTERING = """
+    import torch
+
+    def cluster(model: torch.nn.Module, batches, optimizer, fit):
+        model.train()
+        features = []
+        for x in batches:
+            features.append(model.{part})
+        centers = fit(torch.cat(features).numpy())
+        for x in batches:
+            optimizer.zero_grad()
+            loss = (model(x) - centers).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("part", "count"),
+    [("encoder(x).detach().cpu()", 1), ("encoder(x).data.cpu()", 1), ("state_dict()['mean'].detach()", 0)],
+)
+def test_a_part_of_a_network_out_of_sight_whose_result_is_detached(part: str, count: int) -> None:
+    found = findings(CLUSTERING.format(part=part), "MEM05")
+    assert [finding.line for finding in found] == [7] * count
+
+
+SAMPLING = """
+    import numpy as np
+    import torch
+
+    model = torch.nn.Linear(2, 2)
+    model.load_state_dict(torch.load("flow.pt", weights_only=True))
+
+    def histogram(model, rounds):
+        points = np.hstack([{drawn} for {each} in range(rounds)])
+        return np.histogram2d(points[0], points[1])
+
+    def main():
+        histogram(model, 100)
+    """
+
+
+@pytest.mark.parametrize(
+    ("drawn", "each", "count"),
+    [
+        ("model(torch.randn(1000, 2)).data.numpy()", "_", 1),
+        ("model(torch.full((1, 2), float(part))).data.numpy()", "part", 0),
+        ("(torch.randn(1000, 2) @ model.weight).data.numpy()", "_", 0),
+    ],
+)
+def test_passes_that_a_comprehension_repeats(drawn: str, each: str, count: int) -> None:
+    assert len(findings(SAMPLING.format(drawn=drawn, each=each), "MEM05")) == count
+
+
+EXTRACTOR = """
+    import torch
+    from torch import nn
+
+    class Stages(nn.Module):
+        def __init__(self, names):
+            super().__init__()
+            self.names = names
+            for name in names:
+                self.add_module(name, nn.Conv2d(3, 3, 3))
+
+        def features(self, x):
+            {off}
+            for name in self.names:
+                x = self._modules[name](x)
+            return x
+
+    def features_of(net, x):
+        net.eval()
+        {off}
+        return net(x).cpu()
+    """
+METHOD = """
+    from extractor import Stages
+
+    def extract(loader, write):
+        net = Stages(["first", "second"])
+        net.load_state_dict(torch.load("net.pt", weights_only=True))
+        net.eval()
+        for x, name in loader:
+            write(name, net.features(x.cuda()).data.cpu().numpy())
+    """
+HELPER = """
+    from extractor import features_of
+
+    def extract(net, batches):
+        net.eval()
+        found = {}
+        for x, names in batches:
+            for name, feature in zip(names, features_of(net, x)):
+                found[name] = feature
+        return found
+    """
+
+
+@pytest.mark.parametrize(("off", "count"), [("pass", 1), ("torch.set_grad_enabled(False)", 0)])
+@pytest.mark.parametrize("script", [METHOD, HELPER], ids=["a method that runs what `_modules` holds", "a helper"])
+def test_what_another_file_runs(tmp_path: Path, script: str, off: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "extractor.py").write_text(dedent(EXTRACTOR).format(off=off))
+    (tmp_path / "main.py").write_text("import torch\n" + dedent(script))
+    source = Source.read(tmp_path / "main.py")
+    found = lint(source, Settings.selecting("MEM05"), strict=True, project=Project())
+    assert len(found) == count

@@ -1,0 +1,179 @@
+"""VEC01, VEC06 and LIN01: what says that the rows are those of a tensor, and where their results may go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+ROW_RULES = ("VEC01", "VEC02", "VEC06", "VEC08", "LIN01", "LIN02", "LIN03")
+HEAD = "import numpy as np\nimport torch\n\n\n"
+
+FOUND = {
+    "windows of a tensor that is one of two": (
+        ["VEC06", "VEC06"],
+        """\
+corpus = torch.tensor(read(), dtype=torch.long)
+first, rest = corpus[:1000], corpus[1000:]
+
+def batch(split, size):
+    text = first if split == "train" else rest
+    starts = torch.randint(len(text) - size, (32,))
+    x = torch.stack([text[i : i + size] for i in starts])
+    y = torch.stack([text[1 + i : i + size + 1] for i in starts])
+    return x, y
+""",
+    ),
+    "ratios whose list is read by its elements, too": (
+        ["VEC06"],
+        """\
+def report(hits: torch.Tensor, counts: torch.Tensor):
+    ratios = [(hits[k].float() / counts[k]).item() if counts[k] > 0 else 0.0 for k in range(len(hits))]
+    print("first:", ratios[0])
+    return sum(ratios) / len(ratios)
+""",
+    ),
+    "rows that go to places which the batch names": (
+        ["VEC01"],
+        """\
+def collect(model, loader, total: int):
+    kept = torch.zeros(total, 16, 2)
+    with torch.no_grad():
+        for x, meta in loader:
+            found = model(x).cpu().float()
+            for n in range(found.size(0)):
+                kept[meta["index"][n], :, :] = found[n, :, :]
+    return kept
+""",
+    ),
+    "a parameter that a function of the file takes for a tensor": (
+        ["VEC01"],
+        """\
+def peak(maps):
+    return maps.view(maps.size(0), maps.size(1), -1).max(2)[1].unsqueeze(2).float()
+
+def refine(maps):
+    spots = peak(maps)
+    for n in range(spots.size(0)):
+        for j in range(spots.size(1)):
+            place = int(spots[n][j][0])
+            if place > 1:
+                row = maps[n][j]
+                spots[n][j] += torch.sign(row[0][place] - row[0][place - 2]) * 0.25
+    return spots
+""",
+    ),
+    "a parameter that its only caller fills with a tensor": (
+        ["LIN01"],
+        """\
+def similarities(support, query):
+    found = []
+    for one in support:
+        found.append(query.unsqueeze(1).bmm(one.unsqueeze(2)).squeeze())
+    return torch.stack(found)
+
+def compare(images, query):
+    encoded = torch.stack([encode(image) for image in images])
+    return similarities(encoded.view(5, 8, 64), query)
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_work_on_rows_is_found(name: str) -> None:
+    codes, code = FOUND[name]
+    assert [finding.code for finding in findings(HEAD + code, *ROW_RULES)] == codes
+
+
+LOOK_ALIKES = {
+    "windows of their own length": """\
+def batch(text: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor):
+    return torch.cat([text[i : i + sizes[i]] for i in starts])
+""",
+    "chunks of a size": """\
+def chunks(text: torch.Tensor, count: int, size: int):
+    return torch.cat([text[i * size : (i + 1) * size] for i in range(count)])
+""",
+    "starts and ends that are a list of lengths apart": """\
+def parts(text: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor):
+    ends = starts + sizes
+    found = []
+    for i in range(len(starts)):
+        found.append(text[starts[i] : ends[i]] * 2)
+    return torch.cat(found)
+""",
+    "a tensor or what came in": """\
+def batch(split, other, size):
+    text = torch.arange(1000) if split == "train" else other
+    return torch.stack([text[i : i + size] for i in torch.randint(900, (32,))])
+""",
+    "a list that is changed by its elements": """\
+def report(hits: torch.Tensor, counts: torch.Tensor):
+    ratios = [(hits[k].float() / counts[k]).item() for k in range(len(hits))]
+    ratios[0] = None
+    return sum(ratios[1:])
+""",
+    "what is read from files, and goes to places": """\
+def collect(paths, places, total: int):
+    kept = torch.zeros(total, 16)
+    for n in range(len(paths)):
+        kept[places[n]] = torch.load(paths[n], weights_only=True)
+    return kept
+""",
+    "what a function of the file takes for a list": """\
+def count(maps):
+    if isinstance(maps, list):
+        return len(maps)
+    return maps.view(-1).numel()
+
+def means(maps):
+    count(maps)
+    found = []
+    for n in range(len(maps)):
+        found.append(maps[n].mean())
+    return torch.stack(found)
+""",
+    "the sum of what has no dimension": """\
+def total(loss: torch.nn.MSELoss, x: torch.Tensor, y: torch.Tensor):
+    content = torch.nn.MSELoss()(x, y)
+    return sum(content)
+""",
+}
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_is_not_reported(name: str) -> None:
+    assert findings(HEAD + LOOK_ALIKES[name], *ROW_RULES) == []
+
+
+def test_a_function_of_another_file_says_what_is_a_tensor(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    peaks = "import torch\n\ndef spread(maps):\n    return maps.view(maps.size(0), -1).softmax(1)\n"
+    (tmp_path / "peaks.py").write_text(peaks)
+    code = """
+        import torch
+        from peaks import spread
+
+        def widths(maps):
+            spread(maps)
+            found = []
+            for n in range(len(maps)):
+                found.append(maps[n].std())
+            return torch.stack(found)
+
+        def train(model, loss):  # where training is in sight, other files are read
+            model.train()
+            loss.backward()
+        """
+    (tmp_path / "main.py").write_text(dedent(code))
+    source = Source.read(tmp_path / "main.py")
+    found = lint(source, Settings.selecting(*ROW_RULES), strict=True, project=Project())
+    assert [finding.line for finding in found] == [8]
