@@ -33,9 +33,9 @@ def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter, beside
         case cst.Call() as call:
             return [rewriter.add_argument(call, f"{name}={value}")]
         case cst.Dict(elements=[_, *_]) as literal:
-            return [rewriter.add_entry(literal, f'"{name}": {value}')]
+            return [rewriter.add_entry(literal, f"{rewriter.string(name)}: {value}")]
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=options))]) as store:
-            return [rewriter.insert_after(store, f'{loader.model.code(options)}["{name}"] = {value}')]
+            return [rewriter.insert_after(store, f"{loader.model.code(options)}[{rewriter.string(name)}] = {value}")]
     raise NoFixError("the options come from a dict that is not made for loaders alone")
 
 

@@ -10,6 +10,7 @@ from torchlint.analyses.feeding import reach
 from torchlint.finding import Confidence
 from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.analyses.loaders import Loader
@@ -26,6 +27,8 @@ class Pinning:
 
 def pinning(loader: Loader) -> Pinning:
     """Raises NoFixError where the option cannot be given to the loader alone."""
+    if loader.option("pin_memory").given:
+        raise NoFixError("pinning is turned off there, and why is for you to say")
     rewriter = Rewriter(loader.model)
     condition, imports = _condition(loader, rewriter)
     edits = set_option(loader, "pin_memory", condition, rewriter)
@@ -33,8 +36,6 @@ def pinning(loader: Loader) -> Pinning:
 
 
 def _doubt(loader: Loader) -> str | None:
-    if loader.option("pin_memory").given:
-        return "Somebody turned pinning off: batches in page-locked memory cannot be swapped out."
     if reach(loader) is not Confidence.CERTAIN or not loader.is_on_host:
         return "Nothing here shows where the samples are: pinning raises for tensors that are on the GPU already."
     if "sparse" in loader.model.source.text.lower():

@@ -134,6 +134,11 @@ class Rewriter:
             return Edit(self._model.span(call.args[index - 1].value)[1], end, "")
         return Edit(start, self._comma_after(end) or end, "")
 
+    def string(self, content: str) -> str:
+        """A string in the quotes that the file prefers."""
+        quote = self._model.once(_quote)
+        return f"{quote}{content}{quote}"
+
     # statements
 
     def indentation(self, node: cst.CSTNode) -> str:
@@ -542,6 +547,13 @@ class Rewriter:
             and not re.compile(r"[ \t\f]*(?:[\r\n]|$)").match(self._text, line)
             and not any(first < line < last for first, last in strings)
         ]
+
+
+def _quote(model: Model) -> str:
+    """The quotes that most strings of a file have, or double ones."""
+    strings = [node for node in model.nodes_of(cst.SimpleString) if isinstance(node, cst.SimpleString)]
+    single = sum(string.quote == "'" for string in strings)
+    return "'" if single > sum(string.quote == '"' for string in strings) else '"'
 
 
 def _pairs(assign: cst.Assign) -> list[tuple[cst.Name, cst.BaseExpression]] | None:

@@ -32,7 +32,7 @@ def fix(report: Report, model: Model) -> Fix:
     name, imports = rewriter.name_for(f"torch.amp.{use.name}", use.node)
     arguments = _arguments(use, rewriter, model)
     if use.call is None:
-        edits = [rewriter.replace(use.node, f'{name}(device_type="{use.device}")')]
+        edits = [rewriter.replace(use.node, f"{name}(device_type={rewriter.string(use.device)})")]
     else:
         edits = [rewriter.replace(use.callee, name), *arguments]
     edits += imports
@@ -60,9 +60,9 @@ def _arguments(use: Use, rewriter: Rewriter, model: Model) -> list[Edit]:
         return []
     call = use.call.node
     if use.name.startswith("custom"):
-        return [rewriter.add_argument(call, f'device_type="{use.device}"')]
+        return [rewriter.add_argument(call, f"device_type={rewriter.string(use.device)}")]
     keywords = _keywords(call) if use.name == "autocast" else [""] * len(call.args)
-    first = f'"{use.device}"'
+    first = rewriter.string(use.device)
     dtype = _float16(use, rewriter, model)
     if not call.args:
         return [rewriter.add_argument(call, first + (f", {dtype}" if dtype else ""))]

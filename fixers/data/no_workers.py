@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Applicability, Fix
+import libcst as cst
+
+from torchlint.finding import Applicability, Edit, Fix
 from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
+from torchlint.semantics.arguments import string_value
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Function
+    from torchlint.semantics.entities import Function, Scope
     from torchlint.semantics.model import Model
 
+_OPTION = re.compile(r"--(n|num)?[-_]?(data)?[-_]?(loader)?[-_]?(workers?|threads|cpus?)")
 _WHY = (
     "Random augmentations are drawn from the generators of the workers, each worker holds a copy of the dataset, and "
     "where processes are spawned (Windows, macOS, Python 3.14) the dataset must be importable."
@@ -20,11 +26,47 @@ _WHY = (
 
 
 def fix(report: Report, model: Model) -> Fix:
-    rewriter = Rewriter(model)
-    name, imports = rewriter.name_for("os.cpu_count", report.node)
-    edits = set_option(report.facts, "num_workers", f"min(8, {name}() or 1)", rewriter)
+    rewriter, loader = Rewriter(model), report.facts
+    if loader.option("num_workers").given:
+        raise NoFixError("no workers are asked for there, and how many there may be is for you to say")
+    imports: list[Edit] = []
+    workers = _asked_of_user(model, report.node)
+    if workers is None:
+        name, imports = rewriter.name_for("os.cpu_count", report.node)
+        workers = f"min(8, {name}() or 1)"
+    edits = set_option(loader, "num_workers", workers, rewriter)
     shown_only = "__name__" not in model.source.text and _runs_on_import(report.facts.site.function)
     return Fix((*edits, *imports), Applicability.DISPLAY if shown_only else Applicability.UNSAFE, _WHY)
+
+
+def _asked_of_user(model: Model, at: cst.CSTNode) -> str | None:
+    """`opt.n_cpu`, where the command line has such an option and it is some workers unless the user says otherwise."""
+    asked = (
+        call for call in model.calls_to(".add_argument") if call.argument("default").value.constant not in (0, None)
+    )
+    names = (string_value(arg.value) or "" for call in asked for arg in call.arguments[:2] if arg.keyword is None)
+    option = next((name.strip("-").replace("-", "_") for name in names if _OPTION.fullmatch(name)), None)
+    if option is None:
+        return None
+    for call in model.calls_to(".parse_args"):
+        match model.parent(call.node):
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name) as target)]):
+                if _is_seen(model, target, at):
+                    return f"{name}.{option}"
+    return None
+
+
+def _is_seen(model: Model, target: cst.Name, at: cst.CSTNode) -> bool:
+    """Whether a variable that is written once has its value at a place."""
+    binding = model.binding(target)
+    scope: Scope | None = model.scope(at)
+    while scope is not None:
+        found = scope.bindings.get(target.value)
+        if found is not None:
+            is_before = model.function(target) is not model.function(at) or model.span(target)[0] < model.span(at)[0]
+            return found is binding and len(found.writes) == 1 and is_before
+        scope = scope.parent
+    return False
 
 
 def _runs_on_import(function: Function, depth: int = 0) -> bool:

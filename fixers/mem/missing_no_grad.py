@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.mem.needless_graph import Extent, evaluations
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
+_LONG_ELSEWHERE = 10  # likewise of a loop that is not over data, such as a search or an episode
 _TRAINING = {"backward", "gradients", "optimizer_steps"}
+_SAME = frozenset({"cpu", "squeeze", "float", "contiguous", "view", "reshape"})
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 
 
@@ -60,14 +63,29 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
 
 
 def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
-    """`.detach()` of what a forward pass returns, right where it is returned: no graph is left to cut off."""
+    """`.detach()` or `.data` of what a forward pass returns, right where it is returned: no graph is left."""
     edits = []
     for node in walk(line):
         match node:
             case cst.Call(func=cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="detach")), args=[]):
-                if model.call(made).is_forward:
-                    edits.append(Edit(model.span(made)[1], model.span(node)[1], ""))
+                pass
+            case cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="data")):
+                pass
+            case _:
+                continue
+        if model.call(_passed(made, model)).is_forward:
+            edits.append(Edit(model.span(made)[1], model.span(node)[1], ""))
     return edits
+
+
+def _passed(node: cst.Call, model: Model) -> cst.Call:
+    """`model(x)` of `model(x)[0].cpu()`."""
+    inner: cst.BaseExpression = node
+    while isinstance(inner, cst.Subscript) or (
+        isinstance(inner, cst.Call) and model.call(inner).method in _SAME and model.call(inner).receiver is not None
+    ):
+        inner = inner.value if isinstance(inner, cst.Subscript) else model.call(inner).receiver or inner
+    return inner if isinstance(inner, cst.Call) else node
 
 
 def _adds_to_a_loss(region: cst.CSTNode, model: Model) -> bool:
@@ -127,14 +145,35 @@ def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:
     those that another finding speaks of too."""
     region = found.region
     if isinstance(region, cst.SimpleStatementLine):
-        return [_around(region, model.once(_single_statements), model)]
+        lines = model.once(_single_statements)
+        branches = _branches(region, lines, model)
+        return [[branches]] if branches is not None else [_around(region, lines, model)]
     forwards = [model.statement(call.node) for call in (found.forward, *found.others)]
-    short = model.code(region).count("\n") < _LONG
+    over_data = any(loop.node is region and is_over_data(loop) for loop in found.forward.loops())
+    short = model.code(region).count("\n") < (_LONG if over_data else _LONG_ELSEWHERE)
     if short or not all(isinstance(node, cst.SimpleStatementLine) for node in forwards):
         return [[region]] if isinstance(region, cst.BaseStatement) else []
     lines = {node for node in forwards if isinstance(node, cst.SimpleStatementLine)}
     blocks = {block[0]: block for block in (_around(line, lines, model) for line in lines)}
     return list(blocks.values())
+
+
+def _branches(region: cst.SimpleStatementLine, lines: set[cst.SimpleStatementLine], model: Model) -> cst.If | None:
+    """The `if` around a line all branches of which evaluate and do nothing else."""
+    block = model.parent(region)
+    above = model.parent(block) if block is not None else None
+    if isinstance(above, cst.Else):
+        above = model.parent(above)
+    while isinstance(above, cst.If) and isinstance(outer := model.parent(above), cst.If):
+        above = outer
+    branch: cst.If | cst.Else | None = above if isinstance(above, cst.If) and above.orelse is not None else None
+    if branch is None:
+        return None
+    while branch is not None:
+        if not all(statement in lines for statement in branch.body.body):
+            return None
+        branch = branch.orelse if isinstance(branch, cst.If) else None
+    return above if isinstance(above, cst.If) else None
 
 
 def _single_statements(model: Model) -> set[cst.SimpleStatementLine]:

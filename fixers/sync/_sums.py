@@ -73,12 +73,20 @@ def _read_once_behind(
     around = model.loops_around(loop)
     if len(behind) == 1 and len(model.loops_around(behind[0])) <= len(around):
         return None
-    start, block = model.span(loop)[0], model.parent(loop)
+    start, blocks = model.span(loop)[0], _blocks_around(loop, model)
     writes = [write for write in binding.writes if model.small_statement(write.target) is not total.update]
     if any(model.span(write.target)[0] > start for write in writes):
         return None
     later = [name for name in behind if model.span(name)[0] > start]
-    return loop if all(any(above is block for above in model.ancestors(name)) for name in later) else None
+    return loop if all(any(above in blocks for above in model.ancestors(name)) for name in later) else None
+
+
+def _blocks_around(loop: cst.CSTNode, model: Model) -> list[cst.CSTNode]:
+    """The block of a loop, and those around `with` statements that it is in: what stands there runs behind it."""
+    blocks = [block] if (block := model.parent(loop)) is not None else []
+    while blocks and isinstance(outer := model.parent(blocks[-1]), cst.With):
+        blocks += [block] if (block := model.parent(outer)) is not None else []
+    return blocks
 
 
 def detaching(model: Model, read: Readback) -> str:

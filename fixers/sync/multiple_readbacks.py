@@ -117,10 +117,26 @@ def _detached(model: Model, read: Readback) -> str:
 
 
 def _wish(read: Readback) -> str:
-    """`loss_value` for `loss`, `out_mean` for `out.mean()`."""
+    """`loss_value` for `loss`, `out_mean` for `out.mean()`, `loss_sum` for `loss_a + loss_b`."""
     match read.tensor:
         case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
             return f"{name}_value"
+        case cst.Call(
+            func=cst.Attribute(value=cst.Name(value="torch"), attr=cst.Name(value=method)),
+            args=[cst.Arg(value=cst.Name(value=name)), *_],
+        ):
+            return f"{name}_{method}"
         case cst.Call(func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value=method))):
             return f"{name}_{method}"
-    return "number"
+        case cst.BinaryOperation(operator=cst.Add(), left=left, right=right):
+            pairs = takewhile(lambda pair: pair[0] == pair[1], zip(_last_name(left), _last_name(right)))
+            shared = "".join(letter for letter, _ in pairs).rstrip("_0123456789")
+            return f"{shared}_sum" if len(shared) > 1 else "sum_value"
+    return "value"
+
+
+def _last_name(node: cst.BaseExpression) -> str:
+    match node:
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+            return name
+    return ""

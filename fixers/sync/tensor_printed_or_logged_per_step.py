@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.steps import step_of
-from torchlint.analyses.sync.branching import tensors_asked
-from torchlint.analyses.sync.readback import reads
-from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.shown import shown_tensors
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+
+from ._waits import waits_beside
 
 if TYPE_CHECKING:
     from torchlint.analyses.sync.shown import Shown
@@ -36,7 +34,7 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("no variable counts the steps")
     if line is None:
         raise NoFixError("the call is part of a larger statement")
-    if _waits_anyway(model, shown):
+    if waits_beside(model, shown.step, {shown.call.node}):
         raise NoFixError("something else in the same step waits for the device anyway")
     if not all(shown.call.node in model.ancestors(tensor) for tensor in shown.tensors):
         raise NoFixError("the text that is shown is made before, in another statement")
@@ -62,23 +60,6 @@ def _beside(line: cst.SimpleStatementLine, shown: Shown, model: Model) -> list[c
 
 def _all_shown(model: Model) -> list[Shown]:
     return list(shown_tensors(model))
-
-
-def _waits_anyway(model: Model, shown: Shown) -> bool:
-    """Whether the step reads the device in every case, as by `total += loss.item()` or `if accuracy > best:`: to show
-    less would save nothing."""
-    residence = model.once(Residence)
-    asked = (
-        (node, leaf)
-        for node in model.nodes_of(cst.If)
-        if isinstance(node, cst.If) and not model.guards(node, shown.step.loop)
-        for leaf in tensors_asked(model, node.test)
-    )
-    read = ((node, tensor) for node, tensor, _ in reads(model) if shown.call.node not in model.ancestors(node))
-    return any(
-        step_of(model, node) == shown.step and residence.may_be_device(tensor, shown.step)
-        for node, tensor in chain(asked, read)
-    )
 
 
 def _count_shown(model: Model, shown: Shown) -> str | None:

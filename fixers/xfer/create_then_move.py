@@ -108,7 +108,7 @@ def _target(move: Call, rewriter: Rewriter, model: Model) -> _Target:
     if device is None:
         if move.method != "cuda":
             raise NoFixError("the call does not say in sight where the tensor goes")
-        return _Target('"cuda"', text, True)
+        return _Target(rewriter.string("cuda"), text, True)
     certain = move.method == "to" or model.value(device).is_(Kind.NUMBER, Kind.DEVICE, Kind.STRING)
     return _Target(model.code(device), text, certain)
 
@@ -117,7 +117,7 @@ def _of_cuda_class(node: cst.BaseExpression, rewriter: Rewriter, model: Model) -
     dtype = SIZED_CLASSES.get((model.qualified(node) or "").replace(".cuda.", "."))
     if dtype is None:
         raise NoFixError("the call does not say in sight where the tensor goes")
-    return _Target('"cuda"', _known(dtype, node, rewriter), True)
+    return _Target(rewriter.string("cuda"), _known(dtype, node, rewriter), True)
 
 
 def _known(qualified: str, at: cst.CSTNode, rewriter: Rewriter) -> str:

@@ -83,7 +83,8 @@ class NoWorkers(Rule):
     Unsafe. The order of the samples stays the same, but random augmentations inside the dataset are drawn from the
     generators of the workers. Each worker holds a copy of the dataset. Where processes are spawned (Windows, macOS,
     Linux from Python 3.14), the dataset must be importable and the script needs an `if __name__ == "__main__":`; in a
-    script without one the fix is only shown.
+    script without one the fix is only shown. Where the command line has an option for the number of workers, that is
+    used; an explicit `num_workers=0` stays.
 
     ## Measured effect
 

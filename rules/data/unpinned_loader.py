@@ -75,9 +75,9 @@ class UnpinnedLoader(Rule):
     Safe: the batches hold the same numbers, no random number is drawn, and nothing changes on a machine without CUDA.
     Where the option is in a dict of the file, the dict is extended, provided that it is used for loaders only.
 
-    Unsafe where nothing shows that the samples are on the host, since pinning raises for tensors of the GPU; where the
-    file handles sparse tensors, not all of which can be pinned; and where it would turn an explicit `pin_memory=False`
-    around: somebody may have been short of memory.
+    Unsafe where nothing shows that the samples are on the host, since pinning raises for tensors of the GPU, and where
+    the file handles sparse tensors, not all of which can be pinned. An explicit `pin_memory=False` stays: somebody may
+    have been short of memory.
 
     ## Measured effect
 

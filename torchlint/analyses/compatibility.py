@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 _VERSION_WORDS = re.compile(
     r"(?i)version|legacy|^(py)?torch_?(v|ge|gt|lt|le|is|has|\d)|^(is|has)_(py)?torch|^pt_?\d|0_4$"
 )
+_OTHER_LIBRARY = re.compile(r"(?m)^\s*(import|from) (mxnet|tensorflow|paddle|jax|mindspore)\b")
+_TORCH = re.compile(r"(?m)^\s*(import|from)\b.*torch")
 _MISSING = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError", "TypeError", "NameError"})
+
+
+def is_of_another_library(model: Model) -> bool:
+    """Whether a file works with the tensors of another library than torch."""
+    text = model.source.text
+    return _OTHER_LIBRARY.search(text) is not None and _TORCH.search(text) is None
 
 
 def is_for_other_releases(model: Model, node: cst.CSTNode) -> bool:

@@ -249,14 +249,6 @@ REWRITES = {
         "loader = DataLoader(images, 64, shuffle=True)\n",
         "loader = DataLoader(images, 64, shuffle=True, num_workers=min(8, os.cpu_count() or 1))\n",
     ),
-    "zero replaced": (
-        "loader = DataLoader(images, 64, num_workers=0, drop_last=True)\n",
-        "loader = DataLoader(images, 64, num_workers=min(8, os.cpu_count() or 1), drop_last=True)\n",
-    ),
-    "zero replaced by position": (
-        "loader = DataLoader(images, 64, True, None, None, 0)\n",
-        "loader = DataLoader(images, 64, True, None, None, min(8, os.cpu_count() or 1))\n",
-    ),
     "options in a dict": (
         'options = {"batch_size": 64}\nloader = DataLoader(images, **options)\n',
         'options = {"batch_size": 64, "num_workers": min(8, os.cpu_count() or 1)}\n'
@@ -283,6 +275,32 @@ def program(body: str, guard: str = 'if __name__ == "__main__":\n    main()\n') 
 def test_rewrites_only_when_asked(before: str, after: str) -> None:
     assert fixed(program(before), "DATA01", unsafe=False) == program(before)
     assert fixed(program(before), "DATA01", unsafe=True) == program(after)
+
+
+@pytest.mark.parametrize("given", ["num_workers=0, drop_last=True", "True, None, None, 0"])
+def test_zero_workers_that_somebody_asked_for_stay(given: str) -> None:
+    code = program(f"loader = DataLoader(images, 64, {given})\n")
+    assert len(findings(code, "DATA01")) == 1
+    assert fixed(code, "DATA01") == code
+
+
+PARSER = """\
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--n_cpu", type=int, default=DEFAULT, help="cpu threads to use during batch generation")
+args = parser.parse_args()
+"""
+
+
+@pytest.mark.parametrize(("default", "workers"), [("8", "args.n_cpu"), ("0", "min(8, os.cpu_count() or 1)")])
+def test_the_option_of_the_command_line_says_how_many(default: str, workers: str) -> None:
+    before, after = REWRITES["keyword appended"]
+    head = PARSER.replace("DEFAULT", default)
+    expected = head + program(after).replace("min(8, os.cpu_count() or 1)", workers)
+    assert fixed(head + program(before), "DATA01") == expected
+    inside = before.replace("loader =", "args = None\nloader =")
+    assert "num_workers=min(" in fixed(head + program(inside), "DATA01")
 
 
 def test_only_shown_where_spawned_workers_would_run_the_script_again() -> None:

@@ -217,6 +217,28 @@ def test_neighbouring_statements_go_into_one_block() -> None:
     assert fixed(SETUP + training + apart, "MEM05").count("with torch.no_grad():") == 2
 
 
+def test_branches_that_only_evaluate_go_into_one_block() -> None:
+    training = "G, D = nn.Linear(3, 4), nn.Linear(4, 1)\nfixed = torch.randn(2, 3)\nfor step in range(4):\n"
+    training += "    opt.zero_grad()\n    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
+    first, second = "a = G(fixed)[0].cpu().data.numpy()\n", "a = G(fixed).data.numpy()\n"
+    branches = f"    if step % 2 == 0:\n        {first}    else:\n        {second}"
+    block = (
+        f"    with torch.no_grad():\n        if step % 2 == 0:\n            {first}        else:\n            {second}"
+    )
+    ends = "    print(a)\n"
+    after = SETUP + training + block.replace(".data", "") + ends
+    assert fixed(SETUP + training + branches + ends, "MEM05") == after
+    apart = branches.replace(first, first + "        print(step)\n")
+    assert fixed(SETUP + training + apart + ends, "MEM05").count("with torch.no_grad():") == 2
+
+
+def test_a_file_of_another_library_is_left_alone() -> None:
+    code = "import paddle\n\ndef test(loader, net):  # as with Pytorch\n    net.eval()\n"
+    code += "    return [net(x).sum().item() for x in loader]\n"
+    assert findings(code, "MEM05") == []
+    assert len(findings(code.replace("import paddle", "import paddle\nimport torch"), "MEM05")) == 1
+
+
 def test_a_branch_of_a_training_step_that_adds_to_its_loss_is_no_evaluation() -> None:
     """What it adds is lost, since the loss is written anew: an oversight, which `no_grad` would only cover up."""
     step = (

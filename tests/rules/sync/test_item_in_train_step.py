@@ -495,6 +495,30 @@ def test_one_conversion_behind_the_loop_serves_many_reads() -> None:
     )
 
 
+def test_one_conversion_serves_what_stands_behind_the_with_statement_around_the_loop() -> None:
+    code = training("total += loss.item()", "total = 0.0", "print(total)\nreturn total", head=TORCH_ONLY)
+    head, loop = code[: code.index("    for step")], code[code.index("    for step") : code.index("    print(total)")]
+    under = head + "    with torch.enable_grad():\n    " + loop.replace("\n", "\n    ").rstrip()
+    after = under.replace("loss.item()", "loss.detach().double()") + "\n        total = float(total)\n"
+    tail = "    print(total)\n    return total\n"
+    assert fixed(f"{under}\n{tail}", "SYNC01", unsafe=False) == after + tail
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_fixed"),
+    [
+        ("mean += out.mean().item()", True),
+        ("hits += (out.argmax(1) == y).sum().item()", True),
+        ("rows.append(out.cpu().numpy())", False),
+        ("if loss > 3:\n    break", False),
+        ("if step % 9 == 0:\n    rows.append(out.cpu().numpy())", True),
+    ],
+)
+def test_no_fix_where_the_step_waits_anyway_for_what_cannot_stay_on_the_device(beside: str, is_fixed: bool) -> None:
+    code = training(f"total += loss.item()\n{beside}", "total, mean, hits, rows = 0.0, 0.0, 0, []", "return total")
+    assert ("loss.detach().double()" in fixed(code, "SYNC01", "SYNC06")) is is_fixed
+
+
 def test_reads_that_a_way_around_the_loop_leads_to_are_converted_one_by_one() -> None:
     code = training("total += loss.item()", "total = 0.0", "print(total)\nreturn total", head=TORCH_ONLY)
     head, loop, tail = code[: code.index("    for step")], code[code.index("    for step") :], "print(total)"

@@ -19,6 +19,21 @@ SEVERAL = {
     "by float": evaluation("history.append([float(loss), float(out.mean())])", "history = []"),
 }
 
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        ("(loss_a + loss_b).item()", "loss_sum"),
+        ("(loss_a + out.mean()).item()", "sum_value"),
+        ("(loss_a * 2).item()", "value"),
+        ("torch.mean(out).item()", "out_mean"),
+    ],
+)
+def test_a_number_is_named_after_what_it_is_of(read: str, name: str) -> None:
+    code = training(f"loss_a, loss_b = loss, loss * 2\nprint(loss.item(), {read})")
+    assert f"loss_value, {name} = torch.stack([" in fixed(code, "SYNC02")
+
+
 AGAIN = {
     "summed and printed": training("total += loss.item()\nprint(loss.item())", "total = 0.0"),
     "once more on one way": training(

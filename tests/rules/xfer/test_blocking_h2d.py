@@ -176,7 +176,6 @@ PINNED = ", pin_memory=torch.cuda.is_available()"
     ("options", "after", "is_safe"),
     [
         (", num_workers=2", f", num_workers=2,\n{' ' * 27}{PINNED[2:]}", True),
-        (", pin_memory=False", PINNED, False),
         ("", PINNED, False),
     ],
 )

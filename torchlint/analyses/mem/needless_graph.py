@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.analyses.feeding import repeats
 from torchlint.analyses.mem.array_reads import is_read_as_array
@@ -87,6 +88,8 @@ _FRAMEWORK_BASES = re.compile(
 
 def evaluations(model: Model) -> Iterator[Evaluation]:
     """Every evaluation of the file that records a graph; at most one for each function or loop."""
+    if is_of_another_library(model):
+        return
     finder = _Finder(model)
     for function in model.functions:
         yield from finder.of_function(function)

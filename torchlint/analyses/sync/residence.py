@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.steps import Step, called_per_step
 from torchlint.analyses.sync.provenance import calls_behind, is_handed_in, runs_model
 from torchlint.semantics.entities import Function, Role
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Loop
     from torchlint.semantics.model import Model
 
-_OTHER_FRAMEWORK = re.compile(r"(?m)^\s*(import|from) (mxnet|tensorflow|paddle|jax|mindspore)\b")
 _MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|set_default")
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat")
 
@@ -245,7 +245,7 @@ def _has_accelerator(model: Model) -> bool:
     """Whether the file can run on a GPU, and does not say of every device it names that it is the host."""
     if model.frameworks & PLACE:
         return True
-    if _OTHER_FRAMEWORK.search(model.source.text) and "torch" not in model.source.text:
+    if is_of_another_library(model):
         return False
     if not model.uses_accelerator or _ACCELERATORS.search(model.source.text):
         return model.uses_accelerator

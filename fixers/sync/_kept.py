@@ -1,0 +1,78 @@
+"""Sums of losses and of counts that stay on the device, where the step has nothing else to wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.sync.accumulators import check_empty_loop, host_sum
+from torchlint.analyses.sync.repeated_reads import numbers
+from torchlint.finding import Fix
+from torchlint.rule import NoFixError
+from torchlint.semantics.values import Kind
+
+from ._sums import detaching, kept_in_double, kept_on_device
+from ._waits import waits_beside
+
+if TYPE_CHECKING:
+    from torchlint.analyses.sync.readback import Readback
+    from torchlint.semantics.model import Model
+
+
+def kept_sum(model: Model, read: Readback) -> Fix:
+    """Raises NoFixError where the sum has to stay on the host, or nothing would be saved."""
+    made = _count(model, read) if read.is_count else _loss(model, read)
+    if waits_beside(model, read.step, model.once(_movable)):
+        raise NoFixError("something else in the same step waits for the device anyway")
+    return made
+
+
+def _movable(model: Model) -> frozenset[cst.CSTNode]:
+    """The reads that go into sums that can stay on the device."""
+    return frozenset(read.node for read in numbers(model).single if _moves(model, read))
+
+
+def _moves(model: Model, read: Readback) -> bool:
+    try:
+        _count(model, read) if read.is_count else _loss(model, read)
+    except NoFixError:
+        return False
+    return True
+
+
+def _loss(model: Model, read: Readback) -> Fix:
+    total = host_sum(model, read)
+    check_empty_loop(model, total)
+    if not _is_real(model, read):
+        raise NoFixError(f"`{model.code(read.tensor)}` is not known to be a tensor of real numbers")
+    return kept_in_double(model, read, total, detaching(model, read) + ".double()")
+
+
+def _is_real(model: Model, read: Readback) -> bool:
+    """A tensor of real floating point numbers, such as what a backward pass starts from."""
+    value, binding = read.value, model.binding(read.tensor)
+    if value.kind is not Kind.TENSOR or (value.optional and read.how != "item"):
+        return False
+    return value.dtype == "float" or (value.carries and binding is not None and "backward" in binding.methods)
+
+
+def _count(model: Model, read: Readback) -> Fix:
+    total = host_sum(model, read)
+    if not _is_count(model, read):
+        raise NoFixError(f"`{model.code(read.tensor)}` is not known to be a sum of integers")
+    if total.is_integer:
+        if total.term is not read.node:
+            raise NoFixError("the count is multiplied or divided before it is added")
+        return kept_on_device(model, read, total, "", "int")
+    check_empty_loop(model, total)
+    return kept_in_double(model, read, total, ".double()")
+
+
+def _is_count(model: Model, read: Readback) -> bool:
+    """A sum of integers or booleans: what `sum()` returns for these is a 64-bit integer."""
+    if read.is_tally:
+        return True
+    call = model.call(read.tensor) if isinstance(read.tensor, cst.Call) else None
+    is_sum = call is not None and call.callee in ("torch.sum", "torch.Tensor.sum") and call.argument("dtype").absent
+    return is_sum and read.value.kind is Kind.TENSOR and not read.value.optional

@@ -1,0 +1,44 @@
+"""What a step waits for in every case: to read less of the device beside that would save nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.steps import Step, step_of
+from torchlint.analyses.sync.branching import tensors_asked
+from torchlint.analyses.sync.readback import reads
+from torchlint.analyses.sync.residence import Residence
+from torchlint.analyses.train.data_attribute import Use, data_reads
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+def waits_beside(model: Model, step: Step, moved: Collection[cst.CSTNode]) -> bool:
+    """Whether a step reads the device in every case, as by `total += loss.item()` or `if accuracy > best:`, but for
+    what stands in one of the nodes that a fix moves."""
+    residence = model.once(Residence)
+    asked = (
+        (node, leaf)
+        for node in model.nodes_of(cst.If)
+        if isinstance(node, cst.If) and not model.guards(node, step.loop)
+        for leaf in tensors_asked(model, node.test)
+    )
+    read = ((node, tensor) for node, tensor, _ in reads(model))
+    return any(
+        not _is_in(node, moved, model) and step_of(model, node) == step and residence.may_be_device(tensor, step)
+        for node, tensor in chain(asked, read, model.once(_first_elements))
+    )
+
+
+def _is_in(node: cst.CSTNode, outer: Collection[cst.CSTNode], model: Model) -> bool:
+    return node in outer or any(above in outer for above in model.ancestors(node))
+
+
+def _first_elements(model: Model) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:
+    """`loss.data[0]`, the old way to write `loss.item()`."""
+    return [(read.node, read.owner) for read in data_reads(model) if read.use is Use.ELEMENT]
