@@ -14,10 +14,10 @@ class RetainGraphNeedless(Rule):
 
     ## What it does
 
-    Finds `backward(retain_graph=True)` where no later backward pass, here or in a function that is called, uses a part
-    of the same graph: each iteration builds its graph anew, or the function builds one and leaves it. Losses that share
-    a part, hidden states that go from step to step, `create_graph=True`, graphs that are returned or kept in attributes
-    for others, and arguments of which nothing is known are no findings.
+    Finds `backward(retain_graph=True)`, and `torch.autograd.grad` with that argument, where no later pass, here or in a
+    function that is called, uses a part of the same graph: each iteration builds its graph anew, or the function builds
+    one and leaves it. Losses that share a part, hidden states that go from step to step, `create_graph=True`, graphs
+    that are returned or kept in attributes for others, and arguments of which nothing is known are no findings.
 
     ## Why is this bad
 
@@ -84,12 +84,13 @@ class RetainGraphNeedless(Rule):
             source = model.code(retained.source)
             again = "builds its graph anew" if retained.loop is not None else "is not used again"
             where = "each iteration" if retained.loop is not None else f"the graph of `{source}`"
+            passes = "backward()" if retained.call.is_backward else "torch.autograd.grad"
             message = (
                 f"`retain_graph=True` keeps the activations behind `{source}`, but {where} {again}. "
-                "Without it, `backward()` frees them as it goes."
+                f"Without it, `{passes}` frees them as it goes."
             )
             chain = (
-                Fact(retained.source, f"`{source}` has a graph that only this backward pass goes through"),
+                Fact(retained.source, f"`{source}` has a graph that only this pass goes through"),
                 Fact(retained.argument, "the graph stays in memory after the pass"),
             )
             yield Report(retained.call.node, message, retained.confidence, retained, chain)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from tests.support import findings, fixed
 from torchlint.config import Settings
@@ -171,3 +173,70 @@ for x in batches:
 )
 def test_a_loss_that_is_handed_in_ends_with_what_its_callers_do(body: str, count: int) -> None:
     assert len(findings(HANDED_IN.format(body=body), "MEM04")) == count
+
+
+LANGEVIN = """
+import torch
+
+
+def refine(energy, x, y, steps):
+    point = x.clone().requires_grad_()
+    {before}
+    for _ in range(steps):
+        slope = torch.autograd.grad({outputs}, [point], retain_graph=True{more})[0]
+        point.data += 0.1 * slope
+        {after}
+    return point.detach()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "outputs", "more", "after", "count"),
+    [
+        ("", "energy(point, y).sum()", "", "", 1),
+        ("", "energy(point, y).sum()", ", create_graph=True", "slope.norm().backward()", 0),
+        ("features = point.exp()", "energy(features, y).sum()", "", "", 0),
+        ("total = energy(point, y).sum()", "total", "", "", 0),
+        ("", "(score := energy(point, y).sum())", "", "score.backward()", 0),
+    ],
+)
+def test_a_gradient_of_what_is_computed_on_the_spot(
+    before: str, outputs: str, more: str, after: str, count: int
+) -> None:
+    code = LANGEVIN.format(before=before, outputs=outputs, more=more, after=after)
+    assert len(findings(code, "MEM04")) == count
+    assert (fixed(code, "MEM04").count("retain_graph") == 0) is bool(count)
+
+
+def test_the_gradient_is_the_same_without_it() -> None:
+    code = LANGEVIN.format(before="", outputs="energy(point, y).sum()", more="", after="")
+    x, y = torch.linspace(-1, 1, 12).view(3, 4), torch.arange(3)
+    found = []
+    for text in (code, fixed(code, "MEM04")):
+        scope: dict[str, Any] = {}
+        exec(text, scope)
+        found.append(scope["refine"](lambda point, labels: point.sin().pow(2) * labels[:, None], x, y, 5))
+    assert torch.equal(*found)
+    assert not torch.equal(found[0], x)
+
+
+HANDED_TO_GRADIENT = """
+import torch
+
+
+def product(gradient, vector, params):
+    return torch.autograd.grad({}, params, grad_outputs=vector, retain_graph=True)[0].detach()
+
+
+def solve(network, vector, params, x):
+    {}
+    for _ in range(10):
+        vector = vector + product({}, vector, params)
+    return vector
+"""
+
+
+def test_a_gradient_of_what_came_in_is_left_to_those_who_have_it() -> None:
+    before = "first = torch.autograd.grad(network(x).sum(), params, create_graph=True)[0]"
+    assert findings(HANDED_TO_GRADIENT.format("gradient", before, "first"), "MEM04") == []
+    assert findings(HANDED_TO_GRADIENT.format("2 * gradient", before, "first"), "MEM04") == []

@@ -36,11 +36,15 @@ class GraphParts:
 
     `writes`: where the variables on the way get their values. `reused`: a part of the graph was, or may have been,
     built outside of the iteration, or of the call of the function, that the backward pass belongs to. `handed_in`: the
-    parameters with which callers, which are all in sight, bring a graph.
+    parameters with which callers, which are all in sight, bring a graph. `ends`: variables behind which the pass does
+    not go back.
     """
 
-    def __init__(self, model: Model, source: cst.BaseExpression, loop: Loop | None) -> None:
+    def __init__(
+        self, model: Model, source: cst.BaseExpression, loop: Loop | None, ends: frozenset[Binding] = frozenset()
+    ) -> None:
         self._model = model
+        self._ends = ends
         self._loop = loop
         self._home = model.function(source)
         self.writes: set[cst.CSTNode] = set()
@@ -65,7 +69,8 @@ class GraphParts:
                 return
         binding = model.binding(node)
         if binding is not None:
-            self._read(node, binding)
+            if binding not in self._ends:
+                self._read(node, binding)
             return
         match node:
             case cst.Attribute():

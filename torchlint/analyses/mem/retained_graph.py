@@ -1,4 +1,4 @@
-"""Backward passes that keep their graph although nothing goes back through it again."""
+"""Passes that take gradients and keep their graph although nothing goes back through it again."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.effects import last_name
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _LEARNERS = re.compile(r"(?i)^self$|agent|model|net|policy|learn|trainer|opti|cr
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """A backward pass with `retain_graph=True` whose graph nothing needs any more."""
+    """A backward pass, or `torch.autograd.grad`, with `retain_graph=True` whose graph nothing needs any more."""
 
     call: Call
     argument: cst.Arg
@@ -44,19 +45,56 @@ class Retained:
 
 def needlessly_retained(model: Model) -> Iterator[Retained]:
     for call in model.calls:
-        if not call.is_backward:
+        position = _position(call)
+        if position is None:
             continue
-        position = 2 if call.callee == "torch.autograd.backward" else 1
         retain, create = call.argument("retain_graph", position), call.argument("create_graph", position + 1)
-        source = backpropagated(call)
+        source = backpropagated(call) if call.is_backward else call.argument("outputs", 0).node
         if source is None or retain.arg is None or not _is_true(retain) or not _is_off(create):
             continue
         loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
         if loop is None and call.function.is_module and _is_followed(model, call):
             continue  # a demonstration: the next cell or line goes back once more
-        if _ends_here(model, call, GraphParts(model, source, loop)):
+        inputs = _inputs(model, call)
+        parts = GraphParts(model, source, loop, inputs)
+        if not call.is_backward and (parts.handed_in or _may_come_with_graph(model, source, inputs)):
+            continue  # the callers may have it, and go back through it once more
+        if _ends_here(model, call, parts):
             known = model.value(source).is_tensor
             yield Retained(call, retain.arg, source, loop, Confidence.CERTAIN if known else Confidence.LIKELY)
+
+
+def _position(call: Call) -> int | None:
+    """The place of `retain_graph` among the arguments of a call that takes gradients."""
+    if call.callee == "torch.autograd.grad":
+        return 3
+    if not call.is_backward:
+        return None
+    return 2 if call.callee == "torch.autograd.backward" else 1
+
+
+def _inputs(model: Model, call: Call) -> frozenset[Binding]:
+    """What `torch.autograd.grad` takes the gradient of: behind that it does not go back."""
+    given = call.argument("inputs", 1).node if not call.is_backward else None
+    parts = [element.value for element in given.elements] if isinstance(given, (cst.List, cst.Tuple)) else [given]
+    bindings = (model.binding(part) for part in parts if part is not None)
+    return frozenset(binding for binding in bindings if binding is not None)
+
+
+def _may_come_with_graph(model: Model, source: cst.BaseExpression, inputs: frozenset[Binding]) -> bool:
+    """Whether a part of what gradients are taken of may have been computed from the inputs elsewhere: inputs that are
+    made on the spot are in nothing that is handed in.
+    """
+    if not any(binding.is_parameter or binding.cls is not None for binding in inputs):
+        return not inputs
+    called = {node.func for node in walk(source) if isinstance(node, cst.Call)}
+    for node in walk(source):
+        binding = model.binding(node) if isinstance(node, (cst.Name, cst.Attribute)) and node not in called else None
+        if binding is None or binding in inputs or is_graphless(model.value(node)):
+            continue
+        if binding.is_parameter or binding.cls is not None:
+            return True
+    return False
 
 
 def _is_followed(model: Model, call: Call) -> bool:
