@@ -149,6 +149,8 @@ def _is_understood(wrapper: Wrapper) -> bool:
 def _removal(call: Call, model: Model) -> list[Edit]:
     edit = Rewriter(model).remove_statement(call.node)
     assert edit is not None
+    if edit.text == "pass":
+        raise NoFixError("nothing would be left of the block that it is all of")
     return [edit]
 
 
@@ -214,7 +216,13 @@ def _replacement(wrapper: Wrapper, model: Model) -> list[Edit]:
     (start, end), (first, last) = model.span(call), model.span(inner)
     if "#" in text[start:first] + text[last:end]:
         raise NoFixError("a comment stands inside of the call")
-    before, suffix = "", "" if _may_stand_bare(wrapper, model) else ".detach()"
+    match inner:
+        case cst.Attribute(value=owner, attr=cst.Name(value="data")) if model.value(owner).kind is Kind.TENSOR:
+            last = model.span(owner)[1]
+            cut = "" if is_made_anew(owner, model) else ".detach()"
+        case _:
+            cut = "" if _may_stand_bare(wrapper, model) else ".detach()"
+    before, suffix = "", cut
     asked = wrapper.requires_grad.node
     if asked is not None and not is_false(asked):
         suffix += f".requires_grad_({'' if _is_true(asked) else model.code(asked)})"

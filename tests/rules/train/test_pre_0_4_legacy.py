@@ -247,6 +247,7 @@ def test_the_first_element_of_a_loss_becomes_a_number(way: str) -> None:
         ("Variable(load().new(x.size()))", "load().new(x.size())"),
         ("2 * Variable(x)", "2 * x"),
         ("Variable(x).cuda()", "x.detach().cuda()"),
+        ("Variable(net(x).data, requires_grad=True)", "net(x).detach().requires_grad_()"),
         ("x.argmax(1)\nz = Variable(y).cuda()", "x.argmax(1)\nz = y.cuda()"),
         ("Variable(x.new(3).fill_(net(x).sum()))", "x.new(3).fill_(net(x).sum()).detach()"),
     ],
@@ -309,6 +310,16 @@ def train(net, dataset, known):
 def test_what_is_made_anew_or_drawn_and_not_read_again_stands_bare(before: str, after: str) -> None:
     code = SETUP + "import numpy\n" + FROM_DATA.replace("LINE", before)
     assert after + "\n" in fixed(code, "TRAIN10")
+
+
+def test_no_block_is_emptied() -> None:
+    code = OF_A_BATCH.replace(
+        "inputs, labels = Variable(batch[0]), Variable(batch[1])",
+        "with torch.no_grad():\n            batch = Variable(batch)",
+    )
+    code = code.replace("labels", "batch").replace("inputs", "batch")
+    assert len(findings(code, "TRAIN10")) == 1
+    assert fixed(code, "TRAIN10") == code
 
 
 def test_a_statement_keeps_to_one_idiom() -> None:
