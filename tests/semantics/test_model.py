@@ -351,3 +351,27 @@ def test_an_object_with_methods_that_no_tensor_has_is_no_tensor() -> None:
         loss.backward()
         """)
     assert last_value(model, "loss").kind is Kind.UNKNOWN
+
+
+# -- attributes of what a network returns
+
+OUTPUTS = """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    network = AutoModelForCausalLM.from_pretrained("gpt2").cuda()
+    outputs = network(tokens)
+    found = outputs{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("attribute", "kind"),
+    [(".loss", Kind.TENSOR), (".logits", Kind.TENSOR), (".grad", Kind.TENSOR), ("[0].speed", Kind.UNKNOWN)],
+)
+def test_an_attribute_that_no_tensor_has_may_be_anything_but_comes_from_the_same_graph(
+    attribute: str, kind: Kind
+) -> None:
+    found = last_value(model_of(OUTPUTS.format(attribute)), "found")
+    assert (found.kind, found.place) == (kind, Place.ACCELERATOR)
+    assert attribute == ".grad" or found.grad is Grad.CARRIES

@@ -251,11 +251,23 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
 _KEEPING_DTYPE = ("clone", "contiguous", "pin_memory", "share_memory_")
 
 
+# Tensors in what models of transformers, diffusers and timm return. Of other objects that look like a tensor because
+# a network made them, nothing is known by an attribute's name.
+_OUTPUTS = frozenset(
+    """
+    loss logits last_hidden_state hidden_states attentions encoder_last_hidden_state pooler_output image_embeds
+    text_embeds logits_per_image logits_per_text start_logits end_logits pred_masks pred_boxes sample latents
+    prediction_logits past_key_values
+    """.split()
+)
+
+
 def tensor_attribute(owner: Value, name: str) -> Value:
     """An attribute of a tensor, or of a batch of which it may be a part."""
     entry = torch_api.attribute(name)
     if entry is None:
-        return owner
+        is_tensor = owner.kind is Kind.BATCH or name in _OUTPUTS
+        return owner if is_tensor else Value(grad=owner.grad, place=owner.place, origins=owner.origins)
     if not entry.results or entry.results[0][0] not in _TENSORS:
         return _OTHERS.get(entry.results[0][0], UNKNOWN) if len(entry.results) == 1 else UNKNOWN
     return owner.but(kind=Kind.TENSOR, grad=Grad.DETACHED if entry.grad == "no" else owner.grad)
