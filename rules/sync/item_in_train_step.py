@@ -93,7 +93,7 @@ class ItemInTrainStep(Rule):
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.sync.repeated_reads import numbers
 
-        for read in numbers(model).single:
+        for read in model.once(numbers).single:
             if not read.is_count:
                 yield Report(read.node, _message(model, read), facts=read)
 

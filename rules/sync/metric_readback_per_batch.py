@@ -78,7 +78,7 @@ class MetricReadbackPerBatch(Rule):
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.sync.repeated_reads import numbers
 
-        for read in numbers(model).single:
+        for read in model.once(numbers).single:
             if read.is_count:
                 message = (
                     f"`{model.code(read.node)}` makes the host wait for the device {read.rhythm}. "

@@ -93,7 +93,7 @@ class MultipleReadbacks(Rule):
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.sync.repeated_reads import numbers
 
-        found = numbers(model)
+        found = model.once(numbers)
         yield from (_several(model, several) for several in found.several)
         yield from (_again(model, again) for again in found.again)
 

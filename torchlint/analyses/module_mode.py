@@ -46,6 +46,8 @@ _LEARNING: Modes = frozenset({Mode.FRESH, Mode.TRAINING, Mode.UNSEEN})
 _EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
 _RANK = re.compile(r"(?i)rank|main_process|master")
 _ENTRY: Modes = frozenset({Mode.ENTRY})
+# Statements that hold no others, nor lead elsewhere.
+_PLAIN = frozenset({cst.Expr, cst.Assign, cst.AugAssign, cst.AnnAssign, cst.Assert, cst.Del, cst.Pass, cst.Import})
 
 
 def modes_at(model: Model, forward: Call) -> Modes:
@@ -137,6 +139,28 @@ class _Ways:
         return model.elsewhere(call)
 
 
+class _InnerFirst:
+    """The calls in the expressions of one file, in the order in which they run."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._known: dict[cst.CSTNode, tuple[Call, ...]] = {}
+
+    def calls(self, node: cst.CSTNode) -> tuple[Call, ...]:
+        """Those below a node, and the node itself, if it is one; none of the bodies of lambdas."""
+        if node not in self._known:
+            outer_first: list[Call] = []
+            stack = [node]
+            while stack:
+                part = stack.pop()
+                if type(part) is cst.Call:
+                    outer_first.append(self._model.call(part))
+                if type(part) is not cst.Lambda:
+                    stack += children(part)
+            self._known[node] = tuple(reversed(outer_first))
+        return self._known[node]
+
+
 class _Walk:
     """One run through a function, statement by statement, for one network."""
 
@@ -146,6 +170,10 @@ class _Walk:
         self._left: Modes = _NOWHERE
         self._broken: Modes = _NOWHERE
         self._continued: Modes = _NOWHERE
+        self._writes: dict[cst.CSTNode | None, list[cst.BaseExpression]] = {}  # what makes the network, by statement
+        for write in network.writes:
+            if write.value is not None:
+                self._writes.setdefault(model.small_statement(write.target), []).append(write.value)
 
     def before(self, function: Function) -> Modes:
         self._run_function(function)
@@ -167,6 +195,8 @@ class _Walk:
         return modes
 
     def _statement(self, node: cst.CSTNode, modes: Modes) -> Modes:
+        if type(node) in _PLAIN:
+            return _NOWHERE if self._ends_program(node) else self._written(node, self._calls(node, modes))
         match node:
             case cst.SimpleStatementLine() | cst.SimpleStatementSuite():
                 return self._body(node, modes)
@@ -204,8 +234,6 @@ class _Walk:
             case cst.Continue():
                 self._continued |= modes
                 return _NOWHERE
-        if self._ends_program(node):
-            return _NOWHERE
         return self._written(node, self._calls(node, modes))
 
     def _ends_program(self, node: cst.CSTNode) -> bool:
@@ -225,15 +253,12 @@ class _Walk:
 
     def _calls(self, node: cst.CSTNode, modes: Modes) -> Modes:
         """Past the calls of an expression, inner ones first."""
-        if type(node) is cst.Lambda:
-            return modes
-        for child in children(node):
-            modes = self._calls(child, modes)
-        if type(node) is not cst.Call:
-            return modes
-        if node is self._place:
-            self._before |= modes
-        return self._call(self._model.call(node), modes) if modes else modes
+        for call in self._model.once(_InnerFirst).calls(node):
+            if call.node is self._place:
+                self._before |= modes
+            if modes:
+                modes = self._call(call, modes)
+        return modes
 
     # -- what a call does to the network
 
@@ -340,22 +365,20 @@ class _Walk:
 
     def _written(self, node: cst.CSTNode, modes: Modes) -> Modes:
         """After a statement that may make the network."""
-        for write in self._network.writes:
-            if write.value is None or self._model.small_statement(write.target) is not node or not modes:
-                continue
-            code = text(write.value)
-            if _EVALUATED.search(code) or (_LOADED.search(code) and not self._is_made_here(write.value)):
-                self._ways.switches += filter(self._switches_inside, self._model.calls_in(write.value))
+        for value in self._writes.get(node, ()) if modes else ():
+            code = text(value)
+            if _EVALUATED.search(code) or (_LOADED.search(code) and not self._is_made_here(value)):
+                self._ways.switches += filter(self._switches_inside, self._model.calls_in(value))
                 return frozenset({Mode.EVALUATION})
-            if self._network in upstream(self._model, write.value) and self._network.name in code:
+            if self._network in upstream(self._model, value) and self._network.name in code:
                 return modes
-            parts = [part for node in walk(write.value) if (part := self._part(node)) is not None]
-            if parts and isinstance(write.value, cst.Call) and self._depth < _DEPTH:
-                made_here = self._model.call(write.value)
+            parts = [part for node in walk(value) if (part := self._part(node)) is not None]
+            if parts and isinstance(value, cst.Call) and self._depth < _DEPTH:
+                made_here = self._model.call(value)
                 return frozenset().union(
                     *(self._ways.at(self._model, made_here, part, self._depth + 1) for part in parts)
                 )
-            made = mode_layer(self._model, self._model.value(write.value))
+            made = mode_layer(self._model, self._model.value(value))
             return frozenset({Mode.FRESH if made is not None else Mode.UNSEEN})
         return modes
 

@@ -27,7 +27,8 @@ def merge(first: Env, second: Env) -> Env:
     merged = dict(first)
     for binding, value in second.items():
         known = merged.get(binding)
-        merged[binding] = value if known is None else join(known, value)
+        if known is not value:
+            merged[binding] = value if known is None else join(known, value)
     return merged
 
 

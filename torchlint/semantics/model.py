@@ -74,6 +74,7 @@ class Model:
         self._computed: dict[object, object] = {}
         self._guards = Guards(self._scopes)
         self._grads: dict[cst.CSTNode, bool | None] = {}
+        self._calls_in: dict[cst.CSTNode, tuple[Call, ...]] = {}
 
     @classmethod
     def build(cls, source: Source, module: cst.Module, imports: Imports | None = None) -> Model:
@@ -365,10 +366,21 @@ class Model:
             return self._effects.of_function(function)
         return self._effects.of_calls(self.calls_in(of))
 
-    def calls_in(self, node: cst.CSTNode) -> list[Call]:
+    def calls_in(self, node: cst.CSTNode) -> tuple[Call, ...]:
         """Calls inside the node, those of functions defined in it left out."""
-        function = self.function(node)
-        return [call for call in function.calls if call.node is node or node in self.ancestors(call.node)]
+        if node not in self._calls_in:
+            function = self.function(node)
+            found = (call for call in function.calls if self._is_within(call.node, node, function.node))
+            self._calls_in[node] = tuple(found)
+        return self._calls_in[node]
+
+    def _is_within(self, node: cst.CSTNode, outer: cst.CSTNode, function: cst.CSTNode) -> bool:
+        """Whether a node of a function is another one, or a part of it."""
+        parents = self._scopes.parents
+        above: cst.CSTNode | None = node
+        while above is not None and above is not outer and above is not function:
+            above = parents.get(above)
+        return above is outer
 
     def reaches_backward(self, binding: Binding) -> bool | None:
         """Whether what the binding holds flows into a backward pass; None when it leaves the file's sight."""

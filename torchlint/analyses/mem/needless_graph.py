@@ -491,7 +491,7 @@ class _Finder:
     def _helps_a_step(self, call: Call) -> bool:
         """Whether a teacher runs in a training step that takes no gradients but those of its loss."""
         step = next((loop for loop in call.loops() if self._model.effects(loop).optimizer_steps), None)
-        return step is not None and not _GRADIENT_WORDS.search(text(step.node)) and is_teacher(self._model, call)
+        return step is not None and is_teacher(self._model, call) and not _GRADIENT_WORDS.search(text(step.node))
 
     def _single(self, call: Call) -> Evaluation:
         """The statement of a forward pass, if nothing else in it has a graph to record."""

@@ -24,8 +24,11 @@ def timer_calls(model: Model) -> Iterator[tuple[cst.Call, cst.Call]]:
     for call in model.calls:
         if call.receiver is None:
             continue
+        sets_clock = methods.sets_clock(call)
+        if not sets_clock and not begun:
+            continue
         key = ", ".join(map(text, (call.receiver, *(arg.value for arg in call.arguments))))
-        if methods.sets_clock(call):
+        if sets_clock:
             begun[key] = call
         elif key in begun and begun[key].function is call.function and methods.reports(call):
             yield begun[key].node, call.node
