@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
 _LONG_ELSEWHERE = 10  # likewise of a loop that is not over data, such as a search or an episode
 _TRAINING = {"backward", "gradients", "optimizer_steps"}
+_OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
 _SAME = frozenset({"cpu", "squeeze", "float", "contiguous", "view", "reshape"})
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 
@@ -59,6 +61,8 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         if found.phase is None
         else []
     )
+    if all(isinstance(line, cst.SimpleStatementLine) for block in blocks for line in block):
+        cuts += _needless_behind([line for block in blocks for line in block], rewriter, model)
     return [*(edit for block in blocks for edit in rewriter.indent_under(block, header) or []), *cuts]
 
 
@@ -76,6 +80,47 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
         if model.call(_passed(made, model)).is_forward:
             edits.append(Edit(model.span(made)[1], model.span(node)[1], ""))
     return edits
+
+
+def _needless_behind(lines: list[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
+    """`.detach()` and `.data` of a variable that nothing but these lines gives its value, where it is read behind."""
+    inside = {node for line in lines for node in walk(line)}
+    bindings = {model.binding(node): None for line in lines for node in walk(line) if isinstance(node, cst.Name)}
+    edits = []
+    for binding in bindings:
+        if binding is None or any(method.endswith("_") for method in binding.methods):
+            continue
+        made = [write.target for write in binding.writes if write.target in inside and write.kind == "assign"]
+        others = [write.target for write in binding.writes if write.target not in made]
+        for read in binding.reads:
+            cut = _cut_off(read, binding, rewriter, model) if read not in inside else None
+            if cut is None or any(reaches(model, binding, target, read) for target in others):
+                continue
+            if any(reaches(model, binding, target, read) for target in made):
+                edits.append(cut)
+    return edits
+
+
+def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Model) -> Edit | None:
+    """The edit that takes `.detach()` or `.data` off a read, or `x = x.detach()` away."""
+    attribute = model.parent(read)
+    call = model.parent(attribute) if attribute is not None else None
+    match attribute, call:
+        case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
+            whole: cst.CSTNode = call
+        case cst.Attribute(attr=cst.Name(value="data")), _:
+            whole = attribute
+        case _:
+            return None
+    if _OF_GRAPH.search(rewriter.comments(read)):
+        return None
+    match model.parent(whole):
+        case cst.Assign(targets=[cst.AssignTarget(target=target)]):
+            gone = rewriter.remove_statement(whole) if model.binding(target) is binding else None
+            return gone if gone is not None and gone.text == "" else None
+        case cst.AssignTarget() | cst.AugAssign():
+            return None
+    return Edit(model.span(read)[1], model.span(whole)[1], "")
 
 
 def _passed(node: cst.Call, model: Model) -> cst.Call:

@@ -232,6 +232,26 @@ def test_branches_that_only_evaluate_go_into_one_block() -> None:
     assert fixed(SETUP + training + apart + ends, "MEM05").count("with torch.no_grad():") == 2
 
 
+@pytest.mark.parametrize(
+    ("read", "after"),
+    [
+        ("    loss = D(a.detach()).mean()\n", "    loss = D(a).mean()\n"),
+        ("    shown = a.data\n    loss = D(shown).mean()\n", "    shown = a.data\n    loss = D(shown).mean()\n"),
+        ("    a = a.detach()\n    loss = D(a).mean()\n", "    loss = D(a).mean()\n"),
+        ("    a = D(a.detach())\n    loss = a.mean()\n", "    a = D(a)\n    loss = a.mean()\n"),
+        ("    a += D.bias\n    loss = D(a.detach()).mean()\n", "    a += D.bias\n    loss = D(a.detach()).mean()\n"),
+        ("    loss = D(a.detach()).mean()  # no graph\n", "    loss = D(a.detach()).mean()  # no graph\n"),
+    ],
+)
+def test_what_no_graph_can_reach_any_more_is_not_detached(read: str, after: str) -> None:
+    training = "G, D = nn.Linear(3, 4), nn.Linear(4, 4)\nfixed = torch.randn(2, 3)\nfor step in range(4):\n"
+    training += "    opt.zero_grad()\n    D(G(torch.randn(2, 3))).mean().backward()\n"
+    ends = "    loss.backward()\n    opt.step()\n"
+    block = "    with torch.no_grad():\n        a = G(fixed)\n"
+    code = f"{SETUP}{training}    a = G(fixed)\n{read}{ends}"
+    assert fixed(code, "MEM05") == f"{SETUP}{training}{block}{after}{ends}"
+
+
 def test_a_file_of_another_library_is_left_alone() -> None:
     code = "import paddle\n\ndef test(loader, net):  # as with Pytorch\n    net.eval()\n"
     code += "    return [net(x).sum().item() for x in loader]\n"

@@ -22,6 +22,21 @@ def test_a_network_out_of_sight_in_a_project(tmp_path: Path) -> None:
     assert [finding.line for finding in found] == [code[: code.index("# here")].count("\n") + 1]
 
 
+@pytest.mark.parametrize(
+    ("adapts", "count"), [("torch.optim.SGD(self.parameters(), 0.1).step()", 1), ("y.backward()", 0)]
+)
+def test_a_pass_that_may_train_first_is_no_evaluation(tmp_path: Path, adapts: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "nets").mkdir()
+    net = "import torch\n\nclass Net(torch.nn.Linear):\n    def forward_adapted(self, x):\n        y = self(x).sum()\n"
+    (tmp_path / "nets" / "net.py").write_text(f"{net}        {adapts}\n        return self(x)\n")
+    code = "import torch\n\ndef test(model, x, adapts):\n    if adapts:\n        out = model.forward_adapted(x)\n"
+    code += "    else:\n        out = model.forward(x)\n    return out.data.cpu().numpy()\n"
+    (tmp_path / "main.py").write_text(code)
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert len(found) == count
+
+
 PHASES = """
     class Trainer:
         def run_epoch(self, phase, batches):

@@ -1,4 +1,4 @@
-"""Methods of objects out of sight, found by the keywords that a call gives them."""
+"""Methods of objects out of sight, found by their names and by the keywords that a call gives them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ def method_meant(model: Model, call: Call) -> tuple[Model, Function] | None:
     name = call.method or "forward"
     found = list(_methods(model, name, keywords))
     return found[0] if len(found) == 1 else None
+
+
+def methods_named(model: Model, call: Call) -> Iterator[tuple[Model, Function]]:
+    """The methods in other files of the project that a call like `net.forward_adapted(x)` may reach by its name."""
+    name = call.method or ""
+    if "forward" in name and name != "forward" and call.target is None and call.foreign is None:
+        yield from _methods(model, name, set())
 
 
 def _methods(model: Model, name: str, keywords: set[str]) -> Iterator[tuple[Model, Function]]:

@@ -22,7 +22,7 @@ from torchlint.analyses.mem.callers_by_name import (
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_frozen, is_teacher
-from torchlint.analyses.mem.keyword_match import method_meant
+from torchlint.analyses.mem.keyword_match import method_meant, methods_named
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, is_parameter_free_pass, module_of
 from torchlint.analyses.phases import condition, separates_phases
@@ -364,7 +364,11 @@ class _Finder:
             return True
         if any(self._hands_over_optimizer(call) for call in effects.opaque):
             return True
-        return any(self._is_training_call(call) for call in self._reached(where))
+        return any(self._is_training_call(call) or self._may_adapt(call) for call in self._reached(where))
+
+    def _may_adapt(self, call: Call) -> bool:
+        """Whether a pass of an object out of sight may train a part of it first, as some class of the project does."""
+        return any(_takes_gradients(*method) for method in methods_named(self._model, call))
 
     @staticmethod
     def _reached(where: Function | Loop) -> Iterator[Call]:
