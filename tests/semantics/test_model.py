@@ -166,6 +166,12 @@ def test_ranks(code: str, rank: int | None) -> None:
     assert last_value(model_of("import torch\n" + code), "x").rank == rank
 
 
+def test_the_element_of_what_has_no_dimensions_is_a_number() -> None:
+    model = model_of("import torch\nloss = torch.rand(3).mean()\nx = loss.data[0]\ny = loss[None]")
+    assert last_value(model, "x").kind is Kind.NUMBER
+    assert (last_value(model, "y").kind, last_value(model, "y").rank) == (Kind.TENSOR, 1)
+
+
 def test_unpacking_a_shape_says_how_many_dimensions_there_are() -> None:
     model = model_of(
         """

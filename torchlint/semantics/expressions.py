@@ -335,6 +335,8 @@ class Expressions(ABC):
         single = node.slice[0].slice if len(node.slice) == 1 else None
         index = self.values.get(single.value) if isinstance(single, cst.Index) else None
         match owner.kind:
+            case Kind.TENSOR if owner.rank == 0 and index is not None and index.kind is Kind.NUMBER:
+                return Value(Kind.NUMBER, dtype=owner.dtype)  # `loss.data[0]`, before tensors without dimensions
             case Kind.TENSOR:
                 return owner.but(rank=self._indexed_rank(owner, node), optional=False)
             case Kind.BATCH | Kind.ARRAY | Kind.MODULE | Kind.STRING | Kind.PARAMETERS:

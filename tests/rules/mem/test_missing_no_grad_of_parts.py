@@ -121,3 +121,32 @@ def test_what_another_file_runs(tmp_path: Path, script: str, off: str, count: in
     source = Source.read(tmp_path / "main.py")
     found = lint(source, Settings.selecting("MEM05"), strict=True, project=Project())
     assert len(found) == count
+
+
+STAGES = """
+    import torch
+    from torch import nn
+
+    class Stages(nn.Module):
+        def __init__(self, valid_stages):
+            super().__init__()
+            self.valid_stages = valid_stages
+
+        def features(self, x):
+            for name in self.valid_stages:
+                x = {layer}(x)
+            return x
+
+    def rate(model, valid_sets):
+        model.eval()
+        return [model.features(x) for x in valid_sets]
+
+    def fit(model, x):
+        model(x).sum().backward()
+    """
+
+
+@pytest.mark.parametrize("layer", ["self._modules[name]", "getattr(self, name)"])
+def test_layers_whose_list_has_a_name_as_data_has(layer: str) -> None:
+    lines = [finding.line for finding in findings(STAGES.format(layer=layer), "MEM05")]
+    assert 11 not in lines

@@ -426,7 +426,7 @@ class _Finder:
         fate = self._tracer.of_expression(*(call.node for call in calls))
         loops = [loop for call in calls for loop in call.loops() if loop.node in (region, *walk(region))]
         in_eval = self._modes.evaluates(calls[0])
-        held_out = any(map(is_held_out, loops))
+        held_out = any(is_held_out(loop) and not _picks_module(loop, calls[0]) for loop in loops)
         only_evaluates = in_eval and not self._may_train(calls[0].function)
         if Fate.ESCAPES in fate and (self._calls_back(calls[0].function) or (not held_out and not only_evaluates)):
             return False
@@ -559,6 +559,14 @@ def _read_for_state(model: Model) -> set[str]:
         if not is_pass and not model.value(node).is_(Kind.MODULE, Kind.PARAMETERS, Kind.NUMBER, Kind.STRING):
             found.add(text(node.value))
     return found
+
+
+def _picks_module(loop: Loop, call: Call) -> bool:
+    """`self._modules[name](x)`: a loop over the layers of a network, whatever they are called."""
+    names = {node.value for node in walk(call.node.func) if isinstance(node, cst.Name)}
+    return loop.target is not None and any(
+        node.value in names for node in walk(loop.target) if isinstance(node, cst.Name)
+    )
 
 
 def _is_built_on(value: cst.CSTNode | None, inner: cst.Call) -> bool:
