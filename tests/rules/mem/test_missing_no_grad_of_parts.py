@@ -150,3 +150,32 @@ STAGES = """
 def test_layers_whose_list_has_a_name_as_data_has(layer: str) -> None:
     lines = [finding.line for finding in findings(STAGES.format(layer=layer), "MEM05")]
     assert 11 not in lines
+
+
+BRANCHES = """
+    import torch
+    from torch import nn
+
+    class Branches(nn.Sequential):
+        def __init__(self, function, *branches):
+            super().__init__(*branches)
+            self.function = function
+
+        def outputs(self, x):
+            found = []
+            for module in self._modules.values():
+                found.append(module(x))
+            return found if found else x
+
+    class Reduced(Branches):
+        def forward(self, x):
+            return self.function(self.outputs(x))
+
+    class Mapped(Branches):
+        def forward(self, x):
+            return list(map(self.function, self.outputs(x)))
+    """
+
+
+def test_a_method_of_a_module_that_derived_classes_call() -> None:
+    assert findings(BRANCHES, "MEM05") == []
