@@ -47,7 +47,9 @@ def _edits(toggle: Toggle, model: Model) -> list[Edit]:
         _check_name(toggle, loop, model)
         if not isinstance(loop, (cst.For, cst.While)):
             raise NoFixError("the epochs are counted by a comprehension, where no statement can stand")
-        return [rewriter.prepend_to_body(loop, f"{module}.train()")]
+        moved = _above(loop, f"{module}.train()", model)
+        removed = rewriter.remove_statement(moved) if moved is not None else None
+        return [*([removed] if removed is not None else []), rewriter.prepend_to_body(loop, f"{module}.train()")]
     statement = model.statement(toggle.node)
     if not isinstance(toggle.node, cst.For) and not isinstance(statement, cst.SimpleStatementLine):
         raise NoFixError("the network runs in the head of a statement")
@@ -60,6 +62,16 @@ def _edits(toggle: Toggle, model: Model) -> list[Edit]:
     if _leaves(statement):
         raise NoFixError("a `return` or `raise` would leave before the mode is switched back")
     return [before, rewriter.insert_after(statement, f"{module}.train()")]
+
+
+def _above(loop: cst.CSTNode, code: str, model: Model) -> cst.SimpleStatementLine | None:
+    """The statement right above a loop, if it is this one, alone on its line: it moves into the loop."""
+    siblings = list(getattr(model.parent(loop), "body", ()))
+    index = siblings.index(loop) if loop in siblings else 0
+    above = siblings[index - 1] if index else None
+    if not isinstance(above, cst.SimpleStatementLine) or len(above.body) != 1 or model.code(above.body[0]) != code:
+        return None
+    return above if all(line.comment is None for line in above.leading_lines) else None
 
 
 def _check_name(toggle: Toggle, place: cst.CSTNode, model: Model) -> None:

@@ -22,6 +22,9 @@ _TRANSFORMERS = re.compile(r"torch\.nn\.Transformer(EncoderLayer|DecoderLayer)?"
 _NETWORKS = re.compile(r"torchvision\.models\.(\w+\.)*(alexnet|vgg|resnet|resnext|wide_resnet|densenet|googlenet"
                        r"|inception|mobilenet|mnasnet|shufflenet|squeezenet|efficientnet|regnet)\w*")  # fmt: skip
 
+# Only behind the features of these is a dropout.
+_PLAIN_FEATURES = re.compile(r"torchvision\.models\.(\w+\.)*(alexnet|vgg\d+|squeezenet\w*)")
+
 
 def mode_layer(model: Model, value: Value) -> str | None:
     """The layer for which it makes a difference whether a module is in training; None where none is in sight."""
@@ -45,12 +48,13 @@ class _Search:
         if made in self._seen:
             return None
         self._seen.add(made)
+        is_part = any(_takes_part(node) for node in walk(made))
         for node in walk(made):
             if isinstance(node, cst.Call):
                 found = self._of_call(model, model.call(node))
             else:
                 found = self.of_value(model, model.value(node)) if isinstance(node, (cst.Name, cst.Attribute)) else None
-            if found is not None:
+            if found is not None and not (is_part and _PLAIN_FEATURES.fullmatch(found)):
                 return found
         return None
 
@@ -75,6 +79,11 @@ class _Search:
             if layer is not None:
                 return layer
         return None
+
+
+def _takes_part(node: cst.CSTNode) -> bool:
+    """`net.features`, `list(net.children())[:9]`"""
+    return isinstance(node, cst.Subscript) or (isinstance(node, cst.Attribute) and node.attr.value == "features")
 
 
 def _depends_on_mode(call: Call) -> bool:

@@ -172,6 +172,8 @@ LOOK_ALIKES = {
     + LOOP.replace("net(x)", "net(x)[0]"),
     "batch norm without statistics": "net = nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False))\n" + LOOP,
     "a network out of sight": "net = torch.hub.load('somewhere', 'net')\n" + LOOP,
+    "the features of a network without dropout in them": "import torchvision\n\nvgg = torchvision.models.vgg16()\n"
+    "net = nn.Sequential(*list(vgg.children())[0][:22])\n" + LOOP,
     "evaluation mode": "net.eval()\n" + LOOP,
     "training mode is switched off": "net.train(False)\n" + LOOP,
     "the flag is set": "net.training = False\n" + LOOP,
@@ -434,6 +436,11 @@ def test_the_fix_makes_results_repeatable() -> None:
     for seed, scope in enumerate(names):
         exec(fixed(code, "TRAIN04").replace("result = []", f"torch.manual_seed({seed})\nresult = []"), scope)
     assert all(map(torch.equal, names[0]["result"], names[1]["result"]))
+
+
+def test_the_switch_above_the_epochs_moves_into_them() -> None:
+    code = SETUP + VARIANTS["evaluation mode that is never left"]
+    assert fixed(code.replace("for epoch in", "net.train()\nfor epoch in", 1), "TRAIN04") == fixed(code, "TRAIN04")
 
 
 def test_is_never_safe() -> None:
