@@ -24,6 +24,7 @@ _RANK_NAMES = re.compile(
     r"(?i)(^|_)(rank|local_rank|global_rank|is_main|is_master|master|main_process|is_primary|global_zero|process_zero)"
 )
 _REMAINDERS = frozenset({"divmod", "fmod", "remainder"})
+_CONSTANTS = ("None", "True", "False")
 _CLOCKS = frozenset({"time", "perf_counter", "monotonic", "now"})
 _PHASE_NAMES = re.compile(r"(?i)^(is_)?(train|training|phase|mode|split|eval|evaluate|is_eval|backward|test|valid)\w*$")
 
@@ -74,7 +75,8 @@ class Guards:
         if isinstance(parent, (cst.If, cst.IfExp)) and child is not parent.test:
             branch = "body" if child is parent.body else "else"
             kind = self._kind_of(parent.test)
-            if kind == "other" and branch == "body" and isinstance(parent, cst.If) and self._sets_its_pace(parent):
+            may_be_rare = kind == "other" or (kind == "optional" and _compares_variables(parent.test))
+            if may_be_rare and branch == "body" and isinstance(parent, cst.If) and self._sets_its_pace(parent):
                 kind = "log"
             yield Guard(parent, parent.test, kind, branch)
         elif isinstance(parent, cst.BooleanOperation) and child is parent.right:
@@ -236,6 +238,14 @@ def _is_optional(test: cst.BaseExpression) -> bool:
             return True
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
             return _is_optional(inner)
+    return False
+
+
+def _compares_variables(test: cst.BaseExpression) -> bool:
+    """`current is not previous`, which asks for a change, and not whether there is something."""
+    match test:
+        case cst.Comparison(left=cst.Name() | cst.Attribute(), comparisons=[cst.ComparisonTarget(comparator=other)]):
+            return isinstance(other, cst.Attribute) or (isinstance(other, cst.Name) and other.value not in _CONSTANTS)
     return False
 
 
