@@ -75,6 +75,8 @@ class MissingNoGrad(Rule):
     kernels whose results can differ in the last bits, and a caller in another file may want the graph after all. A
     function that only evaluates gets the decorator; a loop in a function that also trains gets a `with` block; a loop
     that trains in one phase and evaluates in the other gets `torch.set_grad_enabled` with the condition of that phase.
+    Of a long loop, and of one that is not over data, only the statements that run the model go into the block. What
+    their results no longer need goes: `.detach()`, `.data`.
 
     ## Measured effect
 

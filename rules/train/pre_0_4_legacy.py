@@ -51,12 +51,13 @@ class PreTorch04Legacy(Rule):
 
     ## Fix safety
 
-    `Variable(x)` becomes `x` where that is known to have no graph, and `x.detach()` elsewhere, which is what it does
-    today: safe. In a program, not in a module that others may import from, the import goes with its last use.
-    `volatile=True` is only taken away where gradients are off; MEM05 turns them off. `.data` becomes `.detach()`: safe
-    where the values are used up at once, unsafe where the result lives on, because a later change in place may then
-    make `backward()` raise. What a data loader yields has no graph, and `labels.data` becomes `labels`. `loss.data[0]`
-    becomes `loss.item()`: unsafe, for it waits for the device.
+    `Variable(x)` becomes `x` where that is known to have no graph, where it is made anew, and where it is drawn from a
+    loader and not read again; elsewhere `x.detach()`, which is what it does today: safe. In a program, not in a module
+    that others may import from, the import goes with its last use. `volatile=True` is only taken away where gradients
+    are off; MEM05 turns them off. `.data` becomes `.detach()`: safe where the values are used up at once, unsafe where
+    the result lives on, because a later change in place may then make `backward()` raise. What a data loader yields has
+    no graph, and `labels.data` becomes `labels`. `loss.data[0]` becomes `loss.item()`: unsafe, for it waits for the
+    device. A statement that writes to a `.data` stays as it is.
 
     ## Measured effect
 
