@@ -14,15 +14,17 @@ _FILES = (
     "requirements/base.txt",
     "environment.yml",
     "environment.yaml",
+    "cog.yaml",
 )
 _READMES = ("README.md", "README.rst", "README.txt", "readme.md")
 # `torch==1.9.0`, `pytorch=1.7`, `torch>=1.6,<2`, `torch = "^1.10"`; not `torch<2`, which names no oldest release.
 _REQUIREMENT = re.compile(
     r"""(?<![\w./-])(?:py)?torch(?:\[\w+\])?["']?\s*(?:==?=?|>=|~=)\s*["']?[\^~>=]*\s*v?(\d+(?:\.\d+)*)"""
 )
-# `PyTorch 1.3`, `pytorch version >= 1.7.1`, `Pytorch0.4.1`
+# `PyTorch 1.3`, `pytorch version >= 1.7.1`, `Pytorch0.4.1`, `[PyTorch](https://pytorch.org) (>= 1.2)`
 _MENTION = re.compile(
-    r"""(?i)(?<![\w./-])(?:py)?torch[ \t`*:]*(?:version)?[ \t`*:]*[=<>~v]{0,2}[ \t]*(\d\.\d+(?:\.\d+)*)"""
+    r"""(?i)(?<![\w./-])(?:py)?torch(?:\]\([^)\s]*\))?"""
+    r"""[ \t`*:(]*(?:version)?[ \t`*:]*[=<>~v]{0,2}[ \t`*]*(\d\.\d+(?:\.\d+)*)"""
 )
 _COMMENT = re.compile(r"#.*")
 

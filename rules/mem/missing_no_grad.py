@@ -89,6 +89,7 @@ class MissingNoGrad(Rule):
 
     code = "MEM05"
     name = "missing-no-grad"
+    needs_torch = "0.4"
     triggers = ("def ", "for ", ".eval(")
     whole_function = True
 

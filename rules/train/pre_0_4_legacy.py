@@ -71,6 +71,7 @@ class PreTorch04Legacy(Rule):
 
     code = "TRAIN10"
     name = "pre-0-4-legacy"
+    needs_torch = "0.4"
     triggers = ("Variable", "volatile", ".data")
 
     def check(self, model: Model) -> Iterator[Report]:

@@ -80,6 +80,7 @@ class CreateThenMove(Rule):
 
     code = "XFER01"
     name = "create-then-move"
+    needs_torch = "0.4"
     triggers = (".to(", ".cuda(", ".type(", ".type_as(")
 
     def check(self, model: Model) -> Iterator[Report]:

@@ -636,3 +636,16 @@ def measure(model, size, runs):
 def main(make, path):
     measure(make(path), 8, 3)
 """
+
+
+LOOK_ALIKES["results put into lists that a loop goes over"] = """net = nn.Linear(4, 3)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for episode in range(3):
+    outs, rewards = [], []
+    for step in range(5):
+        out = net(torch.randn(4))
+        [kept.append(value) for kept, value in zip((outs, rewards), (out, 1.0))]
+    opt.zero_grad()
+    torch.stack(outs).sum().backward()
+    opt.step()
+"""

@@ -222,3 +222,36 @@ def test_the_only_method_that_takes_the_keywords_of_a_call(tmp_path: Path, switc
     (tmp_path / "main.py").write_text(dedent(main))
     source = Source.read(tmp_path / "main.py")
     assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+
+
+def test_what_callers_of_its_own_file_hand_in_is_not_what_another_file_does(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    helper = """
+        import torch
+
+        def turned(x):
+            return torch.transpose(x, 0, 1)
+
+        if __name__ == "__main__":
+            rows = torch.arange(6).reshape(2, 3)
+            print(turned(rows))
+        """
+    (tmp_path / "helper.py").write_text(dedent(helper))
+    main = """
+        import torch
+        from helper import turned
+
+        def train(model, loader, optimizer):
+            for x, y in loader:
+                out = model(x)
+                out = turned(out)
+                loss = (out - y).sum()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+        net = torch.nn.Linear(3, 3)
+        train(net, torch.utils.data.DataLoader(data), torch.optim.SGD(net.parameters(), 0.1))
+        """
+    (tmp_path / "main.py").write_text(dedent(main))
+    assert lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project()) == []

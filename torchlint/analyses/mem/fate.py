@@ -160,8 +160,10 @@ class _Trail:
         return self.fate
 
     def _is_graphless(self, node: cst.CSTNode) -> bool:
+        """What callers in its own file give a function says nothing of what another file gives it."""
         value = self.model.value(node)
-        return value.is_(Kind.NUMBER, Kind.STRING, Kind.ARRAY) or (value.is_tensor and value.grad is Grad.DETACHED)
+        is_detached = value.is_tensor and value.grad is Grad.DETACHED and self.entered is None
+        return is_detached or value.is_(Kind.NUMBER, Kind.STRING, Kind.ARRAY)
 
     # -- moving on
 
@@ -321,7 +323,10 @@ class _Trail:
             holder = holder.value
         if isinstance(holder, cst.Call):
             holder = holder.func.value if isinstance(holder.func, cst.Attribute) else holder
-        self.enter(self.model.binding(holder))
+        binding = self.model.binding(holder)
+        self.enter(binding)
+        if binding is not None and any(write.kind == "for" for write in binding.writes):
+            self.fate |= Fate.ESCAPES  # into one of several objects, whatever they are called elsewhere
 
     # -- calls
 
