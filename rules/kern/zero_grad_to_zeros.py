@@ -16,7 +16,8 @@ class ZeroGradToZeros(Rule):
 
     Finds `zero_grad(set_to_none=False)`, and loops over parameters that fill each `.grad` with zeros, or replace it by
     a tensor of zeros. Files that add to `.grad` by hand, and those that capture CUDA graphs or tie gradients to fixed
-    memory, are left alone: they need the tensor to stay.
+    memory, are left alone: they need the tensor to stay. So are projects in which one parameter takes over the gradient
+    of another, as a model that several processes share does.
 
     ## Why is this bad
 

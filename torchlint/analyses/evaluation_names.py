@@ -30,10 +30,16 @@ def is_held_out(loop: Loop) -> bool:
     return loop.iterable is not None and _HELD_OUT.search(text(loop.iterable)) is not None
 
 
+def is_over_loader(loop: Loop) -> bool:
+    """Whether a loop is over the batches of some data, by what it iterates over or by the name of that."""
+    named = loop.iterable is not None and _DATA.search(text(loop.iterable)) is not None
+    return named or loop.iterates.is_(Kind.LOADER)
+
+
 def is_over_data(loop: Loop) -> bool:
-    if loop.iterable is not None and _DATA.search(text(loop.iterable)):
+    if is_over_loader(loop):
         return True
-    return loop.iterates.is_(Kind.LOADER, Kind.BATCH) or (
+    return loop.iterates.is_(Kind.BATCH) or (
         loop.iterates.is_(Kind.ITERATOR)
         and loop.iterates.element is not None
         and loop.iterates.element.is_(Kind.BATCH, Kind.TUPLE)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.constructor_options import Given, arguments_of, can_run
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -38,12 +39,14 @@ class _Search:
     def of_value(self, model: Model, value: Value) -> str | None:
         if value.kind is not Kind.MODULE:
             return None
-        found = self._of_class(model, value.ref) if value.ref is not None else None
+        found = None
+        if value.ref is not None and not any(_makes(model, origin, value.ref) for origin in value.origins):
+            found = self._of_class(model, value.ref, None, {})
         for origin in value.origins:
-            found = found or self._of_expression(model, origin)
+            found = found or self._of_expression(model, origin, {})
         return found
 
-    def _of_expression(self, model: Model, made: cst.CSTNode) -> str | None:
+    def _of_expression(self, model: Model, made: cst.CSTNode, given: Given) -> str | None:
         """The layer in what an expression builds, as `Sequential(Linear(8, 8), Dropout())`, or is given."""
         if made in self._seen:
             return None
@@ -51,39 +54,56 @@ class _Search:
         is_part = any(_takes_part(node) for node in walk(made))
         for node in walk(made):
             if isinstance(node, cst.Call):
-                found = self._of_call(model, model.call(node))
+                found = self._of_call(model, model.call(node), given)
             else:
                 found = self.of_value(model, model.value(node)) if isinstance(node, (cst.Name, cst.Attribute)) else None
             if found is not None and not (is_part and _PLAIN_FEATURES.fullmatch(found)):
                 return found
         return None
 
-    def _of_call(self, model: Model, call: Call) -> str | None:
+    def _of_call(self, model: Model, call: Call, given: Given) -> str | None:
+        """given: what the parameters of the function hold in which the call stands, as far as that is known."""
         if call.callee is None:
             return None
-        return call.callee if _depends_on_mode(call) else self._of_class(model, call.callee)
+        if _depends_on_mode(call):
+            return call.callee
+        return self._of_class(model, call.callee, call, given)
 
-    def _of_class(self, model: Model, dotted: str) -> str | None:
+    def _of_class(self, model: Model, dotted: str, made: Call | None, given: Given) -> str | None:
         found = model.class_behind(dotted)
-        if found is None or found[1] in self._seen:
+        if found is None:
             return None
-        self._seen.add(found[1])
-        return self._of_methods(*found)
+        home, cls = found
+        own = arguments_of(model, made, home, cls, given) if made is not None else {}
+        key = cls, frozenset((name, value.kind, value.constant) for name, value in own.items())
+        if key in self._seen:
+            return None
+        self._seen.add(key)
+        return self._of_methods(home, cls, own)
 
-    def _of_methods(self, model: Model, cls: Class) -> str | None:
+    def _of_methods(self, model: Model, cls: Class, given: Given) -> str | None:
+        builder = cls.method("__init__")
         for part in cls.lineage():
-            calls = (call for method in part.methods.values() for call in method.calls)
-            layer = next((found for call in calls if (found := self._of_call(model, call)) is not None), None)
-            bases = (found for base in part.bases if base is not None and (found := self._of_class(model, base)))
-            layer = layer or next(bases, None)
-            if layer is not None:
-                return layer
+            for method in part.methods.values():
+                known = given if method is builder else {}
+                for call in method.calls:
+                    layer = self._of_call(model, call, known) if can_run(model, call, known) else None
+                    if layer is not None:
+                        return layer
+            for base in part.bases:
+                layer = self._of_class(model, base, None, {}) if base is not None else None
+                if layer is not None:
+                    return layer
         return None
 
 
 def _takes_part(node: cst.CSTNode) -> bool:
     """`net.features`, `list(net.children())[:9]`"""
     return isinstance(node, cst.Subscript) or (isinstance(node, cst.Attribute) and node.attr.value == "features")
+
+
+def _makes(model: Model, origin: cst.CSTNode, dotted: str) -> bool:
+    return isinstance(origin, cst.Call) and model.call(origin).callee == dotted
 
 
 def _depends_on_mode(call: Call) -> bool:

@@ -127,7 +127,7 @@ def _held(name: cst.Name, model: Model, depth: int) -> list[Value]:
     function = binding.scope_function
     if function.passed_around:
         return []
-    default = _default(function, binding.name, model)
+    default = default_of(function, binding.name, model)
     found: list[Value | None] = []
     for call in function.callers:
         found += _given(call, binding, default, model, depth)
@@ -157,7 +157,8 @@ def _given_by_foreign(call: ForeignCall, function: Function, name: str, default:
     return call.given.positional[place] if place < len(call.given.positional) else default
 
 
-def _default(function: Function, name: str, model: Model) -> Value | None:
+def default_of(function: Function, name: str, model: Model) -> Value | None:
+    """What a parameter holds where a call leaves it out; None where it has to be given."""
     params = function.node.params if isinstance(function.node, cst.FunctionDef) else None
     for param in [*params.posonly_params, *params.params, *params.kwonly_params] if params is not None else ():
         if param.name.value == name and param.default is not None:

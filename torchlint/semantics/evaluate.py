@@ -14,6 +14,7 @@ from torchlint.semantics.branches import brought_back, left, merge, ruled_out
 from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Function
 from torchlint.semantics.expressions import Env
+from torchlint.semantics.library_calls import loss_and_others
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import GradModes
 from torchlint.semantics.scopes import Scopes, is_placeholder
@@ -364,7 +365,7 @@ class Evaluator(Calls):
     def _assignment(self, node: cst.Assign) -> None:
         value = self.eval(node.value)
         for target in node.targets:
-            self.assign(target.target, value)
+            self.assign(target.target, loss_and_others(node.value, value, target.target))
         self._shape_unpacking(node)
 
     def _return(self, node: cst.Return) -> bool:

@@ -227,3 +227,14 @@ def last_name(node: cst.CSTNode | None) -> str:
     if isinstance(node, cst.Attribute):
         return node.attr.value
     return node.value if isinstance(node, cst.Name) else ""
+
+
+def loss_and_others(source: cst.BaseExpression, value: Value, target: cst.CSTNode) -> Value:
+    """`loss, accuracy = criterion(x, y)`: what a loss out of sight returns beside itself may have no graph."""
+    if not isinstance(source, cst.Call) or not isinstance(target, (cst.Tuple, cst.List)):
+        return value
+    if not value.is_tensor or not value.carries or not LOSS_NAMES.search(last_name(source.func)):
+        return value
+    other = Value(place=value.place)
+    named = [LOSS_NAMES.search(last_name(element.value)) is not None for element in target.elements]
+    return Value(Kind.TUPLE, items=tuple(value if is_loss else other for is_loss in named))

@@ -151,6 +151,7 @@ class ParallelQueue:
     [
         pytest.param("from wrappers import ParallelModel\nnet = ParallelModel(net)\n", [2], id="imported"),
         pytest.param("import wrappers as w\nnet = w.ParallelModel(net)\n", [2], id="by the name of the file"),
+        pytest.param("from wrappers import ParallelModel\nnet = ParallelModel(net)\nnet(x)\n", [2], id="made and run"),
         pytest.param("from wrappers import ParallelQueue\nnet = ParallelQueue(net)\n", [], id="another class"),
         pytest.param("from wrappers import ParallelModel\nisinstance(net, ParallelModel)\n", [], id="only asked for"),
         pytest.param("from elsewhere import ParallelModel\nnet = ParallelModel(net)\n", [], id="out of sight"),

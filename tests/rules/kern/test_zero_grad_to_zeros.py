@@ -92,6 +92,16 @@ for p in net.parameters():
 for p in net.parameters():
     p.grad += 0.1 * p
 """,
+    "a gradient that a model in shared memory has taken over": """\
+shared = nn.Linear(4, 3).share_memory()
+for x, y in batches:
+    net.zero_grad(set_to_none=False)
+    F.cross_entropy(net(x), y).backward()
+    for p, q in zip(net.parameters(), shared.parameters()):
+        if q.grad is None:
+            q._grad = p.grad
+    opt.step()
+""",
 }
 
 

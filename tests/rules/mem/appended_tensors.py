@@ -230,6 +230,16 @@ def train_epoch(net, batches, loss_fn, optimizer):
 
 
 LOOK_ALIKES = {
+    "the targets of one update, of several networks": """\
+others = nn.ModuleList(nn.Linear(4, 1) for _ in range(3))
+for x, y in loader:
+    targets = [others[i](x) for i in range(3)]
+    target = torch.stack(targets).mean(0)
+    loss = crit(model(x), target.detach())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a place that is written again": "last = {}\nfor i, (x, y) in enumerate(loader):\n"
     + STEP
     + """\

@@ -242,6 +242,17 @@ for x, y in loader:
     loss.backward()
     opt.step()
 """,
+    "a sum over the chunks of a batch, one update for all": """\
+for x, y in loader:
+    opt.zero_grad()
+    whole = 0
+    for part, target in zip(x.chunk(2), y.chunk(2)):
+        loss = crit(model(part), target) / 2
+        loss.backward()
+        whole += loss
+    opt.step()
+    print(whole.item())
+""",
     "a regularisation sum": """\
 for x, y in loader:
     reg = 0.0

@@ -216,6 +216,27 @@ for x, y in loader:
     loss.backward()
     opt.step()
 """,
+    "what a loss out of sight returns beside the loss": "from losses import Ranking\n\n"
+    + METER
+    + """\
+class Trainer:
+    def __init__(self, criterion=Ranking()):
+        self.criterion = criterion
+
+    def losses(self, x, y):
+        loss, precision = self.criterion(model(x), y)
+        return loss, precision
+
+    def fit(self, precisions):
+        for x, y in loader:
+            loss, precision = self.losses(x, y)
+            precisions.update(precision)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+Trainer().fit(Meter())
+""",
     "a meter of a file that is not there": "from meters import Meter\n\nmeter = Meter()\n"
     + STEP
     + "    meter.update(loss)\nprint(meter.mean)\n",

@@ -61,6 +61,29 @@ class Functional(nn.Module):
         return self.layer(F.dropout(x, 0.5, training=self.training))
 
 """
+OPTIONAL = """\
+class Layer(nn.Module):
+    def __init__(self, size, norm="instance", drop=False):
+        super().__init__()
+        self.linear = nn.Linear(4, size)
+        if norm == "instance":
+            self.norm = nn.InstanceNorm1d(size)
+        elif norm == "batch":
+            self.norm = nn.BatchNorm1d(size)
+        self.drop = nn.Dropout() if drop else nn.Identity()
+
+    def forward(self, x):
+        return self.drop(self.norm(self.linear(x)))
+
+class Pair(nn.Module):
+    def __init__(self, norm="instance"):
+        super().__init__()
+        self.layers = nn.Sequential(Layer(4, norm), nn.ReLU(), Layer(3, norm=norm))
+
+    def forward(self, x):
+        return self.layers(x)
+
+"""
 LOOP = """\
 for x, y in test_loader:  # found
     print((net(x).argmax(1) == y).sum().item())
@@ -82,6 +105,8 @@ for epoch in range(2):
 """,
     "batch norm in a block of a class": NETWORKS + "net = Net()\n" + LOOP,
     "functional dropout that asks for the mode": NETWORKS + "net = Functional()\n" + LOOP,
+    "a layer that an option asks for": OPTIONAL + "net = Layer(3, drop=True)\n" + LOOP,
+    "a layer that an option of the class around it asks for": OPTIONAL + "net = Pair('batch')\n" + LOOP,
     "a recurrent network with dropout between its layers": "net = nn.LSTM(4, 3, 2, dropout=0.5)\n"
     + LOOP.replace("net(x)", "net(x)[0]"),
     "a network of torchvision": "import torchvision\n\nnet = torchvision.models.resnet18(num_classes=3)\n" + LOOP,
@@ -166,6 +191,8 @@ for epoch in range(3):
 }
 
 LOOK_ALIKES = {
+    "layers that the default of an option leaves out": OPTIONAL + "net = Layer(3)\n" + LOOP,
+    "layers that the options of the class around them leave out": OPTIONAL + "net = Pair().to('cpu')\n" + LOOP,
     "nothing differs between the modes": "net = nn.Linear(4, 3)\n" + LOOP,
     "dropout of nothing": "net = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.0))\n" + LOOP,
     "dropout on a recurrent network of one layer": "net = nn.LSTM(4, 3, dropout=0.5)\n"

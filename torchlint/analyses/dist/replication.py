@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Call
@@ -57,6 +58,8 @@ def _derived_elsewhere(call: Call, model: Model) -> str | None:
     """The class of another file, derived from `nn.DataParallel`, that a call makes an object of."""
     name = call.callee or ""
     if call.targets_class is not None or _SAID_BY_NAME not in name or name.startswith(_OF_GRAPHS):
+        return None
+    if model.value(call.node.func).kind is Kind.MODULE:  # it runs such an object
         return None
     behind = model.class_behind(name)
     if behind is None or not any(_CLASS in cls.bases for cls in behind[1].lineage()):

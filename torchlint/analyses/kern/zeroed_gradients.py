@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _FIXED_MEMORY = re.compile(
     r"CUDAGraph|cuda\.graph\b|make_graphed_callables|capturable|gradient_as_bucket_view|graph_capture"
 )
+# `shared._grad = parameter.grad`: a model in shared memory sees the gradients of another while the tensors stay.
+_HANDED_ON = re.compile(r"\._?grad(\.data)?[ \t]*=[ \t]*[\w.\[\]'\"]+\._?grad(\.data)?[ \t]*(#.*)?$", re.MULTILINE)
 _FILLING = frozenset(["zero_", "fill_"])
 _PREPARING = frozenset(["detach_", "requires_grad_"])
 _WRITING = frozenset(["add_", "sub_", "copy_", "addcmul_", "addcdiv_", "lerp_", "index_add_", "scatter_add_"])
@@ -45,6 +47,12 @@ def zeroed_gradients(model: Model) -> Iterator[Zeroed]:
     gradients = [node for node in model.nodes_of(cst.Attribute) if isinstance(node, cst.Attribute) and _is_grad(node)]
     if any(_is_written_by_hand(model, node) for node in gradients):
         return
+    found = list(_zeroed(model, gradients))
+    if found and not any(_HANDED_ON.search(source.text) for source in (model.source, *model.neighbours())):
+        yield from found
+
+
+def _zeroed(model: Model, gradients: list[cst.Attribute]) -> Iterator[Zeroed]:
     for call in model.calls_to(".zero_grad"):
         argument = call.argument("set_to_none", 0)
         known = call.receiver_value.is_(Kind.OPTIMIZER, Kind.MODULE) or looks_like_optimizer(last_name(call.receiver))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.evaluation_names import is_over_loader
 from torchlint.analyses.mem.backward_pass import freeing_passes
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
@@ -84,7 +85,7 @@ class _Judge:
         if holder is None or not graphs or model.grad_enabled(candidate.node) is False:
             return
         lives = self._lifetime(candidate, holder)
-        if not lives or self._is_recurrence(candidate, holder, lives):
+        if not lives or _is_within_step(model, lives) or self._is_recurrence(candidate, holder, lives):
             return
         graphs = [graph for graph in graphs if not self._is_given(graph) and not self._is_summed(graph, holder)]
         if graphs:
@@ -111,7 +112,7 @@ class _Judge:
         if holder is None:
             return
         lives = lifetime(model, holder, call.node)
-        if lives:
+        if lives and not _is_within_step(model, lives):
             fate = self._fate(keeper.keeping) if home is model else _Judge(home)._fate(keeper.keeping)
             for found in self._kept(keeper.keeping, call.node, graphs, lives, fate):
                 yield replace(found, keeper=keeper, home=home)
@@ -221,6 +222,19 @@ class _Judge:
             binding = root(self._model, source)
             fate |= Fate.ESCAPES if binding is None else self._tracer.of_binding(binding)
         return fate if sources else Fate.ESCAPES
+
+
+def _is_within_step(model: Model, lives: Lifetime) -> bool:
+    """Whether one update of the weights comes to all that a variable holds: chunks of a batch, agents, unrolled steps.
+
+    What they have recorded goes with the step. A loop over all data that ends in an update is no such thing.
+    """
+    if lives.beyond or any(map(is_over_loader, lives.loops)):
+        return False
+    outermost = lives.loops[-1]
+    if model.effects(outermost).optimizer_steps:
+        return False
+    return any(model.effects(loop).optimizer_steps for loop in list(outermost.around())[1:2])
 
 
 def _is_over_modules(model: Model, loop: Loop) -> bool:

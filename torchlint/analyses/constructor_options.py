@@ -1,0 +1,78 @@
+"""Options that a class is built with, and what its constructor leaves out for them: `if norm == "batch":`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.phases import default_of
+from torchlint.semantics.values import UNKNOWN, Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Class
+    from torchlint.semantics.model import Model
+
+Given = dict[str, Value]
+"""Numbers, strings and None that parameters of a constructor hold, by name; those that are not known are left out."""
+
+
+def arguments_of(model: Model, call: Call, home: Model, cls: Class, given: Given) -> Given:
+    """What the constructor of a class is given where a call makes an object.
+
+    home: the model of the file of the class. given: what the parameters around the call hold.
+    """
+    builder = cls.method("__init__")
+    if builder is None or builder.module != home.name:
+        return {}
+    found: Given = {}
+    for place, name in enumerate(builder.params[1:]):
+        argument = call.argument(name, place)
+        if argument.node is not None:
+            value: Value | None = _value(model, argument.node, given)
+        else:
+            value = default_of(builder, name, home) if argument.absent else None
+        if value is not None and _is_known(value):
+            found[name] = value
+    return found
+
+
+def can_run(model: Model, call: Call, given: Given) -> bool:
+    """Whether a constructor comes to one of its calls, as far as what it is given tells."""
+    if not given:
+        return True
+    guards = [(guard.test, guard.branch == "body") for guard in model.guards(call.node) if guard.test is not None]
+    return not any(_truth(model, test, given) is (not branch) for test, branch in guards)
+
+
+def _is_known(value: Value) -> bool:
+    return value.kind is Kind.NONE or value.constant is not None
+
+
+def _value(model: Model, expression: cst.BaseExpression, given: Given) -> Value:
+    binding = model.binding(expression)
+    if binding is None or not binding.is_parameter:
+        return model.value(expression)
+    written = any(write.kind != "parameter" for write in binding.writes)
+    return UNKNOWN if written else given.get(binding.name, UNKNOWN)
+
+
+def _truth(model: Model, test: cst.BaseExpression, given: Given) -> bool | None:
+    """Whether a test holds; None where that is not known."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            holds = _truth(model, inner, given)
+            return None if holds is None else not holds
+        case cst.BooleanOperation(left=left, operator=operator, right=right):
+            decides = isinstance(operator, cst.Or)
+            sides = {_truth(model, side, given) for side in (left, right)}
+            return decides if decides in sides else (None if None in sides else not decides)
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=other)]):
+            a, b = _value(model, left, given), _value(model, other, given)
+            if not _is_known(a) or not _is_known(b):
+                return None
+            if isinstance(operator, (cst.Equal, cst.Is)):
+                return bool(a.constant == b.constant)
+            return bool(a.constant != b.constant) if isinstance(operator, (cst.NotEqual, cst.IsNot)) else None
+    value = _value(model, test, given)
+    return bool(value.constant) if _is_known(value) else None
