@@ -179,3 +179,71 @@ BRANCHES = """
 
 def test_a_method_of_a_module_that_derived_classes_call() -> None:
     assert findings(BRANCHES, "MEM05") == []
+
+
+DECODED = """
+    import torch
+    from torch import nn
+    import torch.nn.functional as F
+
+    class Forced:
+        def __init__(self, targets):
+            self.targets = targets
+
+        def generate(self, decoder, state):
+            found = []
+            for target in self.targets:
+                scores, state = decoder(target, state)
+                found.append(scores)
+            return torch.cat(found)
+
+    class Translator(nn.Module):
+        def __init__(self, encoder, decoder):
+            super().__init__()
+            self.encoder, self.decoder = encoder, decoder
+
+        def forward(self, source, helper):
+            {around}
+            return helper.{called}(self.decoder, self.encoder(source))
+
+    model = Translator(make_encoder(), make_decoder())
+    helper = Forced(make_targets())
+    for source in range(3):
+        print(F.cross_entropy(helper.generate(model.decoder, model.encoder(source)), helper.targets))
+    """
+
+
+@pytest.mark.parametrize(
+    ("around", "called", "is_left_alone"),
+    [("", "generate", True), ("", "decode", False), ("torch.set_grad_enabled(False)", "generate", False)],
+)
+def test_a_method_that_the_forward_pass_of_a_module_runs_is_a_part_of_training(
+    around: str, called: str, is_left_alone: bool
+) -> None:
+    code = dedent(DECODED).format(around=around or "pass", called=called)
+    assert (not findings(code, "MEM05")) is is_left_alone
+
+
+EPISODE = """
+    import torch
+
+    def run(model: torch.nn.Module, optimizer, states, reward):
+        model.train()
+        while True:
+            values, scores = [], []
+            for state in states:
+                score, value = model(state)
+                for kept, found in zip((values, scores), (value, score)):
+                    kept.append(found{end})
+                print(score.argmax().item())
+            loss = (torch.cat({read}) - reward).pow(2).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    """
+
+
+@pytest.mark.parametrize(("end", "count"), [("", 0), (".detach()", 1)])
+def test_what_a_loop_over_lists_collects_is_in_those_lists(end: str, count: int) -> None:
+    code = dedent(EPISODE).format(end=end, read="values")
+    assert len(findings(code, "MEM05")) == count

@@ -103,7 +103,7 @@ class _Finder:
 
     def of_function(self, function: Function) -> Iterator[Evaluation]:
         forwards = [call for call in function.calls if self._records(call)]
-        if not forwards or self._is_out_of_scope(function):
+        if not forwards or self._is_out_of_scope(function) or self._is_part_of_a_pass(function):
             return
         whole = self._whole(function, forwards)
         found = [whole] if whole is not None else list(self._blocks(function, forwards))
@@ -294,6 +294,18 @@ class _Finder:
             ):
                 return inner.name != "forward"
             methods.extend(call.function for call in inner.callers if call.function not in methods)
+        return False
+
+    def _is_part_of_a_pass(self, function: Function) -> bool:
+        """Whether the `forward` of a module calls a method of this name, of an object that it is given: a decoder is
+        run that way in training, too."""
+        if function.cls is None or function.cls.is_module:
+            return False
+        for call in self._model.calls_to(f".{function.name}"):
+            caller, given = call.function, self._model.binding(call.receiver) if call.receiver is not None else None
+            if caller.name == "forward" and caller.cls is not None and caller.cls.is_module:
+                if given is not None and given.is_parameter and self._model.grad_enabled(call.node) is not False:
+                    return True
         return False
 
     def _calls_back(self, function: Function) -> bool:
