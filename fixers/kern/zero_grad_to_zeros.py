@@ -41,9 +41,11 @@ def _short_loop(zeroed: Zeroed, model: Model) -> Edit | None:
     if not isinstance(loop, cst.For) or zeroed.loop is None or zeroed.fill is None:
         return None
     start, end = model.span(loop.body.body[0])[0], model.span(loop.body.body[-1])[1]
-    whole = isinstance(loop.body, cst.IndentedBlock) and "#" not in model.source.text[model.span(loop)[0] : end]
+    whole = isinstance(loop.body, cst.IndentedBlock) and "#" not in model.source.text[start:end]
     if whole and holds_nothing_else(model, zeroed.loop):
         return Edit(start, end, f"{zeroed.gradient} = None")
+    if any(call.method == "detach_" for call in zeroed.loop.calls):
+        raise NoFixError("the gradients are also cut off from their graph, which would be left without a purpose")
     statement = model.small_statement(zeroed.fill)
     if isinstance(statement, cst.Assign):
         return Rewriter(model).replace(statement.value, "None")

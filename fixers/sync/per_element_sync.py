@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.sync.branching import tensors_asked
 from torchlint.analyses.sync.element_reads import ElementReads
+from torchlint.analyses.sync.residence import Residence
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -37,10 +39,24 @@ def fix(report: Report, model: Model) -> Fix:
     if reads.asked:
         raise NoFixError("Python asks the elements for more than their number: for truth, order or a place in a list")
     _check_is_tensor(model, reads.tensor)
+    if (other := _asked_besides(model, reads)) is not None:
+        raise NoFixError(f"each iteration would still wait for the device, which is asked about `{model.code(other)}`")
     edits = _over_list(model, reads) if reads.is_iterated else _from_list(model, reads)
     if _writes_nothing(model, reads.loop):
         return Fix(tuple(edits), Applicability.SAFE, _SAFE)
     return Fix(tuple(edits), Applicability.UNSAFE, _DOUBT)
+
+
+def _asked_besides(model: Model, reads: ElementReads) -> cst.BaseExpression | None:
+    """Another tensor on the device that each iteration asks for the truth of a condition."""
+    residence, inside = model.once(Residence), {part for node in reads.nodes for part in walk(node)}
+    for statement in (node for part in reads.loop.body for node in walk(part)):
+        if not isinstance(statement, (cst.Assert, cst.If)) or model.guards(statement, inside=reads.loop):
+            continue
+        for leaf in tensors_asked(model, statement.test):
+            if leaf not in inside and residence.may_be_device(leaf, reads.step):
+                return leaf
+    return None
 
 
 def _on_device(model: Model, found: Reduction) -> Fix:

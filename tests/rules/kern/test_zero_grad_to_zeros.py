@@ -123,3 +123,27 @@ def test_the_fixed_program_trains_the_same(case: str) -> None:
     after = fixed(SETUP + FILLED[case], "KERN02")
     assert findings(after, "KERN02") == []
     torch.testing.assert_close(weights(SETUP + FILLED[case]), weights(after), rtol=0, atol=0)
+
+
+PREPARED = """\
+for x, y in batches:
+    for p in net.parameters():
+        # as the optimizer does
+        if p.grad is not None:
+            p.grad.detach_(){remark}
+            p.grad.zero_()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+"""
+
+
+def test_nothing_is_left_of_what_prepared_the_gradients() -> None:
+    code = SETUP + PREPARED.format(remark="")
+    after = fixed(code, "KERN02")
+    assert "        # as the optimizer does\n        p.grad = None\n    F." in after
+    torch.testing.assert_close(weights(code), weights(after), rtol=0, atol=0)
+
+
+def test_no_fix_where_a_remark_stands_beside_what_prepared_the_gradients() -> None:
+    (finding,) = findings(SETUP + PREPARED.format(remark="  # they may have one"), "KERN02")
+    assert finding.fix is None

@@ -261,6 +261,10 @@ UNFIXED = {
     "beside what may be a tensor, too": evaluation(
         "for p, t in zip(out.argmax(1), wanted(y)):\n    table[int(p), int(t)] += 1", "table = np.zeros((3, 3))"
     ),
+    "another tensor is asked in each iteration": evaluation(
+        "best = out.argmax(1)\nfor i in range(3):\n    kept.append(best[i].item())\n    assert out[i].sum() > 0",
+        "kept = []",
+    ),
     "a table of unknown depth": evaluation(
         "for i in range(3):\n    for j in range(3):\n        kept.append(out[i, j].item())", "kept = []"
     ),
