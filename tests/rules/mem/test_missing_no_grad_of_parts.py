@@ -236,7 +236,7 @@ EPISODE = """
                 for kept, found in zip((values, scores), (value, score)):
                     kept.append(found{end})
                 print(score.argmax().item())
-            loss = (torch.cat({read}) - reward).pow(2).sum()
+            loss = (torch.cat(values) - reward).pow(2).sum()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -245,5 +245,5 @@ EPISODE = """
 
 @pytest.mark.parametrize(("end", "count"), [("", 0), (".detach()", 1)])
 def test_what_a_loop_over_lists_collects_is_in_those_lists(end: str, count: int) -> None:
-    code = dedent(EPISODE).format(end=end, read="values")
+    code = dedent(EPISODE).format(end=end)
     assert len(findings(code, "MEM05")) == count

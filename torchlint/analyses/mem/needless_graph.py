@@ -302,10 +302,12 @@ class _Finder:
         if function.cls is None or function.cls.is_module:
             return False
         for call in self._model.calls_to(f".{function.name}"):
-            caller, given = call.function, self._model.binding(call.receiver) if call.receiver is not None else None
-            if caller.name == "forward" and caller.cls is not None and caller.cls.is_module:
-                if given is not None and given.is_parameter and self._model.grad_enabled(call.node) is not False:
-                    return True
+            cls = call.function.cls
+            given = self._model.binding(call.receiver) if call.receiver is not None else None
+            if given is None or not given.is_parameter or cls is None or self._model.grad_enabled(call.node) is False:
+                continue
+            if cls.is_module and call.function.name == "forward":
+                return True
         return False
 
     def _calls_back(self, function: Function) -> bool:
