@@ -85,7 +85,7 @@ class _Judge:
         if holder is None or not graphs or model.grad_enabled(candidate.node) is False:
             return
         lives = self._lifetime(candidate, holder)
-        if not lives or _is_within_step(model, lives) or self._is_recurrence(candidate, holder, lives):
+        if not lives or self._is_recurrence(candidate, holder, lives):
             return
         graphs = [graph for graph in graphs if not self._is_given(graph) and not self._is_summed(graph, holder)]
         if graphs:
@@ -112,7 +112,7 @@ class _Judge:
         if holder is None:
             return
         lives = lifetime(model, holder, call.node)
-        if lives and not _is_within_step(model, lives):
+        if lives:
             fate = self._fate(keeper.keeping) if home is model else _Judge(home)._fate(keeper.keeping)
             for found in self._kept(keeper.keeping, call.node, graphs, lives, fate):
                 yield replace(found, keeper=keeper, home=home)
@@ -138,6 +138,8 @@ class _Judge:
         freed = [self._freed(graph, lives) for graph in graphs]
         if None in freed or Fate.BACKWARD in fate:
             return
+        if (all(freed) or isinstance(candidate.kept, COLLECTIONS)) and _is_within_step(self._model, lives):
+            return  # unlike a rollout, which keeps all that a network has recorded on the way to an update
         if candidate.way is Way.BEST and any(freed):
             return  # one graph at a time, whose buffers are gone
         if not all(freed):
