@@ -24,6 +24,18 @@ STEP = """\
 
 
 VARIANTS = {
+    "a rollout of every update": """\
+for _ in range(2):
+    values = []
+    for _ in range(3):
+        x = torch.randn(2, 4)
+        value = model(x)
+        values.append(value)  # here
+    target = torch.cat(values).mean().detach()
+    opt.zero_grad()
+    (model(x) - target).pow(2).mean().backward()
+    opt.step()
+""",
     "a place of its own in a dict": "losses = {}\nfor i, (x, y) in enumerate(loader):\n"
     + STEP
     + """\
