@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 _OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
 _SHARED = "a change of the result in place may then make backward() raise, where it went unnoticed before"
 _MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
+_RESHAPING = frozenset({"view", "reshape", "unsqueeze", "squeeze", "flatten", "long", "cpu", "cuda"})
+_LIKE_ANOTHER = frozenset({"type_as", "view_as", "expand_as", "reshape_as"})
+_BY_INDEX = frozenset({"gather", "index_select"})
 _WITHOUT_GRADIENTS = frozenset({"int", "bool"})  # of these dtypes nothing can ask for gradients
 _ELEMENT = "the value becomes a Python number, which waits for the device"
 
@@ -54,7 +58,11 @@ def _read(read: DataRead, model: Model) -> Fix:
     name = model.span(read.node.attr)
     if read.use in (Use.ELEMENT, Use.NUMBER):
         return _item(read, rewriter, model)
-    bare = read.use is Use.INDIFFERENT or (_is_used_at_once(read, model) and _has_no_graph(read, model))
+    bare = (
+        read.use is Use.INDIFFERENT
+        or _takes_no_gradient(read.node, model)
+        or (_is_used_at_once(read, model) and _has_no_graph(read, model))
+    )
     edit = Edit(model.span(read.owner)[1], name[1], "") if bare else Edit(*name, "detach()")
     if any(other.use is Use.SHARED for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, _SHARED)
@@ -108,13 +116,42 @@ def _reads_beside(read: DataRead, model: Model) -> list[DataRead]:
     """The other reads of `.data` in the statement, which keeps to one idiom."""
     found = {other.node: other for other in model.once(_all_reads)}
     statement = model.small_statement(read.node)
-    attributes = [node for node in walk(statement) if isinstance(node, cst.Attribute)] if statement is not None else []
-    beside = [node for node in attributes if node.attr.value == "data" and node is not read.node]
+    beside = [node for node in _data_attributes(statement) if node is not read.node]
     if any(isinstance(model.parent(node), cst.AssignTarget) for node in beside):
         raise NoFixError("the statement writes to a `.data`, and two idioms in one help nobody")
     if not all(node in found for node in beside):
         raise NoFixError("another `.data` of the statement has to stay, and two idioms in one help nobody")
+    if any(node not in found for twin in _twins(statement, model) for node in _data_attributes(twin)):
+        raise NoFixError("the same in the line beside it has to stay, and two idioms in a row help nobody")
     return [found[node] for node in beside]
+
+
+def _data_attributes(statement: cst.CSTNode | None) -> list[cst.Attribute]:
+    nodes = walk(statement) if statement is not None else ()
+    return [node for node in nodes if isinstance(node, cst.Attribute) and node.attr.value == "data"]
+
+
+def _twins(statement: cst.CSTNode | None, model: Model) -> Iterator[cst.CSTNode]:
+    """The assignments next to one that call the same function, or fill the same container."""
+    line = model.statement(statement) if isinstance(statement, cst.Assign) else None
+    siblings = list(getattr(model.parent(line), "body", ())) if line is not None else []
+    if line not in siblings:
+        return
+    at = siblings.index(line)
+    for beside in siblings[max(at - 1, 0) : at] + siblings[at + 1 : at + 2]:
+        match beside:
+            case cst.SimpleStatementLine(body=[cst.Assign() as other]) if _shapes(other) & _shapes(statement):
+                yield other
+
+
+def _shapes(statement: cst.CSTNode | None) -> set[tuple[str, str]]:
+    """What function an assignment calls, and what container it fills."""
+    match statement:
+        case cst.Assign(value=cst.Call(func=cst.Name(value=name))):
+            return {("call", name)}
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Name(value=name)))]):
+            return {("fill", name)}
+    return set()
 
 
 def _all_reads(model: Model) -> list[DataRead]:
@@ -240,7 +277,7 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
     inner, call = wrapper.data.node, wrapper.call.node
     if inner is None:
         return False
-    if is_made_anew(inner, model):
+    if is_made_anew(inner, model) or (_takes_no_gradient(call, model) and not _wants_gradients(wrapper)):
         return True
     if _wants_gradients(wrapper):
         return wrapper.wraps_plain_tensor and _is_temporary(inner, model) and not _is_changed_view(inner, call, model)
@@ -254,10 +291,11 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
         return not _sees_leaves(model)
     if _is_temporary(inner, model):
         return not _is_changed_view(inner, call, model)
-    held = without_moves(inner, model)
+    held, end = without_moves(inner, model), _with_moves(call, model)
+    if isinstance(held, cst.Attribute) and model.binding(held) is not None:
+        return _is_used_up(end, model) and not _sees_leaves(model)
     if not isinstance(held, cst.Name):
         return False
-    end = _with_moves(call, model)
     return _is_used_up(end, model) or _gets_a_name(end, held, model) or _is_handed_back(end, held, model)
 
 
@@ -399,6 +437,20 @@ def _wants_gradients(wrapper: Wrapper) -> bool:
 
 def _is_true(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value == "True"
+
+
+def _takes_no_gradient(node: cst.CSTNode, model: Model) -> bool:
+    """Whether a tensor is only the index of elements, or only tells a type or a shape: `x.gather(1, node.view(-1))`."""
+    above = model.parent(node)
+    call = model.parent(above) if isinstance(above, (cst.Attribute, cst.Arg)) else None
+    if not isinstance(call, cst.Call):
+        return False
+    if isinstance(above, cst.Attribute):
+        return above.attr.value in _RESHAPING and _takes_no_gradient(call, model)
+    method = model.call(call).method
+    if method in _LIKE_ANOTHER:
+        return len(call.args) == 1
+    return method in _BY_INDEX and len(call.args) == 2 and call.args[1] is above
 
 
 def _holds_together(inner: cst.BaseExpression, suffix: str, parent: cst.CSTNode | None) -> bool:

@@ -249,6 +249,9 @@ def test_the_first_element_of_a_loss_becomes_a_number(way: str) -> None:
         ("Variable(x).cuda()", "x.detach().cuda()"),
         ("Variable(net(x).data, requires_grad=True)", "net(x).detach().requires_grad_()"),
         ("x.argmax(1)\nz = Variable(y).cuda()", "x.argmax(1)\nz = y.cuda()"),
+        ("x.float().type_as(net(x).data)", "x.float().type_as(net(x))"),
+        ("net(x).gather(1, Variable(load()).view(-1, 1))", "net(x).gather(1, load().view(-1, 1))"),
+        ("net(x).gather(1, net(x).data.long().view(-1, 1))", "net(x).gather(1, net(x).long().view(-1, 1))"),
         ("Variable(x.new(3).fill_(net(x).sum()))", "x.new(3).fill_(net(x).sum()).detach()"),
     ],
 )
@@ -425,3 +428,58 @@ def test_the_first_element_of_a_divergence_becomes_a_number() -> None:
 def test_data_that_is_read_as_an_array_is_a_tensor_only_where_torch_is_in_use(imports: str, count: int) -> None:
     code = "def fold(constant):\n    return abs(constant.data.numpy())\n"
     assert len(findings(imports + code, "TRAIN10")) == count
+
+
+def test_a_pair_of_lines_is_not_rewritten_by_halves() -> None:
+    pair = "state = {{}}\nstate['a'] = {0}.new(3).zero_()\nstate['b'] = {1}.new(3).fill_(net.weight.data[0, 0])\n"
+    after = fixed(SETUP + pair.format("net.weight.data", "net.weight"), "TRAIN10")
+    assert "state['a'] = net.weight.new(3)" in after
+    filled = (
+        "state = {}\nstate['a'] = net.weight.data.new(3)\nstate['b'] = net.weight.data.new(3).copy_(net.bias.data)\n"
+    )
+    assert findings(SETUP + filled, "TRAIN10") != []
+    assert fixed(SETUP + filled, "TRAIN10") == SETUP + filled
+
+
+TWO_LOOPS = """\
+import torch
+from torch.autograd import Variable
+
+def train(net, train_loader, test_loader):
+    for data, target in train_loader:
+        data, target = data.cuda(), target.cuda()
+        data, target = Variable(data), Variable(target)
+        net(data).sum().backward()
+    for data, target in test_loader:
+        data, target = Variable(data), Variable(target)
+        print(net(data), target)
+"""
+
+
+def test_what_two_loops_draw_under_one_name_stands_bare() -> None:
+    lines = [line for line in TWO_LOOPS.splitlines(keepends=True) if "Variable(" not in line]
+    assert fixed(TWO_LOOPS, "TRAIN10").replace("from torch.autograd import Variable\n", "") == "".join(
+        line for line in lines if "import Variable" not in line
+    )
+
+
+NOISY = """\
+import torch
+from torch.autograd import Variable
+
+class Noisy(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(3, 3)
+        self.register_buffer("noise", torch.zeros(3, 3))
+
+    def forward(self, x):
+        return torch.nn.functional.linear(x, self.weight * Variable(self.noise), self.bias)
+
+    def renew(self):
+        self.noise = torch.randn(3, 3)
+"""
+
+
+def test_a_buffer_stands_bare() -> None:
+    assert "self.weight * self.noise, self.bias" in fixed(NOISY, "TRAIN10")
+    assert "self.noise.detach()" in fixed(NOISY.replace("torch.randn(3, 3)", "self.weight * 2"), "TRAIN10")

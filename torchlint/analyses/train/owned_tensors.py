@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.variable_wrapper import VARIABLE
-from torchlint.semantics.dataflow import text
+from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
@@ -79,7 +79,9 @@ def is_drawn_alone(inner: cst.BaseExpression, call: cst.Call, model: Model) -> b
     while isinstance(root, cst.Subscript):
         root = root.value
     binding = model.binding(root) if isinstance(root, cst.Name) else None
-    if binding is None or binding.cls is not None or binding.shared or not _is_drawn(binding, call, model):
+    if not isinstance(root, cst.Name) or binding is None or binding.cls is not None or binding.shared:
+        return False
+    if not _is_drawn(binding, root, call, model):
         return False
     if part is root and binding in _targets(call, model):
         return True
@@ -93,12 +95,16 @@ def _is_other_part(other: str, part: str) -> bool:
     return not other.startswith(part) and not part.startswith(other)
 
 
-def _is_drawn(binding: Binding, call: cst.Call, model: Model) -> bool:
+def _is_drawn(binding: Binding, inner: cst.Name, call: cst.Call, model: Model) -> bool:
     loops = model.loops_around(call)
-    drawn = [write for write in binding.writes if _draws(write, model)]
+    writes = [write for write in binding.writes if write.kind != "for" or reaches(model, binding, write.target, inner)]
+    if not any(write.kind == "for" for write in writes):  # it gets there through `x = x.cuda()`
+        around = [loop.node for loop in loops]
+        writes = [write for write in binding.writes if write.kind != "for" or write.statement in around]
+    drawn = [write for write in writes if _draws(write, model)]
     return (
         bool(drawn)
-        and all(write in drawn or _keeps(write, binding, model) for write in binding.writes)
+        and all(write in drawn or _keeps(write, binding, model) for write in writes)
         and all(
             any(loop.node is write.statement for loop in loops[:1])
             if write.kind == "for"
