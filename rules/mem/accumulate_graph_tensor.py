@@ -75,7 +75,9 @@ class AccumulateGraphTensor(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench MEM02` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 0.87 (0.35 to 2.13), graph nodes kept 8 →
+    0, results identical; size 512: time × 1.12 (0.84 to 1.49), graph nodes kept 8 → 0, results identical.
 
     ## References
 

@@ -75,7 +75,9 @@ class AppendGraphTensor(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench MEM01` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 1.03 (0.79 to 1.35), graph nodes kept 7 →
+    0, results identical; size 512: time × 1.03 (0.92 to 1.15), graph nodes kept 7 → 0, results identical.
 
     ## References
 

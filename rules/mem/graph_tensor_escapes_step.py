@@ -96,7 +96,9 @@ class GraphTensorEscapesStep(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench MEM03` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 1.01 (0.76 to 1.33), graph nodes kept 8 →
+    0, results identical; size 512: time × 1.07 (0.80 to 1.43), graph nodes kept 8 → 0, results identical.
 
     ## References
 

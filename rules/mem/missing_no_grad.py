@@ -80,7 +80,9 @@ class MissingNoGrad(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench MEM05` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 0.92 (0.87 to 0.98), results identical;
+    size 512: time × 0.90 (0.78 to 1.05), results identical.
 
     ## References
 

@@ -79,7 +79,10 @@ class ItemInTrainStep(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench SYNC01` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 1.01 (0.93 to 1.10), operations 26 → 27,
+    synchronisations 1 → 0, results identical; size 512: time × 1.12 (0.93 to 1.34), operations 26 → 27,
+    synchronisations 1 → 0, results identical.
 
     ## References
 

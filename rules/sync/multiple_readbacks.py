@@ -79,7 +79,10 @@ class MultipleReadbacks(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench SYNC02` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 1.13 (0.86 to 1.50), operations 37 → 35,
+    synchronisations 3 → 1, results identical; size 512: time × 1.06 (0.85 to 1.33), operations 37 → 35,
+    synchronisations 3 → 1, results identical.
 
     ## References
 

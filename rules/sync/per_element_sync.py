@@ -63,7 +63,11 @@ class PerElementSync(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench SYNC07` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 8: time × 0.84 (0.58 to 1.20), operations 33 → 25,
+    synchronisations 8 → 1, results identical; size 64: time × 0.84 (0.70 to 1.01), operations 89 → 25, synchronisations
+    64 → 1, results identical; size 512: time × 0.67 (0.62 to 0.73), operations 537 → 25, synchronisations 512 → 1,
+    results identical.
 
     ## References
 

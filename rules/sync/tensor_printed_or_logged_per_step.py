@@ -69,7 +69,10 @@ class TensorPrintedOrLoggedPerStep(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench SYNC04` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 0.92 (0.49 to 1.75), operations 26 → 25,
+    synchronisations 1 → 0, results identical; size 512: time × 0.95 (0.83 to 1.08), operations 26 → 25,
+    synchronisations 1 → 0, results identical.
 
     ## References
 

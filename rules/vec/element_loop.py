@@ -65,7 +65,7 @@ class ElementLoop(Rule):
     `torchlint bench VEC01` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
     as a part of that before the fix, with its 99 % interval. Size 8: time × 0.41 (0.38 to 0.44), operations 138 → 22,
     results identical; size 32: time × 0.27 (0.24 to 0.31), operations 522 → 22, results identical; size 128: time ×
-    0.09 (0.08 to 0.11), operations 2058 → 22, results identical.
+    0.092 (0.078 to 0.11), operations 2058 → 22, results identical.
 
     ## References
 

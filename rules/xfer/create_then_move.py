@@ -70,7 +70,9 @@ class CreateThenMove(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench XFER01` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 0.99 (0.91 to 1.07), results identical;
+    size 512: time × 0.97 (0.88 to 1.08), results identical.
 
     ## References
 
