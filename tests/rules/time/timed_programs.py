@@ -50,6 +50,19 @@ def predict(batch):
 
 predict(x)
 """,
+    "two spans that are added up": """\
+def timed(a):
+    start = time.perf_counter()
+    out = net(a)
+    end = time.perf_counter()  # here
+    total = end - start
+    ones = torch.ones_like(out)
+    start = time.perf_counter()
+    (gradient,) = torch.autograd.grad(out, a, ones)
+    end = time.perf_counter()  # here
+    total += end - start
+    return total, gradient
+""",
     "two names": """\
 with torch.no_grad():
     start = time.perf_counter()

@@ -293,7 +293,7 @@ class DeviceQueue:
     def _called(self, call: Call, state: State) -> State:
         if self._waits(call):
             return state.waited()
-        if call.is_forward or call.is_backward:
+        if call.is_forward or call.is_backward or call.callee == "torch.autograd.grad":
             return self._ran(call, state)
         if call.is_optimizer_step:
             stepped = state.waited() if call.receiver_value.kind is Kind.SCALER else state
