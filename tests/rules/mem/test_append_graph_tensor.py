@@ -135,3 +135,18 @@ def test_message_says_what_is_kept() -> None:
     message = findings(code, "MEM01")[0].message
     assert "losses" in message
     assert "loss" in message
+
+
+@pytest.mark.parametrize(("first", "is_fixed"), [("out", False), ("out.detach()", True)])
+def test_no_fix_that_leaves_the_first_of_the_joined_tensors_its_graph(first: str, is_fixed: bool) -> None:
+    code = f"""\
+for step, (x, y) in enumerate(loader):
+    out = model(x)
+    if step == 0:
+        joined = {first}
+    else:
+        joined = torch.cat((joined, out))
+print(joined.argmax().item())
+"""
+    (finding,) = findings(SETUP + code, "MEM01")
+    assert (finding.fix is not None) is is_fixed
