@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.loaders import CLASSES, Loader, are_moved_elsewhere, copies_batches
 from torchlint.analyses.moves import copies_conversion, is_accelerator, moves_of_unknown_origin, moves_to_accelerator
-from torchlint.analyses.steps import ends_at_once
+from torchlint.analyses.steps import ends_at_once, runs_few_times
 from torchlint.finding import Confidence
 from torchlint.semantics.values import Kind, Place, Value
 
@@ -113,7 +113,8 @@ def repeats(call: Call, depth: int = 0) -> bool:
 
 def _counts(loop: Loop) -> bool:
     draws_batches = bool(loop.iterates.origins) and loop.iterates.is_(Kind.LOADER, Kind.ITERATOR)
-    return draws_batches or (isinstance(loop.target, cst.Name) and loop.target.value == "_")
+    does_the_same_again = isinstance(loop.target, cst.Name) and loop.target.value == "_" and not runs_few_times(loop)
+    return draws_batches or does_the_same_again
 
 
 def _is_iterated(loader: Loader) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _GATES = frozenset(["log", "handler"])
 _STEPPING = (Role.STEPS, Role.EVALUATION, Role.ELEMENTS, Role.PLAIN)
 _DEPTH = 3
+_FEW = 4
 
 
 class Step(NamedTuple):
@@ -280,6 +281,14 @@ def ends_at_once(loop: Loop) -> bool:
         and isinstance(last.body[-1], (cst.Break, cst.Return, cst.Raise))
         and not any(isinstance(node, cst.Continue) for node in _own_statements(loop.body))
     )
+
+
+def runs_few_times(loop: Loop) -> bool:
+    """`for i in range(2)`."""
+    match loop.iterable:
+        case cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=cst.Integer() as count)]):
+            return count.evaluated_value <= _FEW
+    return False
 
 
 def _own_statements(nodes: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:

@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.host_use import is_before
 from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.steps import runs_few_times
 from torchlint.analyses.xfer.host_tensors import (
     Agreement,
     Made,
@@ -25,14 +26,13 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Loop, Write
+    from torchlint.semantics.entities import Binding, Call, Write
     from torchlint.semantics.model import Model
 
 _COPIES = re.compile(r"\.cuda\(|\.to\(\s*[\w.]*(device|gpu|cuda)", re.IGNORECASE)
 _QUESTIONS = frozenset(
     "shape dtype device is_cuda ndim size dim numel nelement is_contiguous get_device element_size".split()
 )
-_FEW = 4
 
 
 @dataclass(slots=True)
@@ -272,7 +272,7 @@ def _is_set_in_part(read: cst.CSTNode, write: Write, model: Model) -> bool:
         return False
     outer = model.loops_around(write.statement)
     loops = [loop for loop in model.loops_around(statement) if loop not in outer]
-    plain = all(_is_plain(part.slice, model) for part in place.slice) and all(_runs_few_times(loop) for loop in loops)
+    plain = all(_is_plain(part.slice, model) for part in place.slice) and all(map(runs_few_times, loops))
     return plain and _is_number(statement.value, model)
 
 
@@ -284,14 +284,6 @@ def _is_number(node: cst.BaseExpression, model: Model) -> bool:
         case cst.Subscript():
             return looks_like_number(node, model)
     return model.value(node).kind is Kind.NUMBER
-
-
-def _runs_few_times(loop: Loop) -> bool:
-    """`for i in range(2)`."""
-    match loop.iterable:
-        case cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=cst.Integer() as count)]):
-            return count.evaluated_value <= _FEW
-    return False
 
 
 def _is_plain(part: cst.BaseSlice, model: Model) -> bool:
