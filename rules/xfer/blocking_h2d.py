@@ -80,6 +80,7 @@ class BlockingH2d(Rule):
 
     code = "XFER02"
     name = "blocking-h2d"
+    needs_torch = "0.4"
     triggers = (".to(", ".cuda(")
 
     def check(self, model: Model) -> Iterator[Report]:
