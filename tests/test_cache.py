@@ -59,6 +59,20 @@ def test_changes_are_seen(
     assert processed == ["a.py"] * 4
 
 
+@pytest.mark.parametrize("name", ["README.md", "requirements.txt", "requirements/base.txt", "setup.cfg", "ruff.toml"])
+def test_a_change_of_what_the_project_says_of_itself_is_seen(
+    name: str, project: Path, planted: PlantedRule, processed: list[str]
+) -> None:
+    (project / "a.py").write_bytes(CLEAN)
+    spoken = project / name
+    spoken.parent.mkdir(exist_ok=True)
+    for said in ("# PyTorch 1.3", "# PyTorch 1.13"):
+        spoken.write_text(said)
+        lint_all(project, planted.settings)
+        lint_all(project, planted.settings)
+    assert processed == ["a.py"] * 2
+
+
 def test_the_folder_hides_itself_and_drops_what_other_versions_left(
     project: Path, planted: PlantedRule, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,18 @@ LISTS = [
     pytest.param("README.md", "* Pytorch: **0.4.0**\n* PyTorch 1.0\n", (0, 4, 0), id="a README in bold type"),
     pytest.param("README.md", "Needs PyTorch (>=1.6).\n", (1, 6), id="a README in brackets"),
     pytest.param("README.md", "See [PyTorch](https://pytorch.org/1.2.html).\n", None, id="a number within a link"),
+    pytest.param("README.md", "1. [torch 1.81](https://github.com/pytorch/pytorch)\n", (1, 8, 1), id="no dot"),
+    pytest.param("requirements.txt", "torch==1.101\n", (1, 10, 1), id="a dot is missing behind two digits"),
+    pytest.param("requirements.txt", "torch==0.9\n", (0, 9), id="a release that never was"),
+    pytest.param("requirements.txt", "torch==2.31\n", (2, 31), id="a series that goes on"),
+    pytest.param(
+        "README.md",
+        "[![PyTorch](https://img.shields.io/badge/pytorch-1.8-%237732a8?logo=PyTorch)](https://pytorch.org)\n",
+        (1, 8),
+        id="a badge",
+    ),
+    pytest.param("README.md", "![](https://img.shields.io/badge/PyTorch-%3E%3D1.7-red)\n", (1, 7), id="at least"),
+    pytest.param("README.md", "See github.com/me/pytorch-1.8-notes.\n", None, id="another address"),
     pytest.param("cog.yaml", "build:\n  python_packages:\n    - 'torch==1.11.0'\n", (1, 11, 0), id="Cog"),
     pytest.param("README.md", "Needs pytorch-lightning 1.9 and PyTorch.\n", None, id="a README on another package"),
     pytest.param("requirements.txt", "torch\ntorchvision==0.9\n", None, id="any torch"),
@@ -57,6 +69,24 @@ def test_a_fix_that_needs_a_newer_torch_than_is_asked_for_is_only_shown(tmp_path
     assert fix is not None
     assert fix.applicability is Applicability.DISPLAY
     assert fix.why == f"The old name calls the new one; it needs torch 2.4, and {name} asks for `{text}`"
+
+
+@pytest.mark.parametrize(("asked", "applicability"), [("0.4.0", Applicability.DISPLAY), ("1.0", Applicability.UNSAFE)])
+def test_a_decorator_needs_a_newer_torch_than_a_with_block(
+    tmp_path: Path, asked: str, applicability: Applicability
+) -> None:
+    (tmp_path / "requirements.txt").write_text(f"torch=={asked}\n")
+    file = tmp_path / "a.py"
+    file.write_text(
+        "import torch\n"
+        "def evaluate(model: torch.nn.Module, loader):\n"
+        "    model.eval()\n"
+        "    return sum((model(x).argmax(1) == y).sum().item() for x, y in loader)\n"
+    )
+    fix = lint(Source.read(file), Settings.selecting("MEM05"), project=Project())[0].fix
+    assert fix is not None
+    assert "@torch.no_grad()" in fix.edits[0].text
+    assert fix.applicability is applicability
 
 
 def test_a_list_is_believed_before_a_readme(tmp_path: Path) -> None:

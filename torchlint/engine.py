@@ -232,12 +232,13 @@ class _Run:
 
     def _dated(self, rule: type[Rule], fix: Fix) -> Fix:
         """A fix that a torch which the project allows cannot run is only shown, unless the settings name another."""
-        if self.project is None or self.settings.target_torch is not None or not rule.needs_torch:
+        needed = fix.needs_torch or rule.needs_torch
+        if self.project is None or self.settings.target_torch is not None or not needed:
             return fix
         required = self.project.torch_requirement(self.source.path)
-        if required is None or required.oldest >= version(rule.needs_torch):
+        if required is None or required.oldest >= version(needed):
             return fix
-        why = f"it needs torch {rule.needs_torch}, and {required.file} asks for `{required.text}`"
+        why = f"it needs torch {needed}, and {required.file} asks for `{required.text}`"
         why = f"{fix.why.rstrip('.')}; {why}" if fix.why else why
         return replace(fix, applicability=Applicability.DISPLAY, why=why)
 

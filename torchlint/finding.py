@@ -55,7 +55,8 @@ class Fix:
     """`edits` are those of the file of the finding, `elsewhere` has those of other files: all are made, or none.
 
     `why` says what a fix may change, and is never empty for one that is not safe. Fixes that share an `isolation` key
-    are never applied in the same pass.
+    are never applied in the same pass. `needs_torch` is the oldest release that can run it, where that is not the one
+    that the remedy of the rule needs.
     """
 
     edits: tuple[Edit, ...]
@@ -63,6 +64,7 @@ class Fix:
     why: str = ""
     isolation: str | None = None
     elsewhere: tuple[FileEdits, ...] = ()
+    needs_torch: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ else:
 _FORMATTERS_DEFAULT = 88  # of Black and of Ruff
 _CUSTOMARY, _LONGEST = 100, 120
 _INI_FILES = ("setup.cfg", "tox.ini", ".flake8")
+_TOML_FILES = ("pyproject.toml", "ruff.toml", ".ruff.toml")
+SETTINGS = (*_TOML_FILES, *_INI_FILES)
 _INI_SECTIONS = ("flake8", "pycodestyle")
 
 
@@ -26,13 +28,9 @@ def customary(lines: Iterable[str]) -> int:
 
 def configured(folder: Path) -> int | None:
     """Characters, where a file of settings in the folder says so; a formatter that is set up without has its own."""
-    tools = _table(_toml(folder / "pyproject.toml") or {}, "tool") or {}
-    sections = [
-        _toml(folder / "ruff.toml"),
-        _toml(folder / ".ruff.toml"),
-        _table(tools, "ruff"),
-        _table(tools, "black"),
-    ]
+    project, *own = (_toml(folder / name) for name in _TOML_FILES)
+    tools = _table(project or {}, "tool") or {}
+    sections = [*own, _table(tools, "ruff"), _table(tools, "black")]
     tables = [section for section in sections if section is not None]
     given = [section["line-length"] for section in tables if "line-length" in section]
     given += [text for name in _INI_FILES for text in _ini(folder / name)]

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from torchlint.config import DEFAULT_EXCLUDE
-from torchlint.line_length import configured
-from torchlint.requirement import TorchRequirement, torch_requirement
+from torchlint.line_length import SETTINGS, configured
+from torchlint.requirement import STATEMENTS, TorchRequirement, torch_requirement
 
 _REPOSITORY = (".git", ".hg")
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "torchlint.toml")
+_SPEAKING = frozenset(name.rpartition("/")[2] for name in (*SETTINGS, *STATEMENTS))
 _MOST_FILES = 4_000
 _Said = TypeVar("_Said")
 
@@ -24,7 +25,7 @@ class ProjectFiles:
     def __init__(self) -> None:
         self._listings: dict[str, frozenset[str]] = {}
         self._roots: dict[str, str] = {}
-        self._files: dict[str, tuple[str, ...]] = {}
+        self._known_files: dict[str, tuple[str, ...]] = {}
         self._fingerprints: dict[str, bytes] = {}
         self._line_lengths: dict[str, int | None] = {}
         self._torch_requirements: dict[str, TorchRequirement | None] = {}
@@ -75,22 +76,27 @@ class ProjectFiles:
 
     def files(self, root: str) -> tuple[str, ...]:
         """Python files below a root, in the order of their paths; none of a tree too large to be looked through."""
-        if root not in self._files:
+        return tuple(file for file in self._known(root) if file.endswith(".py"))
+
+    def _known(self, root: str) -> tuple[str, ...]:
+        """Likewise, with the files that say something of the project."""
+        if root not in self._known_files:
             found = []
             for file in _walk(root):
                 found.append(file)
                 if len(found) > _MOST_FILES:
                     found.clear()
                     break
-            self._files[root] = tuple(sorted(found))
-        return self._files[root]
+            self._known_files[root] = tuple(sorted(found))
+        return self._known_files[root]
 
     def fingerprint(self, file: str) -> bytes:
-        """Of the names, sizes and times of the files of the file's project: it changes when any of them does."""
+        """Of the names, sizes and times of the files of the file's project, with those that say how long its lines are
+        and what torch it runs with: it changes when any of them does."""
         root = self.root(file)
         if root not in self._fingerprints:
             digest = hashlib.blake2b(digest_size=16)
-            for other in self.files(root):
+            for other in self._known(root):
                 try:
                     status = os.stat(other)
                 except OSError:
@@ -112,5 +118,5 @@ def _walk(root: str) -> Iterator[str]:
             if entry.is_dir(follow_symlinks=False):
                 if entry.name not in DEFAULT_EXCLUDE and not entry.name.startswith("."):
                     stack.append(entry.path)
-            elif entry.name.endswith(".py") and os.path.isfile(entry.path):
+            elif (entry.name.endswith(".py") or entry.name in _SPEAKING) and os.path.isfile(entry.path):
                 yield entry.path

@@ -17,16 +17,19 @@ _FILES = (
     "cog.yaml",
 )
 _READMES = ("README.md", "README.rst", "README.txt", "readme.md")
+STATEMENTS = (*_FILES, *_READMES)
 # `torch==1.9.0`, `pytorch=1.7`, `torch>=1.6,<2`, `torch = "^1.10"`; not `torch<2`, which names no oldest release.
 _REQUIREMENT = re.compile(
     r"""(?<![\w./-])(?:py)?torch(?:\[\w+\])?["']?\s*(?:==?=?|>=|~=)\s*["']?[\^~>=]*\s*v?(\d+(?:\.\d+)*)"""
 )
-# `PyTorch 1.3`, `pytorch version >= 1.7.1`, `Pytorch0.4.1`, `[PyTorch](https://pytorch.org) (>= 1.2)`
+# `PyTorch 1.3`, `pytorch version >= 1.7.1`, `Pytorch0.4.1`, `[PyTorch](https://pytorch.org) (>= 1.2)`, and the badge
+# `https://img.shields.io/badge/pytorch-1.8-red`
 _MENTION = re.compile(
-    r"""(?i)(?<![\w./-])(?:py)?torch(?:\]\([^)\s]*\))?"""
-    r"""[ \t`*:(]*(?:version)?[ \t`*:]*[=<>~v]{0,2}[ \t`*]*(\d\.\d+(?:\.\d+)*)"""
+    r"""(?i)(?:(?<![\w./-])|(?<=/badge/))(?:py)?torch(?:\]\([^)\s]*\))?"""
+    r"""[ \t`*:(_-]*(?:version)?[ \t`*:]*(?:[=<>~v]|%3[DE]){0,2}[ \t`*]*(\d\.\d+(?:\.\d+)*)"""
 )
 _COMMENT = re.compile(r"#.*")
+_LAST_MINOR = {0: 4, 1: 13}  # of the release series that are closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class TorchRequirement:
 def torch_requirement(folder: Path) -> TorchRequirement | None:
     """What the first file of the folder says that names an oldest release; None where none does. A README counts where
     no list says it."""
-    for name in (*_FILES, *_READMES):
+    for name in STATEMENTS:
         is_list = name in _FILES
         try:
             text = (folder / name).read_text(encoding="utf-8")
@@ -50,5 +53,16 @@ def torch_requirement(folder: Path) -> TorchRequirement | None:
         found = _REQUIREMENT.search(_COMMENT.sub("", text)) if is_list else _MENTION.search(text)
         if found is not None:
             said = " ".join(found[0].split())
-            return TorchRequirement(tuple(map(int, found[1].split("."))), name, said)
+            return TorchRequirement(_release(found[1]), name, said)
     return None
+
+
+def _release(said: str) -> tuple[int, ...]:
+    """What a version means; `1.81`, which there never was, means 1.8.1."""
+    major, *minor = map(int, said.split("."))
+    last = _LAST_MINOR.get(major)
+    if last is None or not minor or minor[0] <= last:
+        return major, *minor
+    digits = str(minor[0])
+    known = max((end for end in range(1, len(digits)) if int(digits[:end]) <= last), default=len(digits))
+    return (major, *(int(part) for part in (digits[:known], digits[known:]) if part))

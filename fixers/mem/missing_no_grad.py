@@ -25,6 +25,7 @@ _LONG_ELSEWHERE = 10  # likewise of a loop that is not over data, such as a sear
 _TRAINING = {"backward", "gradients", "optimizer_steps"}
 _OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
 _SAME = frozenset({"cpu", "squeeze", "float", "contiguous", "view", "reshape"})
+_DECORATOR = "0.4.1"  # the first release in which `no_grad` decorates functions
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 
 
@@ -37,7 +38,8 @@ def fix(report: Report, model: Model) -> Fix:
     region = _region_edits(rewriter, model, found, name)
     if not region:
         raise NoFixError("the evaluation shares a line with other statements")
-    return Fix((*edits, *region), Applicability.UNSAFE, _WHY)
+    decorates = found.extent is Extent.FUNCTION
+    return Fix((*edits, *region), Applicability.UNSAFE, _WHY, needs_torch=_DECORATOR if decorates else "")
 
 
 def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str) -> list[Edit]:
