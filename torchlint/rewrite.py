@@ -98,6 +98,23 @@ class Rewriter:
             return argument
         return re.sub(r"^(\w+)=", r"\1 = ", argument)
 
+    def around_only_argument(self, node: cst.BaseExpression, length: int) -> tuple[int, int] | None:
+        """From bracket to bracket about the only argument of a call, where line breaks are all that stands between and
+        its line has room for the `length` characters that the argument is going to have."""
+        arg = self._model.parent(node)
+        call = self._model.parent(arg) if isinstance(arg, cst.Arg) and arg.keyword is None and not arg.star else None
+        if not isinstance(call, cst.Call) or len(call.args) != 1:
+            return None
+        first, last = self._model.span(node)
+        start = self._text.index("(", self._model.span(call.func)[1]) + 1
+        end = self._text.find(")", last)
+        before, after = self._text[start:first], self._text[last:end]
+        if not ("\n" in before and before.isspace()) or after.strip(" \t\r\n,"):
+            return None
+        rest = self._text[end : self._line_end(end)].rstrip()
+        room = self._model.line_length - (start - self._line_start(start)) - len(rest)
+        return (start, end) if length <= room else None
+
     def add_entry(self, literal: cst.Dict, entry: str) -> Edit:
         """One more entry at the end of a dict that is not empty, laid out like the others."""
         return self._append(literal, literal.elements[-1], entry)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from torchlint.semantics.tree import walk
 if TYPE_CHECKING:
     from torchlint.analyses.mem.needless_graph import Evaluation
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Binding
+    from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
@@ -55,17 +56,27 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
     if isinstance(region, cst.SimpleStatementLine) and _goes_on(region, found, model):
         raise NoFixError("the network goes on with the result below: what belongs to the evaluation is for you to say")
     if found.extent is Extent.FUNCTION:
-        return [rewriter.decorate(region, f"@{name}()")] if isinstance(region, cst.FunctionDef) else []
+        if not isinstance(region, cst.FunctionDef):
+            return []
+        body = [line for line in region.body.body if isinstance(line, cst.BaseStatement)]
+        return [rewriter.decorate(region, f"@{name}()"), *_needless_cuts(body, rewriter, model)]
     header = f"with {name}({found.phase or ''}):"
     blocks = _blocks(model, found)
-    cuts = (
-        [edit for block in blocks for line in block for edit in _needless_detach(line, model)]
-        if found.phase is None
-        else []
-    )
-    if all(isinstance(line, cst.SimpleStatementLine) for block in blocks for line in block):
-        cuts += _needless_behind([line for block in blocks for line in block], rewriter, model)
-    return [*(edit for block in blocks for edit in rewriter.indent_under(block, header) or []), *cuts]
+    edits = [edit for block in blocks for edit in rewriter.indent_under(block, header) or []]
+    if found.phase is None:
+        edits += _needless_cuts([line for block in blocks for line in block], rewriter, model)
+    return edits
+
+
+def _needless_cuts(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
+    """`.detach()` and `.data` of what these lines make, which no graph is left to be cut off from."""
+    found = [edit for line in lines for edit in _needless_detach(line, model)]
+    found += _needless_of_variables(lines, rewriter, model)
+    return [edit for edit in found if not any(_lies_in(edit, other) for other in found if other is not edit)]
+
+
+def _lies_in(edit: Edit, other: Edit) -> bool:
+    return other.start <= edit.start and edit.end <= other.end and edit != other
 
 
 def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
@@ -84,23 +95,31 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
     return edits
 
 
-def _needless_behind(lines: list[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
-    """`.detach()` and `.data` of a variable that nothing but these lines gives its value, where it is read behind."""
+def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
+    """`.detach()` and `.data` of a variable, where nothing but calls in these lines gives it its value."""
     inside = {node for line in lines for node in walk(line)}
-    bindings = {model.binding(node): None for line in lines for node in walk(line) if isinstance(node, cst.Name)}
+    bindings = {model.binding(node): None for node in inside if isinstance(node, cst.Name)}
     edits = []
     for binding in bindings:
         if binding is None or any(method.endswith("_") for method in binding.methods):
             continue
-        made = [write.target for write in binding.writes if write.target in inside and write.kind == "assign"]
+        made = [write.target for write in binding.writes if write.target in inside and _is_made(write)]
         others = [write.target for write in binding.writes if write.target not in made]
         for read in binding.reads:
-            cut = _cut_off(read, binding, rewriter, model) if read not in inside else None
+            cut = _cut_off(read, binding, rewriter, model)
             if cut is None or any(reaches(model, binding, target, read) for target in others):
                 continue
             if any(reaches(model, binding, target, read) for target in made):
                 edits.append(cut)
     return edits
+
+
+def _is_made(write: Write) -> bool:
+    """Whether a variable gets what a call returns, and not a tensor that is there already and may want gradients."""
+    value = write.value
+    while isinstance(value, cst.Subscript):
+        value = value.value
+    return write.kind == "assign" and isinstance(value, cst.Call)
 
 
 def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Model) -> Edit | None:

@@ -51,13 +51,15 @@ class PreTorch04Legacy(Rule):
 
     ## Fix safety
 
-    `Variable(x)` becomes `x` where that is known to have no graph, where it is made anew, and where it is drawn from a
-    loader and not read again; elsewhere `x.detach()`, which is what it does today: safe. In a program, not in a module
-    that others may import from, the import goes with its last use. `volatile=True` is only taken away where gradients
-    are off; MEM05 turns them off. `.data` becomes `.detach()`: safe where the values are used up at once, unsafe where
-    the result lives on, because a later change in place may then make `backward()` raise. What a data loader yields has
-    no graph, and `labels.data` becomes `labels`. `loss.data[0]` becomes `loss.item()`: unsafe, for it waits for the
-    device. A statement that writes to a `.data` stays as it is.
+    `Variable(x)` becomes `x`: safe where that is known to have no graph, where it is made anew, and where it is drawn
+    from a loader and not read again; unsafe where it is handed in from outside and nothing in the file gives it a
+    graph. Where it has one, and where its gradient is asked for, it becomes `x.detach()`, which is what it does today:
+    safe. Of what code out of sight returns, the fix is only shown. In a program, not in a module that others may import
+    from, the import goes with its last use. `volatile=True` is only taken away where gradients are off; MEM05 turns
+    them off. `.data` becomes `.detach()`: safe where the values are used up at once, unsafe where the result lives on,
+    because a later change in place may then make `backward()` raise. What a data loader yields, indices and truth
+    values have no graph, and `labels.data` becomes `labels`. `loss.data[0]`, and an element given to `env.step(...)`,
+    become `.item()`: unsafe, for it waits for the device. A statement that writes to a `.data` stays as it is.
 
     ## Measured effect
 
@@ -120,6 +122,11 @@ def _read_message(read: DataRead, model: Model) -> str:
             return (
                 f"`{owner}{_behind(read, model)}` raises an IndexError where `{owner}` has no dimensions, as losses do "
                 f"since torch 0.5. Write `{owner}.item()`."
+            )
+        case "choice":
+            return (
+                f"`{model.code(read.element) if read.element is not None else owner}` is a tensor of one element since "
+                f"torch 0.4, where an environment takes a number. Write `.item()`."
             )
         case "number":
             return f"`{owner}.data` reaches `math` as a tensor, which it asks for its number. Write `{owner}.item()`."

@@ -36,6 +36,33 @@ for x, y in loader:
 
 
 REWRITES = {
+    "what is cut off in a whole function": (
+        """\
+def evaluate(model, loader):
+    model.eval()
+    correct, weight = 0, model[0].weight
+    for x, y in loader:
+        out = model(x)
+        best = out.data.max(1)[1]
+        correct += (best == y).sum().item() + model(x).detach().sum().item() + weight.data.sum().item()
+    return correct
+
+result = evaluate(model, val_loader)
+""",
+        """\
+@torch.no_grad()
+def evaluate(model, loader):
+    model.eval()
+    correct, weight = 0, model[0].weight
+    for x, y in loader:
+        out = model(x)
+        best = out.max(1)[1]
+        correct += (best == y).sum().item() + model(x).sum().item() + weight.data.sum().item()
+    return correct
+
+result = evaluate(model, val_loader)
+""",
+    ),
     "a whole function": (
         """\
 def evaluate(model, loader):

@@ -242,22 +242,66 @@ def test_the_first_element_of_a_loss_becomes_a_number(way: str) -> None:
         ("Variable(x.unsqueeze(0))\ny[0] = net.bias", "x.unsqueeze(0).detach()\ny[0] = net.bias"),
         ("Variable(torch.zeros(2, 3)).t()", "torch.zeros(2, 3).t()"),
         ("Variable(torch.zeros(3))\ny[0] = 1", "torch.zeros(3)\ny[0] = 1"),
-        ("Variable(x.float())", "x.float().detach()"),
+        ("Variable(x.float())", "x.float()"),
         ("Variable(net(x).new(3).zero_())", "net(x).new(3).zero_()"),
         ("Variable(load().new(x.size()))", "load().new(x.size())"),
         ("2 * Variable(x)", "2 * x"),
-        ("Variable(x).cuda()", "x.detach().cuda()"),
+        ("Variable(x).cuda()", "x.cuda()"),
         ("Variable(net(x).data, requires_grad=True)", "net(x).detach().requires_grad_()"),
         ("x.argmax(1)\nz = Variable(y).cuda()", "x.argmax(1)\nz = y.cuda()"),
         ("x.float().type_as(net(x).data)", "x.float().type_as(net(x))"),
         ("net(x).gather(1, Variable(load()).view(-1, 1))", "net(x).gather(1, load().view(-1, 1))"),
         ("net(x).gather(1, net(x).data.long().view(-1, 1))", "net(x).gather(1, net(x).long().view(-1, 1))"),
+        ("net(x).argmax(1).eq(net(x).data.long().view(-1))", "net(x).argmax(1).eq(net(x).long().view(-1))"),
+        ("torch.zeros_like(net(x).data)", "torch.zeros_like(net(x))"),
+        ("isinstance(net.weight.data, torch.cuda.FloatTensor)", "isinstance(net.weight, torch.cuda.FloatTensor)"),
+        ("net(x).sum().data.cpu().item()", "net(x).sum().cpu().item()"),
+        ("net(x).mean().data[0]", "net(x).mean().item()"),
+        ("F.relu(\n    Variable(x, requires_grad=False))", "F.relu(x)"),
+        ("F.relu(\n    Variable(x),\n)  # kept", "F.relu(x)  # kept"),
+        ("F.softmax(\n    Variable(x), 1)", "F.softmax(\n    x, 1)"),
+        ("Variable((x > 0).float())", "(x > 0).float()"),
+        ("Variable(net(x).abs())", "net(x).abs().detach()"),
+        ("load(Variable(load(x)))", "load(load(x))"),
+        ("load(Variable(weigh(x)))", "load(Variable(weigh(x)))"),
+        ("net(x).argmax(1)\ny = y.data\nprint(y)", "net(x).argmax(1)\nprint(y)"),
         ("Variable(x.new(3).fill_(net(x).sum()))", "x.new(3).fill_(net(x).sum()).detach()"),
     ],
 )
 def test_nothing_is_detached_twice_or_for_a_new_tensor(before: str, after: str) -> None:
     head = SETUP + "from torch.autograd import Variable\nprint(Variable)\ny = "
     assert fixed(head + before, "TRAIN10") == head + after
+
+
+AGENTS = {
+    "the best action": ("net(x[:1]).max(1)[1].data[0]", "net(x[:1]).max(1)[1][0].item()"),
+    "an action that is drawn": (
+        "net(x[:1]).exp().multinomial(1).data[0, 0]",
+        "net(x[:1]).exp().multinomial(1)[0, 0].item()",
+    ),
+    "an action under a name": ("best.data[0][0]", "best[0][0].item()"),
+}
+
+
+@pytest.mark.parametrize("case", AGENTS)
+def test_an_environment_is_given_the_number_of_an_action(case: str) -> None:
+    before, after = AGENTS[case]
+    code = f"""{SETUP}class Game:
+    def step(self, action):
+        return int(action)
+
+env = Game()
+logits = net(x[:1])
+best = logits.max(1, keepdim=True)[1]
+action = {before}
+taken = env.step(action)
+"""
+    new = fixed(code, "TRAIN10")
+    assert f"action = {after}\n" in new
+    assert isinstance(run(new)["action"], int)
+    assert run(new)["taken"] == run(code)["taken"]
+    stepping = code.replace("env = Game()", "env = torch.optim.SGD(net.parameters(), 0.1)")
+    assert ".item()" not in fixed(stepping, "TRAIN10")
 
 
 OF_A_BATCH = """\
@@ -274,7 +318,7 @@ def train(data, net, criterion, optimizer):
 """
 
 
-def test_a_part_of_a_batch_stands_bare_unless_it_is_read_again_beside_gradients_of_tensors() -> None:
+def test_a_part_of_a_batch_stands_bare_unless_its_gradient_is_read() -> None:
     assert "inputs, labels = batch[0], batch[1]\n" in fixed(OF_A_BATCH, "TRAIN10")
     probing = OF_A_BATCH + "        print(inputs.grad)\n"
     assert "inputs, labels = batch[0].detach(), batch[1]\n" in fixed(probing, "TRAIN10")
@@ -282,7 +326,8 @@ def test_a_part_of_a_batch_stands_bare_unless_it_is_read_again_beside_gradients_
     assert "inputs, labels = batch[0], batch[1]\n" in fixed(other, "TRAIN10")
     for again in ("batch", "batch[0]", "batch[0][1]"):
         code = other + f"        keep({again})\n"
-        assert "inputs, labels = batch[0].detach(), batch[1]" in fixed(code, "TRAIN10")
+        assert "inputs, labels = batch[0], batch[1]" in fixed(code, "TRAIN10")
+        assert "inputs, labels = Variable(batch[0])" in fixed(code, "TRAIN10", unsafe=False)
 
 
 FROM_DATA = """from torch.autograd import Variable
@@ -301,10 +346,11 @@ def train(net, dataset, known):
     [
         ("y = Variable(Tensor(3, known.n).fill_(1.0), requires_grad=False)", "y = Tensor(3, known.n).fill_(1.0)"),
         ("y = Variable(Tensor(numpy.zeros((3, 4))))", "y = Tensor(numpy.zeros((3, 4)))"),
-        ("y = Variable(Tensor(known))", "y = Tensor(known).detach()"),
+        ("y = Variable(Tensor(known))", "y = Tensor(known)"),
         ("y = Variable(Tensor(known.fill_(net(batch))))", "y = Tensor(known.fill_(net(batch))).detach()"),
         ("y = Variable(net(batch).data)", "y = net(batch).detach()"),
-        ("y = Variable(batch['y'].float())", "y = batch['y'].float().detach()"),
+        ("y = Variable(batch['y'].float())", "y = batch['y'].float()"),
+        ("y = Variable(batch['y'].float()); y.grad", "y = batch['y'].float().detach(); y.grad"),
         ("batch = y = Variable(batch.float())", "batch = y = batch.float()"),
         ("batch = Variable(batch, requires_grad=False); y = 2 * batch", "y = 2 * batch"),
         ("batch = net(batch); y = Variable(batch)", "batch = net(batch); y = batch.detach()"),
@@ -356,7 +402,8 @@ def encoded(text, cuda):
     )
     assert "    return codes\n" in fixed(code, "TRAIN10")
     kept = code.replace("torch.LongTensor([ord(letter) for letter in text])", "text")
-    assert "    return codes.detach()\n" in fixed(kept, "TRAIN10")
+    assert "    return codes\n" in fixed(kept, "TRAIN10")
+    assert "    return Variable(codes)\n" in fixed(kept, "TRAIN10", unsafe=False)
 
 
 def test_what_a_function_is_handed_is_detached_even_where_no_call_in_sight_brings_a_graph() -> None:
@@ -483,3 +530,37 @@ class Noisy(torch.nn.Linear):
 def test_a_buffer_stands_bare() -> None:
     assert "self.weight * self.noise, self.bias" in fixed(NOISY, "TRAIN10")
     assert "self.noise.detach()" in fixed(NOISY.replace("torch.randn(3, 3)", "self.weight * 2"), "TRAIN10")
+
+
+OWN_FUNCTION = """\
+import torch
+from torch.autograd import Variable
+
+def slopes(labels):
+    return labels.float().cumsum(0) - 1
+
+def loss(errors, labels, scale):
+    return torch.dot(errors, Variable(slopes(labels)))
+
+errors = torch.ones(3, requires_grad=True)
+value = loss(errors, torch.arange(3), torch.nn.Parameter(torch.ones(())))
+value.backward()
+"""
+
+
+def test_what_a_function_of_the_file_makes_of_data_has_no_graph() -> None:
+    after = fixed(OWN_FUNCTION, "TRAIN10")
+    assert "torch.dot(errors, slopes(labels))" in after
+    assert torch.equal(run(OWN_FUNCTION)["errors"].grad, run(after)["errors"].grad)  # type: ignore[attr-defined]
+    of_a_weight = OWN_FUNCTION.replace(
+        "Variable(slopes(labels))", "Variable(slopes(labels) * torch.nn.Linear(1, 1).weight)"
+    )
+    assert ".weight).detach()" in fixed(of_a_weight, "TRAIN10")
+
+
+def test_a_pair_with_an_empty_volatile_goes_where_gradients_are_off() -> None:
+    off = OF_A_BATCH.replace(
+        "Variable(batch[0]), Variable(batch[1])", "Variable(inputs, volatile=True), Variable(labels)"
+    )
+    off = off.replace("for batch in", "for inputs, labels in").replace("def train", "@torch.no_grad()\ndef train")
+    assert "inputs, labels =" not in fixed(off, "TRAIN10")

@@ -73,6 +73,7 @@ _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
 class Use(Enum):
     ELEMENT = "element"  # `loss.data[0]` or `loss.data.cpu().numpy()[0]`, of a tensor with a single value
+    CHOICE = "choice"  # `policy.max(1)[1].data[0]`, the number of an action that an environment is given
     NUMBER = "number"  # `math.log(loss.data)`, which takes a number
     INDIFFERENT = "indifferent"  # `.data` changes nothing
     FRESH = "fresh"  # the values are at once used up
@@ -111,7 +112,8 @@ def data_reads(model: Model) -> Iterator[DataRead]:
         if certain or (may_guess and _looks_like_tensor(model, node, value, chain)):
             use = _use(model, node, value, chain)
             if use is Use.FRESH or not _is_exchanged(model, node.value):
-                yield DataRead(node, use, certain, chain.end if use is Use.NUMBER else chain.element)
+                whole = chain.end if use in (Use.NUMBER, Use.CHOICE) else chain.element
+                yield DataRead(node, use, certain, whole)
 
 
 class _Chain:
@@ -284,10 +286,14 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:
         return Use.ELEMENT
     if _is_given_to_math(model, chain):
         return Use.NUMBER
+    if _is_choice(model, node, chain):
+        return Use.CHOICE
     first = chain.steps[0] if chain.steps else ""
     if (
         first.removesuffix("()") in _INDIFFERENT
         or first[1:] in _INDIFFERENT_ATTRIBUTES
+        or _ends_in_number(chain)
+        or _is_only_looked_at(model, chain)
         or (first == "type()" and isinstance(chain.nodes[0], cst.Call) and not chain.nodes[0].args)
         or _is_detached_call(node.value)
     ):
@@ -310,6 +316,74 @@ def _is_given_to_math(model: Model, chain: _Chain) -> bool:
     call = model.parent(arg) if isinstance(arg, cst.Arg) else None
     moves_only = all(step == "cpu()" for step in chain.steps)
     return moves_only and isinstance(call, cst.Call) and (model.call(call).callee or "").startswith("math.")
+
+
+def _ends_in_number(chain: _Chain) -> bool:
+    """`x.data.cpu().item()`: the steps on the way make no difference."""
+    return chain.steps[-1:] in (["item()"], ["tolist()"]) and chain.methods == [
+        s[:-2] for s in chain.steps if s != "[]"
+    ]
+
+
+def _is_only_looked_at(model: Model, chain: _Chain) -> bool:
+    """`torch.zeros_like(x.data)`, `isinstance(x.data, torch.FloatTensor)`"""
+    arg = model.parent(chain.end)
+    call = model.parent(arg) if isinstance(arg, cst.Arg) else None
+    if chain.steps or not isinstance(call, cst.Call) or call.args[0] is not arg:
+        return False
+    name = model.call(call).callee or ""
+    if name == "builtins.isinstance":
+        return re.fullmatch(r"torch\.(cuda\.)?\w*Tensor", model.qualified(call.args[1].value) or "") is not None
+    return name.startswith("torch.") and name.endswith("_like") and not any(map(_asks_for_gradients, call.args))
+
+
+def _asks_for_gradients(arg: cst.Arg) -> bool:
+    return arg.keyword is not None and arg.keyword.value == "requires_grad"
+
+
+def _is_choice(model: Model, node: cst.Attribute, chain: _Chain) -> bool:
+    """Whether an element of a tensor of indices goes to `env.step(...)`, which takes a number."""
+    numbered = chain.steps and all(step == "[]" for step in chain.steps) and all(map(_is_element, chain.nodes))
+    if not numbered or not _holds_indices(model, node.value):
+        return False
+    statement = model.parent(chain.end)
+    users = [chain.end]
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0].target
+        binding = model.binding(target)
+        users = [read for read in binding.reads if reaches(model, binding, target, read)] if binding else []
+    return any(_steps_environment(model, user) for user in users)
+
+
+def _is_element(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Subscript) and all(
+        isinstance(element.slice, cst.Index) and isinstance(element.slice.value, cst.Integer) for element in node.slice
+    )
+
+
+def _holds_indices(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether a tensor holds classes or positions: `x.max(1)[1]`, `x.multinomial(1)`, or a variable of these."""
+    if model.value(node).dtype == "int":
+        return True
+    match node:
+        case cst.Subscript(value=cst.Call(func=cst.Attribute(attr=cst.Name(value=name)))) if _is_element(node):
+            return name in ("max", "min", "sort", "topk") and model.code(node).endswith("[1]")
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
+            return name in ("argmax", "argmin", "multinomial")
+    binding = model.binding(node)
+    if binding is None or not isinstance(node, cst.Name):
+        return False
+    values = [write.value for write in binding.writes if reaches(model, binding, write.target, node)]
+    return bool(values) and all(value is not None and _holds_indices(model, value) for value in values)
+
+
+def _steps_environment(model: Model, node: cst.CSTNode) -> bool:
+    """`env.step(node)`, of what is no optimizer and no schedule."""
+    arg = model.parent(node)
+    call = model.parent(arg) if isinstance(arg, cst.Arg) else None
+    if not isinstance(call, cst.Call) or len(call.args) != 1 or model.call(call).method != "step":
+        return False
+    return not model.call(call).receiver_value.is_(Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER)
 
 
 def _is_first(node: cst.CSTNode) -> bool:
@@ -357,10 +431,17 @@ def _holds_one_value(model: Model, owner: cst.BaseExpression, value: Value) -> b
     if value.kind is Kind.TENSOR and value.rank is not None:
         return value.rank == 0
     binding = model.binding(owner)
-    if binding is not None and "backward" in binding.methods:
+    if (binding is not None and "backward" in binding.methods) or _is_full_reduction(model, owner):
         return True
     name = _name(owner)
     return any(names.search(name) for names in (LOSS_NAMES, _TERM_NAMES)) and "losses" not in name.lower()
+
+
+def _is_full_reduction(model: Model, owner: cst.BaseExpression) -> bool:
+    """`x.mean()`, of whatever has a `data[0]` behind it: a number of numpy has none."""
+    if not isinstance(owner, cst.Call) or owner.args:
+        return False
+    return model.call(owner).receiver is not None and words.is_reduction(model.call(owner).method or "")
 
 
 def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> bool:
@@ -374,6 +455,8 @@ def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _
     if not _may_be_of_tensor(chain):
         return False
     if isinstance(owner, cst.Attribute) and owner.attr.value in _LEAF_ATTRIBUTES:
+        return True
+    if chain.element is not None and _is_full_reduction(model, owner):
         return True
     is_part = isinstance(owner, cst.Subscript) and value.kind is Kind.BATCH
     if not is_part and _NOT_TENSORS.search(_name(owner)):

@@ -44,11 +44,11 @@ def is_made_anew(node: cst.BaseExpression, model: Model) -> bool:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if name in _NEW:
             return True
         case cst.Call(func=cst.Name() as func):
-            return _is_class(func, model) and _makes_numbers(node, model)
+            return is_tensor_class(func, model) and _makes_numbers(node, model)
     return False
 
 
-def _is_class(func: cst.Name, model: Model) -> bool:
+def is_tensor_class(func: cst.BaseExpression, model: Model) -> bool:
     """`Tensor` of `Tensor = torch.cuda.FloatTensor if cuda else torch.FloatTensor`."""
     binding = model.binding(func)
     made = [write.value for write in binding.writes] if binding is not None else []

@@ -1,0 +1,57 @@
+"""What is asked of tensors that only leaves of a graph have, and what uses of a tensor need no gradient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.tree import walk
+from torchlint.semantics.vocabulary import is_boolean
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
+_LIKE_ANOTHER = frozenset({"type_as", "view_as", "expand_as", "reshape_as"})
+_RESHAPING = _LIKE_ANOTHER | {"view", "reshape", "unsqueeze", "squeeze", "flatten", "long", "cpu", "cuda"}
+_BY_INDEX = frozenset({"gather", "index_select"})
+
+
+def takes_no_gradient(node: cst.CSTNode, model: Model) -> bool:
+    """Whether a tensor is only the index of elements, is only compared, or only tells a type or a shape:
+    `x.gather(1, node.view(-1))`, `x.eq(node)`."""
+    above = model.parent(node)
+    call = model.parent(above) if isinstance(above, (cst.Attribute, cst.Arg)) else None
+    if not isinstance(call, cst.Call):
+        return False
+    if isinstance(above, cst.Attribute):
+        return above.attr.value in _RESHAPING and takes_no_gradient(call, model)
+    method = model.call(call).method or ""
+    if method in _LIKE_ANOTHER or is_boolean(method):
+        return len(call.args) == 1
+    return method in _BY_INDEX and len(call.args) == 2 and call.args[1] is above
+
+
+def sees_leaves(model: Model) -> bool:
+    """Whether gradients of some tensor other than a parameter are asked for or switched, anywhere in the file."""
+    return any(
+        isinstance(node, cst.Attribute) and node.attr.value in OF_LEAVES and not _is_parameter(node.value, model)
+        for node in model.nodes_of(cst.Attribute)
+    )
+
+
+def _is_parameter(node: cst.BaseExpression, model: Model) -> bool:
+    """`p` of `for p in net.parameters()`, or `net.weight`."""
+    if isinstance(node, cst.Attribute):
+        return node.attr.value in ("weight", "bias")
+    binding = model.binding(node)
+    loops = [write.value for write in binding.writes if write.kind == "for"] if binding is not None else []
+    return binding is not None and len(loops) == len(binding.writes) > 0 and all(map(_yields_parameters, loops))
+
+
+def _yields_parameters(node: cst.BaseExpression | None) -> bool:
+    return any(
+        isinstance(part, cst.Attribute) and part.attr.value in ("parameters", "named_parameters")
+        for part in (walk(node) if node is not None else ())
+    )

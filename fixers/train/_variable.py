@@ -1,0 +1,359 @@
+"""`Variable(x)` becomes the tensor that it returns."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.train.graph_origin import Origin, origin, receives_graph
+from torchlint.analyses.train.owned_tensors import (
+    MAY_RETURN_THEMSELVES,
+    is_drawn_alone,
+    is_made_anew,
+    without_moves,
+)
+from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, is_false, wrapper_of
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
+from torchlint.semantics import torch_api
+from torchlint.semantics.dataflow import text as text_of
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import returns_tensor
+
+from ._gradient_uses import OF_LEAVES, sees_leaves, takes_no_gradient
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.model import Model
+
+_MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
+_WITHOUT_GRADIENTS = frozenset({"int", "bool"})  # of these dtypes nothing can ask for gradients
+_SHORT = 40  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class _Remedy:
+    """`cut` is what the tensor itself needs behind it to be what `Variable` makes of it."""
+
+    cut: str
+    applicability: Applicability
+    why: str = ""
+
+
+_RANKED = list(Applicability)
+
+
+def unwrap(wrapper: Wrapper, model: Model) -> Fix:
+    statement = model.small_statement(wrapper.call.node)
+    beside = (call for call in model.calls_to(VARIABLE) if model.small_statement(call.node) is statement is not None)
+    all_of_it = [wrapper, *map(wrapper_of, beside)]
+    for each in all_of_it:
+        _check(each, model)
+    least = max((_remedy(each, model) for each in all_of_it), key=lambda remedy: _RANKED.index(remedy.applicability))
+    taken = _taken_together(wrapper.call, model)
+    edits = _removal(wrapper.call, model) if taken else _replacement(wrapper, _remedy(wrapper, model).cut, model)
+    return Fix(tuple(edits), least.applicability, least.why)
+
+
+def _remedy(wrapper: Wrapper, model: Model) -> _Remedy:
+    """Bare where there is no graph to end, cut off where there is one, and only shown where nothing in sight tells."""
+    inner = wrapper.data.node
+    assert inner is not None
+    if isinstance(inner, cst.Attribute) and inner.attr.value == "data" and _is_tensor(inner.value, model):
+        return _Remedy("" if _is_plain(inner.value, model) else ".detach()", Applicability.SAFE)
+    if _may_stand_bare(wrapper, model):
+        return _Remedy("", Applicability.SAFE)
+    found = origin(model, inner)
+    if found is Origin.GRAPH or _wants_gradients(wrapper) or _is_told_apart(wrapper.call.node, inner, model):
+        return _Remedy(".detach()", Applicability.SAFE)
+    name = text_of(inner) if len(text_of(inner)) < _SHORT else "the tensor"
+    if found is Origin.HIDDEN:
+        return _Remedy(
+            ".detach()", Applicability.DISPLAY, f"whether `{name}` has a graph to be cut off is out of sight"
+        )
+    why = f"`Variable` would end a graph behind `{name}`, and nothing in the file gives it one"
+    return _Remedy("", Applicability.UNSAFE, why)
+
+
+def _is_tensor(node: cst.BaseExpression, model: Model) -> bool:
+    return model.value(node).is_(Kind.TENSOR, Kind.UNKNOWN)
+
+
+def _is_plain(node: cst.BaseExpression, model: Model) -> bool:
+    """Whether a tensor has no graph that its `.data` would leave out."""
+    return is_made_anew(node, model) or (_is_temporary(node, model) and origin(model, node) is Origin.NOWHERE)
+
+
+def _is_told_apart(call: cst.Call, inner: cst.BaseExpression, model: Model) -> bool:
+    """Whether the tensor and what Variable makes of it are two names, of which one becomes part of a graph."""
+    held: cst.BaseExpression = without_moves(inner, model)
+    while isinstance(held, cst.Subscript) or (
+        isinstance(held, cst.Call) and model.call(held).receiver_value.kind is Kind.TENSOR
+    ):
+        held = held.value if isinstance(held, cst.Subscript) else model.call(held).receiver or held
+        held = without_moves(held, model)
+    names = {_name_of(_with_moves(call, model), model), model.binding(held)} - {None}
+    return any(name is not None and (_has_leaf(name, model) or receives_graph(model, name)) for name in names)
+
+
+def _check(wrapper: Wrapper, model: Model) -> None:
+    if not _is_understood(wrapper):
+        raise NoFixError("not all arguments are in sight")
+    if wrapper.asks_for_no_graph and model.grad_enabled(wrapper.call.node) is not False:
+        raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
+
+
+def _is_understood(wrapper: Wrapper) -> bool:
+    arguments = (wrapper.data, wrapper.requires_grad, wrapper.volatile)
+    given = [argument.arg for argument in arguments if argument.given]
+    return wrapper.data.given and None not in given and len(given) == len(wrapper.call.arguments)
+
+
+def _removal(call: Call, model: Model) -> list[Edit]:
+    edit = Rewriter(model).remove_statement(call.node)
+    assert edit is not None
+    if edit.text == "pass":
+        raise NoFixError("nothing would be left of the block that it is all of")
+    return [edit]
+
+
+def _taken_together(call: Call, model: Model) -> set[Call]:
+    """The uses of `x = Variable(x)` or `x, y = Variable(x), Variable(y)`, of which nothing would be left."""
+    pairs = _pairs(model.small_statement(call.node))
+    found = {
+        model.call(value) for target, value in pairs if isinstance(value, cst.Call) and _is_itself(target, value, model)
+    }
+    return found if len(found) == len(pairs) else set()
+
+
+def _pairs(statement: cst.CSTNode | None) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """Targets and values of `x = y` or `x, y = y, x`."""
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return []
+    target, value = statement.targets[0].target, statement.value
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
+        return [(a.value, b.value) for a, b in zip(target.elements, value.elements)]
+    return [(target, value)]
+
+
+def _name_of(value: cst.BaseExpression, model: Model) -> Binding | None:
+    """The variable that a value is assigned to."""
+    pairs = _pairs(model.small_statement(value))
+    return next((model.binding(target) for target, given in pairs if given is value), None)
+
+
+def _is_itself(target: cst.BaseExpression, value: cst.Call, model: Model) -> bool:
+    """Whether `target = value` would do nothing if `value` were not wrapped."""
+    call = model.call(value)
+    if call.callee != VARIABLE:
+        return False
+    wrapper = wrapper_of(call)
+    return (
+        not _wants_gradients(wrapper)
+        and isinstance(target, (cst.Name, cst.Attribute))
+        and wrapper.data.node is not None
+        and model.code(target) == model.code(wrapper.data.node)
+        and _remedy(wrapper, model).cut == ""
+        and not _takes_gradients(target, model)
+    )
+
+
+def _takes_gradients(target: cst.BaseExpression, model: Model) -> bool:
+    """Whether a variable is made a leaf with gradients somewhere, which must not reach the tensor outside."""
+    binding = model.binding(target)
+    return binding is not None and _has_leaf(binding, model)
+
+
+def _has_leaf(binding: Binding, model: Model) -> bool:
+    users = [model.parent(read) for read in binding.reads]
+    return any(isinstance(user, cst.Attribute) and user.attr.value in OF_LEAVES for user in users)
+
+
+def _replacement(wrapper: Wrapper, cut: str, model: Model) -> list[Edit]:
+    call, inner = wrapper.call.node, wrapper.data.node
+    assert inner is not None
+    text = model.source.text
+    (start, end), (first, last) = model.span(call), model.span(inner)
+    if "#" in text[start:first] + text[last:end]:
+        raise NoFixError("a comment stands inside of the call")
+    if isinstance(inner, cst.Attribute) and inner.attr.value == "data" and _is_tensor(inner.value, model):
+        last = model.span(inner.value)[1]
+    before, suffix = "", cut
+    asked = wrapper.requires_grad.node
+    if asked is not None and not is_false(asked):
+        suffix += f".requires_grad_({'' if _is_true(asked) else model.code(asked)})"
+    if not _holds_together(inner, suffix, model.parent(call)):
+        before, suffix = "(", ")" + suffix
+    rewriter, given = Rewriter(model), text[first:last]
+    if "\n" not in given:
+        start, end = rewriter.around_only_argument(call, len(before + given + suffix)) or (start, end)
+    aligned = rewriter.moved_left(inner, first - start - len(before))
+    return [Edit(start, first, before), *aligned, Edit(last, end, suffix)]
+
+
+def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
+    """Whether the tensor itself can take the place of the new object that Variable makes of it.
+
+    Not where something may set `requires_grad` or read `grad` of the one, and the other is still in use.
+    """
+    inner, call = wrapper.data.node, wrapper.call.node
+    if inner is None:
+        return False
+    if is_made_anew(inner, model) or (takes_no_gradient(call, model) and not _wants_gradients(wrapper)):
+        return True
+    if _wants_gradients(wrapper):
+        if is_drawn_alone(inner, call, model):
+            return True
+        return wrapper.wraps_plain_tensor and _is_temporary(inner, model) and not _is_changed_view(inner, call, model)
+    if _is_cut_off_again(call, model) or _is_drawn_for_itself(inner, call, model):
+        return True
+    if not wrapper.wraps_plain_tensor:
+        return False
+    if wrapper.data.value.dtype in _WITHOUT_GRADIENTS:
+        return True
+    if isinstance(inner, cst.Subscript) and wrapper.data.value.kind is Kind.BATCH:
+        return not sees_leaves(model)
+    if _is_temporary(inner, model):
+        return not _is_changed_view(inner, call, model)
+    held, end = without_moves(inner, model), _with_moves(call, model)
+    if isinstance(held, cst.Attribute) and model.binding(held) is not None:
+        return _is_used_up(end, model) and not sees_leaves(model)
+    if not isinstance(held, cst.Name):
+        return False
+    return _is_used_up(end, model) or _gets_a_name(end, held, model) or _is_handed_back(end, held, model)
+
+
+def _is_drawn_for_itself(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
+    """Whether a tensor of a loader has no other use, and takes no part in a graph of its own under its new name."""
+    if not is_drawn_alone(inner, call, model):
+        return False
+    name = _name_of(_with_moves(call, model), model)
+    return name is None or not (_changes(name, model) or _has_leaf(name, model))
+
+
+def _is_changed_view(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
+    return _is_view(inner, model) and _is_changed(call, model)
+
+
+def _with_moves(node: cst.BaseExpression, model: Model) -> cst.BaseExpression:
+    """`x.float().cuda()` around x, and the conditional expression around that."""
+    parent = model.parent(node)
+    call = model.parent(parent) if isinstance(parent, cst.Attribute) else None
+    if isinstance(call, cst.Call) and call.func is parent and model.call(call).method in MAY_RETURN_THEMSELVES:
+        return _with_moves(call, model)
+    if isinstance(parent, cst.IfExp) and parent.test is not node:
+        return _with_moves(parent, model)
+    return node
+
+
+def _is_used_up(node: cst.BaseExpression, model: Model) -> bool:
+    """Whether an operation or a module takes the tensor, so that nothing holds it under another name."""
+    parent = model.parent(node)
+    user = model.parent(parent) if isinstance(parent, cst.Arg) else None
+    if isinstance(user, cst.Call):
+        is_module = model.call(user).is_forward or model.value(user.func).kind is Kind.MODULE
+        return is_module or returns_tensor(model.call(user).callee or "")
+    return isinstance(parent, (cst.BinaryOperation, cst.UnaryOperation))
+
+
+def _gets_a_name(node: cst.BaseExpression, held: cst.Name, model: Model) -> bool:
+    """Whether a variable gets the tensor, so that one tensor has two names, and nothing tells it from two tensors."""
+    old, new = model.binding(held), _name_of(node, model)
+    if old is None or new is None or new.cls is not None or sees_leaves(model) or _changes(new, model):
+        return False
+    return old is new or not (old.is_global or old.shared or _changes(old, model))
+
+
+def _is_handed_back(node: cst.BaseExpression, held: cst.Name, model: Model) -> bool:
+    """Whether a function returns a tensor of its own."""
+    binding = model.binding(held)
+    return (
+        isinstance(model.parent(node), cst.Return)
+        and binding is not None
+        and not (binding.is_parameter or binding.is_global or binding.shared or binding.cls is not None)
+        and all(_is_temporary(write.value, model) or _is_moved(write.value, binding, model) for write in binding.writes)
+    )
+
+
+def _is_moved(node: cst.BaseExpression | None, binding: Binding, model: Model) -> bool:
+    """`x = x.cuda()`, where x is the variable."""
+    call = model.call(node) if isinstance(node, cst.Call) else None
+    return (
+        call is not None
+        and call.method in MAY_RETURN_THEMSELVES
+        and model.binding(call.receiver or call.node) is binding
+    )
+
+
+def _is_cut_off_again(node: cst.Call, model: Model) -> bool:
+    """Whether all that is done with the result is to call its `detach()`."""
+    attribute = model.parent(node)
+    if not isinstance(attribute, cst.Attribute) or attribute.attr.value != "detach":
+        return False
+    call = model.parent(attribute)
+    return isinstance(call, cst.Call) and call.func is attribute
+
+
+def _is_temporary(node: cst.BaseExpression | None, model: Model) -> bool:
+    """Whether nothing else holds the tensor that an expression makes."""
+    if isinstance(node, cst.BinaryOperation):
+        return True
+    if not isinstance(node, cst.Call):
+        return False
+    call = model.call(node)
+    if call.receiver is not None and call.receiver_value.kind is Kind.TENSOR:
+        if call.method in MAY_RETURN_THEMSELVES or (call.method or "").endswith("_"):
+            return _is_temporary(call.receiver, model)
+        return torch_api.method(call.method or "") is not None
+    return returns_tensor(call.callee or "") and call.callee not in _MAY_RETURN_THEIR_ARGUMENT
+
+
+def _is_view(node: cst.BaseExpression, model: Model) -> bool:
+    """Whether an expression may look into the memory of a tensor that has a name: a change of it can reach that."""
+    while isinstance(node, cst.Call) and model.call(node).receiver_value.kind is Kind.TENSOR:
+        node = model.call(node).receiver or node
+    return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript))
+
+
+def _is_changed(call: cst.Call, model: Model) -> bool:
+    """Whether what a call makes gets a name, and is changed in place under it."""
+    binding = _name_of(call, model)
+    return _changes(binding, model) if binding is not None else not isinstance(model.parent(call), cst.Return)
+
+
+def _changes(binding: Binding, model: Model) -> bool:
+    """Whether a tensor is changed in place under the name of a variable."""
+    if any(name.endswith("_") and not name.startswith("__") for name in binding.methods):
+        return True
+    stores = (model.parent(model.parent(read) or read) for read in binding.reads)
+    return any(isinstance(model.small_statement(write.target), cst.AugAssign) for write in binding.writes) or any(
+        isinstance(store, (cst.AssignTarget, cst.AugAssign)) for store in stores
+    )
+
+
+def _wants_gradients(wrapper: Wrapper) -> bool:
+    return wrapper.requires_grad.given and not is_false(wrapper.requires_grad.node)
+
+
+def _is_true(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "True"
+
+
+def _holds_together(inner: cst.BaseExpression, suffix: str, parent: cst.CSTNode | None) -> bool:
+    """Whether the expression needs no parentheses where the call was."""
+    if inner.lpar:
+        return True
+    is_atom = isinstance(inner, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
+    if isinstance(parent, cst.Arg):
+        return is_atom or not suffix
+    if not is_atom and (suffix or not isinstance(parent, (cst.Assign, cst.Return, cst.Element))):
+        return False
+    try:
+        ast.parse(text_of(inner), mode="eval")
+    except SyntaxError:  # it has line ends that only the parentheses of the call allowed
+        return False
+    return True
