@@ -306,6 +306,26 @@ def test_what_becomes_of_a_list_of_losses(use: str, reaches: bool | None) -> Non
     assert model.reaches_backward(binding_of(model, "losses")) is reaches
 
 
+@pytest.mark.parametrize(
+    "use",
+    ["", "sum(kept)", "f = lambda: kept[-1]", "for old in kept:\n        print(old)"],
+    ids=["nothing", "a sum", "a lambda", "a loop"],
+)
+def test_what_a_loop_puts_into_a_list_is_in_it_in_later_iterations(use: str) -> None:
+    model = model_of(f"import torch\nkept = []\nfor x in data:\n    {use or 'pass'}\n    kept.append(torch.ones(2))\n")
+    added_to = next(read for read in binding_of(model, "kept").reads if isinstance(model.parent(read), cst.Attribute))
+    assert model.value(added_to).element == Value(Kind.TENSOR, Grad.DETACHED, Place.HOST, rank=1, dtype="float")
+
+
+def test_what_is_read_from_a_list_that_its_loop_fills() -> None:
+    model = model_of(
+        "import torch\nkept = []\nfor x in data:\n    y = [k for k in kept]\n    kept.append(torch.ones(2))\n"
+    )
+    element = last_value(model, "y").element
+    assert element is not None
+    assert element.kind is Kind.TENSOR
+
+
 def test_a_list_returned_to_a_caller_that_calls_backward_reaches_it() -> None:
     model = model_of(
         """

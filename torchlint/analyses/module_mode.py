@@ -189,7 +189,7 @@ class _Walk:
         return self._body(node.body, _ENTRY)
 
     def _body(self, body: cst.CSTNode | Sequence[cst.CSTNode], modes: Modes) -> Modes:
-        statements: Iterable[cst.CSTNode] = getattr(body, "body", ()) if isinstance(body, cst.CSTNode) else body
+        statements: Iterable[cst.CSTNode] = getattr(body, "body", body)  # type: ignore[arg-type]
         for statement in statements:
             modes = self._statement(statement, modes)
         return modes
@@ -237,8 +237,8 @@ class _Walk:
         return self._written(node, self._calls(node, modes))
 
     def _ends_program(self, node: cst.CSTNode) -> bool:
-        call = node.value if isinstance(node, cst.Expr) else None
-        return isinstance(call, cst.Call) and self._model.call(call).callee in _EXITS
+        call = node.value if type(node) is cst.Expr else None
+        return type(call) is cst.Call and self._model.call(call).callee in _EXITS
 
     def _loop(self, node: cst.For | cst.While, modes: Modes) -> Modes:
         modes = self._calls(node.iter if isinstance(node, cst.For) else node.test, modes)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _PRINTER = cst.Module([])
-_BODIES = (cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite)
+_BODIES = frozenset({cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite})
 
 
 def text(node: cst.CSTNode) -> str:
@@ -74,7 +74,7 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
     order = model.once(_Order)
     here: cst.CSTNode = read
     for outer in model.ancestors(read):
-        if isinstance(outer, _BODIES):
+        if type(outer) in _BODIES:
             places = order.places(outer)
             end = places.get(here, 0)
             last = max((at for at in order.writes(binding).get(outer, ()) if at < end), default=-1)
@@ -117,7 +117,7 @@ class _Order:
 
     def _note(self, node: cst.CSTNode, found: dict[cst.CSTNode, list[int]]) -> None:
         body = self._model.parent(node)
-        if isinstance(body, _BODIES):
+        if body is not None and type(body) in _BODIES:
             found.setdefault(body, []).append(self.places(body)[node])
             if isinstance(body, cst.SimpleStatementLine):
                 self._note(body, found)

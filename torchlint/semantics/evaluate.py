@@ -12,9 +12,10 @@ from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.branches import brought_back, left, merge, ruled_out
 from torchlint.semantics.calls import Calls
-from torchlint.semantics.entities import Function
+from torchlint.semantics.entities import Binding, Function
 from torchlint.semantics.expressions import Env
 from torchlint.semantics.library_calls import loss_and_others
+from torchlint.semantics.method_calls import ADDING_METHODS
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import GradModes
 from torchlint.semantics.scopes import Scopes, is_placeholder
@@ -481,7 +482,7 @@ class Evaluator(Calls):
             behind = self._joined([self.env, *self._ends])
             self.env = self._joined([merge(before, self.env), *self._ends])
             unbound |= self.unbound
-            if not self._carries_on(before):
+            if not self._carries_on(node, before):
                 break
         if isinstance(node, cst.For):
             self.env = brought_back(self.env, behind)
@@ -491,12 +492,43 @@ class Evaluator(Calls):
         if node.orelse is not None:
             self._suite(node.orelse.body)
 
-    def _carries_on(self, before: Env) -> bool:
+    def _carries_on(self, loop: cst.For | cst.While, before: Env) -> bool:
         """Whether the next iteration would read anything else than the first did."""
         after = self.env
-        if any(after[binding] != value for binding, value in before.items()):
+        if any(binding in after and binding not in before for binding in self.unbound):
             return True
-        return any(binding in after and binding not in before for binding in self.unbound)
+        changed = [binding for binding, was in before.items() if after[binding] is not was and after[binding] != was]
+        return not all(self._only_grows(loop, binding, before[binding]) for binding in changed)
+
+    def _only_grows(self, loop: cst.For | cst.While, binding: Binding, before: Value) -> bool:
+        """Whether a loop does nothing with a list or set but add to it, so that another iteration tells no more."""
+        after = self.env[binding]
+        if before.kind not in (Kind.LIST, Kind.SET) or after.kind is not before.kind:
+            return False
+        reads = [read for read in binding.reads if self._is_in_loop(read, loop)]
+        if not all(self._is_added_to(read) for read in reads):
+            return False
+        self.values.update(dict.fromkeys(reads, after))
+        return True
+
+    def _is_in_loop(self, node: cst.CSTNode, loop: cst.For | cst.While) -> bool:
+        context = self.scopes.contexts[node]
+        if context.function is not self.function:
+            return True  # a lambda or an inner function may run at any time
+        return context.loop is not None and any(around.node is loop for around in context.loop.around())
+
+    def _is_added_to(self, read: cst.CSTNode) -> bool:
+        """Whether a node is the list of a statement like `losses.append(loss)`."""
+        method = self.scopes.parents[read]
+        call = self.scopes.parents[method]
+        return (
+            isinstance(method, cst.Attribute)
+            and method.value is read
+            and method.attr.value in ADDING_METHODS
+            and isinstance(call, cst.Call)
+            and call.func is method
+            and isinstance(self.scopes.parents[call], cst.Expr)
+        )
 
     def _with(self, node: cst.With) -> bool:
         outer = self.grad

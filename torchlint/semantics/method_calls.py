@@ -12,7 +12,7 @@ from torchlint.semantics.library_calls import LibraryCalls, last_name
 from torchlint.semantics.transfer import Arguments, element_of
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
 
-_ADDING_METHODS = frozenset({"append", "add", "appendleft", "insert"})
+ADDING_METHODS = frozenset({"append", "add", "appendleft", "insert"})
 _TENSOR_ONLY_METHODS = frozenset(
     """
     detach view permute unsqueeze contiguous softmax log_softmax sigmoid float long half double expand
@@ -132,7 +132,7 @@ class MethodCalls(LibraryCalls):
         return receiver.but(fields=(*kept, *added) if receiver.fields is not None else None, element=element)
 
     def _list_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
-        if method in _ADDING_METHODS and given.positional:
+        if method in ADDING_METHODS and given.positional:
             self._rewrite_receiver(call, self.extended(receiver, given.positional[-1]))
             return NONE
         if method == "extend" and given.positional:

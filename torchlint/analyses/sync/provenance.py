@@ -93,8 +93,8 @@ def _sources(model: Model, node: cst.CSTNode) -> list[cst.CSTNode]:
 def _added(model: Model, read: cst.CSTNode) -> list[cst.CSTNode]:
     """What a list gets where it is read: `losses.append(loss)`."""
     method = model.parent(read)
-    site = model.parent(method) if isinstance(method, cst.Attribute) and method.attr.value in _ADDING else None
-    return [arg.value for arg in site.args] if isinstance(site, cst.Call) and site.func is method else []
+    site = model.parent(method) if type(method) is cst.Attribute and method.attr.value in _ADDING else None
+    return [arg.value for arg in site.args] if type(site) is cst.Call and site.func is method else []
 
 
 def is_handed_in(model: Model, module: cst.BaseExpression) -> bool:
