@@ -67,6 +67,22 @@ def test_what_is_not_known_of_the_operands_is_provided_for(name: str) -> None:
         assert disagreement(loop, new, cases) is None
 
 
+def test_an_operator_between_rows_is_not_mapped_where_their_ranks_are_out_of_sight() -> None:
+    code = """\
+    import torch
+
+
+    def f(a: torch.Tensor, b: torch.Tensor, n):
+        rows = []
+        for i in range(n):
+            rows.append(a[i] * 2 + b[i])
+        return torch.stack(rows)
+    """
+    (finding,) = findings(dedent(code), *RULES)
+    assert "rank" in finding.no_fix
+    assert fixed(code, *RULES) == dedent(code)
+
+
 def test_statements_beside_an_inner_loop_are_not_put_under_a_condition_on_both() -> None:
     code = """\
     import torch

@@ -175,7 +175,7 @@ class Lifter:
         missing = {self.doubts[reason] for reason in self.doubts if reason not in before}
         if not missing or Missing.MORE in missing:
             return lifted
-        found = mapping.mapped(self, node, lifted, keeps_dtype=Missing.DTYPE not in missing)
+        found = mapping.mapped(self, node, lifted, missing)
         if found is not None:
             self.doubts = before
             if self.scalars and self.mask is not None:

@@ -13,7 +13,7 @@ import libcst as cst
 from torchlint import spelling
 from torchlint.analyses.vectorize import alignment
 from torchlint.analyses.vectorize.operation import Operation, called_module
-from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted
+from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted, Missing
 from torchlint.analyses.vectorize.vocabulary import ROW_LOSSES
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
@@ -81,9 +81,9 @@ class _Text:
         return text
 
 
-def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, *, keeps_dtype: bool) -> Lifted | None:
+def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, missing: set[Missing]) -> Lifted | None:
     """The expression under `torch.vmap`; None where it has no such form. `lifted` is what is known of its result,
-    `keeps_dtype` whether the dtypes of its operands decide nothing."""
+    `missing` what is not known of its operands."""
     vmap = spelling.spelled(lifter.model, "torch.vmap", lifter.place)
     if vmap is None or any(_is_unmapped(lifter, part) for part in walk(node)):
         return None
@@ -92,7 +92,7 @@ def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, *, keeps_dt
     try:
         for row, name in _rows(lifter, node, parameters):
             body.put(lifter.model.span(row), name)
-        if not keeps_dtype:
+        if Missing.DTYPE in missing:
             _cast_choices(lifter, node, body)
     except _UnmappedError:
         return None
@@ -101,6 +101,9 @@ def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, *, keeps_dt
     if not rows or "\n" in spelled or not all(row.tensor and not row.pair for row in rows):
         return None
     axes = alignment.union(rows)
+    is_plain = not any(isinstance(part, cst.Call) for part in walk(node))
+    if is_plain and len(rows) > 1 and len(axes) == 1 and any(row.rank.base is not None for row in rows):
+        return None  # rows that meet in an operator are alike as a rule, and nobody would map it
     function = _function_of(node, list(parameters.rows), body) or f"lambda {', '.join(parameters.rows)}: {spelled}"
     mapped = [_Mapped(row) for row in rows]
     for axis in reversed(axes):
