@@ -5,6 +5,7 @@ a text no longer parses. Writing is left to the caller.
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
 from collections import Counter, defaultdict
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.project import Project
 
 MAX_PASSES = 20
+_IMPORT = re.compile(r"\s*import \w+\s*")
 
 Accept = Callable[[Source, Finding], bool]  # of a finding in a source as it is in that pass
 
@@ -237,14 +239,19 @@ def choose(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _touch(a: Edit, b: Edit) -> bool:
-    return a.start <= b.end and b.start <= a.end
+    return a.start <= b.end and b.start <= a.end and not (a == b and _is_import(a))
+
+
+def _is_import(edit: Edit) -> bool:
+    """Whether an edit adds an import and nothing else, which is made once however many fixes need it."""
+    return edit.start == edit.end and _IMPORT.fullmatch(edit.text) is not None
 
 
 def apply_fixes(sources: Sequence[Source], findings: Iterable[Finding]) -> list[Source]:
     edits: dict[Path, list[Edit]] = defaultdict(list)
     for finding in findings:
         for path, made in changes(finding).items():
-            edits[path] += made
+            edits[path] += [edit for edit in made if not (edit in edits[path] and _is_import(edit))]
     return [source.apply(edits[source.path]) if source.path in edits else source for source in sources]
 
 

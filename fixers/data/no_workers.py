@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.mem.callers_by_name import calls_in_other_files
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _OPTION = re.compile(r"--(n|num)?[-_]?(data)?[-_]?(loader)?[-_]?(workers?|threads|cpus?)")
+_MOST_CALLS = 4
 _WHY = (
     "Random augmentations are drawn from the generators of the workers, each worker holds a copy of the dataset, and "
     "where processes are spawned (Windows, macOS, Python 3.14) the dataset must be importable."
@@ -35,7 +37,7 @@ def fix(report: Report, model: Model) -> Fix:
         name, imports = rewriter.name_for("os.cpu_count", report.node)
         workers = f"min(8, {name}() or 1)"
     edits = set_option(loader, "num_workers", workers, rewriter)
-    shown_only = "__name__" not in model.source.text and _runs_on_import(report.facts.site.function)
+    shown_only = _runs_on_import(model, report.facts.site.function)
     return Fix((*edits, *imports), Applicability.DISPLAY if shown_only else Applicability.UNSAFE, _WHY)
 
 
@@ -69,8 +71,12 @@ def _is_seen(model: Model, target: cst.Name, at: cst.CSTNode) -> bool:
     return False
 
 
-def _runs_on_import(function: Function, depth: int = 0) -> bool:
-    """Whether importing the file builds the loader: a spawned worker, which imports it again, would do so too."""
-    if function.is_module or depth > 4:
-        return function.is_module
-    return any(_runs_on_import(call.function, depth + 1) for call in function.callers)
+def _runs_on_import(model: Model, function: Function, depth: int = 0) -> bool:
+    """Whether importing a file of the project builds the loader: a spawned worker, which imports the program again,
+    would do so too."""
+    if function.is_module or depth > _MOST_CALLS:
+        return function.is_module and "__name__" not in model.source.text
+    if any(_runs_on_import(model, call.function, depth + 1) for call in function.callers):
+        return True
+    elsewhere = calls_in_other_files(model, function)
+    return any(_runs_on_import(other, call.function, depth + 1) for other, call in elsewhere)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.support import fixed
 from torchlint.config import Settings
 from torchlint.engine import lint
+from torchlint.finding import Applicability
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
@@ -234,3 +237,46 @@ batches = iter(loader)
 def test_a_comprehension_over_the_parts_of_a_batch_draws_none(tmp_path: Path, line: str, codes: list[str]) -> None:
     result = found(tmp_path, main=HEADER + FIRST + line, samples=READ.format("self.paths[i]"))
     assert [code for code, _ in result] == codes
+
+
+# -- workers of a loader that a program without a guard builds
+
+LOADERS = """\
+import torch
+from torch import nn
+from torchvision import datasets, transforms
+
+def get_loaders(size):
+    train = datasets.CIFAR10("data", transform=transforms.ToTensor())
+    test = datasets.CIFAR10("data", train=False, transform=transforms.ToTensor())
+    first = torch.utils.data.DataLoader(train, batch_size=size, shuffle=True)
+    second = torch.utils.data.DataLoader(test, batch_size=size)
+    return first, second
+
+def run(model, device, size):
+    for loader in get_loaders(size):
+        for x, y in loader:
+            nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
+"""
+CALLER = "from main import get_loaders\n\n{}train, test = get_loaders(32)\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "applicability"),
+    [("", Applicability.DISPLAY), ('if __name__ == "__main__":\n    ', Applicability.UNSAFE)],
+    ids=["no guard", "a guard"],
+)
+def test_workers_are_only_shown_where_importing_another_file_builds_the_loader(
+    tmp_path: Path, head: str, applicability: Applicability
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "main.py").write_text(LOADERS)
+    (tmp_path / "train.py").write_text(CALLER.format(head))
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("DATA01"), project=Project())
+    assert [finding.fix and finding.fix.applicability for finding in found] == [applicability] * 2
+
+
+def test_loaders_side_by_side_get_their_options_in_one_order() -> None:
+    after = fixed(LOADERS, "DATA01", "DATA02")
+    assert after.count("import os\n") == 1
+    assert re.findall("num_workers|pin_memory", after) == ["num_workers", "pin_memory"] * 2
