@@ -17,7 +17,7 @@ from statistics import fmean
 from .plain import plain
 from .run import Run
 from .trials import Contents, Options, Progress, Trials, Window, prepared
-from .verdict import Environment
+from .verdict import Environment, named_place
 
 SCHEMA = "torchlint.profile/1"
 NOTABLE_SHARE = 0.1
@@ -58,7 +58,7 @@ _COUNTED = ("operations", "syncs", "moved_bytes", "kept_bytes", "kept_nodes")
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Of the linter. `lines` (1-based) are those that it speaks of, by file; `origins` those besides that made what it
-    says is kept."""
+    says is kept. Those of a notebook are of the program that its cells make, `line` is of the cell."""
 
     code: str
     name: str
@@ -67,6 +67,11 @@ class Finding:
     message: str
     lines: Lines
     origins: Lines = field(default_factory=dict)
+    cell: int | None = None
+
+    @property
+    def place(self) -> str:
+        return named_place(self.path, self.line, self.cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +85,19 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Hotspot:
-    """A line that costs something that no finding speaks of. What it calls in other lines of the program is theirs."""
+    """A line that costs something that no finding speaks of. What it calls in other lines of the program is theirs. Of
+    a notebook `line` is one of the program that its cells make until `cell` is known."""
 
     path: str
     line: int
     source: str
     cost: Cost
     share: float
+    cell: int | None = None
+
+    @property
+    def place(self) -> str:
+        return named_place(self.path, self.line, self.cell)
 
 
 @dataclass(frozen=True, slots=True)

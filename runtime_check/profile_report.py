@@ -61,9 +61,7 @@ def _findings(found: Sequence[Ranked], figures: _Figures) -> Iterator[Text]:
     yield Text("findings, by what their lines cost:", "bold")
     for number, ranked in enumerate(found, 1):
         finding = ranked.finding
-        yield Text.assemble(
-            f"{number:3}. ", (finding.code, "cyan"), f" {finding.path}:{finding.line} {finding.message}"
-        )
+        yield Text.assemble(f"{number:3}. ", (finding.code, "cyan"), f" {finding.place} {finding.message}")
         yield Text(f"     {figures.text(ranked.cost, ranked.share)}")
 
 
@@ -71,7 +69,7 @@ def _hotspots(found: Sequence[Hotspot], figures: _Figures) -> Iterator[Text]:
     if found:
         yield Text("lines that cost something and that no finding speaks of:", "bold")
     for spot in found[:_SHOWN]:
-        yield Text(f"   - {spot.path}:{spot.line} {spot.source}")
+        yield Text(f"   - {spot.place} {spot.source}")
         yield Text(f"     {figures.text(spot.cost, spot.share)}")
     if len(found) > _SHOWN:
         yield Text(f"   and {len(found) - _SHOWN} more in the JSON output")
@@ -81,4 +79,4 @@ def _not_run(found: Sequence[Finding]) -> Iterator[Text]:
     if found:
         yield Text("findings whose lines this command does not run:", "bold")
     for finding in found:
-        yield Text(f"   - {finding.code} {finding.path}:{finding.line} {finding.message}")
+        yield Text(f"   - {finding.code} {finding.place} {finding.message}")

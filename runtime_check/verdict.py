@@ -137,6 +137,11 @@ class Timing:
     protocol: Protocol = Protocol.SEPARATE
 
 
+def named_place(path: str, line: int, cell: int | None = None) -> str:
+    """A line as reports name it; in a notebook it is one of a cell."""
+    return f"{path}:{line}" if cell is None else f"{path}:cell {cell}:{line}"
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One fix that may be made. `lines` are those of the original, 1-based, whose run shows what it does; those of a
@@ -151,8 +156,7 @@ class Candidate:
     cell: int | None = None
 
     def __str__(self) -> str:
-        cell = "" if self.cell is None else f"cell {self.cell}:"
-        return f"{self.code} {self.path}:{cell}{self.line}"
+        return f"{self.code} {named_place(self.path, self.line, self.cell)}"
 
 
 class FixStatus(str, Enum):

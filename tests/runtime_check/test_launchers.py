@@ -12,6 +12,7 @@ import pytest
 
 from tests.runtime_check.programs import launch
 from tests.runtime_check.test_command import FEW, verify
+from tests.runtime_check.test_profile import profile
 from torchlint.fix_units import FixUnits
 from torchlint.settings_file import Configuration
 
@@ -90,6 +91,16 @@ def test_a_notebook_runs_as_the_program_of_its_cells_and_gets_its_fix(tmp_path: 
     assert (fix["status"], fix["fix"]["cell"], fix["fix"]["line"]) == ("kept", 2, 7)
     assert found["equivalence"]["verdict"] == "identical"  # type: ignore[index]
     assert file.read_text() == before.replace("losses.append(loss)", "losses.append(loss.detach())")
+
+
+def test_a_profile_of_a_notebook_names_the_lines_of_its_cells(tmp_path: Path) -> None:
+    (tmp_path / "train.ipynb").write_text(notebook(HEAD, LEAKING))
+    few = ["--steps", "12", "--warmup", "2", "--output-format", "json"]
+    found = json.loads(profile(tmp_path, *few, "--", sys.executable, "train.ipynb").stdout)
+    (leak,) = (row["finding"] for row in found["findings"] if row["finding"]["code"] == "MEM01")
+    assert (leak["cell"], leak["line"]) == (1, 7)
+    spots = {spot["source"]: (spot["cell"], spot["line"]) for spot in found["hotspots"]}
+    assert spots["loss = model(torch.ones(4, 2)).square().mean()"] == (1, 3)
 
 
 def test_notebooks_that_the_command_does_not_name_are_left_alone(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from torchlint.finding import Finding
     from torchlint.finding_lines import FindingLines
     from torchlint.runtime_check import profile
-    from torchlint.runtime_check.profile import Measured, Profile
+    from torchlint.runtime_check.profile import Hotspot, Measured, Profile
+    from torchlint.source import Source
 
 
 @click.command("profile", short_help="Rank the findings by what they cost in one run of a command.")
@@ -50,7 +52,7 @@ def command(words: tuple[str, ...], **given: Any) -> int:
         click.echo(f"torchlint: {failure.reason}", err=True)
         click.echo("".join(f"  | {line}\n" for line in failure.log.splitlines()), err=True, nl=False)
         return FAILED
-    found = ranked(measured, list(_findings(root, measured)))
+    found = _in_cells(root, ranked(measured, list(_findings(root, measured))))
     if given["output_format"] == "json":
         click.echo(found.to_json())
     else:
@@ -88,8 +90,25 @@ def _placed(finding: Finding, path: str, lines_of: FindingLines) -> profile.Find
     if finding.code.startswith("DATA"):
         lines |= behind & lines_of.loops()
     origins = {path: behind - lines} if finding.code.startswith("MEM") else {}
-    line = finding.line if finding.cell is None else min(lines, default=finding.line)  # as the lines beside it
-    return profile.Finding(finding.code, finding.name, path, line, finding.message, {path: lines}, origins)
+    spoken_of = {path: lines}
+    return profile.Finding(
+        finding.code, finding.name, path, finding.line, finding.message, spoken_of, origins, finding.cell
+    )
+
+
+def _in_cells(root: Path, found: Profile) -> Profile:
+    """With lines of notebooks as those of their cells."""
+    from torchlint.source import Source
+
+    notebooks = {spot.path for spot in found.hotspots if spot.path.endswith(".ipynb")}
+    sources = {path: Source.read(root / path) for path in notebooks}
+    spots = (_in_cell(spot, sources[spot.path]) if spot.path in sources else spot for spot in found.hotspots)
+    return replace(found, hotspots=tuple(spots))
+
+
+def _in_cell(spot: Hotspot, notebook: Source) -> Hotspot:
+    cell, line, _ = notebook.locate(notebook.line_starts[spot.line - 1])
+    return replace(spot, cell=cell, line=line)
 
 
 def _print(found: Profile) -> None:
