@@ -27,6 +27,7 @@ _TRAINING = {"backward", "gradients", "optimizer_steps"}
 _OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
 _SAME = frozenset({"cpu", "squeeze", "float", "contiguous", "view", "reshape"})
 _DECORATOR = "0.4.1"  # the first release in which `no_grad` decorates functions
+_MOST_NAMES = 4
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 
 
@@ -103,7 +104,7 @@ def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewrite
     for binding in bindings:
         if binding is None or any(method.endswith("_") for method in binding.methods):
             continue
-        made = [write.target for write in binding.writes if write.target in inside and _is_made(write)]
+        made = [write.target for write in binding.writes if write.target in inside and _is_made(write, model)]
         others = [write.target for write in binding.writes if write.target not in made]
         for read in binding.reads:
             cut = _cut_off(read, binding, rewriter, model)
@@ -114,17 +115,24 @@ def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewrite
     return edits
 
 
-def _is_made(write: Write) -> bool:
-    """Whether a variable gets what a call returns, and not a tensor that is there already and may want gradients."""
+def _is_made(write: Write, model: Model, depth: int = 0) -> bool:
+    """Whether a variable gets what a call returns, or a part of it, and not a tensor that is there already and may want
+    gradients."""
     value = write.value
     while isinstance(value, cst.Subscript):
         value = value.value
-    return write.kind == "assign" and isinstance(value, cst.Call)
+    if write.kind != "assign" or depth > _MOST_NAMES:
+        return False
+    binding = model.binding(value) if isinstance(value, cst.Name) else None
+    if binding is not None:
+        return all(_is_made(other, model, depth + 1) for other in binding.writes)
+    return isinstance(value, cst.Call)
 
 
 def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Model) -> Edit | None:
     """The edit that takes `.detach()` or `.data` off a read, or `x = x.detach()` away."""
-    attribute = model.parent(read)
+    tensor = _past_moves(read, model)
+    attribute = model.parent(tensor)
     call = model.parent(attribute) if attribute is not None else None
     match attribute, call:
         case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
@@ -141,7 +149,16 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
             return gone if gone is not None and gone.text == "" else None
         case cst.AssignTarget() | cst.AugAssign():
             return None
-    return Edit(model.span(read)[1], model.span(whole)[1], "")
+    return Edit(model.span(tensor)[1], model.span(whole)[1], "")
+
+
+def _past_moves(read: cst.CSTNode, model: Model) -> cst.CSTNode:
+    """`x[0].squeeze().cpu()` around a read of `x`."""
+    parent = model.parent(read)
+    if isinstance(parent, cst.Subscript) and parent.value is read:
+        return _past_moves(parent, model)
+    call = model.parent(parent) if isinstance(parent, cst.Attribute) and parent.attr.value in _SAME else None
+    return _past_moves(call, model) if isinstance(call, cst.Call) and call.func is parent else read
 
 
 def _passed(node: cst.Call, model: Model) -> cst.Call:

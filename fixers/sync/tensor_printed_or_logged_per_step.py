@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _BY_STEP = ("add_scalar", "add_scalars", "add_histogram")
 _INTERVAL = 100
+_OVERWRITTEN = re.compile(r"\\r(?!\\n)")  # `print(text, end="\r")`
 _WHY = f"It is shown in one of {_INTERVAL} steps only."
 
 
@@ -38,6 +40,8 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("something else in the same step waits for the device anyway")
     if not all(shown.call.node in model.ancestors(tensor) for tensor in shown.tensors):
         raise NoFixError("the text that is shown is made before, in another statement")
+    if _OVERWRITTEN.search(model.code(shown.call.node)):
+        raise NoFixError("the line is written over in every step, and would stand still in between")
     edits = Rewriter(model).indent_under(_beside(line, shown, model), f"if {counter} % {_INTERVAL} == 0:")
     assert edits is not None
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)

@@ -143,7 +143,18 @@ def _reads_beside(read: DataRead, model: Model) -> list[DataRead]:
         raise NoFixError("another `.data` of the statement has to stay, and two idioms in one help nobody")
     if any(node not in found for twin in _twins(statement, model) for node in _data_attributes(twin)):
         raise NoFixError("the same in the line beside it has to stay, and two idioms in a row help nobody")
+    for each in (read.node, *beside):
+        if any(node not in found for node in _same_elsewhere(each, model)):
+            raise NoFixError(f"the function writes to `{model.code(each)}`, and two idioms for it help nobody")
     return [found[node] for node in beside]
+
+
+def _same_elsewhere(data: cst.Attribute, model: Model) -> Iterator[cst.Attribute]:
+    """The other places of the function that have `.data` of the same tensor."""
+    function = model.function(data)
+    if not function.is_module:
+        others = (node for node in _data_attributes(function.node) if model.function(node) is function)
+        yield from (node for node in others if node is not data and node.deep_equals(data))
 
 
 def _data_attributes(statement: cst.CSTNode | None) -> list[cst.Attribute]:

@@ -59,7 +59,8 @@ class PreTorch04Legacy(Rule):
     them off. `.data` becomes `.detach()`: safe where the values are used up at once, unsafe where the result lives on,
     because a later change in place may then make `backward()` raise. What a data loader yields, indices and truth
     values have no graph, and `labels.data` becomes `labels`. `loss.data[0]`, and an element given to `env.step(...)`,
-    become `.item()`: unsafe, for it waits for the device. A statement that writes to a `.data` stays as it is.
+    become `.item()`: unsafe, for it waits for the device. A statement that writes to a `.data` stays as it is,
+    and so does `p.data` in a function that writes to it elsewhere.
 
     ## Measured effect
 

@@ -45,6 +45,8 @@ def evaluate(model, loader):
         out = model(x)
         best = out.data.max(1)[1]
         correct += (best == y).sum().item() + model(x).detach().sum().item() + weight.data.sum().item()
+        first = out[0]
+        correct += len(first.squeeze().cpu().data.numpy())
     return correct
 
 result = evaluate(model, val_loader)
@@ -58,6 +60,8 @@ def evaluate(model, loader):
         out = model(x)
         best = out.max(1)[1]
         correct += (best == y).sum().item() + model(x).sum().item() + weight.data.sum().item()
+        first = out[0]
+        correct += len(first.squeeze().cpu().numpy())
     return correct
 
 result = evaluate(model, val_loader)

@@ -132,6 +132,10 @@ def test_the_fix_shows_every_hundredth_step_and_changes_nothing_else(
 UNFIXED = {
     "no counter": training("print(loss)").replace("for step, (x, y) in enumerate(loader)", "for x, y in loader"),
     "another value of the counter": training("step = 7\nprint(step, loss)"),
+    "a progress line": training("print(f'{step}: {loss:.4f}', end='\\r')"),
+    "a progress line that is written": training("import sys; sys.stdout.write('\\r%d: %f' % (step, loss))").replace(
+        "; ", "\n        "
+    ),
     "a text of another statement": training("line = f'{loss:.4f}'\nprint(step, line)"),
     "the result is used": training("line = print(loss)"),
     "beside another statement": training("print(loss); seen = 1"),

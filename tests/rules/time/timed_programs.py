@@ -19,6 +19,18 @@ loader = torch.utils.data.DataLoader([(torch.randn(4), 1) for _ in range(4)], ba
 
 
 UNSYNCHRONISED = {
+    "a pass on a GPU, before one on the CPU": """\
+where = device
+batch = torch.ones(2, 4).to(where) / 2
+t0 = time.time()
+out = net.to(where)(batch)
+print(time.time() - t0)  # here
+where = torch.device("cpu")
+batch = torch.ones(2, 4).to(where) / 2
+t0 = time.time()
+out = net.to(where)(batch)
+print(time.time() - t0)
+""",
     "a forward pass": """\
 t0 = time.time()
 out = net(x)
@@ -196,6 +208,18 @@ print(t.time() - start)  # here
 
 
 LOOK_ALIKES = {
+    "a pass on the CPU, before one on a GPU": """\
+where = torch.device("cpu")
+batch = torch.ones(2, 4).to(where) / 2
+t0 = time.time()
+out = net.to(where)(batch)
+print(time.time() - t0)
+where = device
+batch = torch.ones(2, 4).to(where) / 2
+t0 = time.time()
+out = net.to(where)(batch).tolist()
+print(time.time() - t0)
+""",
     "a decorator of a function that waits": """\
 def timed(fn):
     def run(*args):

@@ -192,6 +192,7 @@ def run(code: str) -> dict[str, object]:
 
 
 OTHERWISE = {
+    "weights that are copied before an exchange",
     "the first element of a loss",
     "weights that an average follows",
     "samples that are scaled before they are shown",
@@ -530,6 +531,24 @@ class Noisy(torch.nn.Linear):
 def test_a_buffer_stands_bare() -> None:
     assert "self.weight * self.noise, self.bias" in fixed(NOISY, "TRAIN10")
     assert "self.noise.detach()" in fixed(NOISY.replace("torch.randn(3, 3)", "self.weight * 2"), "TRAIN10")
+
+
+STEP = """\
+import torch
+
+class Descent(torch.optim.SGD):
+    def step(self):
+        for p in self.param_groups[0]["params"]:
+            change = p.grad.data.sign() + 0.1 * p.data
+            WRITE
+"""
+
+
+def test_what_a_function_also_writes_to_stays_as_it_is() -> None:
+    after = fixed(STEP.replace("WRITE", "p.data.add_(change, alpha=-0.1)"), "TRAIN10")
+    assert "change = p.grad.data.sign() + 0.1 * p.data" in after
+    after = fixed(STEP.replace("WRITE", "print(change)"), "TRAIN10")
+    assert "change = p.grad.detach().sign() + 0.1 * p.detach()" in after
 
 
 OWN_FUNCTION = """\

@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.host_branch import runs_on_host
 from torchlint.analyses.housekeeping import CLOCKS
 from torchlint.analyses.time.device_queue import DeviceQueue, Work, follows_wait
+from torchlint.analyses.time.on_cpu import computes_on_cpu
 from torchlint.analyses.time.readings import is_reported, reading
 from torchlint.analyses.time.timers import timer_calls
 from torchlint.finding import Confidence
@@ -41,7 +42,7 @@ def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
         if not queue.runs_ahead:
             return
         interval = _interval(model, queue, start, end) or _early_interval(model, queue, start, end)
-        if interval is not None:
+        if interval is not None and not computes_on_cpu(model, start, end):
             seen.add(end)
             yield interval
 
