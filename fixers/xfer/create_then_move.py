@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.xfer.creations import goes_with_tensor
 from torchlint.analyses.xfer.host_tensors import (
+    PARAMETERS,
     SIZED_CLASSES,
     Agreement,
     equal_numbers,
@@ -131,6 +132,9 @@ def _check_reach(creation: Creation, model: Model) -> None:
     """The device can be named where the tensor is made, which then is made for the copy alone."""
     if not creation.is_all_in_sight:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
+    around = takewhile(lambda node: node is not creation.move.node, model.ancestors(creation.factory.node))
+    if any(isinstance(node, cst.Call) and model.call(node).callee in PARAMETERS for node in around):
+        raise NoFixError("made on the device, the parameter would be one of its module, which its copy is not")
     if not creation.made.writes:
         return
     if len(creation.made.writes) > 1 or len(creation.made.factories) > 1:

@@ -223,6 +223,19 @@ def test_a_network_that_an_object_of_another_file_holds_can_be_called(tmp_path: 
     assert next(call for call in model.calls if model.code(call.node) == "pair.first(torch.ones(2))").is_forward
 
 
+@pytest.mark.parametrize("imported", ["from .net import Net", "from lib.net import Net", "from . import net\nNet = net.Net"])
+def test_an_object_that_another_file_makes_is_of_a_class_that_only_that_file_imports(
+    tmp_path: Path, imported: str
+) -> None:
+    network = dedent(NETWORK) + "    @torch.no_grad()\n    def sample(self, n):\n        return self(torch.ones(n))\n"
+    maker = f"{imported}\n\ndef make():\n    return Net()\n"
+    write(tmp_path, {"lib/__init__.py": "", "lib/net.py": "import torch\n" + network, "lib/make.py": maker})
+    write(tmp_path, {"scripts/main.py": f"from lib.make import make\nmade = make()\nout = made.sample(2)\n{TRAINING}"})
+    model = model_of(tmp_path, "scripts/main.py")
+    assert value_of(model, "made").ref == "lib.net.Net"
+    assert value_of(model, "out").grad is Grad.DETACHED
+
+
 def test_constants_properties_and_tuples_come_across(script: Model) -> None:
     assert value_of(script, "limit").constant == 8
     assert value_of(script, "last").kind is Kind.TENSOR

@@ -170,7 +170,7 @@ def _source(call: Call, model: Model) -> cst.BaseExpression | None:
         case "to":
             return call.receiver if _names_accelerator(call.argument("device", 0), model) else None
         case "type":
-            return call.receiver if _is_cuda_type(call.argument("dtype", 0).node, model) else None
+            return call.receiver if names_cuda_type(call.argument("dtype", 0).node, model) else None
         case "copy_":
             return call.argument("src", 0).node if call.receiver_value.place is Place.ACCELERATOR else None
     if call.callee in ("torch.tensor", "torch.as_tensor") and call.arguments:
@@ -194,7 +194,7 @@ def _looks_like_device(node: cst.BaseExpression) -> bool:
     return False
 
 
-def _is_cuda_type(node: cst.BaseExpression | None, model: Model) -> bool:
+def names_cuda_type(node: cst.BaseExpression | None, model: Model) -> bool:
     """`torch.cuda.FloatTensor`, by itself or as one of the two things that an alias may stand for."""
     binding = model.binding(node) if node is not None else None
     candidates = [write.value for write in binding.writes] if binding is not None else [node]

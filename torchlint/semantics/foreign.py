@@ -24,7 +24,7 @@ from torchlint.semantics.values import UNKNOWN, Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
-    from torchlint.semantics.project import Project
+    from torchlint.semantics.project import Place, Project
     from torchlint.semantics.regions import Switch
     from torchlint.source import Source
 
@@ -75,6 +75,7 @@ class Imports:
         self._functions: dict[str, Function] = {}
         self._classes: dict[str, Class] = {}
         self._models: dict[str, Model] = {}
+        self._exported_names: dict[tuple[str, str], str] = {}  # by the file and the name that it has there
         self._effects: dict[Function, frozenset[str]] = {}
         self._asked: list[Function] = []
 
@@ -122,12 +123,20 @@ class Imports:
             return None
         if not place.name:
             return Value(Kind.NAMESPACE, ref=dotted)
-        if place.definition is not None and place.definition.kind in ("function", "class"):
-            ref = f"{self.project.module_name(place.file)}.{place.name}"
-            self._files[ref] = place.file
-            return Value(Kind.FUNCTION if place.definition.kind == "function" else Kind.CLASS, ref=ref)
+        name = self._project_name(place)
+        if name is not None and place.definition is not None:
+            return Value(Kind.FUNCTION if place.definition.kind == "function" else Kind.CLASS, ref=name)
         model = self._load(place.file)
-        return self._exported(model.member(place.name)) if model is not None else None
+        return self._exported(model.member(place.name), model) if model is not None else None
+
+    def _project_name(self, place: Place) -> str | None:
+        """What a function or class is called in the whole project; None of anything else."""
+        if place.definition is None or place.definition.kind not in ("function", "class"):
+            return None
+        name = f"{self.project.module_name(place.file)}.{place.name}"
+        if place.file != self.file:
+            self._files[name] = place.file
+        return name
 
     def _load(self, file: str) -> Model | None:
         model = self._models.get(self.project.module_name(file)) or self.project.model(file)
@@ -137,22 +146,33 @@ class Imports:
             self._classes.update((cls.ref, cls) for cls in reversed(model.classes))
         return model
 
-    def _exported(self, value: Value, given: Origins = frozenset(), depth: int = 0) -> Value:
-        """A value as another file sees it: what it is, and of the expressions that made it those that it was given."""
+    def _exported(self, value: Value, home: Model, given: Origins = frozenset(), depth: int = 0) -> Value:
+        """A value of another file as this one sees it: what it is, under the name that its class has in the project, and
+        of the expressions that made it those that it was given."""
         if depth > _DEPTH or (value.ref is not None and "<lambda>" in value.ref):
             return UNKNOWN
+        ref = self._exported_name(value.ref, home) if value.ref is not None else None
         if not value.origins and value.element is None and not value.items and not value.fields:
-            return value
+            return value if ref == value.ref else value.but(ref=ref)
 
         def part(inner: Value) -> Value:
-            return self._exported(inner, given, depth + 1)
+            return self._exported(inner, home, given, depth + 1)
 
         return value.but(
+            ref=ref,
             origins=value.origins & given,
             element=part(value.element) if value.element is not None else None,
             items=tuple(part(v) for v in value.items) if value.items is not None else None,
             fields=tuple((k, part(v)) for k, v in value.fields) if value.fields is not None else None,
         )
+
+    def _exported_name(self, dotted: str, home: Model) -> str:
+        """The name in the project of a function or class that another file imports as `dotted`."""
+        key = home.name, dotted
+        if key not in self._exported_names:
+            place = self.project.resolve(os.path.abspath(home.source.path), dotted)
+            self._exported_names[key] = (self._project_name(place) if place is not None else None) or dotted
+        return self._exported_names[key]
 
     # -- functions and classes of other files ------------------------------------------------------------------------
 
@@ -176,13 +196,13 @@ class Imports:
         """Of an object of a class of another file; None where the class has no such attribute."""
         model = self._models[cls.module]
         value = model.class_attribute(cls, name)
-        return self._exported(value) if value is not None else None
+        return self._exported(value, model) if value is not None else None
 
     def returned(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
         """What a function of another file returns when it is given these arguments."""
         model = self.model_of(function)
         handed = frozenset(origin for value in given.all() for origin in _origins(value))
-        return self._exported(model.returned(function, given, grad, bound=bound), handed)
+        return self._exported(model.returned(function, given, grad, bound=bound), model, handed)
 
     def home(self, function: Function) -> Model:
         """The model of the file in which a function of another file stands."""
@@ -331,10 +351,10 @@ class Imports:
             file,
             call.node,
             Arguments(
-                [self._exported(value) for value in given.positional],
-                {name: self._exported(value) for name, value in given.keywords.items()},
+                [self._exported(value, model) for value in given.positional],
+                {name: self._exported(value, model) for name, value in given.keywords.items()},
                 given.open,
-                [self._exported(value) for value in given.starred],
+                [self._exported(value, model) for value in given.starred],
             ),
             call.method is not None,
             model.grad_enabled(call.node),

@@ -185,6 +185,8 @@ class MethodCalls(LibraryCalls):
                 return NONE
             case "scale" if "scaler" in name.lower() and given.positional:
                 return given.positional[0]
+            case "forward" if any(value.is_tensor for value in given.all()):
+                return self._forwarded(call, Value(Kind.MODULE, place=receiver.place), UNKNOWN, given)
         if method in _TENSOR_ONLY_METHODS:
             return transfer.tensor_method(receiver.but(kind=Kind.TENSOR), method, given, self.grad)
         if LOSS_NAMES.search(method):

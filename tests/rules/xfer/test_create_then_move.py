@@ -286,13 +286,68 @@ def test_a_cast_to_the_default_class_of_tensors_leaves_the_fix_out() -> None:
     assert fixed(code, "XFER01") == code
 
 
-@pytest.mark.parametrize(("move", "found"), [(".cuda()", 1), (".to(device)", 1), (".train()", 0)])
-def test_a_file_that_names_no_device_but_is_used_on_one(tmp_path: Path, move: str, found: int) -> None:
-    code = "import torch\n\n\ndef start(batch):\n    return torch.ones(1, 1).type_as(batch)\n"
+_LIGHTNING = "import pytorch_lightning as pl\nfrom decoder import start\n\npl.Trainer().fit(start)\n"
+
+
+@pytest.mark.parametrize(
+    ("move", "main", "found"),
+    [
+        (".type_as(batch)", "from decoder import start\n\nstart(net.cuda()(data))\n", 1),
+        (".type_as(batch)", "from decoder import start\n\nstart(net.to(device)(data))\n", 1),
+        (".type_as(batch)", "from decoder import start\n\nstart(net.train()(data))\n", 0),
+        (".type_as(batch)", _LIGHTNING, 1),
+        (".type_as(batch)", "import numpy\n\nnet.cuda()\n", 1),  # nobody uses it here: it is for others
+        (".type_as(batch)", "import numpy\n\nnet.train()\n", 0),
+        (".type(batch.type())", "from decoder import start\n\nstart(net.cuda()(data))\n", 1),
+        (".type(batch)", "from decoder import start\n\nstart(net.cuda()(data))\n", 0),
+        (".to(batch)", "from decoder import start\n\nstart(net.cuda()(data))\n", 0),
+    ],
+)
+def test_a_file_that_names_no_device_but_is_used_on_one(tmp_path: Path, move: str, main: str, found: int) -> None:
+    code = f"import torch\n\n\ndef start(batch):\n    return torch.ones(1, 1){move}\n"
+    (tmp_path / "pyproject.toml").touch()
     (tmp_path / "decoder.py").write_text(code)
-    (tmp_path / "main.py").write_text(f"from decoder import start\nfrom nets import net\n\nstart(net{move}(data))\n")
+    (tmp_path / "main.py").write_text(main)
     source = Source.from_text(code, tmp_path / "decoder.py")
     assert len(lint(source, Settings.selecting("XFER01"), strict=True, project=Project())) == found
+
+
+def test_a_part_of_what_is_joined_is_a_tensor() -> None:
+    code = _function("torch.cat([x, torch.zeros(n, 2).to(x)])")
+    after = fixed(code, "XFER01", unsafe=False)
+    assert "torch.cat([x, torch.zeros(n, 2, dtype=x.dtype, device=x.device)])" in after
+    assert findings(code.replace("torch.cat", "list"), "XFER01") == []
+
+
+def test_the_type_of_a_tensor_says_where_it_is() -> None:
+    code = "import torch\n\ndef build(n, x):\n    x = x.cuda()\n    return torch.zeros(n).type(x.type())\n"
+    assert "return torch.zeros(n, dtype=x.dtype, device=x.device)" in fixed(code, "XFER01", unsafe=False)
+    assert findings(code.replace("x.cuda()", "x.cpu()"), "XFER01") == []
+
+
+@pytest.mark.parametrize("choice", ["FloatTensor", "torch.cuda.FloatTensor if n else torch.FloatTensor"])
+def test_a_class_of_tensors_that_may_be_of_the_gpu(choice: str) -> None:
+    code = _function(f"torch.zeros(n).type({choice})").replace(
+        "    return", "    FloatTensor = torch.cuda.FloatTensor if n else torch.FloatTensor\n    return"
+    )
+    assert len(findings(code, "XFER01")) == 1
+    assert fixed(code, "XFER01") == code
+    assert findings(code.replace("torch.cuda.FloatTensor", "torch.HalfTensor"), "XFER01") == []
+
+
+def test_a_parameter_of_which_only_the_copy_is_kept() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+        class Cell(nn.Module):
+            def start(self, n):
+                self.peep = nn.Parameter(torch.zeros(1, n)).cuda()
+                self.kept = nn.Parameter(torch.zeros(1, n))
+                return self.kept.cuda()
+    """
+    assert [finding.line for finding in findings(code, "XFER01")] == [6]
+    assert fixed(code, "XFER01") == fixed(code, "XFER02")
 
 
 @pytest.mark.parametrize(
@@ -351,6 +406,9 @@ _MOVED_LATER = """
         ("made = torch.empty(4, 2)", "nn.init.normal_(made)"),
         ("made = torch.rand(4, 2)", "made[:, 0] *= self.region[0][1] - self.region[0][0]"),
         ("made = torch.rand(4, 2)", "for i in range(2): made[:, i] += self.region[i][0]"),
+        ("made = torch.zeros(1, 4)", "made[0][self.region[self.label]] = 0."),
+        ("made = torch.zeros(9, 4)", "for i in range(9): made[i] = self.net(x.cuda())"),
+        ("made = torch.zeros(4, 9)", "made.scatter_(1, x.long().cpu().unsqueeze(1), 1)"),
     ],
 )
 def test_what_happens_on_the_way_to_a_copy_under_a_condition(made: str, between: str) -> None:
@@ -372,6 +430,9 @@ def test_what_happens_on_the_way_to_a_copy_under_a_condition(made: str, between:
         ("made = torch.rand(4, 2)", "made[:, 0] *= self.region[0]"),
         ("made = torch.rand(4, 2)", "made[:, 0] = x"),
         ("made = torch.rand(4, 2)", "for i in range(64): made[:, i] += self.region[i][0]"),
+        ("made = torch.zeros(1, 4)", "made[0][x] = 0."),
+        ("made = torch.zeros(9, 4)", "for i in range(9): made[i] = x"),
+        ("made = torch.zeros(4, 9)", "made.scatter_(1, x.long().unsqueeze(1), 1)"),
     ],
 )
 def test_data_that_comes_in_on_the_way_to_a_copy(made: str, between: str) -> None:

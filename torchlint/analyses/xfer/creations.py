@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.host_use import is_before
-from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.moves import moves_to_accelerator, names_cuda_type
 from torchlint.analyses.steps import runs_few_times
 from torchlint.analyses.xfer.host_tensors import (
     Agreement,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _COPIES = re.compile(r"\.cuda\(|\.to\(\s*[\w.]*(device|gpu|cuda)", re.IGNORECASE)
+_TRAINER = re.compile(r"\b(pytorch_lightning|lightning|accelerate)\b[\s\S]*\b(Trainer|Accelerator)\b")
+_JOINING = ("torch.cat", "torch.concat", "torch.stack")
 _QUESTIONS = frozenset(
     "shape dtype device is_cuda ndim size dim numel nelement is_contiguous get_device element_size".split()
 )
@@ -111,10 +114,12 @@ def _first_within(node: cst.CSTNode | None, found: Made, model: Model) -> Call |
 
 
 def _is_used_on_accelerator(model: Model) -> bool:
-    """Whether `type_as` may copy to a device that this file does not name: those name it that use what is in it."""
-    if not model.calls_to(".type_as"):
+    """Whether `type_as` and its like may copy to a device that this file does not name: those name it that use what is
+    in it, or any other where it is for users outside of the project, or they train it by a framework that does."""
+    if not any(goes_with_tensor(call, model) for call in model.calls_to(".type_as", ".type", ".to")):
         return False
-    return any(_COPIES.search(source.text) for source in model.users())
+    sources = model.users() or model.files_beside()
+    return any(_COPIES.search(source.text) or _TRAINER.search(source.text) for source in sources)
 
 
 def _for_copies_alone(candidates: list[Creation]) -> list[Creation]:
@@ -164,21 +169,38 @@ def _creation(move: Call, model: Model) -> Creation | None:
 
 
 def _moves(call: Call, model: Model) -> bool:
-    if call.method == "type":
-        argument = call.argument("dtype", 0).node
-        return argument is not None and (model.qualified(argument) or "").startswith("torch.cuda.")
-    if call.method == "type_as":
-        return goes_with_tensor(call, model) is not None
+    if call.method == "type" and names_cuda_type(call.argument("dtype", 0).node, model):
+        return True
     return moves_to_accelerator(call, model) or goes_with_tensor(call, model) is not None
 
 
 def goes_with_tensor(move: Call, model: Model) -> cst.BaseExpression | None:
-    """`x` of `.type_as(x)` and of `.to(x)`, if that is a tensor that may be on an accelerator."""
-    argument = move.argument("other", 0)
-    if not argument.given or argument.value.place is Place.HOST or move.method not in ("to", "type_as"):
-        return None
-    is_tensor = argument.value.is_tensor or move.method == "type_as"
-    return argument.node if is_tensor and len(move.arguments) == 1 else None
+    """`x` of `.type_as(x)`, `.type(x.type())` and `.to(x)`, if that is a tensor that may be on an accelerator."""
+    first = move.arguments[0].value if len(move.arguments) == 1 else None
+    match move.method, first:
+        case "type", cst.Call(func=cst.Attribute(value=node, attr=cst.Name(value="type")), args=[]):
+            pass
+        case "type_as" | "to", cst.BaseExpression() as node:
+            pass
+        case _:
+            return None
+    value = model.value(node)
+    is_tensor = move.method != "to" or value.is_tensor or _is_joined_with_tensors(node, model)
+    return node if is_tensor and value.place is not Place.HOST else None
+
+
+def _is_joined_with_tensors(node: cst.BaseExpression, model: Model) -> bool:
+    """Whether a variable of which nothing else is known is a part of a `torch.cat` or `torch.stack`."""
+    binding = model.binding(node) if model.value(node).kind is Kind.UNKNOWN else None
+    return binding is not None and any(_is_joined(read, model) for read in binding.reads)
+
+
+def _is_joined(read: cst.CSTNode, model: Model) -> bool:
+    element = model.parent(read)
+    parts = model.parent(element) if isinstance(element, cst.Element) else None
+    argument = model.parent(parts) if isinstance(parts, (cst.List, cst.Tuple)) else None
+    call = model.parent(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and model.call(call).callee in _JOINING
 
 
 def _has_default_device(factory: Call, model: Model) -> bool:
@@ -250,7 +272,17 @@ def _is_filled(read: cst.CSTNode, model: Model) -> bool:
 
 
 def _changes_in_place(call: Call, model: Model) -> bool:
-    return (call.method or "").endswith("_") and brings_numbers(call, model)
+    copied = [arg.value for arg in call.arguments if _is_host_copy(arg.value, model)]
+    return (call.method or "").endswith("_") and brings_numbers(call, model, besides=copied)
+
+
+def _is_host_copy(node: cst.BaseExpression, model: Model) -> bool:
+    """`y.cpu().view(-1, 1)`: what had to leave the device because the tensor is not there."""
+    while isinstance(node, (cst.Call, cst.Attribute)):
+        if isinstance(node, cst.Call) and model.call(node).method == "cpu":
+            return True
+        node = node.func if isinstance(node, cst.Call) else node.value
+    return False
 
 
 def _is_statement(call: cst.Call, model: Model) -> bool:
@@ -263,16 +295,19 @@ def _is_statement(call: cst.Call, model: Model) -> bool:
 
 def _is_set_in_part(read: cst.CSTNode, write: Write, model: Model) -> bool:
     """`x[:, 0] = 1`, `x[:, i] *= 2` as a statement, a few times for each tensor: a device does that as well."""
-    place = model.parent(read)
-    if not isinstance(place, cst.Subscript) or place.value is not read:
+    places = list(takewhile(lambda node: isinstance(node, cst.Subscript), model.ancestors(read)))
+    if not places or model.parent(read) is not places[0] or read is not places[0].value:
         return False
-    above = model.parent(place)
+    place, above = places[-1], model.parent(places[-1])
     statement = model.parent(above) if isinstance(above, cst.AssignTarget) else above
     if not isinstance(statement, (cst.Assign, cst.AugAssign)) or statement.value is place:
         return False
+    if model.value(statement.value).place is Place.ACCELERATOR:
+        return True
     outer = model.loops_around(write.statement)
     loops = [loop for loop in model.loops_around(statement) if loop not in outer]
-    plain = all(_is_plain(part.slice, model) for part in place.slice) and all(map(runs_few_times, loops))
+    parts = [part.slice for place in places for part in place.slice]
+    plain = all(_is_plain(part, model) for part in parts) and all(map(runs_few_times, loops))
     return plain and _is_number(statement.value, model)
 
 
@@ -287,9 +322,15 @@ def _is_number(node: cst.BaseExpression, model: Model) -> bool:
 
 
 def _is_plain(part: cst.BaseSlice, model: Model) -> bool:
-    if isinstance(part, cst.Slice):
-        return True
-    return isinstance(part, cst.Index) and model.value(part.value).is_(Kind.NUMBER, Kind.NONE)
+    """`:`, `2`, `self.index[WORD]`: a place that is no tensor."""
+    match part:
+        case cst.Slice():
+            return True
+        case cst.Index(value=cst.Subscript(value=table) as entry) if model.value(entry).kind is Kind.UNKNOWN:
+            return model.value(table).is_(Kind.UNKNOWN, Kind.DICT)
+        case cst.Index(value=node):
+            return model.value(node).is_(Kind.NUMBER, Kind.NONE)
+    return False
 
 
 def _is_same_move(read: cst.CSTNode, move: Call, model: Model) -> bool:

@@ -87,6 +87,7 @@ SIZED_CLASSES = {
     "torch.ByteTensor": "torch.uint8",
     "torch.BoolTensor": "torch.bool",
 }
+PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 # Arguments that bind the tensor, or what is drawn, to the host.
 _BINDING = ("device", "pin_memory", "generator", "out", "layout", "names")
 CASTS = _words("long int short bool byte char float double half bfloat16 type to")
@@ -187,6 +188,9 @@ def _of_call(call: Call, model: Model, depth: int) -> Made | None:
     if name == VARIABLE:
         is_leaf = _makes_leaf(call, 1)
         return _of_first(call, model, depth, Agreement.EXACT) if not is_leaf else None
+    if name in PARAMETERS:
+        is_lost = isinstance(model.parent(call.node), cst.Attribute)  # nothing keeps the leaf
+        return _of_first(call, model, depth, Agreement.EXACT) if is_lost else None
     if package == "torch.nn.init":
         drawn = function not in ("zeros_", "ones_", "constant_", "eye_")
         return _of_first(call, model, depth, Agreement.RANDOM if drawn else Agreement.EXACT)
@@ -257,9 +261,11 @@ def _continues(method: str) -> bool:
     return words.is_tensor_method(method) and not words.leaves_tensors(method)
 
 
-def _of_arguments(call: Call, method: str, model: Model, depth: int) -> list[Made] | None:
+def _of_arguments(
+    call: Call, method: str, model: Model, depth: int, besides: Sequence[cst.BaseExpression] = ()
+) -> list[Made] | None:
     """What the arguments of a method are made of; None where one may bring data with it, or name a device."""
-    values = [arg.value for arg in call.arguments]
+    values = [arg.value for arg in call.arguments if arg.value not in besides]
     if method in ("to", "type"):
         return [] if all(model.value(node).kind is Kind.DTYPE or _is_dtype(node, model) for node in values) else None
     if method in _SHAPING | _FILLING | _DRAWING:
@@ -403,11 +409,12 @@ def _is_place_in_table(node: cst.Subscript, model: Model) -> bool:
     )
 
 
-def brings_numbers(call: Call, model: Model) -> bool:
-    """`x.mul_(0.5)`: a method that a tensor made of sizes and numbers keeps being such a tensor through."""
+def brings_numbers(call: Call, model: Model, besides: Sequence[cst.BaseExpression] = ()) -> bool:
+    """`x.mul_(0.5)`: a method that a tensor made of sizes and numbers keeps being such a tensor through, if it is given
+    nothing else `besides`."""
     if call.method is None or not _continues(call.method) or not call.argument("generator").absent:
         return False
-    return _of_arguments(call, call.method, model, 0) is not None
+    return _of_arguments(call, call.method, model, 0, besides) is not None
 
 
 def _is_taken_apart(binding: Binding, model: Model) -> bool:
