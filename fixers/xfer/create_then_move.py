@@ -132,8 +132,8 @@ def _check_reach(creation: Creation, model: Model) -> None:
     """The device can be named where the tensor is made, which then is made for the copy alone."""
     if not creation.is_all_in_sight:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
-    around = takewhile(lambda node: node is not creation.move.node, model.ancestors(creation.factory.node))
-    if any(isinstance(node, cst.Call) and model.call(node).callee in PARAMETERS for node in around):
+    wrappers = takewhile(lambda node: node is not creation.move.node, model.ancestors(creation.factory.node))
+    if any(isinstance(node, cst.Call) and model.call(node).callee in PARAMETERS for node in wrappers):
         raise NoFixError("made on the device, the parameter would be one of its module, which its copy is not")
     if not creation.made.writes:
         return

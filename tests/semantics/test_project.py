@@ -223,7 +223,9 @@ def test_a_network_that_an_object_of_another_file_holds_can_be_called(tmp_path: 
     assert next(call for call in model.calls if model.code(call.node) == "pair.first(torch.ones(2))").is_forward
 
 
-@pytest.mark.parametrize("imported", ["from .net import Net", "from lib.net import Net", "from . import net\nNet = net.Net"])
+@pytest.mark.parametrize(
+    "imported", ["from .net import Net", "from lib.net import Net", "from . import net\nNet = net.Net"]
+)
 def test_an_object_that_another_file_makes_is_of_a_class_that_only_that_file_imports(
     tmp_path: Path, imported: str
 ) -> None:

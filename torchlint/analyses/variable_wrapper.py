@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 VARIABLE = "torch.autograd.Variable"
+_COPYING = frozenset("cuda cpu to type type_as float double half long contiguous view unsqueeze squeeze".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,13 @@ def _asks_for_no_graph(model: Model, argument: cst.BaseExpression) -> bool:
 
 
 def _is_volatile(model: Model, node: cst.BaseExpression) -> bool:
+    """`Variable(x, volatile=True)`, and what a method makes of a tensor that holds one: `x.cuda()`."""
     call = model.call(node) if isinstance(node, cst.Call) else None
-    return call is not None and call.callee == VARIABLE and wrapper_of(call).asks_for_no_graph
+    if call is None:
+        return False
+    if call.callee == VARIABLE:
+        return wrapper_of(call).asks_for_no_graph
+    return call.method in _COPYING and call.receiver is not None and _asks_for_no_graph(model, call.receiver)
 
 
 def _elements(value: cst.BaseExpression) -> Sequence[cst.BaseExpression]:

@@ -177,6 +177,8 @@ class Calls(MethodCalls):
 
     def _method_of_foreign_class(self, call: Call, receiver: Value, cls: Class, method: str, given: Arguments) -> Value:
         target = cls.method(method)
+        if target is not None and is_placeholder(target):
+            return self._method(call, receiver, method, given)
         if target is None or target.is_property:
             held = self.imports.attribute(cls, method) if self.imports is not None else None
             if held is None or held.kind is Kind.UNKNOWN:
@@ -375,7 +377,9 @@ class Calls(MethodCalls):
             return self._enter_one_of(call, self._implementations(module, cls, target), given, bound=True)
         foreign = self.foreign_class(module)
         target = foreign.method("forward") if foreign is not None else None
-        return self._visit(call, target, given, bound=True) if target is not None else None
+        if target is None or is_placeholder(target):
+            return None
+        return self._visit(call, target, given, bound=True)
 
     def _forwarded(self, call: Call, module: Value, returned: Value, given: Arguments) -> Value:
         """The result of a module's forward; what is not known of it is taken for a tensor that carries a graph."""

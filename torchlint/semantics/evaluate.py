@@ -326,7 +326,7 @@ class Evaluator(Calls):
         if cls is not None:
             return Value(cls.kind, ref=cls.ref)
         is_module = (words.class_kind(name) or self._kind_in_project(name)) is Kind.MODULE
-        return Value(Kind.MODULE, ref=name) if is_module else None
+        return Value(Kind.MODULE, ref=self.named(name).ref) if is_module else None
 
     @staticmethod
     def _jaxtyping(node: cst.Subscript) -> Value:

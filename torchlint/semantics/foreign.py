@@ -147,7 +147,7 @@ class Imports:
         return model
 
     def _exported(self, value: Value, home: Model, given: Origins = frozenset(), depth: int = 0) -> Value:
-        """A value of another file as this one sees it: what it is, under the name that its class has in the project, and
+        """A value of another file as this one sees it: what it is, by the name that its class has in the project, and
         of the expressions that made it those that it was given."""
         if depth > _DEPTH or (value.ref is not None and "<lambda>" in value.ref):
             return UNKNOWN

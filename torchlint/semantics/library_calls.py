@@ -92,9 +92,7 @@ class LibraryCalls(Expressions):
         )
 
     def _kind_in_project(self, name: str) -> Kind | None:
-        if self.imports is None or not name.rpartition(".")[2][:1].isupper():
-            return None
-        return self.imports.kind_of_class(name)
+        return self.imports.kind_of_class(name) if self.imports is not None else None
 
     def _constructed(self, call: Call, name: str, kind: Kind, first: Value | None, given: Arguments) -> Value:
         origins = frozenset([call.node])

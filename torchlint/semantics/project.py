@@ -196,7 +196,7 @@ class Project:
             for _ in range(level - 1):
                 folder = os.path.dirname(folder)
             return self._below(folder, parts)
-        if parts[0] in ("torch", "builtins"):
+        if not parts or parts[0] in ("torch", "builtins"):
             return None
         folders = self._search_folders(importer)
         return next((found for folder in folders if (found := self._below(folder, parts)) is not None), None)

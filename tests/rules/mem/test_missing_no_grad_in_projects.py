@@ -37,6 +37,97 @@ def test_a_pass_that_may_train_first_is_no_evaluation(tmp_path: Path, adapts: st
     assert len(found) == count
 
 
+BASE = """
+    import torch
+
+    class Base(torch.nn.Module):
+        def __init__(self, count):
+            super().__init__()
+            self.count = count
+    {forward}
+
+        def outputs(self, x):
+            self.eval()
+            return self(x).cpu()
+    """
+VALIDATION = """
+    import torch
+    from lib import Base
+
+    def validate(model: Base, batches: torch.utils.data.DataLoader):
+        model.eval()
+        return [model(x).sum().item() for x, _ in batches]
+
+    def hits(model: Base, batches: torch.utils.data.DataLoader):
+        return sum((model.outputs(x).argmax(1) == y).sum().item() for x, y in batches)
+    """
+
+
+@pytest.mark.parametrize(
+    ("forward", "lines"),
+    [
+        ("", [4, 8]),
+        ("    def forward(self, x):\n            raise NotImplementedError", [4, 8]),
+        ("    def forward(self, x):\n            return x * self.count", []),  # nothing to train
+    ],
+)
+def test_a_base_class_leaves_its_layers_to_those_that_derive(tmp_path: Path, forward: str, lines: list[int]) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "__init__.py").write_text("from .base import Base\n")
+    (tmp_path / "lib" / "base.py").write_text(dedent(BASE.format(forward=forward)))
+    (tmp_path / "main.py").write_text(dedent(VALIDATION).removeprefix("\n"))
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert [finding.line for finding in found] == lines
+
+
+LOADING = """
+    import torch
+
+    class Net(torch.nn.Linear):
+        def answers(self, x):
+            return self(x).argmax(1)
+
+    def load():
+        net, average = Net(2, 2), Net(2, 2)
+        {frozen}.requires_grad_(False)
+        return net, average
+    """
+SHOWING = """
+    import torch
+    from lib import load
+
+    def show(network: torch.nn.Module, batches: torch.utils.data.DataLoader):
+        for x in batches:
+            print(network.answers(x).tolist())
+
+    def main(batches):
+        net, average = load()
+        show(average, batches)
+    """
+
+
+@pytest.mark.parametrize(("frozen", "count"), [("average", 0), ("net", 1)])
+def test_a_network_comes_frozen_from_the_function_that_makes_it(tmp_path: Path, frozen: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "lib.py").write_text(dedent(LOADING.format(frozen=frozen)))
+    (tmp_path / "main.py").write_text(dedent(SHOWING))
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert len(found) == count
+
+
+def test_a_network_whose_class_has_a_small_letter(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "layers.py").write_text("import torch\n\nclass encoder(torch.nn.Linear):\n    pass\n")
+    pair = "from torch import nn\nfrom layers import encoder\n\nclass Pair(nn.Module):\n"
+    (tmp_path / "pair.py").write_text(f"{pair}    def __init__(self):\n        self.first = encoder(2, 2)\n")
+    code = "import torch\nfrom pair import Pair\n\npair = Pair()\npair.load_state_dict(torch.load('pair.pt'))\n"
+    code += "for x, _ in torch.utils.data.DataLoader(data):\n    print(pair.first(x).sum().item())\n"
+    (tmp_path / "main.py").write_text(code)
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert [finding.line for finding in found] == [7]
+
+
 PHASES = """
     class Trainer:
         def run_epoch(self, phase, batches):

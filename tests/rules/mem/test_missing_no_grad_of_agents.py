@@ -67,6 +67,21 @@ def test_what_acts_for_callers_out_of_sight(tmp_path: Path, around: str, read: s
     assert found(tmp_path, AGENT.format(read=read), driver) == lines
 
 
+@pytest.mark.parametrize(
+    ("tied", "lines"),
+    [
+        ("self.actor.body.copy_from(actor)", ["def act(self, state):"]),
+        ("self.penalty = self.actor.body.penalty(actor)", []),
+    ],
+)
+def test_a_network_out_of_sight_that_is_told_something(tmp_path: Path, tied: str, lines: list[str]) -> None:
+    """What it may keep of a pass is nothing that anybody reads."""
+    agent = AGENT.format(read="scores.argmax().item()").replace(
+        "        self.actor = actor\n", f"        self.actor = actor\n            {tied}\n"
+    )
+    assert found(tmp_path, agent, DRIVER.format(around="while True:", given="state")) == lines
+
+
 def test_a_method_that_nobody_calls_is_left_alone(tmp_path: Path) -> None:
     assert found(tmp_path, AGENT.format(read="scores.argmax().item()"), "import agent\n") == []
 

@@ -9,13 +9,13 @@ import libcst as cst
 
 from torchlint.analyses.mem.callers_by_name import calls_in_other_files
 from torchlint.analyses.mem.lifetime import root
-from torchlint.analyses.mem.parameter_free import class_of_module
+from torchlint.analyses.mem.parameter_free import class_of_module, module_of
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Function
+    from torchlint.semantics.entities import Binding, Call, Function, Write
     from torchlint.semantics.model import Model
 
 _FREEZING = re.compile(r"requires_grad(_\(False\)|\s*=\s*False)")
@@ -28,7 +28,7 @@ _FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
 def is_frozen(model: Model, call: Call) -> bool:
     """Whether all parameters of the called module are switched off, in the file or by all who hand it in."""
     module = root(model, call.node.func)
-    if module is not None and _is_switched_off(model, module, text(call.node.func)):
+    if module is not None and _is_switched_off(model, module, text(module_of(call))):
         return True
     behind = class_of_module(model, call)
     return behind is not None and behind[0].once(_frozen_classes) >= {behind[1].name}
@@ -37,11 +37,43 @@ def is_frozen(model: Model, call: Call) -> bool:
 def _is_switched_off(model: Model, module: Binding, called: str, seen: tuple[Binding, ...] = ()) -> bool:
     if any(_freezes(model, read, called) for read in module.reads):
         return True
-    if not module.is_parameter or called != module.name or module in seen:
+    if called != module.name or module in seen:
         return False
+    if not module.is_parameter:
+        return bool(module.writes) and all(
+            _is_handed_back_frozen(model, write, (*seen, module)) for write in module.writes
+        )
     function = module.scope_function
     callers = [*((model, call) for call in function.callers), *calls_in_other_files(model, function)]
     return bool(callers) and all(_hands_in_frozen(home, call, function, module, seen) for home, call in callers)
+
+
+def _is_handed_back_frozen(model: Model, write: Write, seen: tuple[Binding, ...]) -> bool:
+    """Whether the function of the project that makes a network for a variable has switched it off."""
+    call = model.call(write.value) if isinstance(write.value, cst.Call) else None
+    entered = (model, call.target) if call is not None and call.target is not None else None
+    entered = model.elsewhere(call) if entered is None and call is not None else entered
+    if entered is None or not entered[1].returns:
+        return False
+    home, function = entered
+    networks = [_part(model, write, returned.value) for returned in function.returns]
+    made = [root(home, node) if node is not None else None for node in networks]
+    return all(
+        binding is not None and node is not None and _is_switched_off(home, binding, text(node), seen)
+        for node, binding in zip(networks, made)
+    )
+
+
+def _part(model: Model, write: Write, returned: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """What a write takes of what is returned: one of the elements that an assignment unpacks, or all of it."""
+    if not write.unpacked:
+        return returned
+    element = model.parent(write.target)
+    targets = model.parent(element) if isinstance(element, cst.Element) else None
+    if not isinstance(targets, cst.Tuple) or not isinstance(returned, cst.Tuple):
+        return None
+    same = len(targets.elements) == len(returned.elements)
+    return returned.elements[targets.elements.index(element)].value if same else None
 
 
 def _hands_in_frozen(model: Model, call: Call, function: Function, module: Binding, seen: tuple[Binding, ...]) -> bool:

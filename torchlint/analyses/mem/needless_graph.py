@@ -113,7 +113,7 @@ class _Finder:
     def _records(self, call: Call) -> bool:
         if self._model.grad_enabled(call.node) is not True:
             return False
-        if not (call.is_forward or self._hands_on(call) or self._is_cut_off(call)):
+        if not (call.is_forward or self._hands_on(call) or self._is_cut_off(call) or self._is_volatile_run(call)):
             return False
         if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
             return False
@@ -141,6 +141,11 @@ class _Finder:
             return False
         forwards = [inner.node for helper in helpers for inner in helper.calls if inner.is_forward]
         return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
+
+    def _is_volatile_run(self, call: Call) -> bool:
+        """Whether a helper of the file runs the model for a tensor that was to have no graph."""
+        runs = call.target is not None and bool(self._model.effects(call.target).forwards)
+        return runs and is_volatile_pass(self._model, call)
 
     def _is_cut_off(self, call: Call) -> bool:
         """`model.encoder(x).detach()`, of a network that was handed in: whether a part or method out of sight has a
@@ -424,6 +429,8 @@ class _Finder:
                 fate = self._tracer.of_expression(*(call.node for call in calls))
                 certain = self._modes.evaluates(calls[0]) and Fate.ESCAPES not in fate
                 yield Evaluation(calls[0], Extent.BLOCK, region, certain, tuple(calls[1:]), bare=self._bare(function))
+            else:
+                yield from (self._single(call) for call in calls if is_volatile_pass(self._model, call))
 
     def _widest(self, call: Call) -> cst.CSTNode | None:
         """The outermost loop around a forward pass in which nothing trains, as a statement."""
@@ -570,9 +577,17 @@ def _read_for_state(model: Model) -> set[str]:
             continue
         parent = model.parent(node)
         is_pass = isinstance(parent, cst.Call) and parent.func is node and bool(parent.args)
-        if not is_pass and not model.value(node).is_(Kind.MODULE, Kind.PARAMETERS, Kind.NUMBER, Kind.STRING):
+        is_known = model.value(node).is_(Kind.MODULE, Kind.PARAMETERS, Kind.NUMBER, Kind.STRING)
+        if not (is_pass or is_known or _is_acted_on(model, node)):
             found.add(text(node.value))
     return found
+
+
+def _is_acted_on(model: Model, node: cst.CSTNode) -> bool:
+    """`net.encoder` of the statement `net.encoder.reset()`, which takes nothing from it."""
+    method = model.parent(node)
+    call = model.parent(method) if isinstance(method, cst.Attribute) else None
+    return isinstance(call, cst.Call) and call.func is method and isinstance(model.parent(call), cst.Expr)
 
 
 def _picks_module(loop: Loop, call: Call) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.scopes import is_placeholder
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free
 
@@ -23,8 +24,12 @@ def class_of_module(model: Model, forward: Call) -> tuple[Model, Class] | None:
 
 
 def module_of(forward: Call) -> cst.BaseExpression:
-    """What a forward pass runs: `net` of `net(x)` and of `net.forward(x)`."""
-    return forward.receiver if forward.method == "forward" and forward.receiver is not None else forward.node.func
+    """What a forward pass runs: `net` of `net(x)`, of `net.forward(x)` and of `net.predict(x)`."""
+    entered = forward.target or forward.foreign
+    is_method = entered is not None and entered.cls is not None and entered.name == forward.method
+    if forward.receiver is not None and (is_method or forward.method == "forward"):
+        return forward.receiver
+    return forward.node.func
 
 
 def is_parameter_free_pass(model: Model, call: Call) -> bool:
@@ -34,7 +39,11 @@ def is_parameter_free_pass(model: Model, call: Call) -> bool:
 
 
 def has_no_parameters(cls: Class, model: Model) -> bool:
-    """Whether a class, whose file is that of the model, shows that its modules hold neither parameters nor layers."""
+    """Whether a class, whose file is that of the model, shows that its modules hold neither parameters nor layers. One
+    that leaves its `forward` to those that derive from it leaves them its layers, too."""
+    forward = cls.method("forward")
+    if forward is None or is_placeholder(forward):
+        return False
     for part in cls.lineage():
         others = [base for base in part.bases if base != "torch.nn.Module"]
         if len(others) != len(part.local_bases):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -295,10 +294,12 @@ def _is_statement(call: cst.Call, model: Model) -> bool:
 
 def _is_set_in_part(read: cst.CSTNode, write: Write, model: Model) -> bool:
     """`x[:, 0] = 1`, `x[:, i] *= 2` as a statement, a few times for each tensor: a device does that as well."""
-    places = list(takewhile(lambda node: isinstance(node, cst.Subscript), model.ancestors(read)))
-    if not places or model.parent(read) is not places[0] or read is not places[0].value:
+    place, places = read, []
+    while isinstance(above := model.parent(place), cst.Subscript) and above.value is place:
+        place = above
+        places.append(above)
+    if not places:
         return False
-    place, above = places[-1], model.parent(places[-1])
     statement = model.parent(above) if isinstance(above, cst.AssignTarget) else above
     if not isinstance(statement, (cst.Assign, cst.AugAssign)) or statement.value is place:
         return False

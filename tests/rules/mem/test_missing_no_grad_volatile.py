@@ -1,0 +1,77 @@
+"""MEM05: what `volatile=True` no longer does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+TRAINING = """
+    import torch
+    from torch.autograd import Variable
+
+    def measure(model, x, y):
+        return torch.nn.functional.mse_loss(model(x), y)
+
+    def train(model, opt, batches, held, cuda):
+        for x, y in batches:
+            opt.zero_grad()
+            measure(model, x, y).backward()
+            opt.step()
+            {made}
+            if cuda:
+                held = held.cuda()
+            print(measure(model, held, y).item())
+    """
+
+
+@pytest.mark.parametrize(
+    ("made", "lines"),
+    [
+        ("held = Variable(held, volatile=True)", [15]),
+        ("held = Variable(held, volatile=False)", []),
+        ("held = Variable(held)", []),
+    ],
+)
+def test_a_tensor_stays_volatile_on_its_way_to_the_device(made: str, lines: list[int]) -> None:
+    assert [finding.line for finding in findings(TRAINING.format(made=made), "MEM05")] == lines
+
+
+COLLECTING = """
+    import torch
+    from torch.autograd import Variable
+
+    def collect(vae, batches):
+        codes = []
+        for xs in batches:
+            xs = Variable(xs.cuda(){volatile})
+            codes.append(vae.encoder.forward(xs))
+        return codes
+    """
+
+
+@pytest.mark.parametrize(("volatile", "lines"), [(", volatile=True", [8]), ("", [])])
+def test_a_result_that_leaves_the_function_was_to_have_no_graph(volatile: str, lines: list[int]) -> None:
+    assert [finding.line for finding in findings(COLLECTING.format(volatile=volatile), "MEM05")] == lines
+
+
+SCRIPT = """
+    import torch
+    from torch.autograd import Variable
+
+    net = torch.nn.Linear(4, 4)
+    net.load_state_dict(torch.load("net.pt"))
+
+    def convert(image, name):
+        out = {run}
+        torch.save(out.data, name)
+
+    for image, name in torch.load("images.pt"):
+        image = Variable(image, volatile=True)
+        convert(image, name)
+    """
+
+
+@pytest.mark.parametrize(("run", "lines"), [("net(image)", [7, 13]), ("image * 2", [])])
+def test_a_helper_that_runs_the_network_for_a_volatile_tensor(run: str, lines: list[int]) -> None:
+    assert [finding.line for finding in findings(SCRIPT.format(run=run), "MEM05")] == lines
