@@ -14,6 +14,7 @@ from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
+from torchlint.semantics.vocabulary import is_reduction
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.needless_graph import Evaluation
@@ -81,7 +82,7 @@ def _lies_in(edit: Edit, other: Edit) -> bool:
 
 
 def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
-    """`.detach()` or `.data` of what a forward pass returns, right where it is returned: no graph is left."""
+    """`.detach()` or `.data` of what a forward pass returns, or an operation, right where it is returned."""
     edits = []
     for node in walk(line):
         match node:
@@ -91,7 +92,7 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
                 pass
             case _:
                 continue
-        if model.call(_passed(made, model)).is_forward:
+        if model.call(_passed(made, model)).is_forward or is_reduction(model.call(made).method or ""):
             edits.append(Edit(model.span(made)[1], model.span(node)[1], ""))
     return edits
 
@@ -126,7 +127,7 @@ def _is_made(write: Write, model: Model, depth: int = 0) -> bool:
     binding = model.binding(value) if isinstance(value, cst.Name) else None
     if binding is not None:
         return all(_is_made(other, model, depth + 1) for other in binding.writes)
-    return isinstance(value, cst.Call)
+    return isinstance(value, (cst.Call, cst.BinaryOperation, cst.UnaryOperation))
 
 
 def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Model) -> Edit | None:

@@ -126,9 +126,13 @@ def _is_drawn(write: Write, model: Model) -> bool:
 
 
 def _is_made_in_sight(node: cst.BaseExpression | None, model: Model) -> bool:
+    while isinstance(node, cst.Subscript):
+        node = node.value
     if isinstance(node, cst.Call):
         call = model.call(node)
-        return not call.is_forward and call.target is None and call.foreign is None
+        if call.is_forward:
+            return model.grad_enabled(node) is False
+        return call.target is None and call.foreign is None
     return isinstance(node, cst.BinaryOperation)
 
 

@@ -35,7 +35,7 @@ def parameter_of_function(call: Call, function: Function, arg: cst.Arg) -> Bindi
     if arg.star:
         return None
     params = list(function.params)
-    bound = call.targets_class is not None or call.method is not None or function.name == "__call__"
+    bound = call.targets_class is not None or call.method is not None or function.name in ("__call__", "forward")
     if function.cls is not None and bound:
         params = params[1:]
     if arg.keyword is not None:

@@ -46,7 +46,9 @@ def evaluate(model, loader):
         best = out.data.max(1)[1]
         correct += (best == y).sum().item() + model(x).detach().sum().item() + weight.data.sum().item()
         first = out[0]
-        correct += len(first.squeeze().cpu().data.numpy())
+        correct += len(first.squeeze().cpu().data.numpy()) + len(model(x).sum(1).detach())
+        scaled = (out + 0.5) * 2
+        correct += len(scaled.data)
     return correct
 
 result = evaluate(model, val_loader)
@@ -61,7 +63,9 @@ def evaluate(model, loader):
         best = out.max(1)[1]
         correct += (best == y).sum().item() + model(x).sum().item() + weight.data.sum().item()
         first = out[0]
-        correct += len(first.squeeze().cpu().numpy())
+        correct += len(first.squeeze().cpu().numpy()) + len(model(x).sum(1))
+        scaled = (out + 0.5) * 2
+        correct += len(scaled)
     return correct
 
 result = evaluate(model, val_loader)

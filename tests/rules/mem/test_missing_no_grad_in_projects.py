@@ -346,3 +346,44 @@ def test_what_callers_of_its_own_file_hand_in_is_not_what_another_file_does(tmp_
         """
     (tmp_path / "main.py").write_text(dedent(main))
     assert lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project()) == []
+
+
+OWN_LOSS = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 3)
+
+    def forward(self, x):
+        return self.linear(x), None
+
+class Criterion(nn.Module):
+    def __init__(self, smoothing):
+        super().__init__()
+        self.smoothing = smoothing
+
+    def forward(self, scores, target):
+        return self.smoothing * -scores.gather(dim=-1, index=target).sum()
+
+criterion = Criterion(smoothing=0.1)
+
+def train(batches, model, criterion, scaler, optimizer):
+    for batch in batches:
+        model.zero_grad()
+        scores = torch.log_softmax(model.forward(**batch["net_input"])[0], -1)
+        scaler.scale(criterion(scores, batch["target"])).backward()
+        scaler.step(optimizer)
+
+model = Net()
+criterion = criterion.to("cuda")
+train(data, model, criterion, scaler, torch.optim.Adam(model.parameters()))
+"""
+
+
+def test_what_a_loss_of_the_file_is_called_with_does_not_fill_its_self(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "main.py").write_text(OWN_LOSS)
+    assert lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project()) == []

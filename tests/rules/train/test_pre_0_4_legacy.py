@@ -254,6 +254,10 @@ def test_the_first_element_of_a_loss_becomes_a_number(way: str) -> None:
         ("net(x).gather(1, Variable(load()).view(-1, 1))", "net(x).gather(1, load().view(-1, 1))"),
         ("net(x).gather(1, net(x).data.long().view(-1, 1))", "net(x).gather(1, net(x).long().view(-1, 1))"),
         ("net(x).argmax(1).eq(net(x).data.long().view(-1))", "net(x).argmax(1).eq(net(x).long().view(-1))"),
+        (
+            "0\nwith torch.no_grad():\n    z = net(x)\n    print(torch.max(z.data, 1))",
+            "0\nwith torch.no_grad():\n    z = net(x)\n    print(torch.max(z, 1))",
+        ),
         ("torch.zeros_like(net(x).data)", "torch.zeros_like(net(x))"),
         ("isinstance(net.weight.data, torch.cuda.FloatTensor)", "isinstance(net.weight, torch.cuda.FloatTensor)"),
         ("net(x).sum().data.cpu().item()", "net(x).sum().cpu().item()"),
