@@ -65,7 +65,10 @@ def _effects(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _time(row: dict[str, Any]) -> str:
-    effect = row["verdict"]["timing"]["comparison"]["effect"]
+    timing = row["verdict"]["timing"]
+    if timing is None:
+        return f"not taken: {'; '.join(row['verdict']['reasons'])}"
+    effect = timing["comparison"]["effect"]
     return f"× {_ratio(effect['ratio'])} ({_ratio(effect['low'])} to {_ratio(effect['high'])})"
 
 
