@@ -58,6 +58,11 @@ class ZeroGradToZeros(Rule):
 
     ## Fix safety
 
+    `set_to_none=False` goes. The body of a loop that does nothing but fill gradients becomes `p.grad = None`, without
+    the test for None and the `detach_()` that it may have; in a loop that does more, only the statement that fills is
+    replaced. There is no fix where such a loop also detaches the gradients, and none where they are filled by something
+    other than an argument or a statement of its own.
+
     Unsafe: a parameter that gets no gradient in some step keeps `None`, so the optimizer leaves it as it is, and code
     that reads `.grad` then finds no tensor. Where every parameter gets a gradient in each step the result is the same.
 

@@ -25,16 +25,17 @@ from torchlint.analyses.mem.frozen_modules import is_frozen, is_teacher
 from torchlint.analyses.mem.keyword_match import method_meant, methods_named
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, is_parameter_free_pass, module_of
-from torchlint.analyses.phases import condition, separates_phases
+from torchlint.analyses.mem.training_phases import training_phase
+from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
 from torchlint.analyses.variable_wrapper import is_volatile_pass
-from torchlint.semantics.dataflow import sources, text
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import module_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Class, Function, Guard, Loop
+    from torchlint.semantics.entities import Call, Class, Function, Loop
     from torchlint.semantics.model import Model
 
 
@@ -189,49 +190,10 @@ class _Finder:
                 return True
         if function.passed_around and "ignite" in self._model.frameworks:
             return True
-        return self._is_unit_test(function) or self._is_smoke_test(function)
-
-    def _is_unit_test(self, function: Function) -> bool:
-        path = self._model.path
-        folders = set(path.parts[:-1])
-        if folders & {"tests", "testing"}:
-            return True
-        in_tests = path.name.startswith("test_") or "test" in folders
-        if not in_tests or (function.cls is None and any(call.arguments for call in function.callers)):
-            return False  # what the file itself hands something to is no test that is looked for by its name
-        return function.name.startswith("test") or _is_test_case(function.cls, folders)
-
-    def _is_smoke_test(self, function: Function) -> bool:
-        """`def test(): net = Net(); print(net(torch.randn(...)).shape)` is a check of shapes, run once."""
-        if function.is_module or self._model.effects(function).optimizer_steps:
-            return False
-        for call in function.calls:
-            if self._records(call):
-                module = root(self._model, call.node.func)
-                if any(loop.role is Role.EVALUATION for loop in call.loops()) and self._modes.evaluates(call):
-                    return False
-                if module is None or module.scope_function is not function or module.is_parameter:
-                    return False
-                if self._is_copied(module):
-                    return False
-        return not any(map(self._loads, self._reached(function)))
-
-    def _loads(self, call: Call) -> bool:
-        """Whether a call, or a function of another file that it enters, fills a network from a file."""
-        abroad = self._model.elsewhere(call)
-        calls = [call, *(abroad[1].calls if abroad is not None else ())]
-        return any(inner.callee == "torch.load" or inner.method == "load_state_dict" for inner in calls)
-
-    def _is_copied(self, module: Binding) -> bool:
-        """Whether a variable gets another network, or a copy of one: `deepcopy(self.net)`; or one after the other."""
-        given = [write.value for write in module.writes if write.value is not None]
-        if any(write.kind == "for" for write in module.writes):
-            return any(self._names_network(node) for value in given for node in sources(self._model, value))
-        parts = (node for value in given for node in walk(value))
-        return any(isinstance(node, (cst.Name, cst.Attribute)) and self._names_network(node) for node in parts)
-
-    def _names_network(self, node: cst.Name | cst.Attribute) -> bool:
-        return self._model.binding(node) is not None and self._model.value(node).is_(Kind.MODULE)
+        passes = filter(self._records, function.calls)
+        return is_unit_test(self._model, function) or is_smoke_test(
+            self._model, function, passes, self._reached(function)
+        )
 
     # -- a function that only evaluates
 
@@ -418,7 +380,7 @@ class _Finder:
             if region is not None:
                 found.setdefault(region, []).append(call)
             else:
-                phase = self._phase(call)
+                phase = training_phase(self._model, call)
                 if phase is not None:
                     yield Evaluation(call, Extent.PHASE, phase[0], False, phase=phase[1])
                     return
@@ -461,55 +423,6 @@ class _Finder:
             if dropped and call.callee in ("torch.no_grad", "torch.inference_mode"):
                 return call.node
         return None
-
-    # -- two phases in one piece of code
-
-    def _phase(self, forward: Call) -> tuple[cst.CSTNode, str] | None:
-        """The loop or statement, and the condition of `if phase == "train": loss.backward()`, where the forward pass is
-        not under it.
-        """
-        if self._is_switched_by_callers(forward.function):
-            return None
-        for loop in (*forward.loops(), None):
-            backward = self._model.effects(loop if loop is not None else forward.function).backward
-            if not backward:
-                continue
-            guards = {self._training_guard(call, loop, forward) for call in backward}
-            guard = guards.pop() if len(guards) == 1 else None
-            if guard is None or (loop is not None and self._is_changed_in(guard.node, loop)):
-                return None
-            if any(other.node is guard.node for other in self._model.guards(forward.node, inside=loop)):
-                return None
-            return loop.node if loop is not None else self._model.statement(forward.node), condition(guard, self._model)
-        return None
-
-    def _is_switched_by_callers(self, function: Function) -> bool:
-        entered = [function]
-        for entry in entered:  # it grows while the loop runs
-            grads = [self._model.grad_enabled(call.node) for call in entry.callers]
-            grads += [call.grad_enabled for call in entry.foreign_callers]
-            if any(grad is not True for grad in grads) or may_run_without_gradients(self._model, entry):
-                return True
-            entered.extend({call.function: None for call in entry.callers if call.function not in entered})
-        return False
-
-    def _training_guard(self, backward: Call, loop: Loop | None, forward: Call) -> Guard | None:
-        if backward.function is not forward.function:
-            return None
-        for guard in self._model.guards(backward.node, inside=loop):
-            if separates_phases(guard, self._model):
-                return guard
-        return None
-
-    def _is_changed_in(self, guard: cst.CSTNode, loop: Loop) -> bool:
-        assert isinstance(guard, cst.If)
-        names = [self._model.binding(node) for node in walk(guard.test) if isinstance(node, cst.Name)]
-        return any(
-            write.loop is not None and loop in write.loop.around()
-            for binding in names
-            if binding is not None
-            for write in binding.writes
-        )
 
     # -- a single forward pass in the midst of training
 
@@ -558,11 +471,6 @@ def _takes_gradients(model: Model, function: Function) -> bool:
     """Whether the result needs gradients on the way: a network that adapts itself to a task before it answers."""
     effects = model.effects(function)
     return bool(effects.gradients or effects.backward)
-
-
-def _is_test_case(cls: Class | None, folders: set[str]) -> bool:
-    """Whether a class of a file for tests is one of tests: `test_agent.py` may try an agent out."""
-    return cls is not None and ("test" in folders or cls.name.startswith("Test") or "unittest.TestCase" in cls.bases)
 
 
 def _read_for_state(model: Model) -> set[str]:

@@ -1,0 +1,74 @@
+"""Networks that are only tried out: unit tests, and checks of shapes in the file of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.evaluation_before import Modes
+from torchlint.analyses.mem.lifetime import root
+from torchlint.semantics.dataflow import sources
+from torchlint.semantics.entities import Role
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Call, Class, Function
+    from torchlint.semantics.model import Model
+
+
+def is_unit_test(model: Model, function: Function) -> bool:
+    """Whether a test runner looks for a function by its name or its place."""
+    path = model.path
+    folders = set(path.parts[:-1])
+    if folders & {"tests", "testing"}:
+        return True
+    in_tests = path.name.startswith("test_") or "test" in folders
+    if not in_tests or (function.cls is None and any(call.arguments for call in function.callers)):
+        return False  # what the file itself hands something to is no test that is looked for by its name
+    return function.name.startswith("test") or _is_test_case(function.cls, folders)
+
+
+def is_smoke_test(model: Model, function: Function, passes: Iterable[Call], reached: Iterable[Call]) -> bool:
+    """`def test(): net = Net(); print(net(torch.randn(...)).shape)` is a check of shapes, run once.
+
+    `passes` are its forward passes, `reached` the calls that it makes, also in the functions of the file that it calls.
+    """
+    if function.is_module or model.effects(function).optimizer_steps:
+        return False
+    for call in passes:
+        module = root(model, call.node.func)
+        if any(loop.role is Role.EVALUATION for loop in call.loops()) and model.once(Modes).evaluates(call):
+            return False
+        if module is None or module.scope_function is not function or module.is_parameter:
+            return False
+        if _is_copied(model, module):
+            return False
+    return not any(_loads(model, call) for call in reached)
+
+
+def _loads(model: Model, call: Call) -> bool:
+    """Whether a call, or a function of another file that it enters, fills a network from a file."""
+    abroad = model.elsewhere(call)
+    calls = [call, *(abroad[1].calls if abroad is not None else ())]
+    return any(inner.callee == "torch.load" or inner.method == "load_state_dict" for inner in calls)
+
+
+def _is_copied(model: Model, module: Binding) -> bool:
+    """Whether a variable gets another network, or a copy of one: `deepcopy(self.net)`; or one after the other."""
+    given = [write.value for write in module.writes if write.value is not None]
+    if any(write.kind == "for" for write in module.writes):
+        return any(_names_network(model, node) for value in given for node in sources(model, value))
+    parts = (node for value in given for node in walk(value))
+    return any(isinstance(node, (cst.Name, cst.Attribute)) and _names_network(model, node) for node in parts)
+
+
+def _names_network(model: Model, node: cst.Name | cst.Attribute) -> bool:
+    return model.binding(node) is not None and model.value(node).is_(Kind.MODULE)
+
+
+def _is_test_case(cls: Class | None, folders: set[str]) -> bool:
+    """Whether a class of a file for tests is one of tests: `test_agent.py` may try an agent out."""
+    return cls is not None and ("test" in folders or cls.name.startswith("Test") or "unittest.TestCase" in cls.bases)
