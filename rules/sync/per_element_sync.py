@@ -58,10 +58,10 @@ class PerElementSync(Rule):
     Safe: the same Python numbers come out, in the same order. Where the tensor is not known to have one dimension,
     `flatten` is there because the elements of a tensor of shape (n, 1) are single numbers too. `.item()` goes, and
     `int()` of what is an integer then. Unsafe where the loop changes a tensor in place or calls code that may, for it
-    could be the one that it reads. There is no fix where the loop uses the elements as tensors besides, for these may carry
-    gradients; where each iteration would wait for the device all the same, because Python asks another tensor for its
-    truth or reads what a `zip` has beside; and none for rows and comparisons. `max(t)` and `min(t)` become methods of a
-    tensor of integers; of real numbers one may be NaN, which Python passes over.
+    could be the one that it reads. There is no fix where the loop uses the elements as tensors besides, for these may
+    carry gradients; where each iteration would wait for the device all the same, because Python asks another tensor
+    for its truth or reads what a `zip` has beside; and none for rows and comparisons. `max(t)` and `min(t)` become
+    methods of a tensor of integers; of real numbers one may be NaN, which Python passes over.
 
     ## Measured effect
 
