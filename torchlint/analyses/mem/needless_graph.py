@@ -207,12 +207,12 @@ class _Finder:
         fate = self._tracer.of_expression(*(call.node for call in forwards))
         if named and Fate.ESCAPES in fate:
             fate = self._fate_abroad(function, forwards) or fate
-        loops = [loop for call in forwards for loop in call.loops()]
-        in_eval = any(self._modes.evaluates(call) for call in forwards)
-        if not named and self._is_better_in_parts(function, forwards):
+        if Fate.BACKWARD in fate or (not named and self._is_better_in_parts(function, forwards)):
             return None
         if Fate.ESCAPES in fate and self._calls_back(function):
             return None
+        loops = [loop for call in forwards for loop in call.loops()]
+        in_eval = any(self._modes.evaluates(call) for call in forwards)
         asked = self._is_asked_for(function, forwards, fate, loops)
         if not self._is_evaluation(forwards, fate, in_eval, named and asked, loops):
             return None
@@ -297,8 +297,6 @@ class _Finder:
     def _is_evaluation(
         self, forwards: Sequence[Call], fate: Fate, in_eval: bool, named: bool, loops: Sequence[Loop]
     ) -> bool:
-        if Fate.BACKWARD in fate:
-            return False
         if Fate.ESCAPES in fate:
             return in_eval and (named or bool(loops))
         if in_eval or named or any(loop.role is Role.EVALUATION and is_over_data(loop) for loop in loops):
@@ -407,13 +405,15 @@ class _Finder:
         if _GRADIENT_WORDS.search(text(region)):
             return False
         fate = self._tracer.of_expression(*(call.node for call in calls))
+        if Fate.BACKWARD in fate:
+            return False
         loops = [loop for call in calls for loop in call.loops() if loop.node in (region, *walk(region))]
         in_eval = self._modes.evaluates(calls[0])
         held_out = any(is_held_out(loop) and not _picks_module(loop, calls[0]) for loop in loops)
         only_evaluates = in_eval and not self._may_train(calls[0].function)
         if Fate.ESCAPES in fate and (self._calls_back(calls[0].function) or (not held_out and not only_evaluates)):
             return False
-        return self._is_evaluation(calls, fate, in_eval, False, loops) or (held_out and Fate.BACKWARD not in fate)
+        return held_out or self._is_evaluation(calls, fate, in_eval, False, loops)
 
     # -- evidence
 
