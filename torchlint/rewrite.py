@@ -231,6 +231,21 @@ class Rewriter:
             return Edit(first - 1, end, "")  # the line end behind it is that of a cell of a notebook
         return Edit(first, self._past_blank_lines(first, line_end), "")
 
+    def remove_clause(self, block: cst.IndentedBlock) -> Edit | None:
+        """Takes out a `with` or an `else` of which nothing is left; None where another clause needs it, or a comment or
+        a name stands in it."""
+        clause = self._parent(block)
+        is_with = isinstance(clause, cst.With) and all(item.asname is None for item in clause.items)
+        if not is_with and not (isinstance(clause, cst.Else) and isinstance(self._parent(clause), cst.If)):
+            return None
+        above = self._parent(clause)
+        if is_with and isinstance(above, cst.IndentedBlock) and len(above.body) == 1:
+            return None
+        start = self._line_start(self._text.rindex("else", 0, self._model.span(block)[0])) if not is_with else None
+        start = self._line_start(self._model.span(clause)[0]) if start is None else start
+        end = self._line_end(self._model.span(block.body[-1])[1])
+        return None if "#" in self._text[start:end] else Edit(start, end, "")
+
     def _past_blank_lines(self, start: int, end: int) -> int:
         """The end of lines that go, with the blank lines behind them if there are some in front of them as well."""
         blank = re.compile(r"(?:[ \t\f]*(?:\r\n|\r|\n))*")

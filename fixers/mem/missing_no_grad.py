@@ -146,8 +146,9 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
         return None
     match model.parent(whole):
         case cst.Assign(targets=[cst.AssignTarget(target=target)]):
-            gone = rewriter.remove_statement(whole) if model.binding(target) is binding else None
-            return gone if gone is not None and gone.text == "" else None
+            if model.binding(target) is binding and tensor is read:
+                gone = rewriter.remove_statement(whole)
+                return gone if gone is not None and gone.text == "" else None
         case cst.AssignTarget() | cst.AugAssign():
             return None
     return Edit(model.span(tensor)[1], model.span(whole)[1], "")

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def waits_beside(model: Model, step: Step, moved: Collection[cst.CSTNode]) -> bool:
-    """Whether a step reads the device in every case, as by `total += loss.item()` or `if accuracy > best:`, but for
-    what stands in one of the nodes that a fix moves."""
+    """Whether a step reads the device in every case, as by `total += loss.item()`, `if accuracy > best:` or an
+    assertion, but for what stands in one of the nodes that a fix moves."""
     residence = model.once(Residence)
     asked = (
         (node, leaf)
-        for node in model.nodes_of(cst.If)
-        if isinstance(node, cst.If) and not model.guards(node, step.loop)
+        for node in model.nodes_of(cst.If, cst.Assert)
+        if isinstance(node, (cst.If, cst.Assert)) and not model.guards(node, step.loop)
         for leaf in tensors_asked(model, node.test)
     )
     read = ((node, tensor) for node, tensor, _ in reads(model))

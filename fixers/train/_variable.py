@@ -114,11 +114,27 @@ def _is_understood(wrapper: Wrapper) -> bool:
 
 
 def _removal(call: Call, model: Model) -> list[Edit]:
-    edit = Rewriter(model).remove_statement(call.node)
+    rewriter = Rewriter(model)
+    block = model.parent(model.statement(call.node))
+    if isinstance(block, cst.IndentedBlock) and all(_does_nothing(line, model) for line in block.body):
+        whole = rewriter.remove_clause(block)
+        if whole is None:
+            raise NoFixError("nothing would be left of the block that it is part of")
+        return [whole]
+    edit = rewriter.remove_statement(call.node)
     assert edit is not None
     if edit.text == "pass":
         raise NoFixError("nothing would be left of the block that it is all of")
     return [edit]
+
+
+def _does_nothing(line: cst.BaseStatement, model: Model) -> bool:
+    """Whether a line is there for nothing but calls of Variable that go."""
+    match line:
+        case cst.SimpleStatementLine(body=[cst.Assign() as statement]):
+            pairs = _pairs(statement)
+            return bool(pairs) and all(isinstance(v, cst.Call) and _is_itself(t, v, model) for t, v in pairs)
+    return False
 
 
 def _taken_together(call: Call, model: Model) -> set[Call]:

@@ -10,6 +10,7 @@ from torchlint.analyses.step_cycle import Reached, changes, optimizer_of
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
     from torchlint.analyses.step_cycle import Cycle
@@ -41,6 +42,8 @@ def _is_plain(optimizer: cst.BaseExpression) -> bool:
 def _edit(cycle: Cycle, model: Model) -> Edit:
     rewriter = Rewriter(model)
     reset = model.code(cycle.optimizer) + ".zero_grad()"
+    if (named := _named_only(cycle, model)) is not None:
+        return rewriter.replace(named, reset)
     if cycle.closure is not None and cycle.backward.function is cycle.closure:
         closure = cycle.closure.node
         if not isinstance(closure, cst.FunctionDef):
@@ -54,6 +57,18 @@ def _edit(cycle: Cycle, model: Model) -> Edit:
         return rewriter.prepend_to_body(body, reset)
     place = _before_backward(cycle, anchor, model)
     return rewriter.insert_before(place, reset) if place is not None else rewriter.insert_after(anchor, reset)
+
+
+def _named_only(cycle: Cycle, model: Model) -> cst.Attribute | None:
+    """`optimizer.zero_grad` in the loop, a statement that does nothing because it is not called."""
+    statements = (node for part in (cycle.loop.body if cycle.loop is not None else ()) for node in walk(part))
+    for node in statements:
+        match node:
+            case cst.Expr(value=cst.Attribute(value=owner, attr=cst.Name(value="zero_grad")) as named):
+                if owner.deep_equals(cycle.optimizer) and not _guards(named, cycle, model):
+                    keeps = model.span(cycle.backward.node)[0] < model.span(named)[0] < model.span(cycle.step.node)[0]
+                    return None if keeps else named
+    return None
 
 
 def _anchor(cycle: Cycle, model: Model) -> cst.CSTNode:

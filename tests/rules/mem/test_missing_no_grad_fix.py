@@ -271,7 +271,7 @@ def test_branches_that_only_evaluate_go_into_one_block() -> None:
     ("read", "after"),
     [
         ("    loss = D(a.detach()).mean()\n", "    loss = D(a).mean()\n"),
-        ("    shown = a.data\n    loss = D(shown).mean()\n", "    shown = a.data\n    loss = D(shown).mean()\n"),
+        ("    shown = a.data\n    loss = D(shown).mean()\n", "    shown = a\n    loss = D(shown).mean()\n"),
         ("    a = a.detach()\n    loss = D(a).mean()\n", "    loss = D(a).mean()\n"),
         ("    a = D(a.detach())\n    loss = a.mean()\n", "    a = D(a)\n    loss = a.mean()\n"),
         ("    a += D.bias\n    loss = D(a.detach()).mean()\n", "    a += D.bias\n    loss = D(a.detach()).mean()\n"),

@@ -179,6 +179,11 @@ def test_no_fix_where_each_step_reads_the_device_anyway() -> None:
     assert all(finding.fix is not None for finding in findings(gated, "SYNC04"))
 
 
+def test_no_fix_where_each_step_asserts_something_of_the_device() -> None:
+    code = training("print(out.max())\nassert out.max() < 100")
+    assert all(finding.fix is None for finding in findings(code, "SYNC04"))
+
+
 def test_no_fix_where_the_first_element_of_the_loss_is_read_anyway() -> None:
     code = training("print(f'{loss:.4f}')\nseen = loss.data[0]\nassert seen")
     assert all(finding.fix is None for finding in findings(code, "SYNC04"))

@@ -174,3 +174,31 @@ for x in loader:
 def test_accelerate_leaves_the_reset_to_the_loop() -> None:
     assert not findings(ACCELERATED.format("optimizer.zero_grad()"), "TRAIN01")
     assert len(findings(ACCELERATED.format("pass"), "TRAIN01")) == 1
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("NAMED loss.backward() optimizer.step()", "optimizer.zero_grad() loss.backward() optimizer.step()"),
+        ("loss.backward() optimizer.step() NAMED", "loss.backward() optimizer.step() optimizer.zero_grad()"),
+    ],
+)
+def test_a_reset_that_is_named_and_not_called_is_called(order: str, expected: str) -> None:
+    code = """
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        for x, y in loader:
+            loss = F.mse_loss(model(x), y)
+            """ + order.replace("NAMED", "optimizer.zero_grad").replace(" ", "\n            ")
+    after = fixed(HEADER + dedent(code), "TRAIN01")
+    assert " ".join(after.split()).endswith(expected)
+
+
+def test_a_reset_that_is_named_between_the_pass_and_the_step_is_not_called() -> None:
+    code = """
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        for x, y in loader:
+            F.mse_loss(model(x), y).backward()
+            optimizer.zero_grad
+            optimizer.step()
+    """
+    assert "optimizer.zero_grad\n" in fixed(HEADER + dedent(code), "TRAIN01")

@@ -366,13 +366,36 @@ def test_what_is_made_anew_or_drawn_and_not_read_again_stands_bare(before: str, 
     assert after + "\n" in fixed(code, "TRAIN10")
 
 
-def test_no_block_is_emptied() -> None:
-    code = OF_A_BATCH.replace(
-        "inputs, labels = Variable(batch[0]), Variable(batch[1])",
-        "with torch.no_grad():\n            batch = Variable(batch)",
+EMPTIED = """\
+import torch
+from torch.autograd import Variable
+from torch.utils.data import DataLoader
+
+def evaluate(data, net):
+    for x, y in DataLoader(data):
+        print(len(x))
+        HEAD
+            x = Variable(x)
+            y = Variable(y)
+        print(net(x), y)
+"""
+
+
+def test_a_block_of_which_nothing_would_be_left_goes_as_a_whole() -> None:
+    after = EMPTIED.replace("        HEAD\n            x = Variable(x)\n            y = Variable(y)\n", "")
+    assert fixed(EMPTIED.replace("HEAD", "with torch.no_grad():"), "TRAIN10") == after
+    branch = "if net.gpu:\n            x, y = x.cuda(), y.cuda()\n"
+    assert fixed(EMPTIED.replace("HEAD", branch + "        else:"), "TRAIN10") == after.replace(
+        "        print(net(x)", f"        {branch}        print(net(x)"
     )
-    code = code.replace("labels", "batch").replace("inputs", "batch")
-    assert len(findings(code, "TRAIN10")) == 1
+
+
+@pytest.mark.parametrize(
+    "head", ["if net.gpu:", "try:\n            x.cuda()\n        finally:", "with open(net.path) as file:"]
+)
+def test_no_other_block_is_emptied(head: str) -> None:
+    code = EMPTIED.replace("HEAD", head)
+    assert len(findings(code, "TRAIN10")) == 2
     assert fixed(code, "TRAIN10") == code
 
 

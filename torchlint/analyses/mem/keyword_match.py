@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchlint.semantics.vocabulary import module_method
+
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
@@ -18,6 +20,13 @@ def method_meant(model: Model, call: Call) -> tuple[Model, Function] | None:
     name = call.method or "forward"
     found = list(_methods(model, name, keywords))
     return found[0] if len(found) == 1 else None
+
+
+def namesakes(model: Model, call: Call) -> list[tuple[Model, Function]]:
+    """The methods in other files of the project that have the name of a method out of sight, and their models."""
+    if call.method is None or call.target is not None or call.foreign is not None or module_method(call.method):
+        return []
+    return list(_methods(model, call.method, set()))
 
 
 def methods_named(model: Model, call: Call) -> Iterator[tuple[Model, Function]]:

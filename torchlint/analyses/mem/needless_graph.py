@@ -22,7 +22,7 @@ from torchlint.analyses.mem.callers_by_name import (
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_frozen, is_teacher
-from torchlint.analyses.mem.keyword_match import method_meant, methods_named
+from torchlint.analyses.mem.keyword_match import method_meant, methods_named, namesakes
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, is_parameter_free_pass, module_of
 from torchlint.analyses.mem.training_phases import training_phase
@@ -109,7 +109,7 @@ class _Finder:
         whole = self._whole(function, forwards)
         found = [whole] if whole is not None else list(self._blocks(function, forwards))
         if found and not may_run_without_gradients(self._model, function) and not self._is_off_abroad(function):
-            yield from (each for each in found if not self._is_off_by_keywords(each.forward))
+            yield from (each for each in found if not self._is_off_by_name(each.forward))
 
     def _records(self, call: Call) -> bool:
         if self._model.grad_enabled(call.node) is not True:
@@ -130,10 +130,12 @@ class _Finder:
         ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
         return ends_graph or _runs_without_gradients(*entered) or _takes_gradients(*entered)
 
-    def _is_off_by_keywords(self, call: Call) -> bool:
-        """Whether the method that a call of an object out of sight must mean runs without gradients by itself."""
+    def _is_off_by_name(self, call: Call) -> bool:
+        """Whether the method that a call of an object out of sight must mean runs without gradients by itself, or every
+        method of that name does."""
         meant = method_meant(self._model, call)
-        return meant is not None and _runs_without_gradients(*meant)
+        methods = [meant] if meant is not None else namesakes(self._model, call)
+        return bool(methods) and all(_runs_without_gradients(*method) for method in methods)
 
     def _hands_on(self, call: Call) -> bool:
         """Whether a helper of the file that training uses too runs the model and returns what it says."""
