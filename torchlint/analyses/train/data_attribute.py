@@ -319,10 +319,9 @@ def _is_given_to_math(model: Model, chain: _Chain) -> bool:
 
 
 def _ends_in_number(chain: _Chain) -> bool:
-    """`x.data.cpu().item()`: the steps on the way make no difference."""
-    return chain.steps[-1:] in (["item()"], ["tolist()"]) and chain.methods == [
-        s[:-2] for s in chain.steps if s != "[]"
-    ]
+    """`x.data.cpu().item()`: the steps on the way make no difference, but for `numpy()`, which takes no graph."""
+    methods = [step.removesuffix("()") for step in chain.steps if step != "[]"]
+    return methods == chain.methods and methods[-1:] in (["item"], ["tolist"]) and "numpy" not in methods
 
 
 def _is_only_looked_at(model: Model, chain: _Chain) -> bool:
