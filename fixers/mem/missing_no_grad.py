@@ -67,18 +67,22 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
     edits = [edit for block in blocks for edit in rewriter.indent_under(block, header) or []]
     if found.phase is None:
         edits += _needless_cuts([line for block in blocks for line in block], rewriter, model)
-    return edits
+    return _outermost(edits)
 
 
 def _needless_cuts(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
     """`.detach()` and `.data` of what these lines make, which no graph is left to be cut off from."""
     found = [edit for line in lines for edit in _needless_detach(line, model)]
-    found += _needless_of_variables(lines, rewriter, model)
-    return [edit for edit in found if not any(_lies_in(edit, other) for other in found if other is not edit)]
+    return _outermost([*found, *_needless_of_variables(lines, rewriter, model)])
+
+
+def _outermost(edits: Sequence[Edit]) -> list[Edit]:
+    """Without those of code that another removes: a line that goes needs no indentation."""
+    return [edit for edit in edits if not any(_lies_in(edit, other) for other in edits)]
 
 
 def _lies_in(edit: Edit, other: Edit) -> bool:
-    return other.start <= edit.start and edit.end <= other.end and edit != other
+    return other.start <= edit.start < other.end and edit.end <= other.end and edit != other
 
 
 def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:

@@ -240,6 +240,16 @@ def test_a_long_loop_is_not_indented_as_a_whole() -> None:
     assert fixed(head + before + "    print(hits, shown)\n", "MEM05") == head + after + "    print(hits, shown)\n"
 
 
+@pytest.mark.parametrize("indent", ["", "    "], ids=["at the margin", "in a block"])
+def test_a_line_that_only_cuts_off_goes_from_under_a_block(indent: str) -> None:
+    before = f"{indent}for x, y in val_loader:\n{indent}    out = model(x)\n{indent}    out = out.detach()  \n\n"
+    before += f"{indent}    seen.append(out)\n"
+    after = f"{indent}with torch.no_grad():\n{indent}    for x, y in val_loader:\n{indent}        out = model(x)\n\n"
+    after += f"{indent}        seen.append(out)\n"
+    head = SETUP + "model.eval()\nseen = []\n" + ("if len(val_loader):\n" if indent else "")
+    assert fixed(head + before + "print(torch.cat(seen))\n", "MEM05") == head + after + "print(torch.cat(seen))\n"
+
+
 def test_neighbouring_statements_go_into_one_block() -> None:
     training = "G, H, D = nn.Linear(3, 4), nn.Linear(3, 4), nn.Linear(4, 1)\nfixed = torch.randn(2, 3)\n"
     training += "for step in range(4):\n    opt.zero_grad()\n    D(G(torch.randn(2, 3)) + H(fixed)).mean().backward()\n"
