@@ -14,8 +14,8 @@ from torchlint.semantics.branches import brought_back, left, merge, ruled_out
 from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Binding, Function
 from torchlint.semantics.expressions import Env
+from torchlint.semantics.growing import additions
 from torchlint.semantics.library_calls import loss_and_others
-from torchlint.semantics.method_calls import ADDING_METHODS
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import GradModes
 from torchlint.semantics.scopes import Scopes, is_placeholder
@@ -505,30 +505,9 @@ class Evaluator(Calls):
         after = self.env[binding]
         if before.kind not in (Kind.LIST, Kind.SET) or after.kind is not before.kind:
             return False
-        reads = [read for read in binding.reads if self._is_in_loop(read, loop)]
-        if not all(self._is_added_to(read) for read in reads):
-            return False
-        self.values.update(dict.fromkeys(reads, after))
-        return True
-
-    def _is_in_loop(self, node: cst.CSTNode, loop: cst.For | cst.While) -> bool:
-        context = self.scopes.contexts[node]
-        if context.function is not self.function:
-            return True  # a lambda or an inner function may run at any time
-        return context.loop is not None and any(around.node is loop for around in context.loop.around())
-
-    def _is_added_to(self, read: cst.CSTNode) -> bool:
-        """Whether a node is the list of a statement like `losses.append(loss)`."""
-        method = self.scopes.parents[read]
-        call = self.scopes.parents[method]
-        return (
-            isinstance(method, cst.Attribute)
-            and method.value is read
-            and method.attr.value in ADDING_METHODS
-            and isinstance(call, cst.Call)
-            and call.func is method
-            and isinstance(self.scopes.parents[call], cst.Expr)
-        )
+        places = additions(binding, loop, self.function, self.scopes)
+        self.values.update(dict.fromkeys(places or (), after))
+        return places is not None
 
     def _with(self, node: cst.With) -> bool:
         outer = self.grad
