@@ -29,6 +29,15 @@ def test_an_import_of_nothing_else_goes_as_a_whole_with_its_line() -> None:
     assert cleaned(before, after) == "import torch\nx = torch.zeros(3)\n"
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_the_blank_lines_behind_the_last_import_stay(newline: str) -> None:
+    before = "import torch\nfrom torch.autograd import Variable\n\n\nx = Variable(torch.zeros(3))\n".replace(
+        "\n", newline
+    )
+    after = before.replace("Variable(torch.zeros(3))", "torch.zeros(3)")
+    assert cleaned(before, after) == "import torch\n\n\nx = torch.zeros(3)\n".replace("\n", newline)
+
+
 def test_two_imports_go_at_once() -> None:
     before = "import torch\nfrom torch.cuda import amp\nfrom torch.autograd import Variable\nx = Variable(amp)\n"
     assert cleaned(before, before.replace("Variable(amp)", "torch.ones(2)")) == "import torch\nx = torch.ones(2)\n"

@@ -16,6 +16,7 @@ import libcst as cst
 
 from torchlint import spelling
 from torchlint.finding import Edit
+from torchlint.parallel_assignment import independent_pairs
 from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 
@@ -249,7 +250,8 @@ class Rewriter:
     def _past_blank_lines(self, start: int, end: int) -> int:
         """The end of lines that go, with the blank lines behind them if there are some in front of them as well."""
         blank = re.compile(r"(?:[ \t\f]*(?:\r\n|\r|\n))*")
-        if not start or self._text[self._line_start(start - 1) : start].strip():
+        above = start - (2 if self._text[max(start - 2, 0) : start] == "\r\n" else 1)
+        if not start or self._text[self._line_start(above) : above].strip():
             return end
         found = blank.match(self._text, end)
         crosses = found is None or self._model.source.objection([Edit(start, found.end(), "")]) is not None
@@ -323,7 +325,7 @@ class Rewriter:
         The edits leave the values as they are, for others of the same fix to change.
         """
         line = self._parent(assign)
-        pairs = _pairs(assign)
+        pairs = independent_pairs(assign)
         if pairs is None or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
             return None
         start, end = self._model.span(assign)
@@ -586,28 +588,6 @@ def _quote(model: Model) -> str:
     strings = [node for node in model.nodes_of(cst.SimpleString) if isinstance(node, cst.SimpleString)]
     single = sum(string.quote == "'" for string in strings)
     return "'" if single > sum(string.quote == '"' for string in strings) else '"'
-
-
-def _pairs(assign: cst.Assign) -> list[tuple[cst.Name, cst.BaseExpression]] | None:
-    """The variables and values of `a, b = x, y`, if no value has to do with the variable of another pair."""
-    match assign:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple() as left)], value=cst.Tuple() as right):
-            targets, values = _plain_elements(left), _plain_elements(right)
-        case _:
-            return None
-    pairs = [(target, value) for target, value in zip(targets, values) if isinstance(target, cst.Name)]
-    written = [target.value for target, _ in pairs]
-    if not len(pairs) == len(left.elements) == len(values) == len(right.elements) == len({*written}):
-        return None
-    for target, value in pairs:
-        read = {node.value for node in walk(value) if isinstance(node, cst.Name)}
-        if read & {*written} - {target.value}:
-            return None
-    return pairs
-
-
-def _plain_elements(node: cst.Tuple) -> list[cst.BaseExpression]:
-    return [element.value for element in node.elements if isinstance(element, cst.Element)]
 
 
 def _is_docstring(small: Small) -> bool:

@@ -1,0 +1,29 @@
+"""Assignments of several values to several variables at once."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from torchlint.semantics.tree import walk
+
+
+def independent_pairs(assign: cst.Assign) -> list[tuple[cst.Name, cst.BaseExpression]] | None:
+    """The variables and values of `a, b = x, y`, if no value has to do with the variable of another pair."""
+    match assign:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple() as left)], value=cst.Tuple() as right):
+            targets, values = _plain_elements(left), _plain_elements(right)
+        case _:
+            return None
+    pairs = [(target, value) for target, value in zip(targets, values) if isinstance(target, cst.Name)]
+    written = [target.value for target, _ in pairs]
+    if not len(pairs) == len(left.elements) == len(values) == len(right.elements) == len({*written}):
+        return None
+    for target, value in pairs:
+        read = {node.value for node in walk(value) if isinstance(node, cst.Name)}
+        if read & {*written} - {target.value}:
+            return None
+    return pairs
+
+
+def _plain_elements(node: cst.Tuple) -> list[cst.BaseExpression]:
+    return [element.value for element in node.elements if isinstance(element, cst.Element)]
