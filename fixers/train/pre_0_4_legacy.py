@@ -12,6 +12,7 @@ from torchlint.analyses.variable_wrapper import Wrapper
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics import torch_api
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
@@ -46,6 +47,8 @@ def fix(report: Report, model: Model) -> Fix:
 
 
 def _read(read: DataRead, model: Model) -> Fix:
+    if isinstance(model.small_statement(read.node), cst.Expr) and _is_thrown_away(read.node, model):
+        raise NoFixError("nothing is done with the result, so that the statement does nothing as it stands")
     beside = _reads_beside(read, model)
     rewriter = Rewriter(model)
     name = model.span(read.node.attr)
@@ -67,6 +70,18 @@ def _read(read: DataRead, model: Model) -> Fix:
     if not all(other.certain for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, f"`{model.code(read.owner)}` is a tensor for all that its use shows")
     return Fix((edit,), Applicability.SAFE)
+
+
+def _is_thrown_away(node: cst.CSTNode, model: Model) -> bool:
+    """`p.data.clamp(0, 1)`, where a program stops at that; not `p.data.numpy().tofile(path)`."""
+    while isinstance(parent := model.parent(node), (cst.Attribute, cst.Subscript)) or (
+        isinstance(parent, cst.Call) and parent.func is node
+    ):
+        node = parent
+    if not isinstance(parent, cst.Expr) or model.source.is_notebook or not isinstance(node, cst.Call):
+        return False
+    entry = torch_api.method(model.call(node).method or "")
+    return entry is not None and entry.returns_tensors
 
 
 def _item(read: DataRead, rewriter: Rewriter, model: Model) -> Fix:

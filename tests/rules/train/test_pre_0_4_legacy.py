@@ -412,6 +412,13 @@ def test_no_other_block_is_emptied(head: str) -> None:
     assert fixed(code, "TRAIN10") == code
 
 
+def test_a_result_that_is_thrown_away_is_left_to_its_author() -> None:
+    code = SETUP + "net.weight.data.clamp(-1, 1)\nprint(net.weight.data.clamp(-1, 1))\n"
+    assert len(findings(code, "TRAIN10")) == 2
+    assert fixed(code, "TRAIN10").endswith("net.weight.data.clamp(-1, 1)\nprint(net.weight.detach().clamp(-1, 1))\n")
+    assert "net.weight.detach().numpy().tofile(" in fixed(SETUP + "net.weight.data.numpy().tofile('x')\n", "TRAIN10")
+
+
 def test_a_statement_keeps_to_one_idiom() -> None:
     mixed = SETUP + "other = nn.Linear(4, 3)\nnet.weight.data = 0.9 * net.weight.data + 0.1 * other.weight.data\n"
     assert len(findings(mixed, "TRAIN10")) == 1
