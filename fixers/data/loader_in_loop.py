@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
 
-_WHY = "The dataset is asked for its length once and not in every iteration."
+_WHY = (
+    "A loader that stays draws its seeds once: from the second iteration on, the order of the samples and random "
+    "augmentations differ. The dataset is asked for its length once."
+)
 
 
 def fix(report: Report, model: Model) -> Fix:

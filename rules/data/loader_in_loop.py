@@ -70,12 +70,17 @@ class LoaderInLoop(Rule):
 
     ## Fix safety
 
-    Unsafe: building a loader may have side effects that the loop is to repeat. A loader that is assigned in the body
-    of the loop is moved before it. How a loop goes on when an iterator is exhausted is left to its author.
+    Unsafe: from the second epoch on, the order of the samples and the random augmentations differ, since a loader that
+    stays draws its seeds once; building a loader may have side effects that the loop is to repeat. A loader that is
+    assigned in the body of the loop is moved before it. How a loop goes on when an iterator is exhausted is left to its
+    author.
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench DATA04` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 4: time not taken: results differ: torch random
+    numbers are drawn differently, operations 26 → 25, results different; size 16: time not taken: results differ: torch
+    random numbers are drawn differently, results different.
 
     ## References
 

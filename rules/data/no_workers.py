@@ -88,7 +88,9 @@ class NoWorkers(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench DATA01` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 8: time × 0.98 (0.54 to 1.80), results identical;
+    size 32: time × 0.78 (0.44 to 1.38), results identical.
 
     ## References
 

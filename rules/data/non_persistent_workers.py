@@ -76,7 +76,9 @@ class NonPersistentWorkers(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench DATA03` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 4: time × 0.095 (0.052 to 0.17), operations 25 → 24,
+    results identical; size 16: time × 0.29 (0.19 to 0.43), results identical.
 
     ## References
 

@@ -54,8 +54,9 @@ class MatmulInLoop(Rule):
     ## Measured effect
 
     `torchlint bench LIN01` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
-    as a part of that before the fix, with its 99 % interval. Size 8: time × 0.35 (0.13 to 0.97), operations 83 → 18,
-    results rounding; size 32: time × 0.28 (0.066 to 1.19), operations 299 → 18, results rounding.
+    as a part of that before the fix, with its 99 % interval. Size 8: time × 0.49 (0.25 to 0.93), operations 83 → 18,
+    results rounding; size 32: time × 0.18 (0.087 to 0.36), operations 299 → 18, results rounding; size 128: time ×
+    0.072 (0.041 to 0.12), operations 1163 → 18, results rounding.
 
     ## References
 

@@ -65,7 +65,9 @@ class MetricReadbackPerBatch(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench SYNC06` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 0.99 (0.89 to 1.10), synchronisations 1 →
+    0, results identical; size 512: time × 0.99 (0.91 to 1.09), synchronisations 1 → 0, results identical.
 
     ## References
 

@@ -65,7 +65,9 @@ class SynchronizeInLoop(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench SYNC10` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 0.87 (0.56 to 1.36), results identical;
+    size 512: time × 0.96 (0.86 to 1.06), results identical.
 
     ## References
 

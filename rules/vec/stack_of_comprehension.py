@@ -54,9 +54,9 @@ class StackOfComprehension(Rule):
     ## Measured effect
 
     `torchlint bench VEC06` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
-    as a part of that before the fix, with its 99 % interval. Size 8: time × 0.44 (0.32 to 0.60), operations 49 → 14,
-    results rounding; size 32: time × 0.43 (0.39 to 0.47), operations 169 → 14, results rounding; size 128: time × 0.22
-    (0.19 to 0.25), operations 649 → 14, results rounding.
+    as a part of that before the fix, with its 99 % interval. Size 8: time × 0.54 (0.27 to 1.10), operations 49 → 14,
+    results rounding; size 32: time × 0.44 (0.38 to 0.51), operations 169 → 14, results rounding; size 128: time × 0.19
+    (0.15 to 0.24), operations 649 → 14, results rounding.
 
     ## References
 

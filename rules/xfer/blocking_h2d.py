@@ -70,7 +70,9 @@ class BlockingH2d(Rule):
 
     ## Measured effect
 
-    No evidence recorded yet.
+    `torchlint bench XFER02` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
+    as a part of that before the fix, with its 99 % interval. Size 32: time × 0.95 (0.76 to 1.18), results identical;
+    size 512: time × 0.99 (0.93 to 1.06), results identical.
 
     ## References
 
