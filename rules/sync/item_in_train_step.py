@@ -112,6 +112,8 @@ def _message(model: Model, read: Readback) -> str:
         advice = "Log it every so many steps."
     elif Use.SELDOM in read.use:
         advice = "It is logged at intervals only: keep the detached tensor and read it there."
+    elif not read.use:
+        advice = "Nothing reads the number: leave it out."
     else:
         advice = "Keep the detached tensor and read it once at the end, or at log intervals."
     code = f"`{model.code(read.node)}`"

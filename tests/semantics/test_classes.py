@@ -286,3 +286,19 @@ def test_what_has_parameters_is_a_network_whatever_has_made_it() -> None:
         """
     )
     assert value_of(model, "y", "Trainer.score").grad is Grad.CARRIES
+
+
+def test_what_an_option_names_of_a_package_of_torch() -> None:
+    model = model_of("""
+        import torchvision.models as models
+        from torch import nn, optim
+
+        net = models.__dict__[args.arch](weights=None)
+        head = getattr(nn, args.head)(2, 2)
+        opt = getattr(optim, args.optimizer)(net.parameters(), lr=0.1)
+        steps = getattr(optim.lr_scheduler, args.steps)(opt)
+        other = getattr(args, args.name)(net)
+        """)
+    names = ("net", "head", "opt", "steps", "other")
+    kinds = [Kind.MODULE, Kind.MODULE, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.UNKNOWN]
+    assert [value_of(model, name).kind for name in names] == kinds

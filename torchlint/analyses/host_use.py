@@ -53,7 +53,7 @@ _QUESTIONS = _words("isnan isinf isfinite")
 _LOG_PACKAGES = _words("logging wandb tqdm mlflow visdom neptune comet_ml loguru rich absl warnings")
 _LOG_METHODS = _words(
     """
-    add_scalar add_scalars add_histogram add_text log info debug warning error set_postfix set_postfix_str
+    add_scalar add_scalars add_histogram add_text log info debug warning error print set_postfix set_postfix_str
     set_description set_description_str log_metric log_metrics log_dict log_scalar logkv logkv_mean
     """
 )
@@ -334,7 +334,7 @@ class HostFlow:
         for read in binding.reads:
             if self._model.function(read) is not function:
                 if binding.cls is None:
-                    self._use |= Use.NEEDED
+                    self._use |= Use.LATER if number and self._is_called_later(read, function) else Use.NEEDED
             elif not self._is_in_loop(read):
                 if not self._is_rewritten(binding, statement, read):
                     self._use |= Use.LATER if number else Use.GATHERED
@@ -343,6 +343,13 @@ class HostFlow:
                     self._use |= Use.SELDOM
                 else:
                     self._on(read, number)
+
+    def _is_called_later(self, read: cst.CSTNode, function: Function) -> bool:
+        """Whether another function reads a variable of this one, which calls it behind the loop only."""
+        reader = self._model.function(read)
+        calls = reader.callers
+        is_known = bool(calls) and not (reader.passed_around or reader.foreign_callers)
+        return is_known and all(call.function is function and not self._is_in_loop(call.node) for call in calls)
 
     def _is_rare(self, read: cst.CSTNode) -> bool:
         """Whether a statement runs at log intervals only; `x if verbose else (x, y)` is read either way."""

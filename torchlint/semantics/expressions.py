@@ -179,6 +179,11 @@ class Expressions(ABC):
             return Value(Kind.CLASS, ref=qualified)
         return Value(Kind.FUNCTION if "." in qualified else Kind.NAMESPACE, ref=qualified)
 
+    def some_member(self, package: Value) -> Value | None:
+        """What an option names of a package of torch, as in `getattr(torch.optim, args.optimizer)`."""
+        name = words.SOME_MEMBER.get(package.ref or "")
+        return self.named(name) if name is not None else None
+
     def local_class(self, value: Value) -> Class | None:
         """The class of this file that the value is, or is an object of."""
         return self.classes.get(value.ref) if value.ref is not None else None
@@ -228,6 +233,8 @@ class Expressions(ABC):
     def attribute(self, owner: Value, name: str) -> Value:
         if name == "_modules" and owner.kind is Kind.MODULE:  # where nn.Module keeps those of its attributes that are
             return Value(Kind.DICT, element=Value(Kind.MODULE))
+        if name == "__dict__" and (member := self.some_member(owner)) is not None:
+            return Value(Kind.DICT, element=member)
         cls = self.local_class(owner) if owner.kind is not Kind.FUNCTION else None
         if cls is not None:
             found = self.class_attribute(cls, name, of_object=owner.kind is not Kind.CLASS)

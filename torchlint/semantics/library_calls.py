@@ -201,7 +201,9 @@ class LibraryCalls(Expressions):
                 return first if first is not None else UNKNOWN
             case "getattr" if first is not None and len(given.positional) > 1:
                 name_value = given.positional[1].constant
-                return self.attribute(first, name_value) if isinstance(name_value, str) else UNKNOWN
+                if isinstance(name_value, str):
+                    return self.attribute(first, name_value)
+                return self.some_member(first) or UNKNOWN
             case _:
                 return UNKNOWN
 

@@ -200,6 +200,13 @@ def makes_pipeline(name: str) -> bool:
 NUMPY_ROWS = _words("numpy.arange numpy.linspace numpy.logspace numpy.geomspace")  # arrays whose elements are numbers
 GRAD_DISABLING = _words("torch.no_grad torch.inference_mode")
 GRAD_SWITCHES = GRAD_DISABLING | _words("torch.enable_grad torch.set_grad_enabled")
+# What stands for a member of a package whose name is not known before the program runs.
+SOME_MEMBER = {
+    "torch.nn": "torch.nn.Module",
+    "torch.optim": "torch.optim.Optimizer",
+    "torch.optim.lr_scheduler": "torch.optim.lr_scheduler.LRScheduler",
+    "torchvision.models": "torchvision.models.get_model",
+}
 WRAPPERS = _words(
     """
     torch.nn.DataParallel torch.nn.parallel.DistributedDataParallel torch.compile torch.jit.script

@@ -242,6 +242,13 @@ def train_epoch(net, batches, loss_fn, optimizer):
 
 
 LOOK_ALIKES = {
+    "parts of one answer": """\
+for x, y in loader:
+    parts = [part.double() for part in model(x)]
+    opt.zero_grad()
+    crit(torch.stack(parts).float(), y).backward()
+    opt.step()
+""",
     "the targets of one update, of several networks": """\
 others = nn.ModuleList(nn.Linear(4, 1) for _ in range(3))
 for x, y in loader:

@@ -288,3 +288,21 @@ def test_a_function_that_a_script_calls_with_its_network_is_no_unit_test(call: s
         """
     assert len(findings(code, "MEM05", path="test_net.py")) == count
     assert len(findings(code, "MEM05", path="tests/test_net.py")) == 0
+
+
+@pytest.mark.parametrize(("around", "count"), [("with torch.no_grad():", 0), ("if True:", 1)])
+def test_a_loss_of_answers_without_a_graph_has_none(around: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        def evaluate(model, criterion, loader: torch.utils.data.DataLoader):
+            model.eval()
+            total = 0.0
+            for x, y in loader:
+                x, y = x.cuda(), y.cuda()
+                {around}
+                    out = model(x)
+                total += criterion(out, y).item()
+            return total
+        """
+    assert len(findings(code, "MEM05")) == count

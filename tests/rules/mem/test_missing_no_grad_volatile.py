@@ -72,6 +72,9 @@ SCRIPT = """
     """
 
 
-@pytest.mark.parametrize(("run", "lines"), [("net(image)", [7, 13]), ("image * 2", [])])
+@pytest.mark.parametrize(
+    ("run", "lines"),
+    [("net(image)", [7, 13]), ("image * 2", []), ("net(image)\n        return out.data", [7])],
+)
 def test_a_helper_that_runs_the_network_for_a_volatile_tensor(run: str, lines: list[int]) -> None:
     assert [finding.line for finding in findings(SCRIPT.format(run=run), "MEM05")] == lines

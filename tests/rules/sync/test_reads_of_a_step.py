@@ -169,3 +169,50 @@ def test_whether_there_is_a_place_to_log_to_is_no_interval(condition: str) -> No
 def test_an_interval_is_one_beside_a_place_to_log_to(condition: str) -> None:
     code = training(f"if {condition}:\n    writer.add_scalar('loss', loss.item(), step)", "writer = make_writer()")
     assert findings(code, "SYNC01") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("words = out.ne(0).sum().item()", 1),
+        ("out.ne(0).sum().item()", 0),  # somebody waits for the device
+        ("_ = out.ne(0).sum().item()", 0),
+        ("words = out.ne(0).sum().item()\nif words > 3:\n    break", 0),
+    ],
+)
+def test_a_number_that_nothing_reads(body: str, count: int) -> None:
+    found = findings(training(body), "SYNC01")
+    assert ["Nothing reads the number" in finding.message for finding in found] == [True] * count
+
+
+SCRIPT = """
+    import torch
+
+    net, device = torch.nn.Linear(2, 2), torch.device("cuda")
+    net.to(device)
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+
+    def report():
+        print(total)
+
+    for epoch in range(9):
+        total = 0.0
+        for x in batches:
+            loss = net(x.to(device)).sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            total += loss.item()
+            {within}
+        {behind}
+    """
+
+
+@pytest.mark.parametrize(("within", "behind", "count"), [("pass", "report()", 1), ("report()", "pass", 0)])
+def test_a_function_that_shows_a_sum_of_the_script(within: str, behind: str, count: int) -> None:
+    assert len(findings(SCRIPT.format(within=within, behind=behind), "SYNC01")) == count
+
+
+@pytest.mark.parametrize("show", ["accelerator.print", "self.print", "console.print"])
+def test_what_a_method_prints_is_shown(show: str) -> None:
+    assert len(findings(training(f"{show}('loss', loss.item())"), "SYNC01")) == 1

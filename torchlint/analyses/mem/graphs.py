@@ -15,7 +15,7 @@ from torchlint.semantics.dataflow import upstream
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.entities import Loop, Write
     from torchlint.semantics.model import Model
 
 
@@ -99,9 +99,18 @@ def depends_on_forward(model: Model, graph: cst.BaseExpression, loop: Loop | Non
     for binding in upstream(model, graph, inside=loop):
         for write in binding.writes:
             inside = loop is None or (write.loop is not None and loop in write.loop.around())
-            if inside and write.value is not None:
+            if inside and write.value is not None and not _runs_before(model, write, loop):
                 sources.append(write.value)
     return any(_runs_model(model, node) for source in sources for node in walk(source))
+
+
+def _runs_before(model: Model, write: Write, loop: Loop | None) -> bool:
+    """`for part in net(x)`: the model has run, once, when the loop begins; a generator may run it again and again."""
+    if write.kind != "for" or write.loop is not loop or not isinstance(write.value, cst.Call):
+        return False
+    call = model.call(write.value)
+    entered = call.target or call.foreign
+    return call.is_forward and not (entered is not None and entered.is_generator)
 
 
 def _runs_model(model: Model, node: cst.CSTNode) -> bool:

@@ -25,13 +25,16 @@ from torchlint.analyses.mem.frozen_modules import is_frozen, is_teacher
 from torchlint.analyses.mem.keyword_match import method_meant, methods_named, namesakes
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, is_parameter_free_pass, module_of
+from torchlint.analyses.mem.state_reads import read_for_state
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics.dataflow import text
+from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Role
+from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import module_method
 
 if TYPE_CHECKING:
@@ -80,7 +83,6 @@ _LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
-_PLAIN_ATTRIBUTES = {"module", "training", "device", "dtype", "config", "name"}
 _METRICS = re.compile(r"(?i)loss|crit|metric|acc|score|eval|error|measure|transform|preprocess|collate|decod|post")
 _FRAMEWORK_BASES = re.compile(
     r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
@@ -118,6 +120,8 @@ class _Finder:
             return False
         if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
             return False
+        if LOSS_NAMES.search(last_name(call.node.func)) and self._is_given_no_graph(call):
+            return False
         return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
 
     def _decides_inside(self, call: Call) -> bool:
@@ -129,6 +133,11 @@ class _Finder:
             return False
         ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
         return ends_graph or _runs_without_gradients(*entered) or _takes_gradients(*entered)
+
+    def _is_given_no_graph(self, call: Call) -> bool:
+        """Whether all tensors that a call gets are known to have no graph."""
+        given = [self._model.value(arg.value) for arg in call.arguments]
+        return bool(given) and all(value.is_tensor and value.grad is Grad.DETACHED for value in given)
 
     def _is_off_by_name(self, call: Call) -> bool:
         """Whether the method that a call of an object out of sight must mean runs without gradients by itself, or every
@@ -146,8 +155,9 @@ class _Finder:
         return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
 
     def _is_volatile_run(self, call: Call) -> bool:
-        """Whether a helper of the file runs the model for a tensor that was to have no graph."""
-        runs = call.target is not None and bool(self._model.effects(call.target).forwards)
+        """Whether a helper of the file runs the model for a tensor that was to have no graph, and returns nothing."""
+        helper = call.target if call.target is not None and call.target.is_procedure else None
+        runs = helper is not None and bool(self._model.effects(helper).forwards)
         return runs and is_volatile_pass(self._model, call)
 
     def _is_cut_off(self, call: Call) -> bool:
@@ -336,7 +346,7 @@ class _Finder:
 
     def _state_is_read(self, call: Call) -> bool:
         """Whether the file asks the called module for something that may be a part of the graph, as `net.kl_loss`."""
-        return text(call.node.func) in self._model.once(_read_for_state)
+        return text(call.node.func) in self._model.once(read_for_state)
 
     def _may_train(self, where: Function | Loop) -> bool:
         """Whether a backward pass runs in a function or loop, or may run in code that it calls."""
@@ -473,31 +483,6 @@ def _takes_gradients(model: Model, function: Function) -> bool:
     """Whether the result needs gradients on the way: a network that adapts itself to a task before it answers."""
     effects = model.effects(function)
     return bool(effects.gradients or effects.backward)
-
-
-def _read_for_state(model: Model) -> set[str]:
-    """What attributes are read of that are no modules, numbers or answers to arguments."""
-    found: set[str] = set()
-    for node in model.nodes_of(cst.Attribute):
-        if (
-            not isinstance(node, cst.Attribute)
-            or module_method(node.attr.value)
-            or node.attr.value in _PLAIN_ATTRIBUTES
-        ):
-            continue
-        parent = model.parent(node)
-        is_pass = isinstance(parent, cst.Call) and parent.func is node and bool(parent.args)
-        is_known = model.value(node).is_(Kind.MODULE, Kind.PARAMETERS, Kind.NUMBER, Kind.STRING)
-        if not (is_pass or is_known or _is_acted_on(model, node)):
-            found.add(text(node.value))
-    return found
-
-
-def _is_acted_on(model: Model, node: cst.CSTNode) -> bool:
-    """`net.encoder` of the statement `net.encoder.reset()`, which takes nothing from it."""
-    method = model.parent(node)
-    call = model.parent(method) if isinstance(method, cst.Attribute) else None
-    return isinstance(call, cst.Call) and call.func is method and isinstance(model.parent(call), cst.Expr)
 
 
 def _picks_module(loop: Loop, call: Call) -> bool:

@@ -75,8 +75,18 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
         use = HostFlow(model, step.loop).of(node, is_number)
         read = Readback(node, tensor, model.value(tensor), how, is_number, step, use, is_tally(model, tensor))
         wanted = DEFERRABLE if computed else Use.ACCUMULATED | Use.COLLECTED
-        if use & wanted and not use & KEPT and not _is_answer(model, read):
+        is_deferrable = use & wanted and not use & KEPT and not _is_answer(model, read)
+        if is_deferrable or (computed and _is_forgotten(model, read)):
             yield read
+
+
+def _is_forgotten(model: Model, read: Readback) -> bool:
+    """Whether a number gets a name that nothing reads. One without a name may be there for the host to wait."""
+    match model.parent(read.node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if read.is_number:
+            binding = model.binding(name)
+            return binding is not None and not (binding.reads or binding.is_global or name.value.startswith("_"))
+    return False
 
 
 def _is_number(model: Model, tensor: cst.BaseExpression) -> bool:
