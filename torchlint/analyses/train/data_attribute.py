@@ -32,6 +32,7 @@ _TENSOR_ONLY = frozenset(
     add sub bmm mm backward new new_zeros new_ones masked_fill storage_offset
     """.split()
 )
+_OF_DATA = _TENSOR_ONLY | {"size", "dim"}  # of an array, `size` is a number
 # Attributes of nothing else.
 _MAY_BE_TENSOR = re.compile(r"Tensor|Variable|Parameter|Loss|\bAny\b|\bobject\b|\bT\b")
 _TENSOR_ATTRIBUTES = frozenset({"grad", "grad_fn", "requires_grad"})
@@ -254,7 +255,8 @@ def _is_filled(model: Model, target: cst.CSTNode, chain: _Chain) -> bool:
 def _is_self(model: Model, owner: cst.BaseExpression) -> bool:
     """Whether a class speaks of its own object: in one of tensors, `detach()` makes another object of the class."""
     function = model.function(owner)
-    return function.cls is not None and isinstance(owner, cst.Name) and function.params[:1] == [owner.value]
+    is_method = function.cls is not None and not function.is_static
+    return is_method and isinstance(owner, cst.Name) and function.params[:1] == [owner.value]
 
 
 def _is_put_back(model: Model, target: cst.CSTNode, owner: cst.BaseExpression) -> bool:
@@ -458,9 +460,10 @@ def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _
     if chain.element is not None and _is_full_reduction(model, owner):
         return True
     is_part = isinstance(owner, cst.Subscript) and value.kind is Kind.BATCH
-    if not is_part and _NOT_TENSORS.search(_name(owner)):
+    is_computed_with = binding is not None and any(_meets_tensors(model, read) for read in binding.reads)
+    if not is_part and not is_computed_with and _NOT_TENSORS.search(_name(owner)):
         return False
-    if is_part or _shows_tensor(chain) or _takes_index_of_extremum(model, chain):
+    if is_part or _is_rows(owner) or _shows_tensor(chain) or _takes_index_of_extremum(model, chain):
         return True
     if value.kind is Kind.UNKNOWN and LOSS_NAMES.search(_name(owner)) and chain.steps[:1] == ["[]"]:
         return _is_first(chain.nodes[0])
@@ -468,6 +471,12 @@ def _looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: _
     if whole is not None and _is_used_as_tensor(model, whole):
         return True
     return _meets_tensors(model, chain.end)
+
+
+def _is_rows(owner: cst.BaseExpression) -> bool:
+    """`x[:, 0]`, of nothing but a tensor or an array."""
+    parts = [part.slice for part in owner.slice] if isinstance(owner, cst.Subscript) else []
+    return len(parts) > 1 and any(isinstance(part, cst.Slice) for part in parts)
 
 
 def _is_declared_otherwise(model: Model, binding: Binding) -> bool:
@@ -494,7 +503,7 @@ def _may_be_of_tensor(chain: _Chain) -> bool:
 
 def _shows_tensor(chain: _Chain) -> bool:
     """Whether a method is called that only tensors have, or with an argument that only they take."""
-    if any(method in _TENSOR_ONLY for method in chain.methods):
+    if any(method in _OF_DATA for method in chain.methods):
         return True
     calls = [node for node in chain.nodes if isinstance(node, cst.Call)]
     names = [arg.keyword.value for call in calls for arg in call.args if arg.keyword is not None]
@@ -529,7 +538,7 @@ def _proves_tensor(model: Model, read: cst.CSTNode) -> bool:
     if isinstance(above, cst.Attribute) and above.value is read:
         if above.attr.value == "data":
             steps = [name.removesuffix("()") for name in _Chain(model, above).steps]
-            return any(name in _TENSOR_ONLY or (name.endswith("_") and not name.startswith("__")) for name in steps)
+            return any(name in _OF_DATA or (name.endswith("_") and not name.startswith("__")) for name in steps)
         return above.attr.value in _TENSOR_ATTRIBUTES
     call = model.parent(above) if isinstance(above, cst.Arg) else None
     if not isinstance(call, cst.Call) or len(call.args) != 2 or call.args[0] is not above:
@@ -567,6 +576,8 @@ def _meets_tensors(model: Model, node: cst.CSTNode) -> bool:
             name = model.call(above).callee or ""
             if name in _TENSOR_CLASSES or name.endswith("_like"):
                 return name.startswith("torch.")
+            if name == "torch.Tensor.copy_":
+                return True
             if name.startswith("torchvision.utils."):
                 return True
             return words.returns_tensor(name) and not words.makes_tensor(name)
