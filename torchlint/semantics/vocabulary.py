@@ -119,6 +119,13 @@ _SIGNAL_TRANSFORMS = re.compile(r"torchaudio\.transforms\.[A-Z]\w*")  # modules 
 
 
 @lru_cache(maxsize=8192)
+def layer_returns_tensor(name: str) -> bool:
+    """Whether modules of this class return one tensor, and nothing beside it."""
+    entry = torch_api.lookup(name)
+    return entry is not None and entry.kind == "module" and entry.results == (("tensor",),)
+
+
+@lru_cache(maxsize=8192)
 def is_parameter_free(name: str) -> bool:
     """Whether modules of this class have no parameters: what they return carries the graph that they get."""
     entry = torch_api.lookup(name)

@@ -177,3 +177,52 @@ def test_a_function_of_another_file_says_what_is_a_tensor(tmp_path: Path) -> Non
     source = Source.read(tmp_path / "main.py")
     found = lint(source, Settings.selecting(*ROW_RULES), strict=True, project=Project())
     assert [finding.line for finding in found] == [8]
+
+
+PATHS = """
+    import torch
+    from torch import nn
+
+    class Tagger(nn.Module):
+        def __init__(self, count):
+            super().__init__()
+            self.count = count
+            self.emit = nn.Linear(8, count)
+            self.moves = nn.Parameter(torch.randn(count, count))
+
+        def {name}(self, rows):
+            total = torch.zeros(1, self.count)
+            for row in rows:
+                sums, places = [], []
+                for tag in range(self.count):
+                    score = row[tag].view(1, -1).expand(1, self.count)
+                    found = total + self.moves[tag].view(1, -1) + score
+                    sums.append(found.logsumexp(1).view(1))
+                    places.append({place})
+                total = torch.cat(sums).view(1, -1)
+                self.show({shown})
+            return total
+
+        def forward(self, x):
+            return self.{name}(self.emit(x))
+    """
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "shown", "count"),
+    [
+        ("_paths", "found.argmax(1).item()", "places", 1),
+        ("_paths", "len(sums)", "sums", 0),  # something else reads what is collected
+        ("paths", "found.argmax(1).item()", "places", 0),  # others may call it with a list
+    ],
+)
+def test_a_private_method_is_given_the_rows_of_a_layer(name: str, place: str, shown: str, count: int) -> None:
+    code = dedent(PATHS.format(name=name, place=place, shown=shown))
+    assert len(findings(code, *ROW_RULES)) == count
+
+
+@pytest.mark.parametrize(("term", "count"), [("a[i].sin() + b[i].cos()", 1), ("a[i].sin() + total.cos()", 0)])
+def test_a_sum_that_several_terms_are_added_to(term: str, count: int) -> None:
+    code = "import torch\n\ndef add(a: torch.Tensor, b: torch.Tensor):\n    total = torch.zeros(3)\n"
+    code += f"    for i in range(len(a)):\n        if a[i].sum() > 0:\n            total = total + {term}\n    return total\n"
+    assert len(findings(code, *ROW_RULES)) == count

@@ -13,7 +13,7 @@ from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.tensors import Tensors
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import is_tensor_method, returns_several, returns_tensor
+from torchlint.semantics.vocabulary import is_tensor_method, layer_returns_tensor, returns_several, returns_tensor
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Function, Write
@@ -91,7 +91,7 @@ class Certainty:
         name = call.callee or ""
         if name.startswith("torch.Tensor.") or call.callee is None:  # what is taken for a tensor may be a dict
             return is_tensor_method(call.method or "")
-        return returns_tensor(name) and not returns_several(name)
+        return returns_tensor(name) and not returns_several(name) or layer_returns_tensor(name)
 
     def _returns(self, function: Function, depth: int) -> bool:
         return bool(function.returns) and all(self._makes(given.value, depth - 1) for given in function.returns)
@@ -106,10 +106,22 @@ class Certainty:
         if write.kind == "parameter":
             parameter = self._model.parent(write.target)
             annotation = parameter.annotation if isinstance(parameter, cst.Param) else None
-            return annotation is not None and _ANNOTATION.fullmatch(spelled(annotation.annotation)) is not None
+            if annotation is not None:
+                return _ANNOTATION.fullmatch(spelled(annotation.annotation)) is not None
+            return isinstance(parameter, cst.Param) and self._is_handed_in(write.function, parameter.name.value, depth)
+        if write.kind == "for" and write.loop is not None and write.loop.target is write.target:  # a row
+            return self._makes(write.loop.iterable, depth - 1)
         if write.kind != "assign":
             return False
         return self._is_part(write) if write.unpacked else self._makes(write.value, depth - 1)
+
+    def _is_handed_in(self, function: Function, name: str, depth: int) -> bool:
+        """Whether all calls of a private function give a parameter a tensor."""
+        if not function.name.startswith("_") or function.passed_around or name not in function.params:
+            return False
+        position = function.params.index(name) - (function.cls is not None and not function.is_static)
+        given = [call.argument(name, position).node for call in function.callers]
+        return bool(given) and all(self._makes(node, depth - 1) for node in given)
 
     def _is_part(self, write: Write) -> bool:
         """`values, places = x.max(0)`"""

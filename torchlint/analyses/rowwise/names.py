@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -68,6 +69,22 @@ def bound_names(target: cst.CSTNode) -> Iterator[str]:
     elif isinstance(target, (cst.Tuple, cst.List)):
         for element in target.elements:
             yield from bound_names(element.value)
+
+
+class SumOnto(NamedTuple):
+    """`total + a - b`: where it starts, and what is added or taken off."""
+
+    start: cst.Name
+    terms: list[cst.BaseExpression]
+
+
+def sum_onto(value: cst.BaseExpression, name: str) -> SumOnto | None:
+    """A sum that starts with a variable."""
+    terms: list[cst.BaseExpression] = []
+    while isinstance(value, cst.BinaryOperation) and isinstance(value.operator, (cst.Add, cst.Subtract)):
+        terms.append(value.right)
+        value = value.left
+    return SumOnto(value, terms) if terms and isinstance(value, cst.Name) and value.value == name else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +177,9 @@ class _Collector:
     def _note_addition(self, target: cst.BaseExpression, value: cst.BaseExpression, statement: cst.CSTNode) -> None:
         """`total = total + e`, `rows = torch.cat((rows, e))`."""
         match target, value:
-            case cst.Name(name), cst.BinaryOperation(cst.Name(left), cst.Add() | cst.Subtract(), right) if left == name:
-                self._note_added(name, right, statement)
-                self._excused.add(value.left)
+            case cst.Name(name), cst.BinaryOperation() if (longer := sum_onto(value, name)) is not None:
+                self._note_added(name, longer.terms[0] if len(longer.terms) == 1 else value, statement)
+                self._excused.add(longer.start)
             case cst.Name(name), cst.Call(func=cst.Attribute(attr=cst.Name("cat" | "concat")), args=[first, *_]):
                 parts = first.value.elements if isinstance(first.value, (cst.Tuple, cst.List)) else ()
                 if parts and isinstance(parts[0].value, cst.Name) and parts[0].value.value == name:

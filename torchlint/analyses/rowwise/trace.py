@@ -14,7 +14,7 @@ import libcst as cst
 
 from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.expressions import Expressions
-from torchlint.analyses.rowwise.names import Names, root_of, spelled
+from torchlint.analyses.rowwise.names import Names, root_of, spelled, sum_onto
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Seen, Sink, Trace, together
 from torchlint.semantics.values import Kind
 
@@ -136,8 +136,9 @@ class _Reader:
 
     def _assign(self, targets: Sequence[cst.BaseExpression], value: cst.BaseExpression) -> None:
         if len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value in self._names.totals:
-            assert isinstance(value, cst.BinaryOperation)
-            self._total(targets[0], self._expressions.of(value.right))
+            longer = sum_onto(value, targets[0].value)
+            assert longer is not None
+            self._total(targets[0], together(*(self._expressions.of(term) for term in longer.terms)))
             return
         if len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value in self._names.counters:
             return

@@ -157,7 +157,8 @@ class _Finder:
         appended = [kept for kept in trace.kept if kept.sink is Sink.APPEND]
         if not isinstance(root, cst.For):
             return isinstance(root, cst.Call) or is_collected(self._model, root)
-        return all(is_collected(self._model, root, kept.node) for kept in appended)
+        collected = [is_collected(self._model, root, kept.node) for kept in appended]
+        return not appended or any(collected)
 
     def _code(self, root: Root, trace: Trace | None, plan: Plan | None) -> str:
         """The rule that a loop belongs to, by the costliest thing it does."""
