@@ -172,7 +172,7 @@ def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
     text = model.source.text
     built = list(_built(model))
-    if not built or _sets_options(text) or ("torch_xla" in text and "cuda" not in text):
+    if not built or _sets_options(text, _settings(model)) or ("torch_xla" in text and "cuda" not in text):
         return []
     if not (model.uses_accelerator or "lightning" in model.frameworks or model.once(are_moved_elsewhere)):
         return []
@@ -191,13 +191,28 @@ def are_moved_elsewhere(model: Model) -> bool:
     return any(copies_batches(source.text) for source in model.companions())
 
 
-def _sets_options(text: str) -> bool:
+def _settings(model: Model) -> frozenset[str]:
+    """Names of objects that get attributes and are of a class that is no loader: `config = Config()`."""
+    owners = (
+        target.target.value
+        for target in model.nodes_of(cst.AssignTarget)
+        if isinstance(target, cst.AssignTarget) and isinstance(target.target, cst.Attribute)
+    )
+    objects = [(owner, model.value(owner)) for owner in owners]
+    return frozenset(
+        model.code(owner)
+        for owner, value in objects
+        if value.kind is Kind.INSTANCE and value.origins and not (value.ref or "Loader").endswith("Loader")
+    )
+
+
+def _sets_options(text: str, settings: frozenset[str] = frozenset()) -> bool:
     """Whether an option is set on what may be a loader: not on what one is given it from, nor on `self` elsewhere."""
     has_subclass = _SUBCLASS.search(text) is not None
     return any(
         re.search(rf"\b{name}\s*=\s*(?:int\()?{re.escape(owner)}\.{name}\b(?!\s*=)", text) is None
         for owner, name in _OPTION_SET.findall(text)
-        if has_subclass or owner != "self"
+        if owner not in settings and (has_subclass or owner != "self")
     )
 
 

@@ -250,6 +250,13 @@ def test_an_object_that_keeps_the_options_of_its_loader() -> None:
     )
 
 
+@pytest.mark.parametrize(("made", "found"), [("Settings()", 1), ("make_loader()", 0), ("Settings(DataLoader)", 0)])
+def test_a_default_that_settings_have_for_a_loader(made: str, found: int) -> None:
+    cls = "class Settings(DataLoader):" if "DataLoader" in made else "class Settings:"
+    body = f"{cls}\n    pass\n\nchosen = {made}\nchosen.num_workers = 4\nloader = DataLoader(images, 64)\n"
+    assert len(findings(script(body), "DATA02")) == found
+
+
 @pytest.mark.parametrize(("device", "found"), [("device", 1), ('"cpu"', 0)])
 def test_the_step_of_an_engine_copies_its_batches(device: str, found: int) -> None:
     code = script(
