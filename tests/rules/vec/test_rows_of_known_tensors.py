@@ -224,5 +224,6 @@ def test_a_private_method_is_given_the_rows_of_a_layer(name: str, place: str, sh
 @pytest.mark.parametrize(("term", "count"), [("a[i].sin() + b[i].cos()", 1), ("a[i].sin() + total.cos()", 0)])
 def test_a_sum_that_several_terms_are_added_to(term: str, count: int) -> None:
     code = "import torch\n\ndef add(a: torch.Tensor, b: torch.Tensor):\n    total = torch.zeros(3)\n"
-    code += f"    for i in range(len(a)):\n        if a[i].sum() > 0:\n            total = total + {term}\n    return total\n"
+    code += f"    for i in range(len(a)):\n        if a[i].sum() > 0:\n            total = total + {term}\n"
+    code += "    return total\n"
     assert len(findings(code, *ROW_RULES)) == count

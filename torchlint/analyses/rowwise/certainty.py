@@ -91,7 +91,7 @@ class Certainty:
         name = call.callee or ""
         if name.startswith("torch.Tensor.") or call.callee is None:  # what is taken for a tensor may be a dict
             return is_tensor_method(call.method or "")
-        return returns_tensor(name) and not returns_several(name) or layer_returns_tensor(name)
+        return layer_returns_tensor(name) or (returns_tensor(name) and not returns_several(name))
 
     def _returns(self, function: Function, depth: int) -> bool:
         return bool(function.returns) and all(self._makes(given.value, depth - 1) for given in function.returns)
