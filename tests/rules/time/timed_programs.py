@@ -19,6 +19,17 @@ loader = torch.utils.data.DataLoader([(torch.randn(4), 1) for _ in range(4)], ba
 
 
 UNSYNCHRONISED = {
+    "a reading that gets another name": """\
+start = time.time()
+for batch, _ in loader:
+    end = time.time()
+    waited = end - start
+    start = end
+    out = net(x)
+    end = time.time()  # here
+    print(waited, end - start)
+    start = time.time()
+""",
     "a pass on a GPU, before one on the CPU": """\
 where = device
 batch = torch.ones(2, 4).to(where) / 2
@@ -208,6 +219,26 @@ print(t.time() - start)  # here
 
 
 LOOK_ALIKES = {
+    "a reading that gets another name, and a wait": """\
+start = time.time()
+for batch, _ in loader:
+    end = time.time()
+    waited = end - start
+    start = end
+    out = net(x)
+    torch.cuda.synchronize()
+    end = time.time()
+    print(waited, end - start)
+    start = time.time()
+""",
+    "two names that take turns": """\
+start, end = time.time(), time.time()
+for batch, _ in loader:
+    out = net(x)
+    start = end
+    end = start
+    print(end - start)
+""",
     "a pass on the CPU, before one on a GPU": """\
 where = torch.device("cpu")
 batch = torch.ones(2, 4).to(where) / 2

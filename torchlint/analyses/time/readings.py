@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
-def reading(model: Model, node: cst.BaseExpression) -> cst.Call | None:
-    """The call that read the clock for a value, if it is one call for sure."""
+_DEPTH = 3
+
+
+def reading(model: Model, node: cst.BaseExpression, depth: int = _DEPTH) -> cst.Call | None:
+    """The call that read the clock for a value, if it is one call for sure; also through `start = end`."""
     if isinstance(node, cst.Call):
         return node if reads_clock(model, model.call(node)) else None
     binding = model.binding(node)
@@ -26,7 +29,11 @@ def reading(model: Model, node: cst.BaseExpression) -> cst.Call | None:
     if len(writes) != 1 or (binding.cls is None and len(writes) != len(_written_here(model, binding, node))):
         return None
     value = writes[0].value
-    if not isinstance(value, cst.Call) or writes[0].unpacked or writes[0].kind != "assign":
+    if writes[0].unpacked or writes[0].kind != "assign":
+        return None
+    if isinstance(value, cst.Name) and depth:
+        return reading(model, value, depth - 1)
+    if not isinstance(value, cst.Call):
         return None
     return value if reads_clock(model, model.call(value)) else None
 
