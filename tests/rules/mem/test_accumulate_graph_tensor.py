@@ -233,6 +233,25 @@ print(total_loss)
 }
 
 LOOK_ALIKES = {
+    "votes on one batch": """\
+model.eval()
+for x, y in loader:
+    pred = 0
+    for turn in range(10):
+        pred += model(x + turn)
+    print((pred / 10).argmax(1))
+""",
+    "several updates from one batch": """\
+for x, y in loader:
+    total = 0.0
+    for repeat in range(3):
+        opt.zero_grad()
+        loss = crit(model(x), y)
+        loss.backward()
+        opt.step()
+        total += loss
+    print(total.item() / 3)
+""",
     "the accumulator is what is backpropagated": """\
 for x, y in loader:
     loss = 0

@@ -347,6 +347,31 @@ def test_work_on_rows_is_found(name: str) -> None:
 
 
 LOOK_ALIKES = {
+    "entries of a dict of frames": """\
+def lookup(loader, ids, encoder):
+    for data in loader:
+        image = data[("color", 0, 0)]
+        for k in ids:
+            data["color", k, 0] = data[("color", 0, 0)]
+        frames = [data[("color", k, 0)] for k in ids[1:]]
+        frames = torch.stack(frames, 1)
+        print(encoder(image.cuda()), frames.shape)
+""",
+    "a list in one branch and a tensor in the other": """\
+def main(net, args):
+    if args.style:
+        _, _, start = net([torch.randn(1, 512).cuda()])
+        latent = [s.detach().clone() for s in start]
+    else:
+        _, start, _ = net([torch.randn(1, 512).cuda()])
+        latent = start.detach().clone()
+    for i in range(args.steps):
+        if args.style:
+            loss = sum([((start[c] - latent[c]) ** 2).sum() for c in range(len(start))])
+        else:
+            loss = ((start - latent) ** 2).sum()
+        loss.backward()
+""",
     "rows that become an array, or stay a list": """\
 def features(model, loader, joined):
     found = []

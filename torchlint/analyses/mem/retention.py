@@ -138,6 +138,8 @@ class _Judge:
         freed = [self._freed(graph, lives) for graph in graphs]
         if None in freed or Fate.BACKWARD in fate:
             return
+        if _ends_with_batch(lives):
+            return
         if (all(freed) or isinstance(candidate.kept, COLLECTIONS)) and _is_within_step(self._model, lives):
             return  # unlike a rollout, which keeps all that a network has recorded on the way to an update
         if candidate.way is Way.BEST and any(freed):
@@ -224,6 +226,13 @@ class _Judge:
             binding = root(self._model, source)
             fate |= Fate.ESCAPES if binding is None else self._tracer.of_binding(binding)
         return fate if sources else Fate.ESCAPES
+
+
+def _ends_with_batch(lives: Lifetime) -> bool:
+    """Whether what a variable holds goes with each batch of some data: votes on it, repeated updates from it."""
+    if lives.beyond or any(map(is_over_loader, lives.loops)):
+        return False
+    return any(is_over_loader(loop) for loop in list(lives.loops[-1].around())[1:2])
 
 
 def _is_within_step(model: Model, lives: Lifetime) -> bool:

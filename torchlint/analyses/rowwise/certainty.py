@@ -31,7 +31,7 @@ class Certainty:
         self._model = model
         self._tensors = Tensors(model, model.once(Reaching))
         self._known: dict[tuple[cst.CSTNode, cst.CSTNode], bool] = {}
-        self._used: dict[tuple[Binding, frozenset[cst.CSTNode]], Evidence] = {}
+        self._used: dict[tuple[cst.CSTNode, ...], Evidence] = {}
 
     def is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
         """Of an expression as it is evaluated at the statement `place`."""
@@ -133,11 +133,21 @@ class Certainty:
 
     def _is_used_as_tensor(self, binding: Binding, node: cst.CSTNode, believed: bool) -> bool:
         """`believed`: the model takes it for a tensor, which it also does with what a module returns."""
-        writes = self._writes_read_at(binding, node)
-        if (binding, writes) not in self._used:
-            self._used[binding, writes] = evidence(self._model, self._reads_of(binding, writes))
+        reads = self._reads_of(binding, self._writes_read_at(binding, node))
+        same_way = tuple(read for read in reads if not self._exclude_each_other(read, node))
+        if same_way not in self._used:
+            self._used[same_way] = evidence(self._model, same_way)
         needed = Evidence.ARRAY if believed else Evidence.TENSOR
-        return needed in self._used[binding, writes]
+        return needed in self._used[same_way]
+
+    def _exclude_each_other(self, one: cst.CSTNode, other: cst.CSTNode) -> bool:
+        """Whether two nodes stand in different branches of the same test, where one name may be different things."""
+        ways = self._ways(one)
+        return any(ways.get(test, branch) != branch for test, branch in self._ways(other).items())
+
+    def _ways(self, node: cst.CSTNode) -> dict[str, str]:
+        guards = self._model.guards(node)
+        return {spelled(guard.test): guard.branch for guard in guards if guard.test is not None}
 
     def _writes_read_at(self, binding: Binding, node: cst.CSTNode) -> frozenset[cst.CSTNode]:
         """Where what a variable holds at a node was assigned; a list may become a tensor of the same name."""

@@ -23,7 +23,7 @@ from torchlint.analyses.rowwise.state import (
     matched,
     together,
 )
-from torchlint.semantics.tree import children
+from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_boolean, is_tensor_method
 
@@ -203,6 +203,8 @@ class Expressions:
         root = root_of(node)
         name = spelled(root)
         place = self.index(node)
+        if _has_key(node):
+            return place.at_least(Depends.FOREIGN)
         if name in self._names.fills:
             if not any(index_text(part) in self._names.fills[name] for part in prefixes(node)):
                 return self._carried(name)
@@ -448,6 +450,12 @@ def _makes_batch(node: cst.Call, method: str, first: int) -> bool:
     if method == "unsqueeze":
         return isinstance(value, cst.Integer) and value.value == "0"
     return method in ("view", "reshape", "expand") and isinstance(value, cst.Integer) and value.value == "1"
+
+
+def _has_key(node: cst.Subscript) -> bool:
+    """`frames["color", i]`: an entry of a dict, and no row."""
+    parts = [element.slice for element in node.slice]
+    return any(isinstance(one, cst.SimpleString) for part in parts for one in walk(part))
 
 
 def _adds_batch(node: cst.Subscript) -> bool:

@@ -101,7 +101,7 @@ def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, missing: se
     if not rows or "\n" in spelled or not all(row.tensor and not row.pair for row in rows):
         return None
     axes = alignment.union(rows)
-    is_plain = not any(isinstance(part, cst.Call) for part in walk(node))
+    is_plain = not any(isinstance(part, (cst.Call, cst.MatrixMultiply)) for part in walk(node))
     if is_plain and len(rows) > 1 and len(axes) == 1 and any(row.rank.base is not None for row in rows):
         return None  # rows that meet in an operator are alike as a rule, and nobody would map it
     function = _function_of(node, list(parameters.rows), body) or f"lambda {', '.join(parameters.rows)}: {spelled}"
