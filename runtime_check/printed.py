@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 _NUMBER = re.compile(r"((?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf))")
 _TIME_AFTER = re.compile(r"\s*(?:s|ms|us|µs|ns|sec|secs|seconds?|min|minutes?|h|it/s|\S*/s(?:ec)?)\b", re.IGNORECASE)
-_TIME_BEFORE = re.compile(r"(?:time|elapsed|took|eta|speed|throughput|per[ _]sec\w*|fps)\W*$", re.IGNORECASE)
+_TIME_BEFORE = re.compile(
+    r"(?:time|elapsed|took|eta|speed|throughput|per[ _]sec\w*|fps"
+    r"|\b(?:s|ms|us|µs|ns|secs?|seconds?)/\w+|\b\w+/s(?:ec)?)\W*$",
+    re.IGNORECASE,
+)
+_PADDING = re.compile(r"[ \t]+")  # of columns, where numbers have other widths
 _RELATIVE = 1e-5
 
 
@@ -34,7 +39,7 @@ def first_difference(before: str, again: str, after: str) -> LineDifference | No
 
 
 def _agree(original: str, repeat: str, changed: str) -> bool:
-    ours, control, theirs = (_NUMBER.split(line) for line in (original, repeat, changed))
+    ours, control, theirs = (_NUMBER.split(_PADDING.sub(" ", line)) for line in (original, repeat, changed))
     if ours[::2] != control[::2]:
         return True
     if ours[::2] != theirs[::2]:

@@ -13,6 +13,8 @@ from torchlint.runtime_check.printed import LineDifference, first_difference
         pytest.param("step 3 12.5s", "step 3 8.1s", id="seconds"),
         pytest.param("took 12.5", "took 8.1", id="a word for time before it"),
         pytest.param("345.2 img/s", "512.9 img/s", id="a rate"),
+        pytest.param("| ms/batch 12.74 | loss  2.75", "| ms/batch  7.60 | loss  2.75", id="a unit before the time"),
+        pytest.param("images/s: 345.2", "images/s: 512.9", id="a unit before the rate"),
     ],
 )
 def test_agrees(before: str, after: str) -> None:
@@ -23,6 +25,7 @@ def test_agrees(before: str, after: str) -> None:
     ("before", "after"),
     [
         pytest.param("loss 0.4123", "loss 0.4223", id="another number"),
+        pytest.param("loss/step 0.41", "loss/step 0.52", id="per step is no time"),
         pytest.param("12 wrong bits", "13 wrong bits", id="whole numbers are exact"),
         pytest.param("loss 2.5", "loss tensor(2.5)", id="another type"),
         pytest.param("loss 2.5", "", id="a line less"),

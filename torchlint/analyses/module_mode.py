@@ -14,6 +14,7 @@ from torchlint.analyses.mode_layers import mode_layer
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import EXITS
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function, Loop
@@ -43,7 +44,6 @@ class Mode(Enum):
 Modes = frozenset[Mode]
 _NOWHERE: Modes = frozenset()
 _LEARNING: Modes = frozenset({Mode.FRESH, Mode.TRAINING, Mode.UNSEEN})
-_EXITS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
 _RANK = re.compile(r"(?i)rank|main_process|master")
 _ENTRY: Modes = frozenset({Mode.ENTRY})
 # Statements that hold no others, nor lead elsewhere.
@@ -238,7 +238,7 @@ class _Walk:
 
     def _ends_program(self, node: cst.CSTNode) -> bool:
         call = node.value if type(node) is cst.Expr else None
-        return type(call) is cst.Call and self._model.call(call).callee in _EXITS
+        return type(call) is cst.Call and self._model.call(call).callee in EXITS
 
     def _loop(self, node: cst.For | cst.While, modes: Modes) -> Modes:
         modes = self._calls(node.iter if isinstance(node, cst.For) else node.test, modes)

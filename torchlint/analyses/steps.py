@@ -12,6 +12,7 @@ from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind, Value
+from torchlint.semantics.vocabulary import EXITS
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
@@ -83,12 +84,26 @@ def _runs_models(model: Model, loop: Loop) -> bool:
 def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     """Whether the node runs at some iterations only: to log something, to handle an error, to begin something."""
     guards = model.guards(node, inside=loop)
-    if any(_sets_what_is_missing(guard) for guard in guards):
+    if any(_sets_what_is_missing(guard) or _ends_program(model, guard) for guard in guards):
         return True
     gates = (guard for guard in guards if guard.kind in _GATES)
     return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates) or any(
         _is_of_skipped(model, guard) for guard in guards
     )
+
+
+def _ends_program(model: Model, guard: Guard) -> bool:
+    """`if not isfinite(loss): print(loss); exit(1)`, from which no iteration comes back."""
+    if not isinstance(guard.node, cst.If):
+        return False
+    branch = guard.node.body if guard.branch == "body" else getattr(guard.node.orelse, "body", None)
+    last = branch.body[-1] if isinstance(branch, cst.IndentedBlock) and branch.body else None
+    match last:
+        case cst.SimpleStatementLine(body=[*_, cst.Raise()]):
+            return True
+        case cst.SimpleStatementLine(body=[*_, cst.Expr(value=cst.Call() as call)]):
+            return model.call(call).callee in EXITS
+    return False
 
 
 def _sets_what_is_missing(guard: Guard) -> bool:

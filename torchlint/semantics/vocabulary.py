@@ -222,6 +222,8 @@ WRAPPERS = _words(
 )
 # Decorators and bases of classes whose annotated fields are the parameters of the constructor.
 RECORDS = _words("dataclasses.dataclass typing.NamedTuple attr.s attr.define attrs.define pydantic.BaseModel")
+# Nothing behind them runs.
+EXITS = _words("sys.exit os._exit builtins.exit builtins.quit")
 # They hand back what they are given, function or module.
 COMPILERS = _words("torch.compile torch.jit.script")
 CLIPPERS = _words(

@@ -172,6 +172,21 @@ def test_a_look_alike_is_left_alone(case: str) -> None:
     assert found(LOOK_ALIKES[case]) == []
 
 
+@pytest.mark.parametrize(("base", "count"), [("", 0), ("nn.Module", 1)], ids=["a controller", "a network"])
+def test_an_object_out_of_sight_may_be_of_a_plain_class_of_the_project(tmp_path: Path, base: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    methods = "".join(f"    def {name}(self, x=None):\n        return x\n\n" for name in ("forward", "cuda", "eval"))
+    (tmp_path / "control.py").write_text(f"from torch import nn\n\nclass Control({base}):\n{methods}")
+    (tmp_path / "learn.py").write_text(
+        "import torch\n\nclass Learner:\n    def __init__(self, mac):\n        self.mac = mac\n"
+        "        self.mac.cuda()\n        self.mac.eval()\n\n"
+        "    def train(self, batch):\n        return self.mac.forward(batch)\n"
+    )
+    source = Source.read(tmp_path / "learn.py")
+    reports = [found for found in lint(source, project=Project()) if found.code == "TRAIN07"]
+    assert len(reports) == count
+
+
 @pytest.mark.parametrize(("extra", "expected"), [("", [5]), ("def __call__(self, x):\n        return x\n", [])])
 def test_the_class_may_stand_in_another_file(tmp_path: Path, extra: str, expected: list[int]) -> None:
     (tmp_path / "pyproject.toml").touch()

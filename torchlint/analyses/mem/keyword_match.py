@@ -18,7 +18,7 @@ def method_meant(model: Model, call: Call) -> tuple[Model, Function] | None:
     if not keywords or call.target is not None or call.foreign is not None:
         return None
     name = call.method or "forward"
-    found = list(_methods(model, name, keywords))
+    found = list(methods_elsewhere(model, name, keywords))
     return found[0] if len(found) == 1 else None
 
 
@@ -26,17 +26,18 @@ def namesakes(model: Model, call: Call) -> list[tuple[Model, Function]]:
     """The methods in other files of the project that have the name of a method out of sight, and their models."""
     if call.method is None or call.target is not None or call.foreign is not None or module_method(call.method):
         return []
-    return list(_methods(model, call.method, set()))
+    return list(methods_elsewhere(model, call.method, set()))
 
 
 def methods_named(model: Model, call: Call) -> Iterator[tuple[Model, Function]]:
     """The methods in other files of the project that a call like `net.forward_adapted(x)` may reach by its name."""
     name = call.method or ""
     if "forward" in name and name != "forward" and call.target is None and call.foreign is None:
-        yield from _methods(model, name, set())
+        yield from methods_elsewhere(model, name, set())
 
 
-def _methods(model: Model, name: str, keywords: set[str]) -> Iterator[tuple[Model, Function]]:
+def methods_elsewhere(model: Model, name: str, keywords: set[str]) -> Iterator[tuple[Model, Function]]:
+    """The methods in other files of the project of that name which take these keywords, and their models."""
     for source in model.files_beside():
         if f"def {name}(" not in source.text or not all(keyword in source.text for keyword in keywords):
             continue

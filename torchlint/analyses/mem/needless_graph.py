@@ -105,13 +105,25 @@ class _Finder:
         self._modes = model.once(Modes)
 
     def of_function(self, function: Function) -> Iterator[Evaluation]:
-        forwards = [call for call in function.calls if self._records(call)]
+        forwards = self._recording(function)
         if not forwards or self._is_out_of_scope(function) or self._is_part_of_a_pass(function):
             return
         whole = self._whole(function, forwards)
         found = [whole] if whole is not None else list(self._blocks(function, forwards))
         if found and not may_run_without_gradients(self._model, function) and not self._is_off_abroad(function):
             yield from (each for each in found if not self._is_off_by_name(each.forward))
+
+    def _recording(self, function: Function) -> list[Call]:
+        """Forward passes with autograd on; beside networks that the function itself switches it off for, only those of
+        networks: a helper or a loss was left out of the block on purpose, or has next to nothing to record."""
+        found = [call for call in function.calls if self._records(call)]
+        if any(call.is_forward and self._model.grad_enabled(call.node) is False for call in function.calls):
+            return [call for call in found if self._is_of_network(call)]
+        return found
+
+    def _is_of_network(self, call: Call) -> bool:
+        run = self._model.value(call.node.func)
+        return run.kind is not Kind.FUNCTION and not LOSS_NAMES.search(last_name(call.node.func))
 
     def _records(self, call: Call) -> bool:
         if self._model.grad_enabled(call.node) is not True:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.mem.keyword_match import methods_elsewhere
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free, module_method
@@ -35,7 +36,7 @@ def direct_forwards(model: Model) -> Iterator[Call]:
         if call.receiver is None or _is_own(model, call):
             continue
         if call.receiver_value.kind is Kind.MODULE:
-            if not _has_call_of_its_own(model, call):
+            if not _has_call_of_its_own(model, call) and not _may_be_plain(model, call):
                 yield call
         elif _passes_for_module(model, call):
             yield call
@@ -62,6 +63,16 @@ def _has_call_of_its_own(model: Model, call: Call) -> bool:
     if ref is not None:
         return not _calls_like_a_module(model, ref)
     return around is not None and around.is_module and not _runs_forward(model, around)
+
+
+def _may_be_plain(model: Model, call: Call) -> bool:
+    """Whether an object whose class is out of sight may be of a class of the project that is no module: a controller
+    with a `forward` of its own, and all the other methods that are called on it."""
+    binding = model.binding(call.receiver) if call.receiver is not None else None
+    if call.receiver_value.ref is not None or binding is None:
+        return False
+    classes = (method.cls for _, method in methods_elsewhere(model, "forward", set()))
+    return any(cls is not None and not cls.is_module and binding.methods <= set(cls.methods) for cls in classes)
 
 
 def _calls_like_a_module(model: Model, dotted: str) -> bool:
