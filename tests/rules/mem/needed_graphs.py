@@ -3,6 +3,35 @@
 from __future__ import annotations
 
 LOOK_ALIKES = {
+    "results that leave through the dict of the caller": """\
+class Trainer:
+    def __init__(self, net, back):
+        self.net, self.back = net, back.cuda()
+
+    def process(self, x):
+        outputs = {"depth": self.net(x)}
+        self.fill(outputs)
+        return (outputs["points"] - x).abs().mean()
+
+    def fill(self, outputs):
+        for _ in range(2):
+            points = self.back(outputs["depth"])
+            outputs["points"] = points
+
+    def train(self, batches):
+        for x, _ in batches:
+            loss = self.process(x.cuda())
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+    def validate(self, batches):
+        for x, _ in batches:
+            with torch.no_grad():
+                self.process(x.cuda())
+
+Trainer(nn.Linear(4, 3), nn.Linear(3, 4)).train(loader)
+""",
     "a loss beside a network that runs without gradients": """\
 class Joint(nn.Module):
     def __init__(self, weight):

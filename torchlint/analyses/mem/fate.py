@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.mem.lifetime import root
-from torchlint.semantics.dataflow import parameter_of, parameter_of_function, reaches, text
+from torchlint.semantics.dataflow import given_to, parameter_of, parameter_of_function, reaches, text
 from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import module_method
 
@@ -327,6 +327,23 @@ class _Trail:
         self.enter(binding)
         if binding is not None and any(write.kind == "for" for write in binding.writes):
             self.fate |= Fate.ESCAPES  # into one of several objects, whatever they are called elsewhere
+        if binding is not None and binding.is_parameter:
+            self._into_given(binding)
+
+    def _into_given(self, parameter: Binding) -> None:
+        """The value is now inside what callers gave: `outputs["depth"] = depth` fills the dict of whoever calls."""
+        function = parameter.scope_function
+        is_self = function.cls is not None and function.params[:1] == [parameter.name]
+        if is_self or (parameter, "given") in self.seen:
+            return
+        self.seen.add((parameter, "given"))
+        given = [source for call in function.callers for source in given_to(self.model, call, parameter)]
+        if not given or function.foreign_callers:
+            self.fate |= Fate.ESCAPES
+        site, self.site = self.site, None
+        for source in given:
+            self._into(source)
+        self.site = site
 
     # -- calls
 
