@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,17 +18,39 @@ _FILES = (
     "cog.yaml",
 )
 _READMES = ("README.md", "README.rst", "README.txt", "readme.md")
+_Release = tuple[int, ...]
 STATEMENTS = (*_FILES, *_READMES)
-# `torch==1.9.0`, `pytorch=1.7`, `torch>=1.6,<2`, `torch = "^1.10"`; not `torch<2`, which names no oldest release.
-_REQUIREMENT = re.compile(
-    r"""(?<![\w./-])(?:py)?torch(?:\[\w+\])?["']?\s*(?:==?=?|>=|~=)\s*["']?[\^~>=]*\s*v?(\d+(?:\.\d+)*)"""
+_TORCH, _LIBRARY = "(?:py)?torch", "(?P<library>torchvision|torchaudio)"
+
+
+def _required(name: str) -> re.Pattern[str]:
+    """`torch==1.9.0`, `pytorch=1.7`, `torch>=1.6,<2`, `torch = "^1.10"`; not `torch<2`, which names no oldest
+    release."""
+    return re.compile(
+        rf"""(?<![\w./-]){name}(?:\[\w+\])?["']?\s*(?:==?=?|>=|~=)\s*["']?[\^~>=]*\s*v?(?P<version>\d+(?:\.\d+)*)"""
+    )
+
+
+def _mentioned(name: str) -> re.Pattern[str]:
+    """`PyTorch 1.3`, `pytorch version ≥ 1.7.1`, `Pytorch0.4.1`, `PyTorch (tested with 1.2)`, the link
+    `[PyTorch](https://pytorch.org) (>= 1.2)` and the badge `https://img.shields.io/badge/pytorch-1.8-red`; of other
+    words the name of another package may be made: `PyTorch Lightning 1.9`."""
+    return re.compile(
+        rf"""(?i)(?:(?<![\w./-])|(?<=/badge/)){name}(?:\]\([^)\s]*\))?[ \t`*:(_-]*"""
+        r"""(?:(?:version|release|install|tested (?:with|on))[ \t`*:]*){0,2}"""
+        r"""(?:[=<>~v≥]|%3[DE]){0,2}[ \t`*]*(?P<version>\d\.\d+(?:\.\d+)*)"""
+    )
+
+
+_LONG_TERM_CHANNEL = re.compile(r"(?<![\w/-])pytorch-lts\b")
+_IMAGE = re.compile(r"\bpytorch/pytorch:(?P<version>\d\.\d+(?:\.\d+)*)")
+_NVIDIA_IMAGE = re.compile(r"(?i)(?:nvidia/pytorch:|\b(?:nvidia|pytorch|ngc) container[ \t:(`]*)(?P<year>\d\d)\.\d\d\b")
+_OLDEST_OF_YEAR = {18: (0, 4), 19: (1, 0), 20: (1, 4), 21: (1, 8), 22: (1, 11), 23: (1, 13), 24: (2, 2), 25: (2, 6)}
+# `conda install pytorch torchvision cudatoolkit=10.0 -c pytorch`; not what else is in that channel.
+_TOOLKIT = re.compile(
+    r"conda install\b(?=[^\n]* (?<!-c )pytorch(?:\s|$))[^\n]*\bcudatoolkit==?(?P<toolkit>\d+\.\d)[^\n`]*"
 )
-# `PyTorch 1.3`, `pytorch version >= 1.7.1`, `Pytorch0.4.1`, `[PyTorch](https://pytorch.org) (>= 1.2)`, and the badge
-# `https://img.shields.io/badge/pytorch-1.8-red`
-_MENTION = re.compile(
-    r"""(?i)(?:(?<![\w./-])|(?<=/badge/))(?:py)?torch(?:\]\([^)\s]*\))?"""
-    r"""[ \t`*:(_-]*(?:version)?[ \t`*:]*(?:[=<>~v]|%3[DE]){0,2}[ \t`*]*(\d\.\d+(?:\.\d+)*)"""
-)
+_NEWEST_WITH_TOOLKIT = {"9.0": (1, 1), "9.2": (1, 7), "10.0": (1, 4), "10.1": (1, 8), "10.2": (1, 12)}
 _COMMENT = re.compile(r"#.*")
 _LAST_MINOR = {0: 4, 1: 13}  # of the release series that are closed
 
@@ -36,28 +59,62 @@ _LAST_MINOR = {0: 4, 1: 13}  # of the release series that are closed
 class TorchRequirement:
     """`file` is relative to the folder of the project, `text` what it says."""
 
-    oldest: tuple[int, ...]
+    oldest: _Release
     file: str
     text: str
 
 
 def torch_requirement(folder: Path) -> TorchRequirement | None:
-    """What the first file of the folder says that names an oldest release; None where none does. A README counts where
-    no list says it."""
-    for name in STATEMENTS:
-        is_list = name in _FILES
-        try:
-            text = (folder / name).read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            continue
-        found = _REQUIREMENT.search(_COMMENT.sub("", text)) if is_list else _MENTION.search(text)
-        if found is not None:
-            said = " ".join(found[0].split())
-            return TorchRequirement(_release(found[1]), name, said)
+    """What the lists of the folder say of an oldest release of torch, or of what goes with one only; None where nothing
+    does. A README counts where no list says it."""
+    lists = {name: _COMMENT.sub("", text) for name, text in _texts(folder, _FILES)}
+    for texts, readings in ((lists, _IN_LISTS), (dict(_texts(folder, _READMES)), _IN_READMES)):
+        for pattern, release in readings:
+            for name, text in texts.items():
+                for found in pattern.finditer(text):
+                    oldest = release(found)
+                    if oldest is not None:
+                        return TorchRequirement(oldest, name, " ".join(found[0].split()))
     return None
 
 
-def _release(said: str) -> tuple[int, ...]:
+def _texts(folder: Path, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        try:
+            yield name, (folder / name).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            continue
+
+
+def _stated(found: re.Match[str]) -> _Release:
+    return _release(found["version"])
+
+
+def _with_library(found: re.Match[str]) -> _Release | None:
+    """The torch that a release of torchvision or torchaudio was made for; None before they were made for one."""
+    major, minor, *_ = (*map(int, found["version"].split(".")), 0)
+    if found["library"].lower() == "torchaudio":
+        return (major or 1, minor) if major or minor >= 4 else None
+    if major or minor < 3:
+        return None
+    if minor >= 15:
+        return 2, minor - 15
+    return 1, minor - (1 if minor >= 5 else 2)
+
+
+def _long_term(_: re.Match[str]) -> _Release:
+    return 1, 8, 2
+
+
+def _in_nvidia_image(found: re.Match[str]) -> _Release | None:
+    return _OLDEST_OF_YEAR.get(int(found["year"]))
+
+
+def _with_toolkit(found: re.Match[str]) -> _Release | None:
+    return _NEWEST_WITH_TOOLKIT.get(found["toolkit"])
+
+
+def _release(said: str) -> _Release:
     """What a version means; `1.81`, which there never was, means 1.8.1."""
     major, *minor = map(int, said.split("."))
     last = _LAST_MINOR.get(major)
@@ -66,3 +123,14 @@ def _release(said: str) -> tuple[int, ...]:
     digits = str(minor[0])
     known = max((end for end in range(1, len(digits)) if int(digits[:end]) <= last), default=len(digits))
     return (major, *(int(part) for part in (digits[:known], digits[known:]) if part))
+
+
+_Reading = tuple[re.Pattern[str], Callable[[re.Match[str]], _Release | None]]
+_IMPLIED: tuple[_Reading, ...] = (
+    (_LONG_TERM_CHANNEL, _long_term),
+    (_IMAGE, _stated),
+    (_NVIDIA_IMAGE, _in_nvidia_image),
+    (_TOOLKIT, _with_toolkit),
+)
+_IN_LISTS: tuple[_Reading, ...] = ((_required(_TORCH), _stated), (_required(_LIBRARY), _with_library), *_IMPLIED)
+_IN_READMES: tuple[_Reading, ...] = ((_mentioned(_TORCH), _stated), (_mentioned(_LIBRARY), _with_library), *_IMPLIED)
