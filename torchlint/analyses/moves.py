@@ -191,6 +191,8 @@ def _looks_like_device(node: cst.BaseExpression) -> bool:
             return _DEVICE_NAME.search(str(key.evaluated_value)) is not None
         case cst.Subscript():
             return _looks_like_device(node.value)
+        case cst.Call(func=called, args=[]):  # `x.to(dist.get_rank())`
+            return _looks_like_device(called)
     return False
 
 

@@ -29,6 +29,8 @@ from torchlint.source import Source
         ('"cuda" if torch.cuda.is_available() else "cpu"', 1),
         ('"mps" if kind else "cpu"', 0),
         ("kind.get_device()", 1),
+        ("torch.distributed.get_rank()", 1),
+        ("kind.fastest()", 0),
     ],
 )
 def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None:
