@@ -56,7 +56,7 @@ def _edits(toggle: Toggle, model: Model) -> list[Edit]:
     _check_name(toggle, statement, model)
     if _would_switch_in_a_loop(toggle, model):
         raise NoFixError("the mode would be switched there and back around each of many calls")
-    before = rewriter.insert_before(statement, f"{module}.eval()")
+    before = rewriter.insert_before(_first_pass(toggle, model), f"{module}.eval()")
     if not toggle.trains:
         return [before]
     if _leaves(statement):
@@ -101,6 +101,50 @@ def _has_name(toggle: Toggle, place: cst.CSTNode, model: Model) -> bool:
     if first is not toggle.module and here.cls is not None and here.cls is there.cls:
         return [first.value] == here.params[:1] == there.params[:1]
     return binding is not None and binding.is_global
+
+
+def _first_pass(toggle: Toggle, model: Model) -> cst.CSTNode:
+    """The first of the loops that run the network one after the other and train nothing: what is made of the one is
+    compared with what is made of the other, as features of training and test data are."""
+    first: cst.CSTNode = model.statement(toggle.node)
+    place, conditional = first, False
+    marked = {model.statement(other.node) for other in model.once(_all_toggles)}
+    for above in model.ancestors(place):
+        body = getattr(above, "body", ())
+        siblings = list(body) if isinstance(body, (list, tuple)) and place in body else [place]
+        for before in reversed(siblings[: siblings.index(place)]):
+            if _changes_network(before, toggle, model) or not marked.isdisjoint(walk(before)):
+                return first
+            if isinstance(before, (cst.For, cst.While, cst.With)) and _runs_network(before, toggle, model):
+                if conditional:
+                    raise NoFixError("another pass over data, which comes first, would stay in training mode")
+                first = before
+        if isinstance(above, (cst.For, cst.While, cst.FunctionDef)):
+            return first
+        if isinstance(above, cst.BaseStatement):
+            place, conditional = above, conditional or not isinstance(above, cst.With)
+    return first
+
+
+def _changes_network(statement: cst.CSTNode, toggle: Toggle, model: Model) -> bool:
+    """Whether a statement trains something, switches the mode, or sets the variable of the network."""
+    effects, binding = model.effects(statement), model.binding(toggle.module)
+    if any(effects.has(kind) for kind in ("backward", "gradients", "optimizer_steps")):
+        return True
+    if any(call.method in ("train", "eval") for call in model.calls_in(statement)):
+        return True
+    written = {write.target for write in binding.writes} if binding is not None else set()
+    return not written.isdisjoint(walk(statement))
+
+
+def _runs_network(statement: cst.CSTNode, toggle: Toggle, model: Model) -> bool:
+    """Whether a statement uses what the network gives: where nobody does, batch norm is to learn."""
+    return any(
+        call.is_forward
+        and model.code(call.node.func) == model.code(toggle.module)
+        and not isinstance(model.parent(call.node), cst.Expr)
+        for call in model.calls_in(statement)
+    )
 
 
 def _leaves(statement: cst.CSTNode) -> bool:

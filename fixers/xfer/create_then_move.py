@@ -132,9 +132,13 @@ def _check_reach(creation: Creation, model: Model) -> None:
     """The device can be named where the tensor is made, which then is made for the copy alone."""
     if not creation.is_all_in_sight:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
-    wrappers = takewhile(lambda node: node is not creation.move.node, model.ancestors(creation.factory.node))
-    if any(isinstance(node, cst.Call) and model.call(node).callee in PARAMETERS for node in wrappers):
+    made = (creation.factory.node, *(read for read, _ in creation.made.writes))
+    wrappers = [call for node in made for call in _calls_between(node, creation.move, model)]
+    if any(call.callee in PARAMETERS for call in wrappers):
         raise NoFixError("made on the device, the parameter would be one of its module, which its copy is not")
+    legacy = next((call for call in wrappers if call.callee in SIZED_CLASSES), None)
+    if legacy is not None:
+        raise NoFixError(f"`{model.code(legacy.node.func)}` takes no tensor that is on another device than the host")
     if not creation.made.writes:
         return
     if len(creation.made.writes) > 1 or len(creation.made.factories) > 1:
@@ -153,6 +157,13 @@ def _check_reach(creation: Creation, model: Model) -> None:
         raise NoFixError("the host has another use for the tensor")
     if not _is_known_before(creation, before, statement, model):
         raise NoFixError("the device is not known yet where the tensor is made")
+
+
+def _calls_between(made: cst.CSTNode, move: Call, model: Model) -> list[Call]:
+    """The calls around a tensor that its copy is made of: `nn.Parameter(made).cuda()`."""
+    above = list(model.ancestors(made))
+    inside = above[: above.index(move.node)] if move.node in above else []
+    return [model.call(node) for node in inside if isinstance(node, cst.Call)]
 
 
 def _is_only_read(read: cst.CSTNode, before: cst.CSTNode, statement: cst.CSTNode, model: Model) -> bool:

@@ -673,3 +673,43 @@ for epoch in range(3):
 def test_a_detector_gives_its_losses_in_training_mode_only(network: str, targets: str, read: str, count: int) -> None:
     code = DETECTION.format(network=network, targets=targets, read=read)
     assert len(findings(code, "TRAIN04")) == count
+
+
+FEATURES = """\
+def features():
+    trained, tested = [], []
+    for x, y in train_loader:
+        trained.append(net(x).detach())
+    {between}
+    {header}
+        for x, y in test_loader:
+            tested.append(net(x).detach())
+    return trained, tested
+"""
+
+
+def test_the_passes_that_belong_together_run_in_one_mode() -> None:
+    code = FEATURES.format(between="print(len(trained))", header="with torch.no_grad():") + "made = features()\n"
+    names: dict[str, list[tuple[bool, bool]]] = {}
+    exec(fixed(SETUP + RECORDED + code, "TRAIN04"), names)
+    assert [training for training, _ in names["modes"]] == [False] * 5
+
+
+def test_one_of_two_passes_that_belong_together_is_not_switched_alone() -> None:
+    code = SETUP + FEATURES.format(between="print(len(trained))", header="if len(test_loader):")
+    assert len(findings(code, "TRAIN04")) == 1
+    assert fixed(code, "TRAIN04") == code
+
+
+@pytest.mark.parametrize("between", ["train_epoch()", "net.train()", "opt.step()"])
+def test_what_comes_before_training_is_another_pass(between: str) -> None:
+    code = SETUP + FEATURES.format(between=between, header="with torch.no_grad():")
+    after = fixed(code, "TRAIN04")
+    assert after != code
+    assert after.index("trained.append") < after.index("net.eval()")
+
+
+def test_a_pass_that_nobody_uses_lets_batch_norm_learn() -> None:
+    code = SETUP + FEATURES.format(between="pass", header="with torch.no_grad():")
+    after = fixed(code.replace("trained.append(net(x).detach())", "net(x)"), "TRAIN04")
+    assert after.index("net(x)\n") < after.index("net.eval()")

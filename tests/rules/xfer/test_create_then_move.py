@@ -353,6 +353,30 @@ def test_a_parameter_of_which_only_the_copy_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    "expression",
+    [
+        "torch.FloatTensor(torch.zeros(n)).to(device)",
+        "torch.Tensor(torch.ones(n).view(1, -1)).to(device)",
+        "torch.LongTensor(torch.arange(n) * 2).to(device)",
+    ],
+)
+def test_a_legacy_constructor_is_given_no_tensor_of_a_device(expression: str) -> None:
+    code = _function(expression)
+    assert fixed(code, "XFER01") == code
+    names: dict[str, Any] = {}
+    exec(fixed(code, "XFER01"), names)
+    assert names["build"](3, None, None, "meta").shape[-1] == 3
+    with pytest.raises(TypeError):
+        torch.FloatTensor(torch.zeros(3, device="meta"))
+
+
+def test_a_legacy_constructor_is_given_no_variable_of_a_device() -> None:
+    code = _function("torch.FloatTensor(made).to(device)")
+    code = code.replace("    return", "    made = torch.zeros(n)\n    return")
+    assert fixed(code, "XFER01") == code
+
+
+@pytest.mark.parametrize(
     ("fill", "found"),
     [
         ("mask[:, 0] = 1", 1),
