@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.analyses.cuda_flags import AVAILABLE, cuda_flag
 from torchlint.analyses.feeding import reach
+from torchlint.analyses.visible_devices import chosen_later
 from torchlint.finding import Confidence
 from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
@@ -49,5 +50,7 @@ def _condition(loader: Loader, rewriter: Rewriter) -> tuple[str, list[Edit]]:
     flag = cuda_flag(loader.model, node, [move.call.node for move in loader.moves])
     if flag is not None:
         return flag, []
+    if chosen_later(loader.model, node):
+        raise NoFixError("asking for a GPU there, before `CUDA_VISIBLE_DEVICES` is set, may make the setting void")
     function, imports = rewriter.name_for(AVAILABLE, node)
     return f"{function}()", imports

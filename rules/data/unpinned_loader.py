@@ -77,7 +77,8 @@ class UnpinnedLoader(Rule):
 
     Unsafe where nothing shows that the samples are on the host, since pinning raises for tensors of the GPU, and where
     the file handles sparse tensors, not all of which can be pinned. An explicit `pin_memory=False` stays: somebody may
-    have been short of memory.
+    have been short of memory. Where the file sets `CUDA_VISIBLE_DEVICES` only behind the loader, there is no fix: some
+    releases of torch ignore the variable once they were asked whether there is a GPU.
 
     ## Measured effect
 

@@ -280,3 +280,27 @@ def test_a_bar_of_fastprogress_hands_batches_on() -> None:
     loop = LOOP.replace("in loader", "in progress_bar(loader, parent=bar)")
     imported = "from fastprogress.fastprogress import progress_bar\n"
     assert len(findings(script(imported + "loader = DataLoader(images, 64)\n", loop), "DATA02")) == 1
+
+
+MADE = "DataLoader(images, 64)"
+LOADED = f"loader = {MADE}"
+CHOICE = 'os.environ["CUDA_VISIBLE_DEVICES"] = "1"'
+
+
+@pytest.mark.parametrize(
+    ("body", "is_pinned"),
+    [
+        (f"{LOADED}\n{CHOICE}\n", False),
+        (f"{CHOICE}\n{LOADED}\n", True),
+        (f"{LOADED}\nos.environ['OMP_NUM_THREADS'] = '1'\n", True),
+        (f"{LOADED}\ndef choose():\n    {CHOICE}\n\nchoose()\n", False),
+        (f"def choose():\n    {CHOICE}\n\nchoose()\n{LOADED}\n", True),
+        (f"def load():\n    return {MADE}\n\n{CHOICE}\nloader = load()\n", True),
+        (f"def load():\n    return {MADE}\n\nloader = load()\n{CHOICE}\n", False),
+        (f"use_cuda = torch.cuda.is_available()\n{LOADED}\n{CHOICE}\n", True),
+    ],
+)
+def test_torch_is_not_asked_for_a_gpu_before_the_program_says_which(body: str, is_pinned: bool) -> None:
+    code = script(f"import os\n{body}")
+    assert len(findings(code, "DATA02")) == 1
+    assert ("pin_memory=" in fixed(code, "DATA02")) is is_pinned
