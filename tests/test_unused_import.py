@@ -59,6 +59,13 @@ def test_a_name_that_is_imported_twice_leaves_both_imports() -> None:
     assert cleaned(before, after) == after.replace(line, "")
 
 
+def test_an_import_in_a_branch_of_a_function_goes_too() -> None:
+    before = "import torch\n\n\ndef f(x, half):\n    if half:\n        y = x\n    else:\n"
+    before += "        from torch.autograd import Variable\n        y = Variable(x)\n    return y\n"
+    after = before.replace("Variable(x)", "x")
+    assert cleaned(before, after) == after.replace("        from torch.autograd import Variable\n", "")
+
+
 def test_a_name_that_was_unused_before_stays() -> None:
     before = "import os\nimport torch\nx = torch.zeros(3).data\n"
     assert "import os" in cleaned(before, before.replace(".data", ".detach()"))

@@ -57,17 +57,19 @@ def _model(source: Source, project: Project | None) -> Model | None:
 
 
 def _removals(name: str, model: Model) -> list[Edit]:
-    """Takes a name out of its import, or of each where it is imported more than once.
+    """Takes a name out of its import, or of each where it is imported more than once, in functions too.
 
     A name that another file of the project takes from there stays, and so does one of a library of which no more is
     known.
     """
-    binding = model.functions[0].scope.bindings.get(name)
-    if binding is None or binding.reads:
+    scopes = [function.scope for function in model.functions if name in function.scope.bindings]
+    bindings = [scope.bindings[name] for scope in scopes]
+    if any(binding.reads for binding in bindings):
         return []
-    if not is_program(model) and model.is_taken_elsewhere(name) is not False:
+    is_public = name in model.functions[0].scope.bindings and not is_program(model)
+    if is_public and model.is_taken_elsewhere(name) is not False:
         return []
-    edits = [_removal(write.target, model) for write in binding.writes]
+    edits = [_removal(write.target, model) for binding in bindings for write in binding.writes]
     return [edit for edit in edits if edit is not None] if None not in edits else []
 
 
@@ -86,7 +88,7 @@ def _is_plain(line: cst.CSTNode, model: Model) -> bool:
     """Whether an import stands where it is always made: not one that is tried, nor all that there is in its block."""
     block = model.parent(line)
     if isinstance(block, cst.IndentedBlock):
-        return len(block.body) > 1 and isinstance(model.parent(block), (cst.If, cst.FunctionDef))
+        return len(block.body) > 1 and isinstance(model.parent(block), (cst.If, cst.Else, cst.FunctionDef))
     return isinstance(block, cst.Module)
 
 
