@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.cuda_flags import AVAILABLE, cuda_flag
+from torchlint.analyses.datasets import may_keep_tensors_of_gpu
 from torchlint.analyses.feeding import reach
 from torchlint.analyses.visible_devices import chosen_later
-from torchlint.finding import Confidence
+from torchlint.finding import Applicability, Confidence
 from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """The edits in the file of the loader, and what speaks against them, if anything."""
+    """The edits in the file of the loader, how sure they are, and what speaks against them, if anything."""
 
     edits: tuple[Edit, ...]
+    applicability: Applicability
     doubt: str | None
 
 
@@ -33,15 +35,17 @@ def pinning(loader: Loader) -> Pinning:
     rewriter = Rewriter(loader.model)
     condition, imports = _condition(loader, rewriter)
     edits = set_option(loader, "pin_memory", condition, rewriter)
-    return Pinning((*edits, *imports), _doubt(loader))
+    return Pinning((*edits, *imports), *_doubt(loader))
 
 
-def _doubt(loader: Loader) -> str | None:
+def _doubt(loader: Loader) -> tuple[Applicability, str | None]:
     if reach(loader) is not Confidence.CERTAIN or not loader.is_on_host:
-        return "Nothing here shows where the samples are: pinning raises for tensors that are on the GPU already."
+        is_guess = not loader.is_on_host and may_keep_tensors_of_gpu(loader.dataset().node, loader.model)
+        why = "Nothing here shows where the samples are: pinning raises for tensors that are on the GPU already."
+        return Applicability.DISPLAY if is_guess else Applicability.UNSAFE, why
     if "sparse" in loader.model.source.text.lower():
-        return "Not every sparse tensor can be pinned."
-    return None
+        return Applicability.UNSAFE, "Not every sparse tensor can be pinned."
+    return Applicability.SAFE, None
 
 
 def _condition(loader: Loader, rewriter: Rewriter) -> tuple[str, list[Edit]]:

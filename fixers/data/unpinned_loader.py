@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Applicability, Fix
+from torchlint.finding import Fix
 from torchlint.pinning import pinning
 
 if TYPE_CHECKING:
@@ -14,6 +14,5 @@ if TYPE_CHECKING:
 
 def fix(report: Report, model: Model) -> Fix:
     made = pinning(report.facts)
-    if made.doubt is not None:
-        return Fix(made.edits, Applicability.UNSAFE, made.doubt)
-    return Fix(made.edits, Applicability.SAFE, "The batches hold the same numbers, and without CUDA nothing changes.")
+    why = made.doubt or "The batches hold the same numbers, and without CUDA nothing changes."
+    return Fix(made.edits, made.applicability, why)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _ARGUMENT = "non_blocking=True"
+_SURENESS = (Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY)
 
 
 def fix(report: Report, model: Model) -> Fix:
@@ -41,8 +42,7 @@ def fix(report: Report, model: Model) -> Fix:
     pins = _pins(copy)
     edits += pins.pop(model, [])
     elsewhere = tuple(FileEdits(other.source, tuple(made)) for other, made in pins.items())
-    why = _doubt(copy, model)
-    applicability = Applicability.UNSAFE if why is not None else Applicability.SAFE
+    applicability, why = _doubt(copy, model)
     return Fix(
         tuple(edits), applicability, why or "Kernels that read the copy are queued behind it.", elsewhere=elsewhere
     )
@@ -56,13 +56,18 @@ def _pins(copy: Copy) -> dict[Model, list[Edit]]:
     return {model: list(made) for model, made in edits.items()}
 
 
-def _doubt(copy: Copy, model: Model) -> str | None:
+def _doubt(copy: Copy, model: Model) -> tuple[Applicability, str | None]:
+    """The least sure of what the copy and the pinning of its batches are, and why."""
+    doubts: list[tuple[Applicability, str | None]] = [(Applicability.SAFE, None)]
     if "mps" in model.source.text or "current_accelerator" in model.source.text:
-        return "Copies to Apple's GPU are not ordered with the host: there, a batch may be freed or written too early."
+        why = "Copies to Apple's GPU are not ordered with the host: there, a batch may be freed or written too early."
+        doubts.append((Applicability.UNSAFE, why))
     if not copy.is_tensor:
-        return "The collate function may make objects of a class whose `to` does not take `non_blocking`."
-    doubts = [] if copy.is_pinned else [pinning(owner).doubt for owner in copy.owners]
-    return next((doubt for doubt in doubts if doubt is not None), None)
+        why = "The collate function may make objects of a class whose `to` does not take `non_blocking`."
+        doubts.append((Applicability.UNSAFE, why))
+    pins = [] if copy.is_pinned else map(pinning, copy.owners)
+    doubts += [(pin.applicability, pin.doubt) for pin in pins]
+    return max(doubts, key=lambda doubt: _SURENESS.index(doubt[0]))
 
 
 def _is_only_read_back(copy: Copy, model: Model) -> bool:

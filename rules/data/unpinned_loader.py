@@ -76,9 +76,10 @@ class UnpinnedLoader(Rule):
     Where the option is in a dict of the file, the dict is extended, provided that it is used for loaders only.
 
     Unsafe where nothing shows that the samples are on the host, since pinning raises for tensors of the GPU, and where
-    the file handles sparse tensors, not all of which can be pinned. An explicit `pin_memory=False` stays: somebody may
-    have been short of memory. Where the file sets `CUDA_VISIBLE_DEVICES` only behind the loader, there is no fix: some
-    releases of torch ignore the variable once they were asked whether there is a GPU.
+    the file handles sparse tensors, not all of which can be pinned. Only shown where such samples are the tensors of a
+    `TensorDataset` and no workers draw them: they may be a buffer on the GPU. An explicit `pin_memory=False` stays:
+    somebody may have been short of memory. Where the file sets `CUDA_VISIBLE_DEVICES` only behind the loader, there is
+    no fix: some releases of torch ignore the variable once they were asked whether there is a GPU.
 
     ## Measured effect
 

@@ -33,6 +33,7 @@ _WRAPPERS = re.compile(
 _PASSES_ON = re.compile(
     r"torch\.utils\.data\.(\w*Dataset|Subset|random_split)|sklearn\.model_selection\.train_test_split|builtins\.\w+|\w+(\.\w+)*\.transforms\.\w+"
 )
+_TENSORS = "torch.utils.data.TensorDataset"
 _HELD = re.compile(r"torch\.utils\.data\.TensorDataset|torch_geometric\..*|builtins\.(list|zip)")
 _STREAMS = re.compile(r"torch\.utils\.data\.(IterableDataset|ChainDataset)|(webdataset|torchdata)\..*")
 _READ = re.compile(r"(torchvision|torchaudio)\.datasets\.[A-Z]\w*")
@@ -143,6 +144,14 @@ def held_on_host(node: cst.BaseExpression | None, model: Model) -> bool:
     return node is not None and all(_is_on_host(source, model) for source in _leaves(node, model, 0))
 
 
+def may_keep_tensors_of_gpu(node: cst.BaseExpression | None, model: Model) -> bool:
+    """Whether a dataset consists of ready tensors that nothing shows to be on the host: a buffer may be on the GPU."""
+    return node is not None and any(
+        isinstance(source, cst.Call) and model.call(source).callee == _TENSORS and not _is_on_host(source, model)
+        for source in _leaves(node, model, 0)
+    )
+
+
 def _is_on_host(source: cst.CSTNode, model: Model) -> bool:
     if not isinstance(source, cst.Call):
         return False
@@ -152,7 +161,7 @@ def _is_on_host(source: cst.CSTNode, model: Model) -> bool:
         returned = [node.value for node in getitem.returns] if getitem is not None else []
         is_host = bool(returned) and all(node is not None and _all_on_host(model.value(node)) for node in returned)
         return is_host or _memory_of_class(call.targets_class) is Memory.READ
-    if call.callee == "torch.utils.data.TensorDataset":
+    if call.callee == _TENSORS:
         return all(model.value(arg.value).place is Place.HOST for arg in call.arguments)
     return _READ.fullmatch(call.callee or "") is not None
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.rules.data.unpinned_loaders import LOOK_ALIKES, LOOP, VARIANTS, script
 from tests.support import findings, fixed
+from torchlint.finding import Applicability
 
 
 def marked(code: str) -> list[int]:
@@ -304,3 +305,20 @@ def test_torch_is_not_asked_for_a_gpu_before_the_program_says_which(body: str, i
     code = script(f"import os\n{body}")
     assert len(findings(code, "DATA02")) == 1
     assert ("pin_memory=" in fixed(code, "DATA02")) is is_pinned
+
+
+@pytest.mark.parametrize(
+    ("dataset", "applicability"),
+    [
+        ("TensorDataset(buffer.images, buffer.labels)", Applicability.DISPLAY),
+        ("data.Subset(TensorDataset(*buffer), [0, 1])", Applicability.DISPLAY),
+        ("TensorDataset(torch.zeros(4, 8), torch.zeros(4).long())", Applicability.SAFE),
+        ("buffer", Applicability.UNSAFE),
+    ],
+)
+@pytest.mark.parametrize("code", ["DATA02", "XFER02"])
+def test_tensors_of_a_buffer_may_be_on_the_gpu(dataset: str, applicability: Applicability, code: str) -> None:
+    imports = "from torch.utils.data import TensorDataset\nfrom replay import buffer\n"
+    for workers, expected in ((0, applicability), (2, Applicability.SAFE)):
+        body = f"{imports}loader = DataLoader({dataset}, 64, num_workers={workers})\n"
+        assert {finding.fix and finding.fix.applicability for finding in findings(script(body), code)} == {expected}
