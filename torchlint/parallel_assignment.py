@@ -7,6 +7,16 @@ import libcst as cst
 from torchlint.semantics.tree import walk
 
 
+def assigned_pairs(statement: cst.CSTNode | None) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """Targets and values of `x = y` or `x, y = y, x`."""
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return []
+    target, value = statement.targets[0].target, statement.value
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
+        return [(a.value, b.value) for a, b in zip(target.elements, value.elements)]
+    return [(target, value)]
+
+
 def independent_pairs(assign: cst.Assign) -> list[tuple[cst.Name, cst.BaseExpression]] | None:
     """The variables and values of `a, b = x, y`, if no value has to do with the variable of another pair."""
     match assign:

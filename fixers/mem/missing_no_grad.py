@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,9 @@ import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.mem.needless_graph import Extent, evaluations
+from torchlint.analyses.train.data_attribute import Use, data_reads
 from torchlint.finding import Applicability, Edit, Fix
+from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
@@ -93,7 +95,8 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
             case cst.Call(func=cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="detach")), args=[]):
                 pass
             case cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="data")):
-                pass
+                if node in model.once(_reads_of_numbers):
+                    continue
             case _:
                 continue
         if model.call(_passed(made, model)).is_forward or is_reduction(model.call(made).method or ""):
@@ -117,7 +120,25 @@ def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewrite
                 continue
             if any(reaches(model, binding, target, read) for target in made):
                 edits.append(cut)
-    return edits
+    return [*edits, *_idle_assignments(inside, edits, rewriter, model)]
+
+
+def _idle_assignments(
+    inside: set[cst.CSTNode], cuts: Sequence[Edit], rewriter: Rewriter, model: Model
+) -> Iterator[Edit]:
+    """The edits that take out what the cuts leave of `a, b = a.data, b.data`."""
+    for node in inside:
+        pairs = assigned_pairs(node)
+        if len(pairs) > 1 and all(_is_left(target, value, cuts, model) for target, value in pairs):
+            gone = rewriter.remove_statement(node)
+            if gone is not None and not gone.text:
+                yield gone
+
+
+def _is_left(target: cst.BaseExpression, value: cst.BaseExpression, cuts: Sequence[Edit], model: Model) -> bool:
+    """Whether the cuts leave nothing of a value but the name that it is assigned to."""
+    start, end = model.span(value)
+    return any(cut.end == end and model.source.text[start : cut.start] == model.code(target) for cut in cuts)
 
 
 def _is_made(write: Write, model: Model, depth: int = 0) -> bool:
@@ -142,7 +163,7 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
     match attribute, call:
         case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
             whole: cst.CSTNode = call
-        case cst.Attribute(attr=cst.Name(value="data")), _:
+        case cst.Attribute(attr=cst.Name(value="data")), _ if attribute not in model.once(_reads_of_numbers):
             whole = attribute
         case _:
             return None
@@ -156,6 +177,11 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
         case cst.AssignTarget() | cst.AugAssign():
             return None
     return Edit(model.span(tensor)[1], model.span(whole)[1], "")
+
+
+def _reads_of_numbers(model: Model) -> set[cst.Attribute]:
+    """`loss.data` of `loss.data[0]`, which is to become `loss.item()` and not `loss[0]`."""
+    return {read.node for read in data_reads(model) if read.use in (Use.ELEMENT, Use.CHOICE, Use.NUMBER)}
 
 
 def _past_moves(read: cst.CSTNode, model: Model) -> cst.CSTNode:

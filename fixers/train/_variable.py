@@ -17,6 +17,7 @@ from torchlint.analyses.train.owned_tensors import (
 )
 from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, is_false, wrapper_of
 from torchlint.finding import Applicability, Edit, Fix
+from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics import torch_api
@@ -132,33 +133,23 @@ def _does_nothing(line: cst.BaseStatement, model: Model) -> bool:
     """Whether a line is there for nothing but calls of Variable that go."""
     match line:
         case cst.SimpleStatementLine(body=[cst.Assign() as statement]):
-            pairs = _pairs(statement)
+            pairs = assigned_pairs(statement)
             return bool(pairs) and all(isinstance(v, cst.Call) and _is_itself(t, v, model) for t, v in pairs)
     return False
 
 
 def _taken_together(call: Call, model: Model) -> set[Call]:
     """The uses of `x = Variable(x)` or `x, y = Variable(x), Variable(y)`, of which nothing would be left."""
-    pairs = _pairs(model.small_statement(call.node))
+    pairs = assigned_pairs(model.small_statement(call.node))
     found = {
         model.call(value) for target, value in pairs if isinstance(value, cst.Call) and _is_itself(target, value, model)
     }
     return found if len(found) == len(pairs) else set()
 
 
-def _pairs(statement: cst.CSTNode | None) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """Targets and values of `x = y` or `x, y = y, x`."""
-    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
-        return []
-    target, value = statement.targets[0].target, statement.value
-    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple) and len(target.elements) == len(value.elements):
-        return [(a.value, b.value) for a, b in zip(target.elements, value.elements)]
-    return [(target, value)]
-
-
 def _name_of(value: cst.BaseExpression, model: Model) -> Binding | None:
     """The variable that a value is assigned to."""
-    pairs = _pairs(model.small_statement(value))
+    pairs = assigned_pairs(model.small_statement(value))
     return next((model.binding(target) for target, given in pairs if given is value), None)
 
 

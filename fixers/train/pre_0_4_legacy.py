@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.train.data_attribute import DataRead, Use, data_reads
+from torchlint.analyses.train.data_attribute import NEW_TENSORS, DataRead, Use, data_reads
+from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES
 from torchlint.analyses.variable_wrapper import Wrapper
 from torchlint.finding import Applicability, Edit, Fix
+from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics import torch_api
@@ -54,22 +56,30 @@ def _read(read: DataRead, model: Model) -> Fix:
     name = model.span(read.node.attr)
     if read.use in (Use.ELEMENT, Use.NUMBER, Use.CHOICE):
         return _item(read, rewriter, model)
-    bare = (
-        read.use is Use.INDIFFERENT
-        or takes_no_gradient(read.node, model)
-        or _counts(read.owner, model)
-        or (_is_used_at_once(read, model) and _has_no_graph(read, model))
-    )
-    if bare and _is_kept_as_it_is(read.node, model):
+    bare = _may_stand_bare(read, model)
+    if _keeps_all_as_it_is(read.node, model) and bare and all(_may_stand_bare(other, model) for other in beside):
         gone = rewriter.remove_statement(read.node)
         assert gone is not None
-        return Fix((gone,), Applicability.SAFE if read.certain else Applicability.UNSAFE, "The statement does nothing.")
+        certain = all(other.certain for other in (read, *beside))
+        return Fix((gone,), Applicability.SAFE if certain else Applicability.UNSAFE, "The statement does nothing.")
     edit = Edit(model.span(read.owner)[1], name[1], "") if bare else Edit(*name, "detach()")
     if any(other.use is Use.SHARED for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, _SHARED)
     if not all(other.certain for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, f"`{model.code(read.owner)}` is a tensor for all that its use shows")
     return Fix((edit,), Applicability.SAFE)
+
+
+def _may_stand_bare(read: DataRead, model: Model) -> bool:
+    """Whether the tensor itself can take the place of its `.data`."""
+    return (
+        read.use is Use.INDIFFERENT
+        or takes_no_gradient(read.node, model)
+        or _counts(read.owner, model)
+        or _is_computed_without_graph(read, model)
+        or _is_comparison(read.owner, model)
+        or (_is_used_at_once(read, model) and _has_no_graph(read, model))
+    )
 
 
 def _is_thrown_away(node: cst.CSTNode, model: Model) -> bool:
@@ -125,13 +135,31 @@ def _counts(node: cst.BaseExpression, model: Model) -> bool:
     return value.kind is Kind.TENSOR and value.dtype in ("int", "bool")
 
 
-def _is_kept_as_it_is(node: cst.Attribute, model: Model) -> bool:
-    """`x = x.data`"""
-    statement = model.parent(node)
-    return (
-        isinstance(statement, cst.Assign)
-        and len(statement.targets) == 1
-        and model.code(statement.targets[0].target) == model.code(node.value)
+def _is_computed_without_graph(read: DataRead, model: Model) -> bool:
+    """Whether an operation makes a new tensor of the one, where autograd records nothing: `torch.max(x.data, 1)`."""
+    parent = model.parent(read.node)
+    call = model.parent(parent) if isinstance(parent, (cst.Arg, cst.Attribute)) else None
+    if not isinstance(call, cst.Call) or model.grad_enabled(read.node) is not False:
+        return False
+    package, _, name = (model.call(call).callee or "").rpartition(".")
+    return name in NEW_TENSORS and (isinstance(parent, cst.Attribute) or package == "torch")
+
+
+def _is_comparison(node: cst.BaseExpression, model: Model) -> bool:
+    """`(x < 3).float()`: its truth values are made anew, and have no gradient."""
+    while isinstance(node, cst.Call) and model.call(node).method in MAY_RETURN_THEMSELVES:
+        node = model.call(node).receiver or cst.Ellipsis()
+    return isinstance(node, cst.Comparison)
+
+
+def _keeps_all_as_it_is(node: cst.Attribute, model: Model) -> bool:
+    """`x = x.data`, or `x, y = x.data, y.data`"""
+    pairs = assigned_pairs(model.small_statement(node))
+    return bool(pairs) and all(
+        isinstance(value, cst.Attribute)
+        and value.attr.value == "data"
+        and model.code(target) == model.code(value.value)
+        for target, value in pairs
     )
 
 

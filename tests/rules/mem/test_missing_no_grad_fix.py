@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 import torch
 
@@ -389,3 +391,56 @@ def test_an_evaluation_that_the_network_goes_on_with_is_not_wrapped_by_halves() 
     assert [finding.fix for finding in findings(code, "MEM05")] == [None]
     for other in ("found = codes.mean().item()", "with torch.no_grad():\n                    " + body):
         assert "with torch.no_grad():\n                codes =" in fixed(MEASURED.format(other), "MEM05")
+
+
+TWO = """
+    import torch
+
+    def rank(net, pairs):
+        net.eval()
+        hits = 0
+        for x, y in pairs:
+            first = net(x)
+            second = net(y)
+            first, second = first.data, second.data
+            hits += (first > second).sum().item()
+        return hits
+"""
+
+
+def test_names_that_would_only_get_what_they_have_are_not_assigned() -> None:
+    code = fixed(TWO, "MEM05")
+    assert "@torch.no_grad()" in code
+    assert "first, second =" not in code
+    counts = []
+    for program in (dedent(TWO), code):
+        torch.manual_seed(0)
+        names: dict[str, object] = {}
+        exec(program, names)
+        net = torch.nn.Linear(3, 4)
+        counts.append(names["rank"](net, [(torch.ones(2, 3), torch.zeros(2, 3))]))  # type: ignore[operator]
+    assert counts[0] == counts[1]
+
+
+def test_names_of_which_one_gets_another_value_are_assigned() -> None:
+    code = fixed(TWO.replace("first.data, second.data", "second.data, first.data"), "MEM05")
+    assert "first, second = second, first" in code
+
+
+@pytest.mark.parametrize(("codes", "read"), [(("MEM05",), "loss.data[0]"), (("MEM05", "TRAIN10"), "loss.item()")])
+def test_a_number_that_is_read_out_of_data_does_not_become_an_element(codes: tuple[str, ...], read: str) -> None:
+    code = """
+        import torch
+        import torch.nn.functional as F
+
+        def evaluate(net, test_loader):
+            net.eval()
+            total = 0
+            for x, y in test_loader:
+                loss = F.mse_loss(net(x), y).mean()
+                total += loss.data[0]
+            return total
+    """
+    after = fixed(code, *codes)
+    assert "no_grad()" in after
+    assert f"total += {read}" in after

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from tests.support import findings
+import pytest
+import torch
+
+from tests.support import findings, fixed
 
 USED = """\
 import torch
@@ -41,3 +44,55 @@ class Memory(nn.Module):
 )
 def test_what_is_done_with_data_shows_a_tensor(first: str, second: str, count: int) -> None:
     assert len(findings(USED.format(first=first, second=second), "TRAIN10")) == count
+
+
+def _results(code: str) -> Any:
+    names: dict[str, Any] = {}
+    torch.manual_seed(0)
+    exec(code, names)
+    made = names["run"](torch.nn.Linear(3, 2), torch.ones(2, 3))
+    return [(each.tolist(), each.requires_grad) for each in made]
+
+
+RUNS = """\
+import torch
+
+def run(net, x):
+    weight = net.weight
+{body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("    return [(weight != 0).float().data.cpu()]", "    return [(weight != 0).float().cpu()]"),
+        ("    return [(torch.rand(3) < 0.5).data]", "    return [(torch.rand(3) < 0.5)]"),
+        ("    return [(weight * 2).float().data.cpu()]", "    return [(weight * 2).float().detach().cpu()]"),
+        (
+            "    with torch.no_grad():\n        out = net(x)\n        return torch.max(out.data, 1)",
+            "    with torch.no_grad():\n        out = net(x)\n        return torch.max(out, 1)",
+        ),
+        (
+            "    out = net(x)\n    with torch.no_grad():\n        return [out.data.sum(), torch.t(x)]",
+            "    out = net(x)\n    with torch.no_grad():\n        return [out.sum(), torch.t(x)]",
+        ),
+        (
+            "    out = net(x)\n    with torch.no_grad():\n        return [torch.t(out.data)]",
+            "    out = net(x)\n    with torch.no_grad():\n        return [torch.t(out.detach())]",
+        ),
+        (
+            "    a = torch.sum(x) > 0\n    b = torch.sum(x) < 2\n    a, b = a.data, b.data\n    return [a, b]",
+            "    a = torch.sum(x) > 0\n    b = torch.sum(x) < 2\n    return [a, b]",
+        ),
+        (
+            "    a = torch.sum(x) > 0\n    b = torch.exp(net(x))\n    a, b = a.data, b.data\n    return [a, b]",
+            "    a = torch.sum(x) > 0\n    b = torch.exp(net(x))\n    a, b = a, b.detach()\n    return [a, b]",
+        ),
+    ],
+)
+def test_where_no_gradient_can_be_the_tensor_stands_bare(body: str, after: str) -> None:
+    code = RUNS.format(body=body)
+    result = fixed(code, "TRAIN10")
+    assert result == RUNS.format(body=after)
+    assert _results(result) == _results(code)

@@ -53,12 +53,13 @@ _INDIFFERENT = frozenset(
 )
 _INDIFFERENT_ATTRIBUTES = frozenset({"shape", "dtype", "device", "ndim", "is_cuda"})
 # Their results are new tensors, numbers or arrays: nothing done to them reaches the tensor or its version counter.
-_FRESH = frozenset(
+NEW_TENSORS = frozenset(
     """
-    max min argmax argmin topk sum mean norm std var median sort eq ne gt ge lt le clone numpy exp log sqrt abs div mul
+    max min argmax argmin topk sum mean norm std var median sort eq ne gt ge lt le clone exp log sqrt abs div mul
     add sub pow sigmoid softmax tanh round neg mm matmul nonzero prod cumsum clamp repeat
     """.split()
 )
+_FRESH = NEW_TENSORS | {"numpy"}
 _LEAF_ATTRIBUTES = frozenset({"grad", "weight", "bias"})
 # Names of what has an attribute `data` of its own.
 _NOT_TENSORS = re.compile(
