@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.sync.repeated_reads import Again, Several
+from torchlint.analyses.sync.repeated_reads import Again, Several, numbers
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 _STACKED = "The tensors have to be on one device, and come out in one type, as the same numbers if all are real."
 _NAMED = "Nothing writes to the tensor in between."
 _PLAIN = ("item", "float")  # the number as it is
+_SILENT = ("float", "double", "detach", "cpu")  # methods that a name need not tell of
+_WORDS: dict[type[cst.BaseCompOp], str] = {
+    cst.LessThan: "lt",
+    cst.LessThanEqual: "le",
+    cst.GreaterThan: "gt",
+    cst.GreaterThanEqual: "ge",
+    cst.Equal: "eq",
+    cst.NotEqual: "ne",
+}
 _BRANCHING = (cst.BaseComp, cst.CompFor, cst.Lambda, cst.IfExp, cst.BooleanOperation)
 
 
@@ -45,10 +54,23 @@ def _stacked(model: Model, several: Several) -> Fix:
     names: list[str] = []
     for read in reads:
         names.append(new_name(model, _wish(read), first, tuple(names)))
-    tensors = ", ".join(_detached(model, read) for read in reads)
-    edits = [*edits, rewriter.insert_before(first, f"{', '.join(names)} = {function}([{tensors}]).tolist()")]
+    tensors = [_detached(model, read) for read in reads]
+    lines = _lines(names, function, tensors, rewriter.indentation(first), model)
+    edits = [*edits, rewriter.insert_before(first, *lines)]
     edits += [rewriter.replace(read.node, name) for read, name in zip(reads, names)]
+    named = dict(zip((read.node for read in reads), names))
+    repeated = [again for again in model.once(numbers).again if again.first.node in named]
+    edits += [rewriter.replace(again.read.node, named[again.first.node]) for again in repeated]
     return Fix(tuple(edits), Applicability.UNSAFE, _STACKED)
+
+
+def _lines(names: list[str], function: str, tensors: list[str], indent: str, model: Model) -> list[str]:
+    """The statement on one line, or where that is too long, with a line for each tensor."""
+    left = ", ".join(names)
+    whole = f"{left} = {function}([{', '.join(tensors)}]).tolist()"
+    if len(indent.expandtabs(4)) + len(whole) <= model.line_length:
+        return [whole]
+    return [f"{left} = {function}([", *(f"    {tensor}," for tensor in tensors), "]).tolist()"]
 
 
 def _named(model: Model, again: Again) -> Fix:
@@ -117,22 +139,37 @@ def _detached(model: Model, read: Readback) -> str:
 
 
 def _wish(read: Readback) -> str:
-    """`loss_value` for `loss`, `out_mean` for `out.mean()`, `loss_sum` for `loss_a + loss_b`."""
+    """`loss_value` for `loss`, `out_mean` for `out.mean()`, `loss_sum` for `loss_a + loss_b`, `epe_lt_3_mean` for
+    `(epe < 3).float().mean()`."""
     match read.tensor:
-        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
-            return f"{name}_value"
-        case cst.Call(
-            func=cst.Attribute(value=cst.Name(value="torch"), attr=cst.Name(value=method)),
-            args=[cst.Arg(value=cst.Name(value=name)), *_],
-        ):
-            return f"{name}_{method}"
-        case cst.Call(func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value=method))):
-            return f"{name}_{method}"
+        case cst.Name() | cst.Attribute():
+            return f"{_last_name(read.tensor)}_value"
+        case cst.Call():
+            return _of_call(read.tensor) or "value"
         case cst.BinaryOperation(operator=cst.Add(), left=left, right=right):
             pairs = takewhile(lambda pair: pair[0] == pair[1], zip(_last_name(left), _last_name(right)))
             shared = "".join(letter for letter, _ in pairs).rstrip("_0123456789")
             return f"{shared}_sum" if len(shared) > 1 else "sum_value"
     return "value"
+
+
+def _of_call(node: cst.BaseExpression) -> str:
+    """`out_mean` of `out.mean()` or `torch.mean(out)`; casts and moves say nothing. Nothing where no name is in it."""
+    match node:
+        case cst.Call(
+            func=cst.Attribute(value=cst.Name(value="torch"), attr=cst.Name(value=method)), args=[cst.Arg(value=of), *_]
+        ):
+            pass
+        case cst.Call(func=cst.Attribute(value=of, attr=cst.Name(value=method))):
+            pass
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=limit)]):
+            word, number = _WORDS.get(type(operator)), limit.value if isinstance(limit, cst.Integer) else ""
+            words = [_of_call(left), word or "", number or _of_call(limit)]
+            return "_".join(words) if all(words) else ""
+        case _:
+            return _last_name(node)
+    inner = _of_call(of)
+    return inner if method in _SILENT or not inner else f"{inner}_{method}"
 
 
 def _last_name(node: cst.BaseExpression) -> str:

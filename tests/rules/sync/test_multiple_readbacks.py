@@ -27,6 +27,8 @@ SEVERAL = {
         ("(loss_a + out.mean()).item()", "sum_value"),
         ("(loss_a * 2).item()", "value"),
         ("torch.mean(out).item()", "out_mean"),
+        ("(out < 3).float().mean().item()", "out_lt_3_mean"),
+        ("out.abs().mean().item()", "out_abs_mean"),
     ],
 )
 def test_a_number_is_named_after_what_it_is_of(read: str, name: str) -> None:
@@ -144,6 +146,25 @@ def test_a_name_that_is_taken_is_left_alone() -> None:
     code = training(body, "kept = []", "return kept", head=TORCH_ONLY)
     new = fixed(code, "SYNC02", unsafe=False)
     assert "loss_value_2 = loss.item()" in new
+    assert result_of(code, "train", 3) == result_of(new, "train", 3)
+
+
+def test_numbers_that_are_read_again_take_the_names_of_the_first_reading() -> None:
+    body = "kept.append((loss.item(), out.mean().item(), (loss * 2).item()))\nmore.append(loss.item())"
+    code = training(body, "kept, more = [], []", "return kept, more", head=TORCH_ONLY)
+    new = fixed(code, "SYNC02")
+    assert new.count(".tolist()") == 1
+    assert ".item()" not in new
+    assert "more.append(loss_value)" in new
+    assert result_of(code, "train", 3) == result_of(new, "train", 3)
+
+
+def test_a_long_row_of_tensors_is_written_line_by_line() -> None:
+    shares = [f"(out < {limit}).float().mean().item()" for limit in range(1, 5)]
+    code = training(f"kept.append(({', '.join(shares)}))", "kept = []", "return kept", head=TORCH_ONLY)
+    new = fixed(code.replace("kept.append((", "kept.append((\n" + " " * 12).replace("), (out", "),\n (out"), "SYNC02")
+    assert max(map(len, new.splitlines())) <= 100
+    assert "out_lt_1_mean, out_lt_2_mean, out_lt_3_mean, out_lt_4_mean = torch.stack([\n" in new
     assert result_of(code, "train", 3) == result_of(new, "train", 3)
 
 
