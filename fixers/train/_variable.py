@@ -195,11 +195,28 @@ def _replacement(wrapper: Wrapper, cut: str, model: Model) -> list[Edit]:
         suffix += f".requires_grad_({'' if _is_true(asked) else model.code(asked)})"
     if not _holds_together(inner, suffix, model.parent(call)):
         before, suffix = "(", ")" + suffix
+    alone = text[last:end].strip() == ")" and call.args[0].keyword is None and last == model.span(inner)[1]
+    if alone and not call.lpar and "\n" in text[start:first] and not _fits_joined(wrapper, suffix, model):
+        return [Edit(start, text.index("(", model.span(call.func)[1]), ""), Edit(end, end, suffix)]
     rewriter, given = Rewriter(model), text[first:last]
     if "\n" not in given:
         start, end = rewriter.around_only_argument(call, len(before + given + suffix)) or (start, end)
     aligned = rewriter.moved_left(inner, first - start - len(before))
     return [Edit(start, first, before), *aligned, Edit(last, end, suffix)]
+
+
+def _fits_joined(wrapper: Wrapper, suffix: str, model: Model) -> bool:
+    """Whether the tensor has room on the line of the call, when the others on its line are unwrapped too. If not, the
+    parentheses of the call stay, and with them the line break behind the first one."""
+    call, inner = wrapper.call.node, wrapper.data.node
+    assert inner is not None
+    text, (start, end), (first, last) = model.source.text, model.span(call), model.span(inner)
+    line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+    rest = text[end:] if line_end < 0 else text[end:line_end]
+    others = (model.span(other.node) for other in model.calls_to(VARIABLE) if other is not wrapper.call)
+    gone = sum(len("Variable()") for span in others if line_start <= span[0] and span[1] <= start)
+    joined = text[line_start:start] + text[first:last] + suffix + rest
+    return max(map(len, joined.splitlines())) - gone <= model.line_length
 
 
 def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:

@@ -96,3 +96,31 @@ def test_where_no_gradient_can_be_the_tensor_stands_bare(body: str, after: str) 
     result = fixed(code, "TRAIN10")
     assert result == RUNS.format(body=after)
     assert _results(result) == _results(code)
+
+
+WRAPPED = """\
+import torch
+from torch.autograd import Variable
+
+def run(net, x):
+    scaled = x * Variable(torch.ones(3)).cpu() + {open}
+        torch.FloatTensor([{numbers}]).view(1, 3){close}).cpu()
+    return [scaled]
+"""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "close", "kept"),
+    [
+        ("0.00000001, 0.00000002, 0.00000003", "", True),
+        ("1, 2, 3", "", False),
+        ("0.00000001, 0.00000002, 0.00000003", ",", False),  # with the comma it would be a tuple
+    ],
+)
+def test_a_wrapped_line_is_joined_only_where_it_fits(numbers: str, close: str, kept: bool) -> None:
+    code = WRAPPED.format(open="Variable(", numbers=numbers, close=close)
+    after = fixed(code, "TRAIN10")
+    assert "Variable(" not in after
+    assert (after.count("\n") == code.count("\n")) is kept
+    assert ("+ (\n" in after) is kept
+    assert _results(after) == _results(code)
