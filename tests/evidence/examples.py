@@ -47,8 +47,8 @@ def main() -> None:
     runs = [run(program) for program in PROGRAMS]
     environment = runs[0]["verdict"]["environment"]
     on_cpu = environment["device"] == "cpu"
-    name = environment["device_name"]
-    device = f"CPU: {name}, {environment['threads']} threads" if on_cpu else name
+    name, threads = environment["device_name"], environment["threads"]
+    device = f"CPU: {name}, {threads} thread{'s' if threads > 1 else ''}" if on_cpu else name
     head = {"schema": SCHEMA, "device": device, **{key: environment[key] for key in ("driver", "torch", "date")}}
     output.write_text(json.dumps({**head, "runs": runs}, indent=2) + "\n")
 
