@@ -70,6 +70,7 @@ LISTS = [
     pytest.param("README.md", "docker run nvcr.io/nvidia/pytorch:19.05-py3\n", (1, 0), id="an image of NVIDIA"),
     pytest.param("README.md", "We use the NVIDIA container 20.03.\n", (1, 4), id="that image in words"),
     pytest.param("README.md", "* NVIDIA PyTorch container, version 19.05\n", (1, 0), id="and its version"),
+    pytest.param("README.md", "[image](https://x.com/pytorch-release-notes/rel_19-05.html)\n", (1, 0), id="its notes"),
     pytest.param("README.md", "A PyTorch image on Ubuntu 18.04\n", None, id="a system of the same age"),
     pytest.param("README.md", "docker pull pytorch/pytorch:1.4-cuda10.1\n", (1, 4), id="an image of PyTorch"),
     pytest.param(

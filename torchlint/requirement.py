@@ -45,8 +45,9 @@ def _mentioned(name: str) -> re.Pattern[str]:
 _LONG_TERM_CHANNEL = re.compile(r"(?<![\w/-])pytorch-lts\b")
 _IMAGE = re.compile(r"\bpytorch/pytorch:(?P<version>\d\.\d+(?:\.\d+)*)")
 _NVIDIA_IMAGE = re.compile(
-    r"(?i)(?:nvidia/pytorch:|\b(?:nvidia|pytorch|ngc)(?: docker)? (?:container|image),?(?: version| release)?[ \t:(`]*)"
-    r"(?P<year>\d\d)\.\d\d\b"
+    r"(?i)(?:nvidia/pytorch:|pytorch-release-notes/rel_"
+    r"|\b(?:nvidia|pytorch|ngc)(?: docker)? (?:container|image),?(?: version| release)?[ \t:(`]*)"
+    r"(?P<year>\d\d)[.-]\d\d\b"
 )
 _OLDEST_OF_YEAR = {18: (0, 4), 19: (1, 0), 20: (1, 4), 21: (1, 8), 22: (1, 11), 23: (1, 13), 24: (2, 2), 25: (2, 6)}
 # `conda install pytorch torchvision cudatoolkit=10.0 -c pytorch`; not what else is in that channel.

@@ -88,7 +88,7 @@ class NonPersistentWorkers(Rule):
     code = "DATA03"
     name = "non-persistent-workers"
     triggers = ("num_workers",)
-    needs_torch = "1.7"
+    needs_torch = "1.8"  # in 1.7 the thread that pins ends with the first epoch
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.data.reiteration import respawning_loaders
