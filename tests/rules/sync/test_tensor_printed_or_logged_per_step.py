@@ -30,11 +30,9 @@ SHOWN = {
 
 SILENT = {
     "before the program ends": training(
-        "if not torch.isfinite(loss):\n    print('no number: %s' % str(loss))\n    raise SystemExit(1)"
+        "if not ok(loss):\n    print('no number: %s' % str(loss))\n    raise SystemExit(1)"
     ),
-    "before it is left by a call": training(
-        "if not torch.isfinite(loss):\n    print('no number: %s' % str(loss))\n    exit(1)"
-    ),
+    "before it is left by a call": training("if not ok(loss):\n    print('no number: %s' % str(loss))\n    exit(1)"),
     "a name that holds another text at intervals": training(
         "text = f'{step}'\nprint(text)\nif step % 100 == 0:\n    text = f'{loss}'\n    print(text)"
     ),
