@@ -348,14 +348,17 @@ def test_work_on_rows_is_found(name: str) -> None:
 
 LOOK_ALIKES = {
     "entries of a dict of frames": """\
-def lookup(loader, ids, encoder):
+def drive(loader, decode, still):
+    wanted = [0]
     for data in loader:
-        image = data[("color", 0, 0)]
-        for k in ids:
-            data["color", k, 0] = data[("color", 0, 0)]
-        frames = [data[("color", k, 0)] for k in ids[1:]]
-        frames = torch.stack(frames, 1)
-        print(encoder(image.cuda()), frames.shape)
+        if still:
+            data["view", 1] = data["view", 0]
+        turned = torch.eye(4)
+        for k in wanted:
+            turned = torch.matmul(turned, data["turn", k - 1])
+        turns = [data["turn", k] for k in wanted[1:]]
+        turns = torch.stack(turns, 1)
+        decode(turned, turns)
 """,
     "a list in one branch and a tensor in the other": """\
 def main(net, args):
