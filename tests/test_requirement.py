@@ -13,79 +13,82 @@ from torchlint.requirement import torch_requirement
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
-LISTS = [
-    pytest.param("requirements.txt", "numpy\ntorch==1.9.0\n", (1, 9, 0), id="pinned"),
-    pytest.param("requirements.txt", "torch>=1.6,<2  # torch==1.2\n", (1, 6), id="a range"),
-    pytest.param("requirements.txt", "torch~=2.1\n", (2, 1), id="compatible"),
-    pytest.param("requirements.txt", "torch == 1.13.1+cu116\n", (1, 13, 1), id="a build for CUDA"),
-    pytest.param("setup.py", "setup(install_requires=['numpy', 'torch>=1.6'])\n", (1, 6), id="setup.py"),
-    pytest.param("pyproject.toml", '[project]\ndependencies = ["torch[opt]>=2.2"]\n', (2, 2), id="pyproject.toml"),
-    pytest.param("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "^1.10"\n', (1, 10), id="Poetry"),
-    pytest.param("environment.yml", "dependencies:\n  - pytorch=1.7.1\n", (1, 7, 1), id="conda"),
-    pytest.param("README.md", "* Python 3.7\n* PyTorch 1.3\n", (1, 3), id="a README"),
-    pytest.param("README.md", "Runs with **pytorch** version >= 1.7.1.\n", (1, 7, 1), id="a README in words"),
-    pytest.param("README.md", "Pytorch0.4.1 codes\n", (0, 4, 1), id="a README without a space"),
-    pytest.param("README.md", "* [Pytorch](https://pytorch.org) >= 1.2.0\n", (1, 2, 0), id="a README with a link"),
-    pytest.param("README.md", "* Pytorch: **0.4.0**\n* PyTorch 1.0\n", (0, 4, 0), id="a README in bold type"),
-    pytest.param("README.md", "Needs PyTorch (>=1.6).\n", (1, 6), id="a README in brackets"),
-    pytest.param("README.md", "See [PyTorch](https://pytorch.org/1.2.html).\n", None, id="a number within a link"),
-    pytest.param("README.md", "1. [torch 1.81](https://github.com/pytorch/pytorch)\n", (1, 8, 1), id="no dot"),
-    pytest.param("requirements.txt", "torch==1.101\n", (1, 10, 1), id="a dot is missing behind two digits"),
-    pytest.param("requirements.txt", "torch==0.9\n", (0, 9), id="a release that never was"),
-    pytest.param("requirements.txt", "torch==2.31\n", (2, 31), id="a series that goes on"),
-    pytest.param(
-        "README.md",
+REQUIREMENTS = {
+    "pinned": ("numpy\ntorch==1.9.0\n", (1, 9, 0)),
+    "a range": ("torch>=1.6,<2  # torch==1.2\n", (1, 6)),
+    "compatible": ("torch~=2.1\n", (2, 1)),
+    "a build for CUDA": ("torch == 1.13.1+cu116\n", (1, 13, 1)),
+    "a dot is missing behind two digits": ("torch==1.101\n", (1, 10, 1)),
+    "a release that never was": ("torch==0.9\n", (0, 9)),
+    "a series that goes on": ("torch==2.31\n", (2, 31)),
+    "any torch": ("torch\nlightning==1.9\n", None),
+    "no oldest": ("torch<2\n", None),
+    "another package": ("pytorch-lightning==1.9\nmy-torch==1.0\n", None),
+    "a comment": ("# torch==1.0\n", None),
+    "torchvision of 2020": ("torch\ntorchvision==0.5.0\n", (1, 4)),
+    "torchvision of 2019": ("torchvision>=0.3\n", (1, 1)),
+    "the last torchvision of torch 1": ("torchvision==0.14.1\n", (1, 13)),
+    "the first torchvision of torch 2": ("torchvision==0.15.2+cu118\n", (2, 0)),
+    "torchvision of any torch": ("torchvision==0.2.1\n", None),
+    "torchaudio": ("torchaudio==0.9.0\n", (1, 9)),
+    "torchaudio of torch 2": ("torchaudio==2.1.0\n", (2, 1)),
+    "torch is believed before": ("torchvision==0.5.0\ntorch>=1.6\n", (1, 6)),
+}
+OTHER_LISTS = {
+    "setup.py": ("setup.py", "setup(install_requires=['numpy', 'torch>=1.6'])\n", (1, 6)),
+    "pyproject.toml": ("pyproject.toml", '[project]\ndependencies = ["torch[opt]>=2.2"]\n', (2, 2)),
+    "Poetry": ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "^1.10"\n', (1, 10)),
+    "conda": ("environment.yml", "dependencies:\n  - pytorch=1.7.1\n", (1, 7, 1)),
+    "Cog": ("cog.yaml", "build:\n  python_packages:\n    - 'torch==1.11.0'\n", (1, 11, 0)),
+    "that channel in a list": ("environment.yml", "channels:\n  - pytorch-lts\n", (1, 8, 2)),
+}
+READMES = {
+    "a README": ("* Python 3.7\n* PyTorch 1.3\n", (1, 3)),
+    "a README in words": ("Runs with **pytorch** version >= 1.7.1.\n", (1, 7, 1)),
+    "a README without a space": ("Pytorch0.4.1 codes\n", (0, 4, 1)),
+    "a README with a link": ("* [Pytorch](https://pytorch.org) >= 1.2.0\n", (1, 2, 0)),
+    "a README in bold type": ("* Pytorch: **0.4.0**\n* PyTorch 1.0\n", (0, 4, 0)),
+    "a README in brackets": ("Needs PyTorch (>=1.6).\n", (1, 6)),
+    "a number within a link": ("See [PyTorch](https://pytorch.org/1.2.html).\n", None),
+    "no dot": ("1. [torch 1.81](https://github.com/pytorch/pytorch)\n", (1, 8, 1)),
+    "a badge": (
         "[![PyTorch](https://img.shields.io/badge/pytorch-1.8-%237732a8?logo=PyTorch)](https://pytorch.org)\n",
         (1, 8),
-        id="a badge",
     ),
-    pytest.param("README.md", "![](https://img.shields.io/badge/PyTorch-%3E%3D1.7-red)\n", (1, 7), id="at least"),
-    pytest.param("README.md", "See github.com/me/pytorch-1.8-notes.\n", None, id="another address"),
-    pytest.param("cog.yaml", "build:\n  python_packages:\n    - 'torch==1.11.0'\n", (1, 11, 0), id="Cog"),
-    pytest.param("README.md", "Needs pytorch-lightning 1.9 and PyTorch.\n", None, id="a README on another package"),
-    pytest.param("requirements.txt", "torch\nlightning==1.9\n", None, id="any torch"),
-    pytest.param("requirements.txt", "torch<2\n", None, id="no oldest"),
-    pytest.param("requirements.txt", "pytorch-lightning==1.9\nmy-torch==1.0\n", None, id="another package"),
-    pytest.param("requirements.txt", "# torch==1.0\n", None, id="a comment"),
-    pytest.param("requirements.txt", "torch\ntorchvision==0.5.0\n", (1, 4), id="torchvision of 2020"),
-    pytest.param("requirements.txt", "torchvision>=0.3\n", (1, 1), id="torchvision of 2019"),
-    pytest.param("requirements.txt", "torchvision==0.14.1\n", (1, 13), id="the last torchvision of torch 1"),
-    pytest.param("requirements.txt", "torchvision==0.15.2+cu118\n", (2, 0), id="the first torchvision of torch 2"),
-    pytest.param("requirements.txt", "torchvision==0.2.1\n", None, id="torchvision of any torch"),
-    pytest.param("requirements.txt", "torchaudio==0.9.0\n", (1, 9), id="torchaudio"),
-    pytest.param("requirements.txt", "torchaudio==2.1.0\n", (2, 1), id="torchaudio of torch 2"),
-    pytest.param("requirements.txt", "torchvision==0.5.0\ntorch>=1.6\n", (1, 6), id="torch is believed before"),
-    pytest.param("README.md", "* torchvision 0.9\n", (1, 8), id="torchvision in a README"),
-    pytest.param("README.md", "* Python ≥ 3.6\n* PyTorch ≥ 1.4\n", (1, 4), id="at least, in one sign"),
-    pytest.param("README.md", "* PyTorch install 1.7.1\n", (1, 7, 1), id="installed"),
-    pytest.param("README.md", "PyTorch (tested with 1.2)\n", (1, 2), id="tested"),
-    pytest.param("README.md", "PyTorch Lightning 1.9 and torch with Python 3.6\n", None, id="words of other names"),
-    pytest.param(
-        "README.md",
+    "at least": ("![](https://img.shields.io/badge/PyTorch-%3E%3D1.7-red)\n", (1, 7)),
+    "another address": ("See github.com/me/pytorch-1.8-notes.\n", None),
+    "a README on another package": ("Needs pytorch-lightning 1.9 and PyTorch.\n", None),
+    "torchvision in a README": ("* torchvision 0.9\n", (1, 8)),
+    "at least, in one sign": ("* Python ≥ 3.6\n* PyTorch ≥ 1.4\n", (1, 4)),
+    "installed": ("* PyTorch install 1.7.1\n", (1, 7, 1)),
+    "tested": ("PyTorch (tested with 1.2)\n", (1, 2)),
+    "words of other names": ("PyTorch Lightning 1.9 and torch with Python 3.6\n", None),
+    "the channel of the long-term release": (
         "* `conda install pytorch torchvision cudatoolkit=10.2 -c pytorch-lts`\n",
         (1, 8, 2),
-        id="the channel of the long-term release",
     ),
-    pytest.param("environment.yml", "channels:\n  - pytorch-lts\n", (1, 8, 2), id="that channel in a list"),
-    pytest.param("README.md", "docker run nvcr.io/nvidia/pytorch:19.05-py3\n", (1, 0), id="an image of NVIDIA"),
-    pytest.param("README.md", "We use the NVIDIA container 20.03.\n", (1, 4), id="that image in words"),
-    pytest.param("README.md", "* NVIDIA PyTorch container, version 19.05\n", (1, 0), id="and its version"),
-    pytest.param("README.md", "[image](https://x.com/pytorch-release-notes/rel_19-05.html)\n", (1, 0), id="its notes"),
-    pytest.param("README.md", "A PyTorch image on Ubuntu 18.04\n", None, id="a system of the same age"),
-    pytest.param("README.md", "docker pull pytorch/pytorch:1.4-cuda10.1\n", (1, 4), id="an image of PyTorch"),
-    pytest.param(
-        "README.md",
+    "an image of NVIDIA": ("docker run nvcr.io/nvidia/pytorch:19.05-py3\n", (1, 0)),
+    "that image in words": ("We use the NVIDIA container 20.03.\n", (1, 4)),
+    "and its version": ("* NVIDIA PyTorch container, version 19.05\n", (1, 0)),
+    "its notes": ("[image](https://x.com/pytorch-release-notes/rel_19-05.html)\n", (1, 0)),
+    "a system of the same age": ("A PyTorch image on Ubuntu 18.04\n", None),
+    "an image of PyTorch": ("docker pull pytorch/pytorch:1.4-cuda10.1\n", (1, 4)),
+    "a CUDA that later releases are not built for": (
         "```\nconda install pytorch torchvision cudatoolkit=10.0 -c pytorch\n```\n",
         (1, 4),
-        id="a CUDA that later releases are not built for",
     ),
-    pytest.param("README.md", "conda install faiss-gpu cudatoolkit=10.0 -c pytorch\n", None, id="faiss"),
-    pytest.param("README.md", "conda install pytorch cudatoolkit=11.8 -c pytorch\n", None, id="a later CUDA"),
-]
+    "faiss": ("conda install faiss-gpu cudatoolkit=10.0 -c pytorch\n", None),
+    "a later CUDA": ("conda install pytorch cudatoolkit=11.8 -c pytorch\n", None),
+}
+LISTS = {
+    **OTHER_LISTS,
+    **{case: ("requirements.txt", *row) for case, row in REQUIREMENTS.items()},
+    **{case: ("README.md", *row) for case, row in READMES.items()},
+}
 SCALED = "import torch\nscaler = torch.cuda.amp.GradScaler()\n"
 
 
-@pytest.mark.parametrize(("name", "text", "oldest"), LISTS)
+@pytest.mark.parametrize(("name", "text", "oldest"), LISTS.values(), ids=LISTS)
 def test_the_oldest_torch_that_is_asked_for(tmp_path: Path, name: str, text: str, oldest: object) -> None:
     (tmp_path / name).write_text(text)
     found = torch_requirement(tmp_path)

@@ -17,31 +17,31 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)
 loader = torch.utils.data.DataLoader([(torch.randn(4), 1) for _ in range(4)], batch_size=2)
 """
 
-
-UNSYNCHRONISED = {
-    "a reading that gets another name": """\
+RENAMED_READING = """\
 start = time.time()
 for batch, _ in loader:
     end = time.time()
     waited = end - start
     start = end
     out = net(x)
-    end = time.time()  # here
+"""
+NEXT_ROUND = """\
     print(waited, end - start)
     start = time.time()
-""",
-    "a pass on a GPU, before one on the CPU": """\
-where = device
+"""
+PASS = """\
 batch = torch.ones(2, 4).to(where) / 2
 t0 = time.time()
 out = net.to(where)(batch)
-print(time.time() - t0)  # here
-where = torch.device("cpu")
-batch = torch.ones(2, 4).to(where) / 2
-t0 = time.time()
-out = net.to(where)(batch)
-print(time.time() - t0)
-""",
+"""
+
+
+UNSYNCHRONISED = {
+    "a reading that gets another name": RENAMED_READING + "    end = time.time()  # here\n" + NEXT_ROUND,
+    "a pass on a GPU, before one on the CPU": (
+        f"where = device\n{PASS}print(time.time() - t0)  # here\n"
+        f'where = torch.device("cpu")\n{PASS}print(time.time() - t0)\n'
+    ),
     "a forward pass": """\
 t0 = time.time()
 out = net(x)
@@ -219,18 +219,9 @@ print(t.time() - start)  # here
 
 
 LOOK_ALIKES = {
-    "a reading that gets another name, and a wait": """\
-start = time.time()
-for batch, _ in loader:
-    end = time.time()
-    waited = end - start
-    start = end
-    out = net(x)
-    torch.cuda.synchronize()
-    end = time.time()
-    print(waited, end - start)
-    start = time.time()
-""",
+    "a reading that gets another name, and a wait": (
+        RENAMED_READING + "    torch.cuda.synchronize()\n    end = time.time()\n" + NEXT_ROUND
+    ),
     "two names that take turns": """\
 start, end = time.time(), time.time()
 for batch, _ in loader:
@@ -239,18 +230,10 @@ for batch, _ in loader:
     end = start
     print(end - start)
 """,
-    "a pass on the CPU, before one on a GPU": """\
-where = torch.device("cpu")
-batch = torch.ones(2, 4).to(where) / 2
-t0 = time.time()
-out = net.to(where)(batch)
-print(time.time() - t0)
-where = device
-batch = torch.ones(2, 4).to(where) / 2
-t0 = time.time()
-out = net.to(where)(batch).tolist()
-print(time.time() - t0)
-""",
+    "a pass on the CPU, before one on a GPU": (
+        f'where = torch.device("cpu")\n{PASS}print(time.time() - t0)\n'
+        f"where = device\n{PASS}out = out.tolist()\nprint(time.time() - t0)\n"
+    ),
     "a decorator of a function that waits": """\
 def timed(fn):
     def run(*args):
