@@ -12,7 +12,7 @@ from torchlint.semantics.arguments import string_value
 from torchlint.semantics.values import Kind, Place, Value, join
 
 if TYPE_CHECKING:
-    from torchlint.semantics.expressions import Env
+    from torchlint.semantics.lookup import Env
     from torchlint.semantics.names import Names
     from torchlint.semantics.scopes import Scopes
 
