@@ -1,24 +1,16 @@
+"""`.detach()` on what the call hands over."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.analyses.mem.keeping import Way
-from torchlint.finding import Applicability, Fix
-from torchlint.rewrite import Rewriter
-from torchlint.rule import NoFixError
+from ._detaching import detached
 
 if TYPE_CHECKING:
-    from torchlint.analyses.mem.retention import Retention
+    from torchlint.finding import Fix
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
 
 
 def fix(report: Report, model: Model) -> Fix:
-    """`.detach()` on what the call hands over; a value that is kept itself, not added up, is copied as well."""
-    kept: Retention = report.facts
-    if kept.obstacle:
-        raise NoFixError(kept.obstacle)
-    suffix = ".detach().clone()" if kept.way is Way.BEST else ".detach()"
-    rewriter = Rewriter(model)
-    edits = [edit for graph in kept.graphs for edit in rewriter.method_call(graph, suffix)]
-    return Fix(tuple(edits), Applicability.SAFE, "The values stay the same; only their autograd history is dropped.")
+    return detached(report.facts, model)

@@ -8,8 +8,9 @@ import libcst as cst
 
 from torchlint.analyses.housekeeping import reads_clock
 from torchlint.finding import Applicability, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+
+from .._chores import taken_out
 
 if TYPE_CHECKING:
     from torchlint.analyses.housekeeping import Chore
@@ -19,15 +20,10 @@ if TYPE_CHECKING:
 
 def fix(report: Report, model: Model) -> Fix:
     chore: Chore = report.facts
-    if chore.site is not chore.call:
-        raise NoFixError("the call is in a helper, which other code may call as well")
-    if not isinstance(model.parent(chore.site.node), cst.Expr):
-        raise NoFixError("the call is part of a larger expression")
+    edit = taken_out(chore, model)
     block = model.parent(model.statement(chore.site.node))
     if isinstance(model.parent(block) if block is not None else None, cst.Try):
         raise NoFixError("the errors of the device that come out there are caught")
-    edit = Rewriter(model).remove_with_condition(chore.site.node)
-    assert edit is not None
     if reads_clock(model):
         return Fix((edit,), Applicability.UNSAFE, "the times that this file measures may end before the device is done")
     return Fix((edit,), Applicability.SAFE, "the same kernels run in the same order; only the host no longer waits")

@@ -139,25 +139,11 @@ class Class:
 
     def lineage(self) -> Iterator[Class]:
         """The class and its bases of this file, nearest first."""
-        seen: set[Class] = set()
-        queue = [self]
-        while queue:
-            cls = queue.pop(0)
-            if cls not in seen:
-                seen.add(cls)
-                yield cls
-                queue.extend(cls.local_bases)
+        return _nearest_first(self, lambda cls: cls.local_bases)
 
     def descendants(self) -> Iterator[Class]:
         """The classes of this file that derive from it."""
-        seen: set[Class] = {self}
-        queue = list(self.subclasses)
-        while queue:
-            cls = queue.pop(0)
-            if cls not in seen:
-                seen.add(cls)
-                yield cls
-                queue.extend(cls.subclasses)
+        return (cls for cls in _nearest_first(self, lambda cls: cls.subclasses) if cls is not self)
 
     def method(self, name: str) -> Function | None:
         return next((cls.methods[name] for cls in self.lineage() if name in cls.methods), None)
@@ -168,6 +154,17 @@ class Class:
     def variable(self, name: str) -> Binding | None:
         """What the body of the class, or of a base of this file, binds the name to."""
         return next((cls.scope.bindings[name] for cls in self.lineage() if name in cls.scope.bindings), None)
+
+
+def _nearest_first(start: Class, neighbours: Callable[[Class], list[Class]]) -> Iterator[Class]:
+    seen: set[Class] = set()
+    queue = [start]
+    while queue:
+        cls = queue.pop(0)
+        if cls not in seen:
+            seen.add(cls)
+            yield cls
+            queue.extend(neighbours(cls))
 
 
 @dataclass(eq=False, slots=True)

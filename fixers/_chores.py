@@ -1,0 +1,25 @@
+"""Takes a call out of the step that concerns the whole device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
+
+if TYPE_CHECKING:
+    from torchlint.analyses.housekeeping import Chore
+    from torchlint.finding import Edit
+    from torchlint.semantics.model import Model
+
+
+def taken_out(chore: Chore, model: Model) -> Edit:
+    if chore.site is not chore.call:
+        raise NoFixError("the call is in a helper, which other code may call as well")
+    if not isinstance(model.parent(chore.site.node), cst.Expr):
+        raise NoFixError("the call is part of a larger expression")
+    edit = Rewriter(model).remove_with_condition(chore.site.node)
+    assert edit is not None
+    return edit
