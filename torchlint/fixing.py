@@ -85,10 +85,13 @@ def fix_source(
     unsafe: bool = False,
     strict: bool = False,
     project: Project | None = None,
+    start: Source | None = None,
 ) -> Fixed:
-    """Every applicable fix of this file alone, in passes. Never raises for a fix that breaks the text: the original
-    comes back with a LINT06 finding that names the rule."""
-    rounds = _Rounds([source], {source.path: settings}, {source.path} if unsafe else set(), project, strict)
+    """Every applicable fix of this file alone, in passes, from what earlier fixes have made of it at the `start`. Never
+    raises for a fix that breaks the text: that of the start comes back with a LINT06 finding that names the rule."""
+    rounds = _Rounds(
+        [source], [start or source], {source.path: settings}, {source.path} if unsafe else set(), project, strict
+    )
     return rounds.run()[source.path]
 
 
@@ -98,11 +101,12 @@ def fix_together(
     project: Project,
     strict: bool = False,
     accept: Accept = lambda source, finding: True,
+    start: Sequence[Source] | None = None,
 ) -> dict[Path, Fixed]:
     """Every applicable fix of these files that `accept` lets through, those that change several of them included; all
     files, or none. The settings say where unsafe fixes count: where a fix changes several files, in all of them."""
     unsafe = {source.path for source in sources if settings[source.path].unsafe_fixes}
-    fixed = _Rounds(sources, settings, unsafe, project, strict, accept).run()
+    fixed = _Rounds(sources, start or sources, settings, unsafe, project, strict, accept).run()
     together = frozenset(path for path, file in fixed.items() if file.changed)
     return {path: replace(file, together=together - {path}) for path, file in fixed.items()}
 
@@ -121,6 +125,7 @@ class _Rounds:
     """Passes over files of which either all change or none."""
 
     before: Sequence[Source]
+    start: Sequence[Source]
     settings: Mapping[Path, Settings]
     unsafe: set[Path]
     project: Project | None
@@ -145,7 +150,7 @@ class _Rounds:
         }
 
     def _rounds(self) -> tuple[list[Source], dict[Path, list[Finding]]]:
-        sources, seen = list(self.before), {tuple(source.text for source in self.before)}
+        sources, seen = list(self.start), {tuple(source.text for source in self.start)}
         for _ in range(MAX_PASSES):
             found = self._lint(sources)
             chosen = choose([f for source in sources for f in found[source.path] if self._applies(source, f)])
@@ -159,7 +164,7 @@ class _Rounds:
             self.applied += chosen
         else:
             found = self._lint(sources)
-        if not self.applied:
+        if not any(source.data != before.data for before, source in zip(self.before, sources)):
             return sources, found
         cleaned = self._without_unused(sources)
         return cleaned, found if cleaned == sources else self._lint(cleaned)
@@ -205,17 +210,17 @@ class _Rounds:
         rules = ", ".join(sorted({f"{finding.code} ({finding.name})" for finding in error.guilty}))
         files = "the file is as it was" if len(self.before) == 1 else "its files are as they were"
         message = f"the fix of {rules} {error.what}; {files}"
-        found, guilty = self._lint(self.before), {Path(finding.path) for finding in error.guilty}
+        found, guilty = self._lint(self.start), {Path(finding.path) for finding in error.guilty}
         return {
             source.path: Fixed(
-                source,
+                before,
                 source,
                 remaining=(
                     *([diagnose(FIX_ROLLED_BACK, message, source.path)] if source.path in guilty else []),
                     *found[source.path],
                 ),
             )
-            for source in self.before
+            for before, source in zip(self.before, self.start)
         }
 
 

@@ -24,7 +24,7 @@ from torchlint.project_files import ProjectFiles
 from torchlint.settings_file import Configuration
 from torchlint.source import is_worth_linting
 from torchlint.suppression import may_suppress
-from torchlint.task import Result, Task, new_run
+from torchlint.task import Result, Surroundings, Task
 
 if TYPE_CHECKING:
     from torchlint.fixing import Fixed
@@ -50,8 +50,9 @@ def run(
 ) -> list[Result]:
     """Lint, and where asked fix in memory, every target. Results come in the order of the targets."""
     cache = Cache(options.cache_folder)
-    files, name = ProjectFiles(), new_run()
+    files, surroundings = ProjectFiles(), Surroundings()
     results: dict[Path, Result] = {}
+    worth: dict[Path, Task] = {}
     tasks: list[Task] = []
     digests: dict[Path, bytes] = {}
     for target in targets:
@@ -65,11 +66,12 @@ def run(
             continue
         around = files.fingerprint(os.path.abspath(target.path)) if options.cache_folder is not None else b""
         digest = cache.digest(data, target.path, target.settings, around)
+        fix = target.settings.unsafe_fixes if options.fix else None
+        worth[target.path] = Task(target.path, data, target.settings, fix, surroundings)
         shown = options.suppressed and may_suppress(data)
         if shown or not cache.is_clean(digest):
             digests[target.path] = digest if _is_whole(target.settings) else b""
-            fix = target.settings.unsafe_fixes if options.fix else None
-            tasks.append(Task(target.path, data, target.settings, fix, name))
+            tasks.append(worth[target.path])
     done = len(targets) - len(tasks)
     for result in _process_all(tasks, options):
         results[result.path] = result
@@ -79,9 +81,10 @@ def run(
         progress(done, len(targets))
     cache.save()
     if options.fix:
-        from torchlint.across_files import fixed_together
+        from torchlint.across_files import settled
 
-        results |= fixed_together(results, {target.path: target for target in targets})
+        process_all = partial(_process_all, options=options)
+        results = settled(results, worth, {target.path: target for target in targets}, process_all)
     named = {os.path.abspath(target.path): target.path for target in targets}
     return [within(results[target.path], named) for target in targets if target.path in results]
 

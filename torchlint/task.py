@@ -16,27 +16,32 @@ if TYPE_CHECKING:
     from torchlint.fixing import Fixed
 
 
-def new_run() -> str:
-    """A name that no other run has."""
-    return os.urandom(16).hex()
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What tasks see of the project around their files: what is on disk, but for the `changed` ones."""
+
+    changed: tuple[Source, ...] = field(default=(), compare=False)
+    name: str = field(default_factory=lambda: os.urandom(16).hex())  # as no others have
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One file's bytes. `fix` is None to lint only, else says whether unsafe fixes count. Tasks of one `run` share what
-    was read of the files around theirs."""
+    """One file's bytes. `fix` is None to lint only, else says whether unsafe fixes count. Tasks with the same
+    surroundings share what was read of them. `before` is what fixes have made the bytes of, if any have."""
 
     path: Path
     data: bytes
     settings: Settings
     fix: bool | None = None
-    run: str = field(default_factory=new_run)
+    around: Surroundings = field(default_factory=Surroundings)
+    before: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """`findings` are those left in `source`, which is None where there is nothing to show. `fixed` is None where no fix
-    was wanted or none applied. `suppressed` do not count. `seconds` as in `Examined`, of a run that fixes nothing."""
+    was wanted or none applied. `suppressed` do not count. `seconds` as in `Examined`, of a run that fixes nothing.
+    `looked_at` are the files of the project, by their absolute paths, that the result depends on."""
 
     path: Path
     findings: tuple[Finding, ...] = ()
@@ -44,3 +49,4 @@ class Result:
     fixed: Fixed | None = None
     suppressed: tuple[Finding, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
+    looked_at: frozenset[str] = frozenset()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Edit
 from torchlint.rewrite import Rewriter
+from torchlint.semantics.outline import names_used
 from torchlint.source import Source
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def without_unused(before: Source, after: Source, project: Project | None) -> Source:
     """`after` without the imports of names that `before` reads and `after` no longer does."""
-    names = _names(before.text) - _names(after.text)
+    names = names_used(before.text) - names_used(after.text)
     while names and (model := _model(after, project)) is not None:
         edits: list[Edit] = []
         for name in sorted(names):
@@ -32,18 +31,6 @@ def without_unused(before: Source, after: Source, project: Project | None) -> So
             break
         after = after.apply(edits)
     return after
-
-
-def _names(text: str) -> set[str]:
-    """Names that a file reads, or holds as a string, as `__all__` does; none where the interpreter cannot parse it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            nodes = list(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    return names | {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def _model(source: Source, project: Project | None) -> Model | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from torchlint.fixing import Fixed, fix_source
 from torchlint.settings_file import load_plugins
 from torchlint.source import Source, UnreadableSourceError
 from torchlint.suppression import may_suppress
-from torchlint.task import Result, Task
+from torchlint.task import Result, Surroundings, Task
 
 if TYPE_CHECKING:
     from torchlint.semantics.project import Project
@@ -27,12 +28,15 @@ def process(task: Task) -> Result:
     except UnreadableSourceError as error:
         return Result(task.path, (diagnose(SYNTAX_ERROR, f"the file {error}", task.path),))
     try:
+        project = _project(task.around)
         if task.fix is None:
-            found = examine(source, task.settings, project=_project(task.run))
+            found = examine(source, task.settings, project=project)
             shown = source if found.findings or found.suppressed else None
             return Result(task.path, tuple(found.findings), shown, None, tuple(found.suppressed), found.seconds)
-        fixed = fix_source(source, task.settings, task.fix, project=_project(task.run))
-        return fixed_result(fixed, task.settings, _project(task.run))
+        project.looked_at.clear()
+        before = source if task.before is None else Source.from_bytes(task.before, task.path)
+        fixed = fix_source(before, task.settings, task.fix, project=project, start=source)
+        return replace(fixed_result(fixed, task.settings, project), looked_at=frozenset(project.looked_at))
     except Exception as error:
         message = f"the engine crashed: {type(error).__name__}: {error}"
         return Result(task.path, (diagnose(INTERNAL_ERROR, message, task.path),))
@@ -47,8 +51,8 @@ def fixed_result(fixed: Fixed, settings: Settings, project: Project) -> Result:
 
 
 @lru_cache(maxsize=1)
-def _project(run: str) -> Project:
-    """What one process has read of the project in one run."""
+def _project(around: Surroundings) -> Project:
+    """What one process has read of the project."""
     from torchlint.semantics.project import Project
 
-    return Project()
+    return Project().showing(around.changed)

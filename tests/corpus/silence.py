@@ -29,7 +29,7 @@ from torchlint.config import Settings
 from torchlint.diagnostics import is_failure
 from torchlint.finding import Finding
 from torchlint.source import is_worth_linting
-from torchlint.task import Task
+from torchlint.task import Surroundings, Task
 from torchlint.work import process
 
 HEADER = "| package | version | files | lines | analysed | findings | CPU seconds |\n|---|---|---|---|---|---|---|"
@@ -82,7 +82,7 @@ def listen(name: str, site: Path, past_the_gate: bool, slow: float, findings: Te
     folder = folder_of(name, site)
     if not folder.is_dir():
         sys.exit(f"{name}: no such package or folder")
-    heard = Heard(name, version_of(name, site))
+    heard, around = Heard(name, version_of(name, site)), Surroundings()
     for path in python_files(folder):
         data = path.read_bytes()
         heard.files += 1
@@ -93,7 +93,7 @@ def listen(name: str, site: Path, past_the_gate: bool, slow: float, findings: Te
             data += b"\n# torch\n"
         heard.analysed += 1
         started = time.process_time()
-        result = process(Task(path, data, Settings(), run=name))
+        result = process(Task(path, data, Settings(), around=around))
         seconds = time.process_time() - started
         heard.seconds += seconds
         if seconds > slow:

@@ -32,15 +32,29 @@ class Outline:
 
 def outline(text: str, path: str) -> Outline:
     """Outline of the file at the absolute `path`."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _parsed(text)
+    if tree is None:
         return Outline()
     found = _Reader(path)
     found.read(tree.body)
     return found.outline
+
+
+def names_used(text: str) -> set[str]:
+    """Names that a file reads, or holds as a string, as `__all__` does; none where the interpreter cannot parse it."""
+    tree = _parsed(text)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 class _Reader:

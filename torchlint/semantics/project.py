@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from torchlint.project_files import ProjectFiles
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.names import canonical
-from torchlint.semantics.outline import Definition, Outline, outline
+from torchlint.semantics.outline import Definition, Outline, names_used, outline
 from torchlint.semantics.values import Kind
 from torchlint.source import Source, UnreadableSourceError
 
@@ -55,15 +55,19 @@ class Project:
     _models: OrderedDict[str, Model | None] = field(default_factory=OrderedDict)
     _imported_words: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     _said: dict[tuple[object, Source], object] = field(default_factory=dict)
+    looked_at: set[str] = field(default_factory=set)  # the files that something was asked of, until it is emptied
+    _shown: Mapping[str, Source] = field(default_factory=dict)  # files that read otherwise than on disk
 
     def showing(self, sources: Iterable[Source]) -> Project:
         """The project as it would be if some of its files read like this."""
-        return Project(self._files, {os.path.abspath(source.path): source for source in sources})
+        shown = {**self._shown, **{os.path.abspath(source.path): source for source in sources}}
+        return Project(self._files, {**shown}, looked_at=self.looked_at, _shown=shown)
 
     # -- files -------------------------------------------------------------------------------------------------------
 
     def source(self, file: str) -> Source | None:
         """None where there is no such file, or none that can be read as Python."""
+        self.looked_at.add(file)
         if file not in self._sources:
             try:
                 readable = os.path.getsize(file) <= _MOST_BYTES
@@ -79,6 +83,7 @@ class Project:
         return self._said[compute, source]  # type: ignore[return-value]
 
     def outline(self, file: str) -> Outline:
+        self.looked_at.add(file)
         if file not in self._outlines:
             source = self.source(file)
             self._outlines[file] = outline(source.text, file) if source is not None else Outline()
@@ -86,6 +91,7 @@ class Project:
 
     def model(self, file: str) -> Model | None:
         """The model of a file, made without a look into other files but for the classes that it names."""
+        self.looked_at.add(file)
         if file in self._models:
             self._models.move_to_end(file)
         else:
@@ -307,11 +313,16 @@ class Project:
             imported = [definition.imported.split(".")[-2:] for definition in contents.names.values()]
             if [module, name] in imported or f"{module}.{name}" in text:
                 return True
-            if any(star.rpartition(".")[2] == module for star in contents.stars):
-                is_read = name not in contents.names and re.search(rf"\b{name}\b", text) is not None
+            if any(star.rpartition(".")[2] == module and self._may_be(file, other, star) for star in contents.stars):
+                is_read = source is not None and name not in contents.names and name in self.once(source, _names_used)
                 if is_read or depth == 0 or self.is_taken(other, name, depth - 1):
                     return True
         return False
+
+    def _may_be(self, file: str, importer: str, dotted: str) -> bool:
+        """Whether a file may be what another one imports: what is not found may be any file of the name."""
+        found = self._module(importer, dotted)
+        return found is None or found[0] == file
 
     def files_beside(self, file: str) -> tuple[str, ...]:
         """The other Python files of the project; none of a tree too large to be looked through."""
@@ -339,3 +350,7 @@ class Project:
             for word in set(_WORD.findall(lines)):
                 index.setdefault(word.decode("ascii", "replace"), []).append(file)
         return {word: tuple(files) for word, files in index.items()}
+
+
+def _names_used(source: Source) -> set[str]:
+    return names_used(source.text)
