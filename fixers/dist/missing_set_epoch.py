@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Applicability, Edit, FileEdits, Fix
-from torchlint.rewrite import Rewriter
-from torchlint.rule import NoFixError
 from torchlint.analyses.epochs import (
     SAMPLER,
     branches,
@@ -18,11 +15,14 @@ from torchlint.analyses.epochs import (
     path_to_sampler,
     sampler_at_epochs,
 )
+from torchlint.finding import Applicability, Edit, FileEdits, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
+    from torchlint.analyses.epochs import StaleSampler
     from torchlint.rule import Report
     from torchlint.semantics.entities import Binding
-    from torchlint.analyses.epochs import StaleSampler
     from torchlint.semantics.model import Model
 
 _WHY = "from the second epoch on the data comes in another order"
@@ -65,7 +65,9 @@ def _condition(name: str, kept: Binding, stale: StaleSampler, model: Model) -> t
 def _through_loader(stale: StaleSampler, model: Model, home: Model) -> tuple[str, str | None, list[Edit]]:
     loader = loader_at_epochs(stale, home)
     if loader is None:
-        raise NoFixError("neither the sampler nor its loader has a name that is sure to mean it in the loop over the epochs")
+        raise NoFixError(
+            "neither the sampler nor its loader has a name that is sure to mean it in the loop over the epochs"
+        )
     path = path_to_sampler(stale, model)
     if path is None:
         raise NoFixError("the sampler is inside a batch sampler of a class that may keep it under any name")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.rules.data.test_non_persistent_workers import HEADER, STEPS, indented, marked
-from tests.support import findings, fixed
+from tests.rules.data.test_non_persistent_workers import HEADER, STEPS, indented
+from tests.support import findings, fixed, marked
 
 VARIANTS = {
     "a loader for each epoch": "for epoch in range(2):\n"
@@ -53,7 +53,7 @@ LOOK_ALIKES = {
 
 @pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
 def test_finds(code: str) -> None:
-    assert [finding.line for finding in findings(HEADER + code, "DATA04")] == marked(HEADER + code)
+    assert [finding.line for finding in findings(HEADER + code, "DATA04")] == marked(HEADER + code, "# found")
 
 
 @pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())

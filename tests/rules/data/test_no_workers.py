@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.support import findings, fixed
+from tests.support import findings, fixed, marked
 from torchlint.finding import Applicability
 
 HEADER = """\
@@ -52,11 +52,6 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 """
-
-
-def marked(code: str) -> list[int]:
-    """The lines that end in the comment `# found`."""
-    return [number for number, line in enumerate(code.splitlines(), 1) if line.endswith("# found")]
 
 
 def script(body: str, loop: str = LOOP) -> str:
@@ -259,7 +254,7 @@ REWRITES = {
 
 @pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
 def test_variants_are_found(code: str) -> None:
-    assert [finding.line for finding in findings(code, "DATA01")] == marked(code)
+    assert [finding.line for finding in findings(code, "DATA01")] == marked(code, "# found")
 
 
 @pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.support import findings, fixed
+from tests.support import findings, fixed, marked
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.finding import Applicability
@@ -93,13 +93,9 @@ LOOK_ALIKES = {
 }
 
 
-def marked(code: str) -> list[int]:
-    return [number for number, line in enumerate(code.splitlines(), 1) if "# found" in line]
-
-
 @pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
 def test_finds(code: str) -> None:
-    assert [finding.line for finding in findings(HEADER + code, "DATA03")] == marked(HEADER + code)
+    assert [finding.line for finding in findings(HEADER + code, "DATA03")] == marked(HEADER + code, "# found")
 
 
 @pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())

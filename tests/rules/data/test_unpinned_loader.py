@@ -7,14 +7,8 @@ from typing import Any
 import pytest
 
 from tests.rules.data.unpinned_loaders import LOOK_ALIKES, LOOP, VARIANTS, script
-from tests.support import findings, fixed
+from tests.support import findings, fixed, marked
 from torchlint.finding import Applicability
-
-
-def marked(code: str) -> list[int]:
-    """The lines that end in the comment `# found`."""
-    return [number for number, line in enumerate(code.splitlines(), 1) if line.endswith("# found")]
-
 
 INSERTED = "pin_memory=torch.cuda.is_available()"
 
@@ -106,7 +100,7 @@ def test_silent_in_the_tests_of_a_project() -> None:
 
 @pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
 def test_variants_are_found(code: str) -> None:
-    assert [finding.line for finding in findings(code, "DATA02")] == marked(code)
+    assert [finding.line for finding in findings(code, "DATA02")] == marked(code, "# found")
 
 
 @pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.support import findings
+from tests.support import findings, marked
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.semantics.project import Project
@@ -91,7 +91,7 @@ FOUND = [
 @pytest.mark.parametrize("code", FOUND)
 def test_found(code: str) -> None:
     text = HEADER + dedent(code)
-    expected = [number for number, line in enumerate(text.splitlines(), 1) if line.endswith("# found")]
+    expected = marked(text, "# found")
     assert [finding.line for finding in findings(text, "DIST01")] == expected
 
 

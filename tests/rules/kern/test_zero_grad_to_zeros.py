@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.support import findings, fixed
+from tests.support import findings, fixed, marked
 
 SETUP = """\
 import torch
@@ -22,10 +22,6 @@ batches = [(torch.randn(2, 4), torch.tensor([0, 2])) for _ in range(3)]
 def found(code: str) -> list[int]:
     """Lines of the findings, counted behind SETUP."""
     return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "KERN02")]
-
-
-def marked(code: str) -> list[int]:
-    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
 
 
 FILLED = {

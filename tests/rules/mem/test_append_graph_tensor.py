@@ -5,17 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.rules.mem.appended_tensors import LOOK_ALIKES, SETUP, VARIANTS
-from tests.support import findings, fixed
+from tests.rules.mem.appended_tensors import SETUP, VARIANTS
+from tests.rules.mem.containers_without_graphs import LOOK_ALIKES
+from tests.support import findings, fixed, marked
 
 
 def found(code: str) -> list[int]:
     """Lines of the findings, counted behind SETUP."""
     return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "MEM01")]
-
-
-def marked(code: str) -> list[int]:
-    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
 
 
 REWRITES = {
@@ -43,10 +40,6 @@ REWRITES = {
 }
 
 FIX_FRAME = """\
-torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
-loader = [(torch.randn(2, 4), torch.randn(2, 1)) for _ in range(3)]
 losses = []
 for step, (x, y) in enumerate(loader):
     opt.zero_grad()

@@ -7,23 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.support import findings, fixed, source_of
+from tests.rules.mem.accumulated_tensors import SETUP as TRAINING
+from tests.support import findings, fixed, marked, source_of
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.semantics.project import Project
 
-SETUP = """\
-from collections import defaultdict, deque
-
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
-crit = nn.MSELoss()
-opt = torch.optim.SGD(model.parameters(), lr=0.1)
-loader = [(torch.randn(2, 4), torch.randn(2, 1)) for _ in range(3)]
-"""
+SETUP = "from collections import defaultdict, deque\n\n" + TRAINING
 
 METER = """\
 class Meter:
@@ -56,10 +46,6 @@ for step, (x, y) in enumerate(loader):
 def found(code: str) -> list[int]:
     """Lines of the findings of the family, counted behind SETUP."""
     return [f.line - SETUP.count("\n") for f in findings(SETUP + code, "MEM01", "MEM02", "MEM03") if f.code == "MEM03"]
-
-
-def marked(code: str) -> list[int]:
-    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
 
 
 VARIANTS = {

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.mem.needed_graphs import LOOK_ALIKES
-from tests.rules.mem.recorded_evaluations import SETUP, VARIANTS
-from tests.support import findings
+from tests.rules.mem.gradients_off import GRADIENTS_OFF
+from tests.rules.mem.needed_graphs import NEEDED
+from tests.rules.mem.recorded_evaluations import EVALUATIONS, SETUP
+from tests.rules.mem.recorded_while_training import WHILE_TRAINING
+from tests.support import findings, marked
+
+RECORDED = {**EVALUATIONS, **WHILE_TRAINING}
+LOOK_ALIKES = {**NEEDED, **GRADIENTS_OFF}
 
 
 def found(code: str) -> list[int]:
@@ -14,11 +19,7 @@ def found(code: str) -> list[int]:
     return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "MEM05")]
 
 
-def marked(code: str) -> list[int]:
-    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
-
-
-@pytest.mark.parametrize("code", VARIANTS.values(), ids=VARIANTS.keys())
+@pytest.mark.parametrize("code", RECORDED.values(), ids=RECORDED.keys())
 def test_finds(code: str) -> None:
     assert found(code) == marked(code)
 
@@ -29,7 +30,7 @@ def test_stays_silent(code: str) -> None:
 
 
 def test_message_names_the_bare_call() -> None:
-    code = SETUP + VARIANTS["a bare call of no_grad"]
+    code = SETUP + EVALUATIONS["a bare call of no_grad"]
     line = 1 + code[: code.index("torch.no_grad()")].count("\n")
     assert f"line {line}" in findings(code, "MEM05")[0].message
 

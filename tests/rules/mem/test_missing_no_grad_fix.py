@@ -7,7 +7,8 @@ from textwrap import dedent
 import pytest
 import torch
 
-from tests.rules.mem.recorded_evaluations import SETUP, VARIANTS
+from tests.rules.mem.recorded_evaluations import EVALUATIONS, SETUP
+from tests.rules.mem.recorded_while_training import WHILE_TRAINING
 from tests.support import findings, fixed
 
 NOT_REWRITTEN = {
@@ -345,7 +346,10 @@ def test_same_result(before: str) -> None:
     assert all(map(torch.equal, trained.parameters(), trained_too.parameters()))  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+RECORDED = {**EVALUATIONS, **WHILE_TRAINING}
+
+
+@pytest.mark.parametrize("variant", RECORDED.values(), ids=RECORDED.keys())
 def test_fixed_code_has_no_finding(variant: str) -> None:
     assert findings(fixed(SETUP + variant, "MEM05"), "MEM05") == []
 

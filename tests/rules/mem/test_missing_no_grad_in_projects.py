@@ -7,7 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from tests.rules.mem.recorded_evaluations import SETUP, VARIANTS
+from tests.rules.mem.recorded_evaluations import SETUP
+from tests.rules.mem.recorded_while_training import WHILE_TRAINING
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.semantics.project import Project
@@ -16,7 +17,7 @@ from torchlint.source import Source
 
 def test_a_network_out_of_sight_in_a_project(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
-    code = SETUP + VARIANTS["volatile in the midst of training"]
+    code = SETUP + WHILE_TRAINING["volatile in the midst of training"]
     (tmp_path / "main.py").write_text(code)
     found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
     assert [finding.line for finding in found] == [code[: code.index("# here")].count("\n") + 1]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.rules.time.timed_programs import LOOK_ALIKES, SETUP, UNSYNCHRONISED
-from tests.support import findings, fixed
+from tests.support import findings, fixed, marked
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.finding import Confidence
@@ -19,10 +19,6 @@ from torchlint.source import Source
 def found(code: str, setup: str = SETUP) -> list[int]:
     """Lines of the findings, counted behind the setup."""
     return [finding.line - setup.count("\n") for finding in findings(setup + code, "TIME01")]
-
-
-def marked(code: str) -> list[int]:
-    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
 
 
 @pytest.mark.parametrize("case", UNSYNCHRONISED)

@@ -10,12 +10,8 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from tests.rules.train.training_loops import CASES, HEADER, REPORTED, SILENT
-from tests.support import findings, fixed
+from tests.support import findings, fixed, marked
 from torchlint.finding import Applicability, Confidence
-
-
-def marked(code: str) -> list[int]:
-    return [number for number, line in enumerate(code.splitlines(), 1) if line.endswith("# found")]
 
 
 def gradients(code: str) -> torch.Tensor:
@@ -41,7 +37,7 @@ def test_found_and_fixed(code: str, added: list[str]) -> None:
     before = HEADER + dedent(code)
     found = findings(before, "TRAIN01")
     assert len(found) == 1
-    assert not marked(before) or [finding.line for finding in found] == marked(before)
+    assert not marked(before, "# found") or [finding.line for finding in found] == marked(before, "# found")
     assert found[0].fix is not None
     assert found[0].fix.applicability is Applicability.UNSAFE
     after = fixed(before, "TRAIN01")
@@ -69,7 +65,7 @@ def test_a_closure_of_lbfgs_resets_first() -> None:
     )
     (finding,) = findings(code, "TRAIN01")
     assert "LBFGS" in finding.message
-    assert finding.line == marked(code)[0]
+    assert finding.line == marked(code, "# found")[0]
     assert "def closure():\n    solver.zero_grad()\n    loss" in fixed(code, "TRAIN01")
 
 

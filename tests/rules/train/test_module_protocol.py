@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.support import findings, fixed
+from tests.support import findings, fixed, marked
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.semantics.project import Project
@@ -23,10 +23,6 @@ from torch import nn
 def found(code: str) -> list[int]:
     """Lines of the findings, counted behind SETUP."""
     return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "TRAIN07")]
-
-
-def marked(code: str) -> list[int]:
-    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
 
 
 DIRECT = {

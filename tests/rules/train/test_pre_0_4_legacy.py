@@ -5,18 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.support import findings, fixed
-
-SETUP = """\
-import torch
-from torch import nn
-import torch.nn.functional as F
-
-torch.manual_seed(0)
-net = nn.Linear(4, 3)
-x = torch.randn(2, 4)
-loss = F.cross_entropy(net(x), torch.tensor([0, 2]))
-"""
+from tests.rules.train.legacy_idioms import LEGACY, LOOK_ALIKES, SETUP, run
+from tests.support import findings, fixed, marked
 
 
 def found(code: str) -> list[int]:
@@ -24,171 +14,14 @@ def found(code: str) -> list[int]:
     return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "TRAIN10")]
 
 
-def marked(code: str) -> list[int]:
-    return [number for number, line in enumerate(code.splitlines(), 1) if "# here" in line]
-
-
-LEGACY = {
-    "a variable around a batch": """\
-from torch.autograd import Variable
-out = net(Variable(x))  # here
-""",
-    "the first element of a loss": "value = loss.data[0]  # here\n",
-    "values that are printed": "print(net.weight.data.norm())  # here\n",
-    "values that live on": "weights = net.weight.data  # here\n",
-    "the best class": "_, best = net(x).data.max(1)  # here\n",
-    "samples that are scaled before they are shown": """\
-fake = net(x)
-fake.data = fake.data.mul(0.5)  # here
-print(fake.data.tolist())  # here
-""",
-    "weights that an average follows": """\
-def follow(module, averages):
-    for name, p in module.named_parameters():
-        averages[name].data = 0.9 * averages[name].data + 0.1 * p.data  # here
-""",
-    "a new tensor beside one": "def mask(x):\n    return x.data.new(3).bernoulli_(0.5)  # here\n",
-    "a chain that ends in place": "shown = net(x).data.float().clamp_(0, 1)  # here\n",
-    "a point between two batches": "y = (0.5 * x.data + 0.5).requires_grad_(True)  # here\n",
-    "the input of a module": """\
-class Distance(nn.Module):
-    def forward(self, first, second):
-        return measure(first.data, second)  # here
-""",
-    "the target of a batch": """\
-from torch.utils.data import DataLoader
-def show_all(dataset):
-    for batch in DataLoader(dataset):
-        show(batch["target"].data)  # here
-""",
-    "what is asked whether it is a parameter": """\
-def load(own, state):
-    for name, p in state.items():
-        if isinstance(p, nn.Parameter):
-            p = p.data  # here
-        own[name].copy_(p)
-""",
-    "values that a decay adds": """\
-def decay(group):
-    for p in group["params"]:
-        step = p.grad.add(0.1, p.data)  # here
-""",
-    "a state like a parameter": "def start(state, p):\n    state['average'] = torch.zeros_like(p.data)  # here\n",
-    "noise beside logits": """\
-noise = torch.empty(2, 3)
-noise.uniform_()
-noise = net(x).data - noise.log()  # here
-""",
-    "kernels for another layer": """\
-def widen(layer, other):
-    new = layer.weight.data.mean(dim=1, keepdim=True)  # here
-    other.weight.data = new
-""",
-    "weights that are copied before an exchange": """\
-def average(parameters, averages, kept):
-    for p in parameters:
-        kept[p] = p.grad.data.clone()  # here
-        kept[p] = p.data.clone()  # here
-        p.data = averages[p]
-""",
-    "what a module keeps from its first call on": """\
-from torch.autograd import Variable
-
-class Flow(nn.Module):
-    def forward(self, z):
-        if not hasattr(self, "inverse"):
-            self.inverse = Variable(z.inverse())  # here
-        return self.inverse @ z
-""",
-    "samples that are saved": """\
-def save(fake, path):
-    from torchvision.utils import save_image
-    save_image(fake.data, path)  # here
-""",
-    "a type": "kind = net.weight.data.dtype  # here\n",
-}
-
-
 @pytest.mark.parametrize("case", LEGACY)
 def test_an_idiom_is_found(case: str) -> None:
     assert found(LEGACY[case]) == marked(LEGACY[case])
 
 
-LOOK_ALIKES = {
-    "a parameter that is declared as something else": """\
-from arguments import Wrapper
-
-def is_understood(wrapper: Wrapper):
-    return wrapper.data.given and wrapper.requires_grad.given
-""",
-    "an initialisation": "net.weight.data.normal_(0, 0.1)\n",
-    "an update in place": "net.weight.data -= 0.1 * x[:1]\n",
-    "an update by assignment": "net.weight.data = 0.9 * net.weight.data\n",
-    "a step by hand": "net.weight.data = net.weight.data - 0.1 * net.weight.grad.data\n",
-    "what older releases need": """\
-from torch.autograd import Variable
-inputs = x if hasattr(torch, "no_grad") else Variable(x)
-if not hasattr(torch, "no_grad"):
-    inputs = Variable(x)
-""",
-    "blobs of another package": "def read(layer, make):\n    return make(layer.blobs[0].data)\n",
-    "entries of a memory": "def last(memory, i):\n    return memory.transitions.data[i].state\n",
-    "settings of an object out of sight": """\
-def stretched(hps, mask):
-    lengths = mask.sum([1, 2]).long() * hps.data.hop_length
-    return make(lengths, hps.data)
-""",
-    "an initialiser that is handed in": """\
-def prepare(module, weight_init, gain):
-    weight_init(module.weight.data, gain=gain)
-""",
-    "a statement that does nothing": "net.weight.data\n",
-    "a packed sequence that a module gets": """\
-class Wrapper(nn.Module):
-    def forward(self, packed):
-        return process(packed.data), packed.batch_sizes
-""",
-    "an update in two statements": "new = 0.9 * net.weight.data\nnet.weight.data = new\n",
-    "weights that are exchanged": """\
-def swap(parameters, averages):
-    kept = []
-    for p, average in zip(parameters, averages):
-        kept.append(p.data)
-        p.data = average
-    return kept
-
-swap(net.parameters(), [torch.zeros(3, 4), torch.zeros(3)])
-""",
-    "an initialiser": "nn.init.zeros_(net.bias.data)\n",
-    "the data of a packed sequence": """\
-packed = nn.utils.rnn.pack_sequence([torch.ones(2, 4)])
-values = packed.data
-""",
-    "an object of a class of tensors, seen from inside": """\
-class Tagged(torch.Tensor):
-    def __deepcopy__(self, memo):
-        return type(self)(self.data.clone())
-""",
-    "the data of an object of its own, seen from inside": """\
-class Batch:
-    def __init__(self, data):
-        self.data = data
-
-    def mean(self):
-        return self.data.mean()
-""",
-}
-
-
 @pytest.mark.parametrize("case", LOOK_ALIKES)
 def test_look_alikes_are_silent(case: str) -> None:
     assert found(LOOK_ALIKES[case]) == []
-
-
-def run(code: str) -> dict[str, object]:
-    namespace: dict[str, object] = {"__name__": "program"}
-    exec(compile(code, "program", "exec"), namespace)
-    return namespace
 
 
 OTHERWISE = {
@@ -322,96 +155,6 @@ taken = env.step(action)
     assert ".item()" not in fixed(stepping, "TRAIN10")
 
 
-OF_A_BATCH = """\
-import torch
-from torch.autograd import Variable
-from torch.utils.data import DataLoader
-
-def train(data, net, criterion, optimizer):
-    for batch in DataLoader(data):
-        optimizer.zero_grad()
-        inputs, labels = Variable(batch[0]), Variable(batch[1])
-        criterion(net(inputs), labels).backward()
-        optimizer.step()
-"""
-
-
-def test_a_part_of_a_batch_stands_bare_unless_its_gradient_is_read() -> None:
-    assert "inputs, labels = batch[0], batch[1]\n" in fixed(OF_A_BATCH, "TRAIN10")
-    probing = OF_A_BATCH + "        print(inputs.grad)\n"
-    assert "inputs, labels = batch[0].detach(), batch[1]\n" in fixed(probing, "TRAIN10")
-    other = OF_A_BATCH + "        print(net.grad, batch[1].shape)\n"
-    assert "inputs, labels = batch[0], batch[1]\n" in fixed(other, "TRAIN10")
-    for again in ("batch", "batch[0]", "batch[0][1]"):
-        code = other + f"        keep({again})\n"
-        assert "inputs, labels = batch[0], batch[1]" in fixed(code, "TRAIN10")
-        assert "inputs, labels = Variable(batch[0])" in fixed(code, "TRAIN10", unsafe=False)
-
-
-FROM_DATA = """from torch.autograd import Variable
-Tensor = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
-
-def train(net, dataset, known):
-    for batch in dataset:
-        LINE
-        net(y).sum().backward()
-        print(net.grad, batch)
-"""
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("y = Variable(Tensor(3, known.n).fill_(1.0), requires_grad=False)", "y = Tensor(3, known.n).fill_(1.0)"),
-        ("y = Variable(Tensor(numpy.zeros((3, 4))))", "y = Tensor(numpy.zeros((3, 4)))"),
-        ("y = Variable(Tensor(known))", "y = Tensor(known)"),
-        ("y = Variable(Tensor(known.fill_(net(batch))))", "y = Tensor(known.fill_(net(batch))).detach()"),
-        ("y = Variable(net(batch).data)", "y = net(batch).detach()"),
-        ("y = Variable(batch['y'].float())", "y = batch['y'].float()"),
-        ("y = Variable(batch['y'].float()); y.grad", "y = batch['y'].float().detach(); y.grad"),
-        ("batch = y = Variable(batch.float())", "batch = y = batch.float()"),
-        ("batch = Variable(batch, requires_grad=False); y = 2 * batch", "y = 2 * batch"),
-        ("batch = net(batch); y = Variable(batch)", "batch = net(batch); y = batch.detach()"),
-    ],
-)
-def test_what_is_made_anew_or_drawn_and_not_read_again_stands_bare(before: str, after: str) -> None:
-    code = SETUP + "import numpy\n" + FROM_DATA.replace("LINE", before)
-    assert after + "\n" in fixed(code, "TRAIN10")
-
-
-EMPTIED = """\
-import torch
-from torch.autograd import Variable
-from torch.utils.data import DataLoader
-
-def evaluate(data, net):
-    for x, y in DataLoader(data):
-        print(len(x))
-        HEAD
-            x = Variable(x)
-            y = Variable(y)
-        print(net(x), y)
-"""
-
-
-def test_a_block_of_which_nothing_would_be_left_goes_as_a_whole() -> None:
-    after = EMPTIED.replace("        HEAD\n            x = Variable(x)\n            y = Variable(y)\n", "")
-    assert fixed(EMPTIED.replace("HEAD", "with torch.no_grad():"), "TRAIN10") == after
-    branch = "if net.gpu:\n            x, y = x.cuda(), y.cuda()\n"
-    assert fixed(EMPTIED.replace("HEAD", branch + "        else:"), "TRAIN10") == after.replace(
-        "        print(net(x)", f"        {branch}        print(net(x)"
-    )
-
-
-@pytest.mark.parametrize(
-    "head", ["if net.gpu:", "try:\n            x.cuda()\n        finally:", "with open(net.path) as file:"]
-)
-def test_no_other_block_is_emptied(head: str) -> None:
-    code = EMPTIED.replace("HEAD", head)
-    assert len(findings(code, "TRAIN10")) == 2
-    assert fixed(code, "TRAIN10") == code
-
-
 def test_a_result_that_is_thrown_away_is_left_to_its_author() -> None:
     code = SETUP + "net.weight.data.clamp(-1, 1)\nprint(net.weight.data.clamp(-1, 1))\n"
     assert len(findings(code, "TRAIN10")) == 2
@@ -435,56 +178,9 @@ def test_a_statement_is_not_rewritten_by_halves() -> None:
     assert fixed(halves, "TRAIN10") == halves.replace(".data", ".detach()")
 
 
-def test_a_local_tensor_that_is_moved_and_returned_is_not_detached() -> None:
-    code = (
-        SETUP
-        + """\
-from torch.autograd import Variable
-
-def encoded(text, cuda):
-    codes = torch.LongTensor([ord(letter) for letter in text])
-    if cuda:
-        codes = codes.cuda()
-    return Variable(codes)
-"""
-    )
-    assert "    return codes\n" in fixed(code, "TRAIN10")
-    kept = code.replace("torch.LongTensor([ord(letter) for letter in text])", "text")
-    assert "    return codes\n" in fixed(kept, "TRAIN10")
-    assert "    return Variable(codes)\n" in fixed(kept, "TRAIN10", unsafe=False)
-
-
 def test_what_a_function_is_handed_is_detached_even_where_no_call_in_sight_brings_a_graph() -> None:
     code = SETUP + "def shown(values):\n    return values.data.numpy()\n\nprint(shown(x))\n"
     assert "values.detach().numpy()" in fixed(code, "TRAIN10")
-
-
-def test_a_tensor_without_a_graph_stands_bare_where_it_gets_another_name() -> None:
-    for call, bare in (("Variable(y)", "y"), ("Variable(y.long())", "y.long()"), ("Variable(y).cuda()", "y.cuda()")):
-        code = OF_A_BATCH.replace("Variable(batch[0]), Variable(batch[1])", f"Variable(batch[0]), {call}")
-        code = code.replace("for batch in", "for batch, y in")
-        assert f"inputs, labels = batch[0], {bare}\n" in fixed(code, "TRAIN10")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        pytest.param("labels += net.bias", id="it takes part in a graph later"),
-        pytest.param("labels[0] = net.bias", id="an element of it does"),
-        pytest.param("y.requires_grad_()", id="the other becomes a leaf"),
-        pytest.param("y.add_(net.bias)", id="the other is changed"),
-    ],
-)
-def test_two_names_of_one_tensor_are_kept_apart_where_that_shows(line: str) -> None:
-    code = OF_A_BATCH.replace("inputs, labels = Variable(batch[0]), Variable(batch[1])", "labels = Variable(y)")
-    code = code.replace("for batch in", "for inputs, y in")
-    assert "labels = y\n" in fixed(code, "TRAIN10")
-    assert "labels = y.detach()\n" in fixed(code.replace("(y)\n", f"(y)\n        {line}\n"), "TRAIN10")
-
-
-def test_the_switch_of_a_parameter_makes_no_leaf_of_a_batch() -> None:
-    frozen = OF_A_BATCH + "    for p in net.parameters():\n        p.requires_grad = False\n"
-    assert "inputs, labels = batch[0], batch[1]\n" in fixed(frozen, "TRAIN10")
 
 
 @pytest.mark.parametrize(
@@ -536,50 +232,6 @@ def test_a_pair_of_lines_is_not_rewritten_by_halves() -> None:
     assert fixed(SETUP + filled, "TRAIN10") == SETUP + filled
 
 
-TWO_LOOPS = """\
-import torch
-from torch.autograd import Variable
-
-def train(net, train_loader, test_loader):
-    for data, target in train_loader:
-        data, target = data.cuda(), target.cuda()
-        data, target = Variable(data), Variable(target)
-        net(data).sum().backward()
-    for data, target in test_loader:
-        data, target = Variable(data), Variable(target)
-        print(net(data), target)
-"""
-
-
-def test_what_two_loops_draw_under_one_name_stands_bare() -> None:
-    lines = [line for line in TWO_LOOPS.splitlines(keepends=True) if "Variable(" not in line]
-    assert fixed(TWO_LOOPS, "TRAIN10").replace("from torch.autograd import Variable\n", "") == "".join(
-        line for line in lines if "import Variable" not in line
-    )
-
-
-NOISY = """\
-import torch
-from torch.autograd import Variable
-
-class Noisy(torch.nn.Linear):
-    def __init__(self):
-        super().__init__(3, 3)
-        self.register_buffer("noise", torch.zeros(3, 3))
-
-    def forward(self, x):
-        return torch.nn.functional.linear(x, self.weight * Variable(self.noise), self.bias)
-
-    def renew(self):
-        self.noise = torch.randn(3, 3)
-"""
-
-
-def test_a_buffer_stands_bare() -> None:
-    assert "self.weight * self.noise, self.bias" in fixed(NOISY, "TRAIN10")
-    assert "self.noise.detach()" in fixed(NOISY.replace("torch.randn(3, 3)", "self.weight * 2"), "TRAIN10")
-
-
 STEP = """\
 import torch
 
@@ -596,37 +248,3 @@ def test_what_a_function_also_writes_to_stays_as_it_is() -> None:
     assert "change = p.grad.data.sign() + 0.1 * p.data" in after
     after = fixed(STEP.replace("WRITE", "print(change)"), "TRAIN10")
     assert "change = p.grad.detach().sign() + 0.1 * p.detach()" in after
-
-
-OWN_FUNCTION = """\
-import torch
-from torch.autograd import Variable
-
-def slopes(labels):
-    return labels.float().cumsum(0) - 1
-
-def loss(errors, labels, scale):
-    return torch.dot(errors, Variable(slopes(labels)))
-
-errors = torch.ones(3, requires_grad=True)
-value = loss(errors, torch.arange(3), torch.nn.Parameter(torch.ones(())))
-value.backward()
-"""
-
-
-def test_what_a_function_of_the_file_makes_of_data_has_no_graph() -> None:
-    after = fixed(OWN_FUNCTION, "TRAIN10")
-    assert "torch.dot(errors, slopes(labels))" in after
-    assert torch.equal(run(OWN_FUNCTION)["errors"].grad, run(after)["errors"].grad)  # type: ignore[attr-defined]
-    of_a_weight = OWN_FUNCTION.replace(
-        "Variable(slopes(labels))", "Variable(slopes(labels) * torch.nn.Linear(1, 1).weight)"
-    )
-    assert ".weight).detach()" in fixed(of_a_weight, "TRAIN10")
-
-
-def test_a_pair_with_an_empty_volatile_goes_where_gradients_are_off() -> None:
-    off = OF_A_BATCH.replace(
-        "Variable(batch[0]), Variable(batch[1])", "Variable(inputs, volatile=True), Variable(labels)"
-    )
-    off = off.replace("for batch in", "for inputs, labels in").replace("def train", "@torch.no_grad()\ndef train")
-    assert "inputs, labels =" not in fixed(off, "TRAIN10")

@@ -1,0 +1,251 @@
+"""SYNC01: the fix keeps a running sum on the device, and the number is the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.sync.programs import TORCH_ONLY, evaluation, line_of, result_of, training
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
+
+# -- the fix ---------------------------------------------------------------------------------------------------------
+REWRITES = {
+    "a sum": ("total += loss.item()", "total = 0.0", "return total / (len(loader) or 1)"),
+    "a sum from an integer": ("total += loss.item()", "total = 0", "return total / (len(loader) or 1)"),
+    "a sum weighted from the right": ("total += loss.item() * y.size(0)", "total = 0.0", "return total"),
+    "a sum weighted from the left": ("total += len(y) * loss.item()", "total = 0.0", "return total"),
+    "float of a tensor": ("total += float(loss)", "total = 0.0", "return total"),
+    "float of an expression": ("total += float(loss / 3)", "total = 0.0", "return total"),
+    "a formatted read": ("total += loss.item()", "total = 0.0", "return f'{total} {total / 7:.3f}', type(total)"),
+    "a read as float": ("total += loss.item()", "total = 0.0", "return float(total), total"),
+    "a division behind the loop": (
+        "total += loss.item()",
+        "total = 0",
+        "total /= len(loader) + 1\nif total > 1:\n    total = -total\nreturn total",
+    ),
+    "a division by a sum": ("total += loss.item()", "total = 0.0", "total /= 1 + len(loader)\nreturn total"),
+    "two sums": (
+        "total += loss.item()\nsquares += (loss * loss).item()",
+        "total, squares = 0.0, 0.0",
+        "return total, squares",
+    ),
+    "a sum that is written out": ("total = total + loss.item() * len(y)", "total = 0.0", "return total"),
+    "a share": ("total += loss.item() / len(loader)", "total = 0.0", "return total"),
+    "a constant share": ("total += 3 * loss.item() / 7", "total = 0.0", "return total"),
+    "a quotient under the same name": (
+        "total += loss.item()",
+        "total = 0",
+        "total = total / (len(loader) + 1)\nif total > 1:\n    total = -total\nreturn total",
+    ),
+    "read several times": (
+        "total += loss.item()",
+        "total = 0.0",
+        "if total > 1:\n    return total, total * 2\nreturn total / (len(loader) + 1), total",
+    ),
+    "read in another loop": (
+        "total += loss.item()",
+        "total = 0.0",
+        "kept = []\nfor _ in range(2):\n    kept.append(total)\nreturn kept",
+    ),
+    "under a condition": ("if step > 0:\n    total += loss.item()", "total = 0.0", "return total"),
+    "read at intervals": (
+        "total += loss.item()\nif step % 2 == 0:\n    kept.append(total / (step + 1))",
+        "total, kept = 0.0, []",
+        "return total, kept",
+    ),
+    "reset at intervals": (
+        "total += loss.item()\nif step % 2 == 1:\n    kept.append(total)\n    total = 0.0",
+        "total, kept = 0.0, []",
+        "return total, kept, type(total)",
+    ),
+    "reset at intervals, from an integer": (
+        "total += loss.item()\nif step % 2 == 1:\n    kept.append(f'{total / 2:.9f}')\n    total = 0",
+        "total, kept = 0, []",
+        "return kept",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "before", "after"), REWRITES.values(), ids=REWRITES)
+@pytest.mark.parametrize("batches", [0, 1, 5])
+@pytest.mark.parametrize("loop", [training, evaluation], ids=["training", "evaluation"])
+def test_the_rewritten_sum_is_the_same_number(loop, body: str, before: str, after: str, batches: int) -> None:  # type: ignore[no-untyped-def]
+    code = loop(body, before, after, head=TORCH_ONLY)
+    new = fixed(code, "SYNC01", unsafe=False)
+    assert (".detach().double()" if loop is training else ".double()") in new
+    assert loop is training or ".detach()" not in new
+    assert ".item()" not in new
+    function = "train" if loop is training else "evaluate"
+    old_result, new_result = result_of(code, function, batches), result_of(new, function, batches)
+    assert repr(old_result) == repr(new_result)
+    assert _types(old_result) == _types(new_result)
+
+
+def _types(value: object) -> object:
+    return tuple(map(_types, value)) if isinstance(value, tuple) else type(value)
+
+
+def test_only_the_term_and_the_reads_change() -> None:
+    code = training(
+        "total += loss.item()  # before the next batch",
+        "total = 0.0  # of the epoch",
+        'return f"{total / len(loader):.4f}"  # the mean',
+        head=TORCH_ONLY,
+    )
+    assert fixed(code, "SYNC01", unsafe=False) == code.replace("loss.item()", "loss.detach().double()").replace(
+        "{total /", "{float(total) /"
+    )
+
+
+def test_a_division_behind_the_loop_settles_the_number() -> None:
+    code = training("total += loss.item()", "total = 0", "total /= len(loader)\nreturn total", head=TORCH_ONLY)
+    assert fixed(code, "SYNC01", unsafe=False).endswith("    total = float(total) / len(loader)\n    return total\n")
+
+
+MANY = "print(total)\nfor name in model:\n    print(name, total)\nreturn total"
+
+
+def test_one_conversion_behind_the_loop_serves_many_reads() -> None:
+    code = training("total += loss.item()", "total = 0.0", MANY, head=TORCH_ONLY)
+    changed = code.replace("loss.item()", "loss.detach().double()")
+    assert fixed(code, "SYNC01", unsafe=False) == changed.replace(
+        "    print(total)", "    total = float(total)\n    print(total)", 1
+    )
+
+
+def test_one_conversion_serves_what_stands_behind_the_with_statement_around_the_loop() -> None:
+    code = training("total += loss.item()", "total = 0.0", "print(total)\nreturn total", head=TORCH_ONLY)
+    head, loop = code[: code.index("    for step")], code[code.index("    for step") : code.index("    print(total)")]
+    under = head + "    with torch.enable_grad():\n    " + loop.replace("\n", "\n    ").rstrip()
+    after = under.replace("loss.item()", "loss.detach().double()") + "\n        total = float(total)\n"
+    tail = "    print(total)\n    return total\n"
+    assert fixed(f"{under}\n{tail}", "SYNC01", unsafe=False) == after + tail
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_fixed"),
+    [
+        ("mean += out.mean().item()", True),
+        ("hits += (out.argmax(1) == y).sum().item()", True),
+        ("rows.append(out.cpu().numpy())", False),
+        ("if loss > 3:\n    break", False),
+        ("if step % 9 == 0:\n    rows.append(out.cpu().numpy())", True),
+    ],
+)
+def test_no_fix_where_the_step_waits_anyway_for_what_cannot_stay_on_the_device(beside: str, is_fixed: bool) -> None:
+    code = training(f"total += loss.item()\n{beside}", "total, mean, hits, rows = 0.0, 0.0, 0, []", "return total")
+    assert ("loss.detach().double()" in fixed(code, "SYNC01", "SYNC06")) is is_fixed
+
+
+def test_reads_that_a_way_around_the_loop_leads_to_are_converted_one_by_one() -> None:
+    code = training("total += loss.item()", "total = 0.0", "print(total)\nreturn total", head=TORCH_ONLY)
+    head, loop, tail = code[: code.index("    for step")], code[code.index("    for step") :], "print(total)"
+    nested = head + "    if model.training:\n    " + loop.replace("\n", "\n    ")
+    nested = nested.replace(f"        {tail}", f"    {tail}").replace("        return", "    return").rstrip() + "\n"
+    new = fixed(nested, "SYNC01", unsafe=False)
+    assert "print(float(total))" in new
+    assert "return float(total)" in new
+
+
+def test_two_loops_that_share_a_name_are_both_rewritten() -> None:
+    code = evaluation("total += loss.item()", "total = 0.0", "first = total\ntotal = 0.0", head=TORCH_ONLY)
+    loop = code[code.index("    for step") : code.index("    first")]
+    code += loop + "    return first, total\n"
+    new = fixed(code, "SYNC01", unsafe=False)
+    assert new.count(".double()") == 2
+    assert repr(result_of(code, "evaluate", 3)) == repr(result_of(new, "evaluate", 3))
+
+
+UNFIXED = {
+    "a root of each term": training("total += math.sqrt(loss)", "total = 0.0", "return total"),
+    "read in the loop": training("total += loss.item()\nprint(total)", "total = 0.0", "return total"),
+    "reset to an integer in the loop": training(
+        "total += loss.item()\nif step % 9 == 0:\n    print(total)\n    total = 0", "total = 0.0", "return total"
+    ),
+    "an integer that may be seen after an empty loop": training("total += loss.item()", "total = 0", "return total"),
+    "an attribute": training("stats.total += loss.item()", "stats = Stats()", "return stats"),
+    "a global": training("global total\ntotal += loss.item()"),
+    "a closure reads it": training(
+        "total += loss.item()", "total = 0.0\ndef show():\n    print(total)", "show()\nreturn total"
+    ),
+    "a parameter": training("total += loss.item()", "", "return total").replace("optimizer)", "optimizer, total)"),
+    "it starts from a tensor": training("total += loss.item()", "total = torch.zeros(())", "return total"),
+    "divided by what may be zero": training("total += loss.item() / step", "total = 0.0", "return total"),
+    "divided into": training("total += 1 / loss.item()", "total = 0.0", "return total"),
+    "subtracted": training("total = total - loss.item()", "total = 0.0", "return total"),
+    "added the other way round": training("total = loss.item() + total", "total = 0.0", "return total"),
+    "multiplied by a tensor": training("total += loss.item() * x.sum()", "total = 0.0", "return total"),
+    "a self-documenting f-string": training("total += loss.item()", "total = 0.0", "print(f'{total=}')"),
+    "an exception is caught": training(
+        "try:\n    total += loss.item()\nexcept RuntimeError:\n    pass", "total = 0.0", "return total"
+    ),
+    "locals are read": training("total += loss.item()", "total = 0.0", "return locals()"),
+    "a deleted name": training("total += loss.item()", "total = 0.0", "print(total)\ndel total"),
+    "subtracted behind the loop": training("total += loss.item()", "total = 0.0", "total -= 1\nreturn total"),
+    "float means something else": training("total += loss.item()", "float = str\ntotal = 0.0", "return total"),
+    "a comment on what is gone": training(
+        "# .item() makes a Python number of it\ntotal += loss.item()", "total = 0.0", "return total"
+    ),
+    "a comment inside": training("total += loss.item(  # wait\n)", "total = 0.0", "return total"),
+    "an asynchronous copy waits for it": training(
+        "kept = x.to('cpu', non_blocking=True)\ntotal += loss.item()\nuse(kept)", "total = 0.0", "return total"
+    ),
+    "a device without double precision": training("total += loss.item()", "total = 0.0", "return total").replace(
+        '"cpu")', '"mps")'
+    ),
+    "a value of unknown type": training("total += measure(model, x).item()", "total = 0.0", "return total"),
+    "a list": training("history.append(loss.item())", "history = []", "return history"),
+}
+
+
+@pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED)
+def test_no_fix_where_a_read_could_tell(code: str) -> None:
+    for finding in findings(code, "SYNC01"):
+        assert finding.fix is None
+    assert fixed(code, "SYNC01") == code
+
+
+DOUBTFUL = {
+    "the loop reads a clock": training(
+        "total += loss.item()\nprint(time.time() - start)", "total, start = 0.0, time.time()", "return total"
+    ),
+    "the device is any accelerator": training("total += loss.item()", "total = 0.0", "return total").replace(
+        'torch.device("cuda" if torch.cuda.is_available() else "cpu")', "torch.accelerator.current_accelerator()"
+    ),
+    "the device comes from elsewhere": training(
+        "total += loss.item()", "total = 0.0", "return total", head="import torch\nfrom torch import nn\n\n\n"
+    ).replace("optimizer)", "optimizer, device)"),
+}
+
+
+@pytest.mark.parametrize("code", DOUBTFUL.values(), ids=DOUBTFUL)
+def test_the_fix_is_unsafe_where_more_than_the_sum_may_depend_on_it(code: str) -> None:
+    [finding] = findings(code, "SYNC01")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+    assert finding.fix.why
+    assert fixed(code, "SYNC01", unsafe=False) == code
+
+
+REASONS = {
+    "line": training("total += loss.item()\nprint(total)", "total = 0.0", "return total"),
+    "not simply added": training("stats.total += loss.item()", "stats = Stats()", "return stats"),
+    "other code sees `total`": training("total += loss.item()", "", "return total").replace(
+        "optimizer)", "optimizer, total)"
+    ),
+    "no number can stand for `total`": training("total += loss.item()", "total = 0.0", "print(f'{total=}')"),
+}
+
+
+@pytest.mark.parametrize(("reason", "code"), REASONS.items(), ids=REASONS)
+def test_the_finding_says_why_a_sum_gets_no_fix(reason: str, code: str) -> None:
+    [finding] = findings(code, "SYNC01")
+    reads = f"the loop reads `total` on line {line_of(code, 'print(total)')}" if reason == "line" else reason
+    assert finding.fix is None
+    assert reads in finding.no_fix
+
+
+def test_a_sum_that_gets_a_fix_needs_no_reason() -> None:
+    [finding] = findings(training("total += loss.item()", "total = 0.0", "return total"), "SYNC01")
+    assert finding.message.endswith("read the sum once at the end.")
+    assert finding.no_fix == ""

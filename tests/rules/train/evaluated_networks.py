@@ -1,0 +1,382 @@
+"""Programs that evaluate a network in the mode of training, marked `found`, and what looks like them; behind SETUP."""
+
+from __future__ import annotations
+
+SETUP = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+train_loader = [(torch.randn(2, 4), torch.tensor([0, 2])) for _ in range(3)]
+test_loader = [(torch.randn(2, 4), torch.tensor([1, 2])) for _ in range(2)]
+
+def train_epoch():
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+
+"""
+
+
+NETWORKS = """\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+
+    def forward(self, x):
+        return x + self.body(x)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+class Functional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.layer(F.dropout(x, 0.5, training=self.training))
+
+"""
+
+
+OPTIONAL = """\
+class Layer(nn.Module):
+    def __init__(self, size, norm="instance", drop=False):
+        super().__init__()
+        self.linear = nn.Linear(4, size)
+        if norm == "instance":
+            self.norm = nn.InstanceNorm1d(size)
+        elif norm == "batch":
+            self.norm = nn.BatchNorm1d(size)
+        self.drop = nn.Dropout() if drop else nn.Identity()
+
+    def forward(self, x):
+        return self.drop(self.norm(self.linear(x)))
+
+class Pair(nn.Module):
+    def __init__(self, norm="instance"):
+        super().__init__()
+        self.layers = nn.Sequential(Layer(4, norm), nn.ReLU(), Layer(3, norm=norm))
+
+    def forward(self, x):
+        return self.layers(x)
+
+"""
+
+
+LOOP = """\
+for x, y in test_loader:  # found
+    print((net(x).argmax(1) == y).sum().item())
+"""
+
+
+VARIANTS = {
+    "a loop over test data": LOOP,
+    "a function that evaluates": """\
+def evaluate(model, batches):
+    hits = 0
+    with torch.no_grad():
+        for x, y in batches:  # found
+            hits += (model(x).argmax(1) == y).sum().item()
+    return hits
+
+for epoch in range(2):
+    train_epoch()
+    print(evaluate(net, test_loader))
+""",
+    "batch norm in a block of a class": NETWORKS + "net = Net()\n" + LOOP,
+    "functional dropout that asks for the mode": NETWORKS + "net = Functional()\n" + LOOP,
+    "a layer that an option asks for": OPTIONAL + "net = Layer(3, drop=True)\n" + LOOP,
+    "a layer that an option of the class around it asks for": OPTIONAL + "net = Pair('batch')\n" + LOOP,
+    "a recurrent network with dropout between its layers": "net = nn.LSTM(4, 3, 2, dropout=0.5)\n"
+    + LOOP.replace("net(x)", "net(x)[0]"),
+    "a network of torchvision": "import torchvision\n\nnet = torchvision.models.resnet18(num_classes=3)\n" + LOOP,
+    "a wrapped network": "net = nn.DataParallel(net)\n" + LOOP,
+    "one function for both phases": """\
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+
+    def batch(self, x, y, train):
+        with torch.set_grad_enabled(train):
+            loss = F.cross_entropy(self.model(x), y)
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        return loss.item()
+
+    def epoch(self, batches, train=True):
+        for x, y in batches:
+            print(self.batch(x, y, train))
+
+    def fit(self):
+        for _ in range(2):
+            self.epoch(train_loader)
+            self.epoch(test_loader, train=False)  # found
+
+Trainer(net).fit()
+""",
+    "evaluation mode that is never left": """\
+for epoch in range(3):
+    train_epoch()
+    net.eval()  # found
+    for x, y in test_loader:
+        print((net(x).argmax(1) == y).sum().item())
+""",
+    "training mode before the epochs alone": """\
+net.train()
+for epoch in range(3):
+    for x, y in train_loader:
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+    if epoch % 2 == 0:
+        net.eval()  # found
+        with torch.no_grad():
+            for x, y in test_loader:
+                print((net(x).argmax(1) == y).sum().item())
+""",
+    "an evaluation in the midst of an epoch": """\
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self):
+        for epoch in range(2):
+            self.model.train()
+            for i, (x, y) in enumerate(train_loader):
+                opt.zero_grad()
+                F.cross_entropy(self.model(x), y).backward()
+                opt.step()
+                if i % 2 == 1:
+                    self.validate()
+
+    @torch.no_grad()
+    def validate(self):
+        self.model.eval()  # found
+        print(sum((self.model(x).argmax(1) == y).sum().item() for x, y in test_loader))
+
+Trainer(net).fit()
+""",
+    "evaluation mode that a function does not leave": """\
+def evaluate(batches):
+    net.eval()  # found
+    for x, y in batches:
+        print((net(x).argmax(1) == y).sum().item())
+
+for epoch in range(3):
+    train_epoch()
+    evaluate(test_loader)
+""",
+}
+
+
+LOOK_ALIKES = {
+    "layers that the default of an option leaves out": OPTIONAL + "net = Layer(3)\n" + LOOP,
+    "layers that the options of the class around them leave out": OPTIONAL + "net = Pair().to('cpu')\n" + LOOP,
+    "nothing differs between the modes": "net = nn.Linear(4, 3)\n" + LOOP,
+    "dropout of nothing": "net = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.0))\n" + LOOP,
+    "dropout on a recurrent network of one layer": "net = nn.LSTM(4, 3, dropout=0.5)\n"
+    + LOOP.replace("net(x)", "net(x)[0]"),
+    "batch norm without statistics": "net = nn.Sequential(nn.BatchNorm1d(4, track_running_stats=False))\n" + LOOP,
+    "a network out of sight": "net = torch.hub.load('somewhere', 'net')\n" + LOOP,
+    "the features of a network without dropout in them": "import torchvision\n\nvgg = torchvision.models.vgg16()\n"
+    "net = nn.Sequential(*list(vgg.children())[0][:22])\n" + LOOP,
+    "evaluation mode": "net.eval()\n" + LOOP,
+    "training mode is switched off": "net.train(False)\n" + LOOP,
+    "the flag is set": "net.training = False\n" + LOOP,
+    "somebody switches the mode": "def evaluation(module):\n    return module.eval()\n\nevaluation(net)\n" + LOOP,
+    "training data": LOOP.replace("test_loader", "train_loader"),
+    "Monte Carlo dropout": """\
+def mc_dropout(batches):
+    with torch.no_grad():
+        for x, y in test_loader:
+            print(torch.stack([net(x) for _ in range(10)]).std(0).mean().item())
+
+mc_dropout(test_loader)
+""",
+    "training mode at each epoch": """\
+for epoch in range(3):
+    net.train()
+    train_epoch()
+    net.eval()
+    for x, y in test_loader:
+        print((net(x).argmax(1) == y).sum().item())
+""",
+    "evaluation behind the epochs": """\
+for epoch in range(3):
+    train_epoch()
+net.eval()
+for x, y in test_loader:
+    print((net(x).argmax(1) == y).sum().item())
+""",
+    "evaluation behind the last epoch": """\
+for epoch in range(3):
+    train_epoch()
+    if epoch == 2:
+        net.eval()
+        for x, y in test_loader:
+            print((net(x).argmax(1) == y).sum().item())
+""",
+    "evaluation before the program ends": """\
+for epoch in range(3):
+    train_epoch()
+    if epoch > 1:
+        net.eval()
+        for x, y in test_loader:
+            print((net(x).argmax(1) == y).sum().item())
+        break
+""",
+    "evaluation mode from the beginning": """\
+net.eval()
+for epoch in range(3):
+    train_epoch()
+    net.eval()
+    for x, y in test_loader:
+        print((net(x).argmax(1) == y).sum().item())
+""",
+    "training mode behind the evaluation": """\
+net.train()
+for epoch in range(3):
+    train_epoch()
+    net.eval()
+    for x, y in test_loader:
+        print((net(x).argmax(1) == y).sum().item())
+    net.train()
+""",
+    "another network in evaluation mode": """\
+teacher = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
+for epoch in range(3):
+    train_epoch()
+    teacher.eval()
+    for x, y in test_loader:
+        print((teacher(x).argmax(1) == y).sum().item())
+""",
+    "a loop that trains": """\
+for x, y in test_loader:
+    opt.zero_grad()
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+}
+
+
+# On the way: what other networks and other evaluations do counts not.
+WAYS = """\
+teacher = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
+
+def train_all(model):
+    model.train()
+    train_epoch()
+
+def evaluate(model, batches):
+    hits = 0
+    with torch.no_grad():
+        for x, y in batches:
+            hits += (model(x).argmax(1) == y).sum().item()
+    return hits
+
+"""
+
+
+MISSED = {
+    "the teacher is in evaluation mode": "teacher.eval()\ntrain_all(net)\nprint(evaluate(net, test_loader))\n",
+    "eval() comes behind": "train_all(net)\nprint(evaluate(net, test_loader))\nnet.eval()\n",
+    "train() comes between": "net.eval()\ntrain_all(net)\nprint(evaluate(net, test_loader))\n",
+    "layers are out of sight, but training mode was asked for": """\
+net = torch.hub.hub_model('net')
+for epoch in range(3):
+    train_all(net)
+    print(evaluate(net, test_loader))
+""",
+}
+
+
+# A network around another one: what counts is the mode of the inner one.
+AROUND = """\
+class Sampler(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x)
+
+def sample(sampler, inner, batches=test_loader):
+{}    with torch.no_grad():
+        for x, y in batches:
+            print(sampler(x).argmax(1))
+{}
+"""
+
+
+MISSED["the inner network is in training mode"] = (
+    AROUND.format("", "") + "net.eval()\ntrain_all(net)\ndrawer = Sampler(net)\nsample(drawer, net)\n"
+)
+
+
+KEPT = {
+    "the inner network is switched beside the outer": AROUND.format("    inner.eval()\n", "    inner.train()\n")
+    + "drawer = Sampler(net)\ntrain_all(net)\nsample(drawer, net)\n",
+    "the inner network is switched before it is wrapped": AROUND.format("", "")
+    + "train_all(net)\nnet.eval()\nteacher.eval()\ndrawer = Sampler(net).to('cpu')\nsample(drawer, net)\n",
+    "the caller switches": "train_all(net)\nnet.eval()\nprint(evaluate(net, test_loader))\n",
+    "the caller's caller switches": """\
+def report(model):
+    print(evaluate(model, test_loader))
+
+train_all(net)
+net.eval()
+report(net)
+""",
+    "a function called before switches": """\
+def prepare(model):
+    model.eval()
+
+train_all(net)
+prepare(net)
+print(evaluate(net, test_loader))
+""",
+    "under another name": "train_all(net)\nsame = net\nsame.eval()\nprint(evaluate(net, test_loader))\n",
+    "all networks in a loop": """\
+train_all(net)
+for each in (net, teacher):
+    each.eval()
+print(evaluate(net, test_loader))
+""",
+    "the code that may switch is out of sight": """\
+from helpers import eval_all
+
+train_all(net)
+eval_all(net)
+print(evaluate(net, test_loader))
+""",
+    "one way leads past eval()": """\
+import sys
+
+train_all(net)
+if len(sys.argv) > 1:
+    net.eval()
+print(evaluate(net, test_loader))
+""",
+    "all layers are in sight and none minds": """\
+net = nn.Linear(4, 3)
+train_all(net)
+print(evaluate(net, test_loader))
+teacher.eval()
+""",
+}

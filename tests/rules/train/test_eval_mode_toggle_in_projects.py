@@ -1,0 +1,83 @@
+"""TRAIN04: networks, training and evaluation that stand in several files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+PROJECT = {
+    "net.py": """\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
+
+    def forward(self, x):
+        return self.body(x)
+""",
+    "train.py": """\
+import torch
+from net import Net
+from evaluation import accuracy
+
+def main(train_loader, test_loader):
+    net = Net()
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for epoch in range(3):
+        for x, y in train_loader:
+            opt.zero_grad()
+            torch.nn.functional.cross_entropy(net(x), y).backward()
+            opt.step()
+        print(accuracy(net, test_loader))
+""",
+    "evaluation.py": """\
+import torch
+
+def accuracy(model, test_loader):
+    hits = 0
+    with torch.no_grad():
+        for x, y in test_loader:
+            hits += (model(x).argmax(1) == y).sum().item()
+    return hits
+""",
+}
+
+
+def lines_of(folder: Path, files: dict[str, str], name: str) -> list[int]:
+    (folder / "pyproject.toml").touch()
+    for file, text in files.items():
+        (folder / file).write_text(text)
+    source = Source.read(folder / name)
+    return [finding.line for finding in lint(source, Settings.selecting("TRAIN04"), strict=True, project=Project())]
+
+
+def test_finds_it_across_files(tmp_path: Path) -> None:
+    assert lines_of(tmp_path, PROJECT, "evaluation.py") == [6]
+
+
+@pytest.mark.parametrize("line", ["net.eval()", "net.train(False)"])
+def test_another_file_may_switch_the_mode(tmp_path: Path, line: str) -> None:
+    caller = PROJECT["train.py"].replace("        print(", f"        {line}\n        print(")
+    assert lines_of(tmp_path, {**PROJECT, "train.py": caller}, "evaluation.py") == []
+
+
+def test_training_mode_of_another_file(tmp_path: Path) -> None:
+    caller = (
+        PROJECT["train.py"].replace("        for x", "        net.train()\n        for x") + "        opt.x.eval()\n"
+    )
+    assert lines_of(tmp_path, {**PROJECT, "train.py": caller}, "evaluation.py") == [6]
+
+
+def test_another_file_may_return_to_training(tmp_path: Path) -> None:
+    evaluation = PROJECT["evaluation.py"].replace("    hits = 0", "    model.eval()\n    hits = 0")
+    caller = PROJECT["train.py"].replace("        for x", "        net.train()\n        for x")
+    assert lines_of(tmp_path, {**PROJECT, "evaluation.py": evaluation, "train.py": caller}, "evaluation.py") == []
+    assert lines_of(tmp_path, {**PROJECT, "evaluation.py": evaluation, "train.py": caller}, "train.py") == []

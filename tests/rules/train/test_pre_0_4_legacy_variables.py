@@ -1,0 +1,210 @@
+"""TRAIN10: the fix takes `Variable` and `volatile` away, and detaches where a graph may be."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.rules.train.legacy_idioms import OF_A_BATCH, SETUP, run
+from tests.support import findings, fixed
+
+
+def test_a_part_of_a_batch_stands_bare_unless_its_gradient_is_read() -> None:
+    assert "inputs, labels = batch[0], batch[1]\n" in fixed(OF_A_BATCH, "TRAIN10")
+    probing = OF_A_BATCH + "        print(inputs.grad)\n"
+    assert "inputs, labels = batch[0].detach(), batch[1]\n" in fixed(probing, "TRAIN10")
+    other = OF_A_BATCH + "        print(net.grad, batch[1].shape)\n"
+    assert "inputs, labels = batch[0], batch[1]\n" in fixed(other, "TRAIN10")
+    for again in ("batch", "batch[0]", "batch[0][1]"):
+        code = other + f"        keep({again})\n"
+        assert "inputs, labels = batch[0], batch[1]" in fixed(code, "TRAIN10")
+        assert "inputs, labels = Variable(batch[0])" in fixed(code, "TRAIN10", unsafe=False)
+
+
+FROM_DATA = """from torch.autograd import Variable
+Tensor = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
+
+def train(net, dataset, known):
+    for batch in dataset:
+        LINE
+        net(y).sum().backward()
+        print(net.grad, batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y = Variable(Tensor(3, known.n).fill_(1.0), requires_grad=False)", "y = Tensor(3, known.n).fill_(1.0)"),
+        ("y = Variable(Tensor(numpy.zeros((3, 4))))", "y = Tensor(numpy.zeros((3, 4)))"),
+        ("y = Variable(Tensor(known))", "y = Tensor(known)"),
+        ("y = Variable(Tensor(known.fill_(net(batch))))", "y = Tensor(known.fill_(net(batch))).detach()"),
+        ("y = Variable(net(batch).data)", "y = net(batch).detach()"),
+        ("y = Variable(batch['y'].float())", "y = batch['y'].float()"),
+        ("y = Variable(batch['y'].float()); y.grad", "y = batch['y'].float().detach(); y.grad"),
+        ("batch = y = Variable(batch.float())", "batch = y = batch.float()"),
+        ("batch = Variable(batch, requires_grad=False); y = 2 * batch", "y = 2 * batch"),
+        ("batch = net(batch); y = Variable(batch)", "batch = net(batch); y = batch.detach()"),
+    ],
+)
+def test_what_is_made_anew_or_drawn_and_not_read_again_stands_bare(before: str, after: str) -> None:
+    code = SETUP + "import numpy\n" + FROM_DATA.replace("LINE", before)
+    assert after + "\n" in fixed(code, "TRAIN10")
+
+
+EMPTIED = """\
+import torch
+from torch.autograd import Variable
+from torch.utils.data import DataLoader
+
+def evaluate(data, net):
+    for x, y in DataLoader(data):
+        print(len(x))
+        HEAD
+            x = Variable(x)
+            y = Variable(y)
+        print(net(x), y)
+"""
+
+
+def test_a_block_of_which_nothing_would_be_left_goes_as_a_whole() -> None:
+    after = EMPTIED.replace("        HEAD\n            x = Variable(x)\n            y = Variable(y)\n", "")
+    assert fixed(EMPTIED.replace("HEAD", "with torch.no_grad():"), "TRAIN10") == after
+    branch = "if net.gpu:\n            x, y = x.cuda(), y.cuda()\n"
+    assert fixed(EMPTIED.replace("HEAD", branch + "        else:"), "TRAIN10") == after.replace(
+        "        print(net(x)", f"        {branch}        print(net(x)"
+    )
+
+
+@pytest.mark.parametrize(
+    "head", ["if net.gpu:", "try:\n            x.cuda()\n        finally:", "with open(net.path) as file:"]
+)
+def test_no_other_block_is_emptied(head: str) -> None:
+    code = EMPTIED.replace("HEAD", head)
+    assert len(findings(code, "TRAIN10")) == 2
+    assert fixed(code, "TRAIN10") == code
+
+
+def test_a_local_tensor_that_is_moved_and_returned_is_not_detached() -> None:
+    code = (
+        SETUP
+        + """\
+from torch.autograd import Variable
+
+def encoded(text, cuda):
+    codes = torch.LongTensor([ord(letter) for letter in text])
+    if cuda:
+        codes = codes.cuda()
+    return Variable(codes)
+"""
+    )
+    assert "    return codes\n" in fixed(code, "TRAIN10")
+    kept = code.replace("torch.LongTensor([ord(letter) for letter in text])", "text")
+    assert "    return codes\n" in fixed(kept, "TRAIN10")
+    assert "    return Variable(codes)\n" in fixed(kept, "TRAIN10", unsafe=False)
+
+
+def test_a_tensor_without_a_graph_stands_bare_where_it_gets_another_name() -> None:
+    for call, bare in (("Variable(y)", "y"), ("Variable(y.long())", "y.long()"), ("Variable(y).cuda()", "y.cuda()")):
+        code = OF_A_BATCH.replace("Variable(batch[0]), Variable(batch[1])", f"Variable(batch[0]), {call}")
+        code = code.replace("for batch in", "for batch, y in")
+        assert f"inputs, labels = batch[0], {bare}\n" in fixed(code, "TRAIN10")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("labels += net.bias", id="it takes part in a graph later"),
+        pytest.param("labels[0] = net.bias", id="an element of it does"),
+        pytest.param("y.requires_grad_()", id="the other becomes a leaf"),
+        pytest.param("y.add_(net.bias)", id="the other is changed"),
+    ],
+)
+def test_two_names_of_one_tensor_are_kept_apart_where_that_shows(line: str) -> None:
+    code = OF_A_BATCH.replace("inputs, labels = Variable(batch[0]), Variable(batch[1])", "labels = Variable(y)")
+    code = code.replace("for batch in", "for inputs, y in")
+    assert "labels = y\n" in fixed(code, "TRAIN10")
+    assert "labels = y.detach()\n" in fixed(code.replace("(y)\n", f"(y)\n        {line}\n"), "TRAIN10")
+
+
+def test_the_switch_of_a_parameter_makes_no_leaf_of_a_batch() -> None:
+    frozen = OF_A_BATCH + "    for p in net.parameters():\n        p.requires_grad = False\n"
+    assert "inputs, labels = batch[0], batch[1]\n" in fixed(frozen, "TRAIN10")
+
+
+TWO_LOOPS = """\
+import torch
+from torch.autograd import Variable
+
+def train(net, train_loader, test_loader):
+    for data, target in train_loader:
+        data, target = data.cuda(), target.cuda()
+        data, target = Variable(data), Variable(target)
+        net(data).sum().backward()
+    for data, target in test_loader:
+        data, target = Variable(data), Variable(target)
+        print(net(data), target)
+"""
+
+
+def test_what_two_loops_draw_under_one_name_stands_bare() -> None:
+    lines = [line for line in TWO_LOOPS.splitlines(keepends=True) if "Variable(" not in line]
+    assert fixed(TWO_LOOPS, "TRAIN10").replace("from torch.autograd import Variable\n", "") == "".join(
+        line for line in lines if "import Variable" not in line
+    )
+
+
+NOISY = """\
+import torch
+from torch.autograd import Variable
+
+class Noisy(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(3, 3)
+        self.register_buffer("noise", torch.zeros(3, 3))
+
+    def forward(self, x):
+        return torch.nn.functional.linear(x, self.weight * Variable(self.noise), self.bias)
+
+    def renew(self):
+        self.noise = torch.randn(3, 3)
+"""
+
+
+def test_a_buffer_stands_bare() -> None:
+    assert "self.weight * self.noise, self.bias" in fixed(NOISY, "TRAIN10")
+    assert "self.noise.detach()" in fixed(NOISY.replace("torch.randn(3, 3)", "self.weight * 2"), "TRAIN10")
+
+
+OWN_FUNCTION = """\
+import torch
+from torch.autograd import Variable
+
+def slopes(labels):
+    return labels.float().cumsum(0) - 1
+
+def loss(errors, labels, scale):
+    return torch.dot(errors, Variable(slopes(labels)))
+
+errors = torch.ones(3, requires_grad=True)
+value = loss(errors, torch.arange(3), torch.nn.Parameter(torch.ones(())))
+value.backward()
+"""
+
+
+def test_what_a_function_of_the_file_makes_of_data_has_no_graph() -> None:
+    after = fixed(OWN_FUNCTION, "TRAIN10")
+    assert "torch.dot(errors, slopes(labels))" in after
+    assert torch.equal(run(OWN_FUNCTION)["errors"].grad, run(after)["errors"].grad)  # type: ignore[attr-defined]
+    of_a_weight = OWN_FUNCTION.replace(
+        "Variable(slopes(labels))", "Variable(slopes(labels) * torch.nn.Linear(1, 1).weight)"
+    )
+    assert ".weight).detach()" in fixed(of_a_weight, "TRAIN10")
+
+
+def test_a_pair_with_an_empty_volatile_goes_where_gradients_are_off() -> None:
+    off = OF_A_BATCH.replace(
+        "Variable(batch[0]), Variable(batch[1])", "Variable(inputs, volatile=True), Variable(labels)"
+    )
+    off = off.replace("for batch in", "for inputs, labels in").replace("def train", "@torch.no_grad()\ndef train")
+    assert "inputs, labels =" not in fixed(off, "TRAIN10")

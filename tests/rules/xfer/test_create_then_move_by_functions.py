@@ -1,0 +1,108 @@
+"""XFER01: tensors that functions make for their callers, of the same file or another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+_HELPER = """
+    import torch
+
+    def mask(n):
+        upper = torch.triu(torch.ones(n, n)) == 1
+        {between}
+        return upper.float().masked_fill(upper == 0, float("-inf"))
+
+    def attend(model, x, device):
+        return model(x, mask(len(x)).to(device))
+"""
+
+
+def test_a_function_that_makes_a_tensor_for_its_callers() -> None:
+    [finding] = findings(_HELPER.format(between="pass"), "XFER01")
+    assert finding.line == 9
+    assert "pass it the device" in finding.message
+    assert fixed(_HELPER.format(between="pass"), "XFER01").count("mask(len(x)).to(device)") == 1
+    assert findings(_HELPER.format(between="print(upper)"), "XFER01") == []
+
+
+def test_a_tensor_that_is_made_here_and_by_a_function_has_no_fix() -> None:
+    code = _HELPER.format(between="pass").replace("mask(len(x))", "(torch.ones(4, 4) + mask(4))")
+    [finding] = findings(code, "XFER01")
+    assert "`torch.ones` fills this tensor" in finding.message
+    assert "(torch.ones(4, 4) + mask(4)).to(device)" in fixed(code, "XFER01")
+
+
+@pytest.mark.parametrize("decorator", ["@functools.lru_cache", "@register"])
+def test_a_function_behind_a_decorator_may_return_anything(decorator: str) -> None:
+    code = _HELPER.format(between="pass").replace("def mask", f"{decorator}\n    def mask", 1)
+    assert findings(code.replace("import torch", "import functools, torch", 1), "XFER01") == []
+
+
+def test_hidden_states_that_a_method_makes_and_the_loop_copies() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+        class Recurrent(nn.Module):
+            def hidden(self, n):
+                return torch.zeros(1, n, 8), torch.zeros(1, n, 8)
+
+        def train(x, use_cuda):
+            model = Recurrent().cuda()
+            h, c = model.hidden(len(x))
+            h, c = h.cuda(), c.cuda()
+            states = [torch.zeros(3) for _ in x]
+            states = [state.cuda() for state in states]
+            pair = torch.zeros(3), torch.zeros(4)
+            return model(x, h, c), states, pair[0].cuda(), pair[1].cuda()
+    """
+    assert [finding.line for finding in findings(code, "XFER01")] == [10, 12, 14, 14]
+
+
+def test_a_function_of_another_file_that_makes_a_tensor(tmp_path: Path) -> None:
+    (tmp_path / "masks.py").write_text("import torch\n\ndef ones(n):\n    return torch.ones(n, n).tril()\n")
+    main = """
+import torch
+from masks import ones
+
+def fit(model, x, device):
+    model(x, ones(len(x)).to(device)).sum().backward()
+"""
+    (tmp_path / "main.py").write_text(main)
+    source = Source.from_text(main, tmp_path / "main.py")
+    found = lint(source, Settings.selecting("XFER01"), strict=True, project=Project())
+    assert [finding.line for finding in found] == [6]
+
+
+_LIGHTNING = "import pytorch_lightning as pl\nfrom decoder import start\n\npl.Trainer().fit(start)\n"
+
+
+@pytest.mark.parametrize(
+    ("move", "main", "found"),
+    [
+        (".type_as(batch)", "from decoder import start\n\nstart(net.cuda()(data))\n", 1),
+        (".type_as(batch)", "from decoder import start\n\nstart(net.to(device)(data))\n", 1),
+        (".type_as(batch)", "from decoder import start\n\nstart(net.train()(data))\n", 0),
+        (".type_as(batch)", _LIGHTNING, 1),
+        (".type_as(batch)", "import numpy\n\nnet.cuda()\n", 1),  # nobody uses it here: it is for others
+        (".type_as(batch)", "import numpy\n\nnet.train()\n", 0),
+        (".type(batch.type())", "from decoder import start\n\nstart(net.cuda()(data))\n", 1),
+        (".type(batch)", "from decoder import start\n\nstart(net.cuda()(data))\n", 0),
+        (".to(batch)", "from decoder import start\n\nstart(net.cuda()(data))\n", 0),
+    ],
+)
+def test_a_file_that_names_no_device_but_is_used_on_one(tmp_path: Path, move: str, main: str, found: int) -> None:
+    code = f"import torch\n\n\ndef start(batch):\n    return torch.ones(1, 1){move}\n"
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "decoder.py").write_text(code)
+    (tmp_path / "main.py").write_text(main)
+    source = Source.from_text(code, tmp_path / "decoder.py")
+    assert len(lint(source, Settings.selecting("XFER01"), strict=True, project=Project())) == found

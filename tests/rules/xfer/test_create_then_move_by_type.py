@@ -1,0 +1,94 @@
+"""XFER01: casts, classes of tensors and the constructors before torch 0.4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.rules.xfer.builders import returning
+from tests.support import findings, fixed
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "x = torch.arange(n).repeat(2).type(torch.LongTensor)\n    x = x.to(device)\n",
+            "x = torch.arange(n, device=device).repeat(2).type(torch.int64)\n",
+        ),
+        (
+            "x = torch.arange(n)\n    x = x.type(torch.FloatTensor).to(device)\n",
+            "x = torch.arange(n, device=device)\n    x = x.type(torch.float32)\n",
+        ),
+        (
+            "x = (torch.arange(n) + 1).type(torch.DoubleTensor).to(device)\n",
+            "x = (torch.arange(n, device=device) + 1).type(torch.float64)\n",
+        ),
+    ],
+)
+def test_a_cast_that_would_bring_the_tensor_back_to_the_host_keeps_its_dtype_alone(before: str, after: str) -> None:
+    head, tail = "import torch\n\ndef build(n, device, net):\n    net.cuda()\n    ", "    return net(x)\n"
+    assert fixed(head + before + tail, "XFER01") == head + after + tail
+    outputs = []
+    for body in (before, after):
+        namespace: dict[str, Any] = {}
+        exec(head.replace("net.cuda()", "pass") + body + tail, namespace)
+        outputs.append(namespace["build"](3, "cpu", lambda x: x))
+        assert namespace["build"](3, "meta", lambda x: x).is_meta
+    assert torch.equal(*outputs)
+    assert outputs[0].dtype == outputs[1].dtype
+
+
+def test_a_cast_to_the_default_class_of_tensors_leaves_the_fix_out() -> None:
+    code = "import torch\n\ndef build(n, device):\n    return torch.arange(n).type(torch.Tensor).to(device)\n"
+    assert fixed(code, "XFER01") == code
+
+
+def test_the_type_of_a_tensor_says_where_it_is() -> None:
+    code = "import torch\n\ndef build(n, x):\n    x = x.cuda()\n    return torch.zeros(n).type(x.type())\n"
+    assert "return torch.zeros(n, dtype=x.dtype, device=x.device)" in fixed(code, "XFER01", unsafe=False)
+    assert findings(code.replace("x.cuda()", "x.cpu()"), "XFER01") == []
+
+
+@pytest.mark.parametrize("choice", ["FloatTensor", "torch.cuda.FloatTensor if n else torch.FloatTensor"])
+def test_a_class_of_tensors_that_may_be_of_the_gpu(choice: str) -> None:
+    code = returning(f"torch.zeros(n).type({choice})").replace(
+        "    return", "    FloatTensor = torch.cuda.FloatTensor if n else torch.FloatTensor\n    return"
+    )
+    assert len(findings(code, "XFER01")) == 1
+    assert fixed(code, "XFER01") == code
+    assert findings(code.replace("torch.cuda.FloatTensor", "torch.HalfTensor"), "XFER01") == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "torch.FloatTensor(torch.zeros(n)).to(device)",
+        "torch.Tensor(torch.ones(n).view(1, -1)).to(device)",
+        "torch.LongTensor(torch.arange(n) * 2).to(device)",
+    ],
+)
+def test_a_legacy_constructor_is_given_no_tensor_of_a_device(expression: str) -> None:
+    code = returning(expression)
+    assert fixed(code, "XFER01") == code
+    names: dict[str, Any] = {}
+    exec(fixed(code, "XFER01"), names)
+    assert names["build"](3, None, None, "meta").shape[-1] == 3
+    with pytest.raises(TypeError):
+        torch.FloatTensor(torch.zeros(3, device="meta"))
+
+
+def test_a_legacy_constructor_is_given_no_variable_of_a_device() -> None:
+    code = returning("torch.FloatTensor(made).to(device)")
+    code = code.replace("    return", "    made = torch.zeros(n)\n    return")
+    assert fixed(code, "XFER01") == code
+
+
+def test_constants_wrapped_for_no_gradient_are_made_on_the_device() -> None:
+    code = returning("Variable(torch.zeros(n), requires_grad=False).cuda()").replace(
+        "import torch\n", "import torch\nfrom torch.autograd import Variable\n", 1
+    )
+    after = fixed(code, "XFER01", unsafe=False)
+    assert 'return Variable(torch.zeros(n, device="cuda"), requires_grad=False)' in after
