@@ -6,6 +6,7 @@ sink). Dimensions are named: n runs over the loop, m over an inner one, p and q 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -64,21 +65,21 @@ DEPENDENCES = (
     "out[i] = {row}.sum() + out[i + 1]; out[i + 1] = 2; rows.append({row})",
     "out[i] = {row}.sum(); rows.append({row} * out.sum())",
     "out[0] = {row}.sum(); rows.append({row} * out[0])",
-    "out[-1] += {row}.sum(); rows.append({row} * out[i])",
+    "out[-1] += {row}.sum(); table[i, i] = out[i]; rows.append({row})",
     "out[i] = out[count - 1 - i] + {row}.sum(); rows.append({row})",
     "out[order[i]] = {row}.sum() + out[i]; rows.append({row})",
     "out[labels[i]] = {row}.sum(); rows.append({row})",
-    "out[labels[i]] += {row}.sum(); rows.append({row} * out[labels[i]])",
+    "out[labels[i]] += {row}.sum(); table[i, i] = out[labels[i]]; rows.append({row})",
     "table[labels[i], labels[i]] = {row}.sum(); rows.append({row})",
-    "alias[i] = {row}.sum(); rows.append({row} * base[i])",
+    "alias[i] = {row}.sum(); table[i, i] = base[i]; rows.append({row})",
     "shifted[i] = base[i] + {row}.sum(); rows.append({row})",
     "turned[i] = {row}.sum() + out[i]; rows.append({row})",
     "rows.append({row}.exp_())",
     "rows.append({row}.clone()); rows[0].add_({row})",
-    "x[i] = {row} * 2; rows.append({row} + x.sum())",
-    "x[i + 1] = {row} * 2; rows.append({row})",
-    "row = x[i]; row *= 2; rows.append({row} + x.sum())",
-    "r = x[0]; r += {row}; rows.append({row} * x[i])",
+    "own[i] = {row} * 2; rows.append({row} + own.sum())",
+    "own[i + 1] = {row} * own[i]; rows.append({row})",
+    "row = own[i]; row *= 2; rows.append({row} + own.sum())",
+    "r = own[0]; r += {row}; rows.append({row} * own[i])",
     "best = best if best > {row}.sum() else {row}.sum(); rows.append({row} * best)",
     "total += {row}.sum(); rows.append({row} / total)",
     "total = total + {row}.sum(); out[i] = total; rows.append({row})",
@@ -96,6 +97,41 @@ _BRANCHES = (
     ("if base[i] > 0:", "    base[i + 1] = -base[i]", "rows.append({row})"),
     ("if base[i] > 0:", "    total += 1", "rows.append({row} * total)"),
 )
+# The like of those lines without a dependence.
+_WITHOUT = (
+    "rows.append({row})",
+    "h = {row}; rows.append(h)",
+    "h = torch.tanh({row} + x[i].mean()); rows.append(h)",
+    "rows.append({row} + out[i])",
+    "out[i] = base[i] + {row}.sum(); rows.append({row})",
+    "out[i] = {row}.sum(); table[i, i] = base[i]; rows.append({row})",
+    "table[i, i] = {row}.sum(); rows.append({row})",
+    "row = own[i]; row = row * 2; rows.append({row} + row)",
+    "own[i] = {row} * 2; rows.append({row})",
+    "best = {row}.sum(); rows.append({row} * best)",
+    "total += {row}.sum(); rows.append({row})",
+    "if base[i] > 0:;     out[i] = {row}.sum(); rows.append({row})",
+)
+INDEPENDENT = tuple(tuple(line.split("; ")) for line in _WITHOUT)
+# What these lines need before the loop, each name for itself: a second name of `out` would keep any loop as it is.
+_MADE_BEFORE = {
+    "rows": "rows = []",
+    "base": "base = torch.ones(n)",
+    "own": "own = x.clone()",
+    "t": "t = []",
+    "h": "h = torch.zeros(p)",
+    "count": "count = n",
+    "out": "out = torch.zeros(n)",
+    "alias": "alias = base",
+    "best": "best = torch.zeros(())",
+    "total": "total = 0.0",
+    "numbers": "numbers = iter(range(n))",
+    "shifted": "shifted = base[1:]",
+    "turned": "turned = out.view(n)",
+    "table": "table = torch.zeros(m, m)",
+    "order": "order = torch.randperm(n)",
+    "bump": "bump = lambda row, seen=[]: seen.append(row) or len(seen)",
+}
 PLANTED: tuple[tuple[str, ...], ...] = (*(tuple(line.split("; ")) for line in DEPENDENCES), *_BRANCHES)
 
 
@@ -465,12 +501,12 @@ def planted(random: Random, lines: tuple[str, ...]) -> Generated:
     maker.inner, maker.axes, maker.index, maker.kind = False, ("n",), ("i",), FLOATS
     value = maker.expression(("p",), 2)
     row = value if "[i" in value or "i]" in value else "x[i]"
-    maker.shapes = {"x": ("n", "p"), "base": ("n",), "labels": ("n",), **maker.shapes}
+    maker.shapes = {"x": ("n", "p"), "labels": ("n",), **maker.shapes}
     maker.indices["labels"] = "m"
-    head = ["rows = []", "t = []", "h = torch.zeros(p)", "count = n", "alias = base", "out = torch.zeros(n)"]
-    head += ["best = torch.zeros(())", "total = 0.0", "numbers = iter(range(n))", "turned = out.flip(0).flip(0)"]
-    head += ["shifted = base[1:]", "turned = out.view(n)", "table = torch.zeros(m, m)", "order = torch.randperm(n)"]
-    head += ["def bump(row, seen=[]):", "    seen.append(row)", "    return len(seen)"]
+    used = set(re.findall(r"\w+", " ".join(lines)))
+    used |= {"base"} if used & {"alias", "shifted"} else set()
+    used |= {"out"} if "turned" in used else set()
+    head = [made for name, made in _MADE_BEFORE.items() if name in used]
     headers = ("for i in range(n - 1):", "for i, _ in enumerate(x[1:]):", "for i in tqdm.tqdm(range(n - 1)):")
     body = [f"    {line.format(row=f'({row})')}" for line in lines]
     kept = ["out = torch.stack(rows)"] if any("rows.append" in line for line in lines) else []

@@ -514,7 +514,7 @@ LOOK_ALIKES = {
     "device as the default": script(
         """\
         torch.set_default_device(device)
-        loader = DataLoader(images, 64, generator=torch.Generator(device=device))
+        loader = DataLoader(images, 64)
         """
     ),
     "batches of strings": script(

@@ -208,12 +208,12 @@ class Rnn(nn.Module):
         return torch.stack(outputs)
 """,
     "unrolled optimisation": """\
-def unroll(theta, x, y):
+def unroll(x, y):
     trajectory = []
     for _ in range(5):
-        grad, = torch.autograd.grad(crit(x @ theta, y), theta, create_graph=True)
-        theta = theta - 0.1 * grad
-        trajectory.append(theta)
+        grad, = torch.autograd.grad(crit(model(x), y), x, create_graph=True)
+        x = x - 0.1 * grad
+        trajectory.append(model(x))
     return trajectory
 """,
     "the list goes to code that nobody here knows": """\

@@ -155,8 +155,8 @@ class Batch:
     def __init__(self, data):
         self.data = data
 
-    def mean(self):
-        return self.data.mean()
+    def mask(self):
+        return self.data.new(3).bernoulli_(0.5)
 """,
 }
 

@@ -189,7 +189,8 @@ def f(scores: torch.Tensor, boxes: torch.Tensor):
     return torch.stack(losses)
 """,
     "layers of several sizes": """\
-def f(maps, target):
+def f(nets, x: torch.Tensor, target):
+    maps = [net(x) for net in nets]
     total = 0
     for i in range(len(maps)):
         total += F.mse_loss(maps[i], F.interpolate(target, size=maps[i].shape[-2:]))

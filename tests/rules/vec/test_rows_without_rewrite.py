@@ -489,7 +489,7 @@ def decode(ids: torch.Tensor, words):
     return [" ".join(words[t.item()] for t in row) for row in ids]
 """,
     "sorted names": "def f(names):\n    return sorted(names, key=lambda name: len(name))\n",
-    "sorted by shape": "def f(images):\n    return sorted(range(len(images)), key=lambda i: images[i].shape[0])\n",
+    "sorted by shape": "def f(x: torch.Tensor):\n    return sorted(range(len(x)), key=lambda i: x[i].shape[0])\n",
     "noise for each row": """\
 def mix(x: torch.Tensor):
     for i in range(x.size(0)):
