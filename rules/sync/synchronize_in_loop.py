@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.housekeeping import Chore
     from torchlint.semantics.model import Model
 
 
@@ -17,7 +18,8 @@ class SynchronizeInLoop(Rule):
     Finds `torch.cuda.synchronize()`, and its twins of other accelerators, that run in every training step or for every
     evaluation batch, directly or through a helper. Where a clock is read around it, or events, streams, CUDA graphs,
     profilers, barriers, copies to the host that are not waited for, or another library on the device are in sight, the
-    call has a purpose and is no finding; nor is one behind an option or at every n-th step.
+    call has a purpose and is no finding; nor is one behind an option or at every n-th step. What stands right before
+    `loss.item()`, which waits by itself, has none.
 
     ## Why is this bad
 
@@ -86,12 +88,19 @@ class SynchronizeInLoop(Rule):
             call = model.code(chore.call.node)
             site = model.code(chore.site.node)
             through = "" if chore.site is chore.call else f", through `{site}`"
-            message = (
-                f"`{call}` makes the host wait for all queued work {chore.rhythm}{through}, and nothing there needs "
-                "it: the device idles until the next step is queued. Take it out."
-            )
+            why = "nothing there needs it: the device idles until the next step is queued"
+            if chore.read is not None:
+                why = f"`{model.code(chore.read)}` behind it waits by itself"
+            waits = f"`{call}` makes the host wait for all queued work {chore.rhythm}{through}"
+            message = f"{waits}, and {why}. Take it out."
             chain = (
                 *((Fact(chore.loop.node, f"this loop runs {chore.rhythm.partition(' ')[2]}"),) if chore.loop else ()),
-                Fact(chore.call.node, "waits for the device; no clock, event, stream or copy here depends on it"),
+                Fact(chore.call.node, _fact(chore)),
             )
             yield Report(chore.site.node, message, facts=chore, chain=chain)
+
+
+def _fact(chore: Chore) -> str:
+    if chore.read is not None:
+        return "waits for the device, as what follows does in any case"
+    return "waits for the device; no clock, event, stream or copy here depends on it"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -68,6 +68,7 @@ class Chore:
     site: Call
     loop: Loop | None
     function: Function  # in which the step is
+    read: cst.BaseExpression | None = None  # right behind it, and waits for the device by itself
 
     @property
     def rhythm(self) -> str:
@@ -87,11 +88,16 @@ def emptied_caches(model: Model) -> Iterator[Chore]:
 
 
 def needless_waits(model: Model) -> Iterator[Chore]:
-    """`synchronize()` in every step, with no clock, event, stream, copy or barrier that it could be there for."""
+    """`synchronize()` in every step, with no clock, event, stream, copy or barrier that it could be there for; or with
+    a readback right behind it, which waits anyway."""
     if _SHARED_DEVICE.search(model.source.text) or _OTHER_QUEUES.search(model.source.text):
         return
     for chore in _chores(model, _SYNCHRONIZING, _is_pass):
         function = chore.function
+        read = _read_behind(model, chore.site)
+        if read is not None:
+            yield replace(chore, read=read)
+            continue
         timed = any(call.callee in CLOCKS for call in function.calls)
         is_training = chore.loop is not None and chore.loop.role is Role.STEPS
         if (timed and not is_training) or _WAITED_FOR.search(function.name):
@@ -99,6 +105,28 @@ def needless_waits(model: Model) -> Iterator[Chore]:
         calls = _reached(chore.loop.calls if chore.loop is not None else function.calls)
         if not any(_is_waited_for(call) for call in calls):
             yield chore
+
+
+def _read_behind(model: Model, site: Call) -> cst.BaseExpression | None:
+    """The readback up to which a block does nothing that a wait for the device may serve."""
+    line = model.statement(site.node)
+    block = model.parent(line)
+    lines: list[cst.CSTNode] = [*block.body] if isinstance(block, cst.IndentedBlock) else [line]
+    for behind in lines[lines.index(line) + 1 :]:
+        calls = model.calls_in(behind) if isinstance(behind, cst.SimpleStatementLine) else ()
+        if not calls or any(map(_is_waited_for, _reached([*calls]))):
+            return None
+        read = next((call.node for call in calls if _reads_device(model, call, behind)), None)
+        if read is not None:
+            return read
+    return None
+
+
+def _reads_device(model: Model, call: Call, line: cst.CSTNode) -> bool:
+    """`loss.item()`, whenever the line runs."""
+    tensor = call.receiver_value
+    is_read = call.method == "item" and tensor.kind is Kind.TENSOR and tensor.place is Place.ACCELERATOR
+    return is_read and len(model.guards(call.node)) == len(model.guards(line))
 
 
 def reads_clock(model: Model) -> bool:

@@ -20,6 +20,9 @@ FOUND = {
 }
 
 
+CLOCK = "import time\nstart, total = time.time(), 0.0"
+
+
 def program(body: str, before: str = "") -> str:
     return training(body, before, "return [p.detach().clone() for p in model.parameters()]", TORCH_ONLY)
 
@@ -40,7 +43,23 @@ def test_the_wait_goes_and_nothing_else(body: str, rest: str, monkeypatch: pytes
     assert all(torch.equal(a, b) for a, b in zip(old, new))
 
 
+def test_a_wait_right_before_a_readback_serves_no_clock() -> None:
+    code = program(f"{WAIT}\nseen = y.size(0)\ntotal += loss.item()\nprint(time.time() - start)", CLOCK)
+    [finding] = findings(code, "SYNC10")
+    assert "`loss.item()` behind it waits by itself" in finding.message
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+
+
 SILENT = {
+    "a clock before the readback": (f"{WAIT}\nprint(time.time() - start)\ntotal += loss.item()", CLOCK),
+    "a clock in the line of the readback": (f"{WAIT}\ntotal += meter(time.time(), loss.item())", CLOCK),
+    "a readback on a condition": (f"{WAIT}\nif step > 9:\n    total += loss.item()\nprint(time.time() - start)", CLOCK),
+    "a readback on a condition in one line": (
+        f"{WAIT}\ntotal += loss.item() if step > 9 else 0\nprint(time.time() - start)",
+        CLOCK,
+    ),
+    "a readback from the host": (f"{WAIT}\ntotal += sizes.cpu().item()\nprint(time.time() - start)", CLOCK),
     "a clock": (f"{WAIT}\nprint(time.time() - start)", "import time\nstart = time.time()"),
     "an event": (f"event.record()\n{WAIT}", "event = torch.cuda.Event(enable_timing=True)"),
     "a profiler": (f"{WAIT}\nprof.step()", "prof = torch.profiler.profile()"),
