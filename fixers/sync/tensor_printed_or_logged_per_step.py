@@ -36,11 +36,11 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("no variable counts the steps")
     if line is None:
         raise NoFixError("the call is part of a larger statement")
-    if waits_beside(model, shown.step, {shown.call.node}):
+    if waits_beside(model, shown.step, {shown.node}):
         raise NoFixError("something else in the same step waits for the device anyway")
-    if not all(shown.call.node in model.ancestors(tensor) for tensor in shown.tensors):
+    if not all(shown.node in model.ancestors(tensor) for tensor in shown.tensors):
         raise NoFixError("the text that is shown is made before, in another statement")
-    if _OVERWRITTEN.search(model.code(shown.call.node)):
+    if _OVERWRITTEN.search(model.code(shown.node)):
         raise NoFixError("the line is written over in every step, and would stand still in between")
     edits = Rewriter(model).indent_under(_beside(line, shown, model), f"if {counter} % {_INTERVAL} == 0:")
     assert edits is not None
@@ -49,7 +49,7 @@ def fix(report: Report, model: Model) -> Fix:
 
 def _line(shown: Shown, model: Model) -> cst.SimpleStatementLine | None:
     """The line that does nothing but show."""
-    line = model.parent(model.parent(shown.call.node) or shown.call.node)
+    line = model.parent(model.parent(shown.node) or shown.node)
     is_whole = isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 and isinstance(line.body[0], cst.Expr)
     return line if is_whole else None  # type: ignore[return-value]
 
@@ -68,7 +68,8 @@ def _all_shown(model: Model) -> list[Shown]:
 
 def _count_shown(model: Model, shown: Shown) -> str | None:
     """The number that TensorBoard is given as that of the step, where a variable counts it."""
-    step = shown.call.argument("global_step", 2).node if shown.call.method in _BY_STEP else None
+    call = model.call(shown.node) if isinstance(shown.node, cst.Call) else None
+    step = call.argument("global_step", 2).node if call is not None and call.method in _BY_STEP else None
     binding = model.binding(step) if isinstance(step, cst.Name) else None
     writes = [write for write in binding.writes if write.loop is shown.step.loop] if binding is not None else []
     counts = bool(writes) and all(_counts(model.small_statement(write.target)) for write in writes)

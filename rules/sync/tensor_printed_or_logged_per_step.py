@@ -90,9 +90,10 @@ class TensorPrintedOrLoggedPerStep(Rule):
         shown = list(shown_tensors(model))
         reading = {model.statement(read.node) for read in deferrable_readbacks(model)} if shown else set()
         for item in shown:
-            if model.statement(item.call.node) not in reading:
+            place = item.where_read(model)
+            if model.statement(item.node) not in reading and model.statement(place) not in reading:
                 names = " and ".join(f"`{model.code(tensor)}`" for tensor in item.tensors[:2])
                 message = (
                     f"To show {names}, the host waits for the device {item.step.rhythm}. Show it every so many steps."
                 )
-                yield Report(item.call.node, message, facts=item)
+                yield Report(place, message, facts=item)

@@ -26,6 +26,10 @@ SHOWN = {
         "norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)\nprint(f'{norm:.3f}')"
     ),
     "in evaluation": evaluation("print(step, loss)"),
+    "in a text that an attribute gets": training("bar.suffix = f'loss {loss:.3f}'\nbar.next()", "bar = Bar()"),
+    "in a text that grows": training(
+        "line = f'{step}'\nline += ' {:.3f}'.format(loss)\nbar.suffix = line", "bar = Bar()"
+    ),
 }
 
 SILENT = {
@@ -47,6 +51,14 @@ SILENT = {
     "what torch refuses": training("print('{:.4f}'.format(loss.data[0]))"),
     "numbers of Python": training("print(step, time.time())"),
     "the names of losses": training("for name, value in losses(model(x)).items():\n    print(name + ':')"),
+    "a text that only a failure asks for": training("assert step < 99, f'{step}: {loss}'"),
+    "a text of an exception": training("if step > 99:\n    raise ValueError(f'{loss}')"),
+    "the name of a file": training("save(out, f'{loss:.3f}.png')"),
+    "a key": training("kept[f'{loss:.1f}'] = step", "kept = {}"),
+    "a text that goes into a file": training("file.write(f'{loss:.3f}')", "file = open('losses')"),
+    "a text that is shown at intervals": training(
+        "line = f'{loss}'\nif step % 9 == 0:\n    bar.text = line", "bar = Bar()"
+    ),
     "on the host": training("print(out.detach().cpu())"),
     "lazily": training("log.debug('%s', loss)", "log = make_log()"),
     "once after the loop": training("pass", after="print(loss)"),
@@ -106,6 +118,12 @@ def test_the_message_names_what_is_shown() -> None:
     [finding] = findings(code, "SYNC04")
     assert finding.line == line_of(code, "{loss:.4f}")
     assert finding.message.startswith("To show `loss`, the host waits for the device in every training step.")
+
+
+def test_the_finding_stands_where_the_text_is_made() -> None:
+    code = training("line = f'{step}'\nline = line + f' {loss:.3f}'\nprint(line)")
+    [finding] = findings(code, "SYNC04")
+    assert finding.line == line_of(code, "loss:.3f")
 
 
 # -- the fix ---------------------------------------------------------------------------------------------------------

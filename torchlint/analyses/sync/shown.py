@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.host_use import is_log
+from torchlint.analyses.host_use import KEPT, HostFlow, Use, is_log
 from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.residence import Residence
@@ -24,31 +24,71 @@ _TEXTS = frozenset(["builtins.str", "builtins.repr", "builtins.format", "builtin
 
 
 class Shown(NamedTuple):
-    """A call that shows tensors in every step."""
+    """A call that shows tensors in every step, or a text that is made of them for something else to show."""
 
-    call: Call
+    node: cst.BaseExpression
     tensors: list[cst.BaseExpression]
     step: Step
 
+    def where_read(self, model: Model) -> cst.BaseExpression:
+        """Where the host waits: in the call, or in the statement before it that makes the text."""
+        first = self.tensors[0]
+        if self.node in model.ancestors(first):
+            return self.node
+        return next((made for made in model.ancestors(first) if _is_text(model, made)), self.node)  # type: ignore[return-value]
+
 
 def shown_tensors(model: Model) -> Iterator[Shown]:
-    residence = model.once(Residence)
+    told: set[cst.BaseExpression] = set()
     for call in model.calls:
-        leaves = shown_in(model, call)
-        step = step_of(model, call.node) if leaves else None
-        if step is None:
-            continue
-        tensors = [leaf for leaf in leaves if step_of(model, leaf) == step and residence.may_be_device(leaf, step)]
-        if tensors and not follows_answer(model, residence, call.node, step):
-            yield Shown(call, tensors, step)
+        shown = _shown(model, call.node, shown_in(model, call))
+        if shown is not None:
+            told.update(shown.tensors)
+            yield shown
+    for text in model.nodes_of(cst.FormattedString, cst.BinaryOperation, cst.Call):
+        assert isinstance(text, cst.BaseExpression)
+        if _is_text(model, text) and not any(_is_text(model, above) for above in model.ancestors(text)):
+            tensors = [leaf for leaf in _tensors(model, [(text, False)]) if leaf not in told]
+            shown = _shown(model, text, tensors)
+            if shown is not None and _is_for_readers(model, shown):
+                yield shown
+
+
+def _shown(model: Model, node: cst.BaseExpression, leaves: list[cst.BaseExpression]) -> Shown | None:
+    step = step_of(model, node) if leaves else None
+    if step is None:
+        return None
+    residence = model.once(Residence)
+    tensors = [leaf for leaf in leaves if step_of(model, leaf) == step and residence.may_be_device(leaf, step)]
+    return Shown(node, tensors, step) if tensors and not follows_answer(model, residence, node, step) else None
+
+
+def _is_text(model: Model, node: cst.CSTNode) -> bool:
+    """Whether an expression makes a text of other values."""
+    match node:
+        case cst.FormattedString():
+            return True
+        case cst.BinaryOperation(left=left, operator=cst.Modulo()):
+            return _is_string(model, left)
+        case cst.Call(func=cst.Attribute(value=text, attr=cst.Name(value="format"))):
+            return _is_string(model, text)
+    return False
+
+
+def _is_for_readers(model: Model, shown: Shown) -> bool:
+    """Whether a text is kept or shown, and names no file, and no key; nor is it one that only a failure asks for."""
+    if any(isinstance(above, (cst.Assert, cst.Raise)) for above in model.ancestors(shown.node)):
+        return False
+    use = HostFlow(model, shown.step.loop).of(shown.node, True)
+    return bool(use & (Use.ACCUMULATED | Use.LATER)) and not use & (KEPT | Use.WRITTEN | Use.HANDED | Use.SELDOM)
 
 
 def shown_in(model: Model, call: Call) -> list[cst.BaseExpression]:
     """The tensors that a call to print or log something reads, wherever they are and however often it runs."""
     if not is_log(call) or _hands_on(model, call):
         return []
-    tensors = [leaf for leaf in _leaves(model, call) if model.value(leaf).kind is Kind.TENSOR]
-    return [tensor for tensor in tensors if not _fails(model, tensor)]
+    reads = call.method in _READING_METHODS or call.callee in _READING_CALLEES
+    return _tensors(model, [(arg.value, reads) for arg in call.node.args])
 
 
 def _fails(model: Model, tensor: cst.BaseExpression) -> bool:
@@ -62,10 +102,14 @@ def _hands_on(model: Model, call: Call) -> bool:
     return cls is not None and cls.is_lightning and isinstance(call.receiver, cst.Name)
 
 
-def _leaves(model: Model, call: Call) -> Iterator[cst.BaseExpression]:
-    """What the call turns into text: what its strings hold and, where it reads its arguments at once, those."""
-    reads = call.method in _READING_METHODS or call.callee in _READING_CALLEES
-    work: list[tuple[cst.CSTNode, bool]] = [(arg.value, reads) for arg in call.node.args]
+def _tensors(model: Model, shown: list[tuple[cst.CSTNode, bool]]) -> list[cst.BaseExpression]:
+    tensors = [leaf for leaf in _leaves(model, shown) if model.value(leaf).kind is Kind.TENSOR]
+    return [tensor for tensor in tensors if not _fails(model, tensor)]
+
+
+def _leaves(model: Model, shown: list[tuple[cst.CSTNode, bool]]) -> Iterator[cst.BaseExpression]:
+    """What is turned into text: what strings hold and, of what is marked as read at once, the values themselves."""
+    work = [*shown]
     seen: set[cst.CSTNode] = set()
     while work:
         node, is_read = work.pop()
