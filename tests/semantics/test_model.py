@@ -102,6 +102,64 @@ def test_a_loop_over_a_helper_that_runs_the_whole_epoch_is_an_epoch_loop() -> No
     assert roles == {"train": Role.STEPS, "": Role.EPOCHS}
 
 
+@pytest.mark.parametrize("run", ["out = net(x)", "out = [net(x) for net in nets]"], ids=["a loop", "a comprehension"])
+def test_a_loop_over_the_models_of_an_ensemble_is_part_of_an_evaluation(run: str) -> None:
+    inner = f"for k, net in enumerate(nets):\n                    {run}" if "for" not in run else run
+    model = model_of(
+        f"""
+        import torch
+        def evaluate(nets, batches, device):
+            for x, y in batches:
+                x = x.to(device)
+                {inner}
+        """
+    )
+    assert [loop.role for loop in model.loops] == [Role.EVALUATION, Role.MODULES]
+
+
+NETWORK = """
+import torch
+
+class Net(torch.nn.Module):
+    def {name}(self, batches):
+        {first}
+        for x, y in batches:
+            out = self.layers(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "role"),
+    [
+        ("evaluate", "self.layers.eval()", Role.EVALUATION),
+        ("fit", "self.train()", Role.EVALUATION),
+        ("multiscale", "self.layers.eval()", Role.PLAIN),
+        ("forward", "pass", Role.PLAIN),
+    ],
+)
+def test_a_method_of_a_network_that_switches_its_mode_goes_over_data(name: str, first: str, role: Role) -> None:
+    code = NETWORK.format(name=name, first=first).replace(
+        "class Net(torch.nn.Module):",
+        "class Net(torch.nn.Module):\n    def __init__(self):\n        "
+        "super().__init__()\n        self.layers = torch.nn.Linear(2, 2)\n",
+    )
+    assert [loop.role for loop in model_of(code).loops] == [role]
+
+
+@pytest.mark.parametrize(
+    ("method", "runs"),
+    [
+        *((name, True) for name in ("features", "extract_features", "get_image_features", "forward_features")),
+        *((name, True) for name in ("calculate_loss", "batchNLLLoss", "loss", "predict_proba", "encode", "log_prob")),
+        *((name, False) for name in ("num_features", "set_features", "update_loss", "plot_loss", "save", "adapt")),
+    ],
+)
+def test_the_name_of_a_method_of_a_network_tells_whether_it_runs_it(method: str, runs: bool) -> None:
+    model = model_of(f"import torch\ndef show(net, x):\n    net.eval()\n    return net.{method}(x)\n")
+    (call,) = (call for call in model.calls if call.method == method)
+    assert call.is_forward is runs
+
+
 def test_a_step_spread_over_methods_is_one_step() -> None:
     model = model_of(
         """

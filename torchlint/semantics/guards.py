@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.semantics.entities import Guard, Loop
+from torchlint.semantics.entities import Guard, Loop, Write
 from torchlint.semantics.scopes import Scopes, dotted
 from torchlint.semantics.tree import walk
 
@@ -224,8 +224,13 @@ def _assigned_gate(scopes: Scopes, test: cst.Name | cst.Attribute, depth: int) -
     binding = scopes.bindings.get(test)
     if binding is None or not binding.writes:
         return False
-    values = [write.value for write in binding.writes if write.kind == "assign"]
-    return any(value is not None and kind_of(scopes, value, depth + 1) == "log" for value in values)
+    whole = [write.value for write in binding.writes if write.kind == "assign" and not _is_part_of_result(write)]
+    return any(value is not None and kind_of(scopes, value, depth + 1) == "log" for value in whole)
+
+
+def _is_part_of_result(write: Write) -> bool:
+    """`norm, overflow = backward(loss, logger)`: what a call is given says nothing of each part that it returns."""
+    return write.unpacked and isinstance(write.value, cst.Call)
 
 
 def _is_optional(test: cst.BaseExpression) -> bool:

@@ -180,6 +180,8 @@ class Lookup:
                 return transfer.SHAPE if name == "shape" else Value(Kind.ARRAY, place=Place.HOST)
             case Kind.DICT:
                 return owner.field(name) or UNKNOWN
+            case Kind.TUPLE:
+                return transfer.named_part(owner, name)
             case Kind.UNKNOWN:
                 return self._unknown_attribute(owner, name)
             case _:

@@ -95,7 +95,7 @@ class MethodCalls(LibraryCalls):
             return NONE
         if entry is not None or method in ("backward", "step", "save_checkpoint", "append", "extend", "insert"):
             return UNKNOWN
-        call.is_forward = method in ("generate", "sample", "predict", "encode", "decode")
+        call.is_forward = words.runs_network(method)
         return Value(Kind.UNKNOWN, place=transfer.mixed_place(given.all()))
 
     def _dict_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:

@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.semantics.effects import EffectTable
 from torchlint.semantics.entities import Call, Effects, Function, Loop, Role
 from torchlint.semantics.transfer import element_of
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Value
 
 
@@ -37,7 +38,7 @@ class RoleFinder:
         element = element_of(loop.iterates)
         if any(call.loop is loop and self._runs_backward(call) for call in loop.calls):
             return Role.STEPS
-        if _over_modules(loop.iterates, element):
+        if _over_modules(loop.iterates, element) or self._runs_its_targets(loop):
             return Role.MODULES
         effects = self._effects.of_calls(loop.calls)
         if effects.has("backward") and not self._only_attacks(loop, element, effects):
@@ -54,18 +55,19 @@ class RoleFinder:
         own = any(call.loop is loop and call.is_forward for call in loop.calls)
         return own and not effects.has("optimizer_steps") and self._evaluates(loop, element)
 
+    @staticmethod
+    def _runs_its_targets(loop: Loop) -> bool:
+        """`for k, model in enumerate(models): out = model(x)`: all that it runs is what it iterates over."""
+        run = [call.receiver or call.node.func for call in loop.calls if call.loop is loop and call.is_forward]
+        targets = {node.value for node in walk(loop.target) if isinstance(node, cst.Name)} if loop.target else set()
+        return bool(run) and all(isinstance(model, cst.Name) and model.value in targets for model in run)
+
     def _evaluates(self, loop: Loop, element: Value) -> bool:
-        function: Function | None = loop.function
-        if (
-            function is not None
-            and function.cls is not None
-            and function.cls.is_module
-            and not function.cls.is_lightning
-        ):
+        if _is_part_of_forward_pass(loop.function):
             return _yields_batches(loop.iterates)
         if loop.iterable is None or loop.is_comprehension:
             return _yields_batches(loop.iterates)
-        own = any(call.loop is loop and self._effects.reached(call).has("forwards") for call in loop.calls)
+        own = any(_iterates(loop, call) and self._effects.reached(call).has("forwards") for call in loop.calls)
         plain = element.kind in (Kind.UNKNOWN, Kind.BATCH, Kind.TUPLE, Kind.TENSOR) and not _is_counter(loop.iterates)
         return own and (plain or _yields_batches(loop.iterates))
 
@@ -139,6 +141,28 @@ def _over_chunks(loop: Loop) -> bool:
             case _:
                 return False
     return True
+
+
+_EVALUATING = ("eval", "test", "valid")
+
+
+def _is_part_of_forward_pass(function: Function) -> bool:
+    """A method of a network, but not one that switches its mode, or evaluates by its name and switches that of a part:
+    these run whole passes over data."""
+    if function.cls is None or not function.cls.is_module or function.cls.is_lightning:
+        return False
+    evaluates = function.name.startswith(_EVALUATING)
+    switched = (call.receiver for call in function.calls if call.method in ("eval", "train"))
+    own = function.params[:1]
+    return not any(evaluates or (isinstance(node, cst.Name) and [node.value] == own) for node in switched)
+
+
+def _iterates(loop: Loop, call: Call) -> bool:
+    """Whether a call is made once per iteration of a loop, or once for each of several models."""
+    inner = call.loop
+    while inner is not None and inner is not loop and inner.role is Role.MODULES:
+        inner = inner.parent
+    return inner is loop
 
 
 def _is_counter(iterates: Value) -> bool:

@@ -273,6 +273,18 @@ def tensor_attribute(owner: Value, name: str) -> Value:
     return owner.but(kind=Kind.TENSOR, grad=Grad.DETACHED if entry.grad == "no" else owner.grad)
 
 
+# Where the parts of what torch returns stand; a plain tuple has no attributes.
+_NAMES = ("values eigenvalues U Q sign solution", "indices eigenvectors S R logabsdet", "V Vh")
+_PARTS = {name: place for place, names in enumerate(_NAMES) for name in names.split()}
+
+
+def named_part(owner: Value, name: str) -> Value:
+    """`x.max(1).values`, `torch.linalg.svd(x).S`."""
+    place = _PARTS.get(name)
+    is_there = place is not None and owner.items is not None and place < len(owner.items)
+    return owner.items[place] if is_there else UNKNOWN  # type: ignore[index]
+
+
 def _mapping(receiver: Value, method: str) -> Value:
     match method:
         case "items":

@@ -144,6 +144,19 @@ def module_method(name: str) -> Entry | None:
     return torch_api.lookup("torch.nn.Module." + name) if name != "forward" else None
 
 
+_PASSES = re.compile(
+    r"generate|sample|log_prob|reconstruct|classify|infer|inference|((encode|decode|predict|embed)(_\w+)?)|forward_\w+"
+    r"|features?|feature_extraction|(get|extract|compute)_(\w+_)?(features?|embeddings?|logits)"
+    r"|(?!(set|reset|add|log|print|plot|save|record|update)_)\w*[lL]oss"
+)
+
+
+@lru_cache(maxsize=2048)
+def runs_network(method: str) -> bool:
+    """Whether a method that the class of a network adds runs the network, by its name."""
+    return _PASSES.fullmatch(method) is not None
+
+
 _KINDS = {
     "module": Kind.MODULE,
     "loss": Kind.MODULE,
