@@ -146,6 +146,8 @@ class HostFlow:
                 self._iterated(parent, node)
             case cst.Expr() | cst.Del():
                 pass
+            case cst.AssignTarget() if number and isinstance(node, cst.Subscript):
+                pass  # something else goes into the container that holds the number
             case cst.Comparison() if _asks_if_set(parent):
                 pass
             case cst.If() if number and self._begins_as_none(node):
@@ -417,12 +419,12 @@ class HostFlow:
             return
         call = self._model.call(site)
         if number:
-            self._number_argument(call, site)
-        elif not self._enters(call, arg):
+            self._number_argument(call, arg, site)
+        elif not self._enters(call, arg, False):
             self._array_argument(call, site)
 
-    def _enters(self, call: Call, arg: cst.Arg) -> bool:
-        """Into a function of the project: what that does with the array, and what the call returns of it."""
+    def _enters(self, call: Call, arg: cst.Arg, number: bool) -> bool:
+        """Into a function of the project: what that does with the value, and what the call returns of it."""
         function = call.target or call.foreign
         home = self._model if call.target is not None else self._model.home(call)
         parameter = parameter_of_function(call, function, arg) if function is not None else None
@@ -431,10 +433,10 @@ class HostFlow:
         inside = HostFlow(home, None, self._depth - 1, entered=function)
         for read in parameter.reads:
             if reaches(home, parameter, parameter.writes[0].target, read):
-                inside._on(read, False)
+                inside._on(read, number)
         self._use |= inside._followed()
         if inside._is_returned:
-            self._on(call.node, self._model.value(call.node).is_(Kind.NUMBER))
+            self._on(call.node, number or self._model.value(call.node).is_(Kind.NUMBER))
         return True
 
     def _is_loss(self, call: Call) -> bool:
@@ -446,7 +448,7 @@ class HostFlow:
         first = call.node.args[0]
         return self._model.value(first.value).place is Place.HOST
 
-    def _number_argument(self, call: Call, site: cst.Call) -> None:
+    def _number_argument(self, call: Call, arg: cst.Arg, site: cst.Call) -> None:
         package, last = _names(call)
         method = call.method or ""
         if last in _QUESTIONS:
@@ -464,7 +466,8 @@ class HostFlow:
         ):
             self._on(site, True)
         elif method in _WRITING_METHODS:
-            self._use |= Use.WRITTEN
+            if not self._enters(call, arg, True):
+                self._use |= Use.WRITTEN
         elif method in _NEEDING_METHODS or last.startswith("save_") or _feeds_device(call):
             self._use |= Use.NEEDED
         elif method in _COLLECTING_METHODS:

@@ -51,11 +51,28 @@ def step_of(model: Model, node: cst.CSTNode) -> Step | None:
         if loop.role not in _STEPPING or _drives_environment(model, loop) or _runs_seldom(model, loop):
             return None
         return Step(loop, loop.role)
+    step = _step_of_call(model, node)
+    if step is None and not model.loops_around(node) and _is_for_others(model, model.function(node)):
+        return Step(None, Role.STEPS)
+    return step
+
+
+def _step_of_call(model: Model, node: cst.CSTNode) -> Step | None:
+    """The step that calls the function of a node."""
     function = model.function(node)
     if function.hook is not None:
         return Step(None, function.hook.role, is_hook=function.hook.on_device)
     role = called_per_step(model, function)
     return Step(None, role) if role is not None else None
+
+
+def is_forward(function: Function) -> bool:
+    return function.name == "forward" and function.cls is not None and function.cls.is_module
+
+
+def _is_for_others(model: Model, function: Function) -> bool:
+    """A model, or a loss, that nobody is seen to run is there for somebody's training."""
+    return is_forward(function) and not function.callers and not any(True for _ in model.calls_elsewhere(function))
 
 
 def step_around(model: Model, node: cst.CSTNode) -> Step | None:
@@ -73,7 +90,9 @@ def step_around(model: Model, node: cst.CSTNode) -> Step | None:
     outermost = model.loops_around(node)[-1:]
     if outermost and outermost[0].role is Role.EPOCHS:
         return None
-    return step_of(model, outermost[0].node) if outermost and not is_gated(model, node, None) else None
+    if not outermost or is_gated(model, node, None):
+        return None
+    return _step_of_call(model, outermost[0].node)
 
 
 def _runs_models(model: Model, loop: Loop) -> bool:
@@ -145,7 +164,7 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
 
 def _forward_step(model: Model, function: Function, depth: int) -> Role | None:
     """The role of the loop of another file that runs a model, or a loss, of this one."""
-    if function.name != "forward" or function.cls is None or not function.cls.is_module:
+    if not is_forward(function):
         return None
     for home, call in model.calls_elsewhere(function):
         step = next((loop for loop in call.loops() if not _is_within_step(home, loop)), None)
@@ -261,9 +280,12 @@ def is_the_rest(guard: Guard) -> bool:
 
 
 def _is_within_step(model: Model, loop: Loop) -> bool:
-    """A comprehension, a loop over a few names, a list of known length or the entries of a dict, or none at all."""
+    """A comprehension, a loop over a few names, models, a list of known length or the entries of a dict, or none at
+    all."""
     if loop.is_comprehension or ends_at_once(loop):
         return True
+    if loop.role is Role.MODULES:
+        return loop.parent is not None and any(call.loop is loop for call in model.effects(loop).forwards)
     if loop.parent is None or loop.role not in (Role.PLAIN, Role.ELEMENTS):
         return False
     if isinstance(loop.iterable, cst.Call):

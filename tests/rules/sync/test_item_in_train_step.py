@@ -94,6 +94,27 @@ IN_EVERY_STEP = {
     "a loss of what is on the device, of which a part is kept on the host": training(
         "value, kept = judge(out, y), judge(out.cpu(), y)\ntotal += value.item()", "total = 0.0"
     ),
+    "a part of what torch returns, by its name": evaluation(
+        "total += float(out.max(dim=1).values.sum()) + 1e-3 * float(out.topk(5).indices.eq(y).float().mean())",
+        "total = 0",
+    ),
+    "behind a question of what a call returned beside other things": training(
+        "norm, is_large = measure(out, logger=log)\nif is_large:\n    continue\ntotal += loss.item()", "total = 0.0"
+    ),
+    "a loss that may be several, of which the number is taken": evaluation(
+        "loss = judge(out, y)\ntotal += loss.item()", "judge, total = Judge().to(device), 0.0"
+    ).replace(
+        "@torch.no_grad()",
+        "class Judge(nn.Module):\n    def forward(self, out, y):\n        return {'fit': out.mean()}\n\n\n"
+        "@torch.no_grad()",
+    ),
+    "a method of the project that is called write, but only logs": training(
+        "record.write({'loss': loss.item(), 'rate': rate()})", "record = Record()"
+    ).replace(
+        "def train",
+        "class Record:\n    def write(self, numbers):\n        numbers['time'] = time.time()\n"
+        "        for name, number in numbers.items():\n            self.writer.add_scalar(name, number)\n\n\ndef train",
+    ),
     "the best so far, which is only reported": training("best = min(best, loss.item())", "best = 1e9", "return best"),
 }
 
@@ -110,6 +131,18 @@ SILENT = {
     ),
     "by a function of Python's, on the host": evaluation(
         "kept.append(math.sqrt(torch.tensor(4.0)) + math.sqrt(step))", "kept = []"
+    ),
+    "a method of the project that is called write, and goes by the number": training(
+        "record.write(loss.item())", "record = Record()"
+    ).replace(
+        "def train",
+        "class Record:\n    def write(self, number):\n        if number > 3:\n            raise ValueError\n\n\n"
+        "def train",
+    ),
+    "a file": training("file.write(str(loss.item()))", "file = open('losses')"),
+    "a part of a tuple of numbers": evaluation("total += float(sizes.values)", "sizes, total = Sizes(), 0"),
+    "where a call with an interval says that it is time": training(
+        "is_time = due(step, log_interval)\nif is_time:\n    print(loss.item())"
     ),
     "behind a log interval": training("if step % 50 == 0:\n    print(loss.item())"),
     "after continue": training("if step % 50 != 0:\n    continue\nprint(loss.item())"),

@@ -48,6 +48,36 @@ NEEDLESS = {
     ),
 }
 
+FORWARD = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Margin(nn.Module):
+    def {name}(self, out, labels):
+        assert torch.min(labels) >= 0
+        return F.nll_loss(out, labels) / max(labels.float().sum(), 1.0)
+"""
+
+
+def test_the_forward_of_a_loss_runs_in_every_step_whoever_calls_it() -> None:
+    code = FORWARD.lstrip().format(name="forward")
+    assert [finding.line for finding in findings(code, "SYNC05")] == [line_of(code, "assert"), line_of(code, "max(")]
+
+
+@pytest.mark.parametrize("name", ["check", "__init__"])
+def test_another_method_that_nobody_calls_is_no_step(name: str) -> None:
+    assert findings(FORWARD.format(name=name), "SYNC05") == []
+
+
+def test_the_forward_of_a_model_that_runs_once_is_no_step() -> None:
+    code = FORWARD.format(name="forward") + "\n\nprint(Margin().to(device)(torch.ones(2, 3), torch.ones(2)))\n"
+    assert findings(code, "SYNC05") == []
+
+
 SILENT = {
     "a report behind a flag": training(
         "if debug and torch.isnan(loss):\n    print('the loss is NaN')", "debug = False"

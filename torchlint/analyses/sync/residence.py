@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compatibility import is_of_another_library
-from torchlint.analyses.steps import Step, called_per_step
+from torchlint.analyses.steps import Step, called_per_step, is_forward
 from torchlint.analyses.sync.provenance import calls_behind, is_handed_in, runs_model
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|set_default")
+_MAY_BE_TENSORS = (Kind.UNKNOWN, Kind.DICT, Kind.LIST, Kind.TUPLE)
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat")
 
 
@@ -38,11 +39,12 @@ class Residence:
     def may_be_device(self, tensor: cst.BaseExpression, step: Step, *, is_tensor: bool = False) -> bool:
         """Whether the tensor may be on a GPU, and is computed by the step at all.
 
-        `is_tensor`: what is done with it can be done to a tensor only, be the value known or not.
+        `is_tensor`: what is done with it can be done to a tensor only, be the value known, or a container in another
+        case.
         """
         value = self._model.value(tensor)
         known = value.is_(Kind.TENSOR, Kind.BATCH)
-        if value.place is Place.HOST or not (known or (value.kind is Kind.UNKNOWN and is_tensor)):
+        if value.place is Place.HOST or not (known or (value.is_(*_MAY_BE_TENSORS) and is_tensor)):
             return False
         if self._is_made_of_host_tensors(tensor):
             return False
@@ -123,7 +125,8 @@ class Residence:
         is_training = step.role is Role.STEPS
         is_trained = is_training and binding is not None and self._model.reaches_backward(binding) is True
         if self.has_accelerator:
-            return is_trained or bool(forwards)
+            is_inside = step.loop is None and is_forward(self._model.function(tensor))
+            return is_trained or bool(forwards) or (is_inside and bool(calls))
         if self._names_hosts_only:
             return False
         if forwards and self._is_lent(self._model.function(tensor)):
