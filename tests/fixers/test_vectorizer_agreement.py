@@ -406,7 +406,7 @@ for i in range(n):
         rows.append(x[i])
 out = torch.stack(rows)
 """,
-    "filter": "out = torch.stack([a for a in x if a.sum() > 0])",
+    "filter": "out = torch.stack([a * 2 for a in x if a.sum() > 0])",
     "break": """\
 rows = []
 for i in range(n):

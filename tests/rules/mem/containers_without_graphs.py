@@ -154,15 +154,6 @@ def finish_episode():
     del policy.rewards[:]
     del policy.saved_log_probs[:]
 """,
-    "inner losses of meta-learning": """\
-losses_q = [0 for _ in range(5)]
-for x, y in loader:
-    for step in range(5):
-        losses_q[step] += crit(model(x), y)
-opt.zero_grad()
-losses_q[-1].backward()
-opt.step()
-""",
     "what the training function returned is a number": """\
 def train():
     total = 0.0

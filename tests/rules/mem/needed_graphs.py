@@ -37,10 +37,30 @@ def evaluate(net, batches):
     net.eval()
     errors = []
     for x, y in batches:
-        x.requires_grad_(True)
-        energy = net(x).sum()
-        forces = -torch.autograd.grad(energy, x)[0]
+        forces = net(x)
         errors.append((forces - y).abs().mean().item())
+    return sum(errors)
+
+print(evaluate(nn.Linear(4, 1), loader))
+""",
+    "a gradient by the input of the network": """\
+def evaluate(net, batches):
+    net.eval()
+    errors = []
+    for x, y in batches:
+        slope = torch.autograd.grad(net(x).sum(), x)[0]
+        errors.append((slope - y).abs().mean().item())
+    return sum(errors)
+
+print(evaluate(nn.Linear(4, 1), loader))
+""",
+    "a batch that asks for its gradient": """\
+def evaluate(net, batches):
+    net.eval()
+    errors = []
+    for x, y in batches:
+        x.requires_grad_(True)
+        errors.append((net(x) - y).abs().mean().item())
     return sum(errors)
 
 print(evaluate(nn.Linear(4, 1), loader))

@@ -165,11 +165,21 @@ for x, y in loader:
 """,
     "a sampler that walks": """\
 def sample(net, x):
-    for _ in range(10):
-        x = x - 0.1 * net(x)
-    return x
+    net.eval()
+    for noise, _ in loader:
+        x = x - 0.1 * net(x + noise)
+    print(x)
 
-print(sample(nn.Linear(4, 4), torch.randn(2, 4)))
+sample(nn.Linear(4, 4), torch.randn(2, 4))
+""",
+    "inner losses of meta-learning": """\
+losses_q = [0 for _ in range(5)]
+for x, y in loader:
+    for step in range(5):
+        losses_q[step] += crit(model(x), y)
+opt.zero_grad()
+losses_q[-1].backward()
+opt.step()
 """,
     "a meter that is fed numbers": """\
 class AverageMeter:

@@ -103,7 +103,7 @@ SILENT = {
     "numbers of Python": training("assert step < 100"),
     "a bound of numbers": training("weight = max(0, step - 100)\nprint(weight)"),
     "a bound on the host": evaluation("kept.append(max(0, out.mean().cpu()))", "kept = []"),
-    "the largest of a list": training("print(max([1, 2], key=weights.get))"),
+    "the larger by a key of its own": training("print(max(loss, 2, key=weights.get))"),
     "a bound at log intervals": training("if step % 100 == 0:\n    kept.append(max(0, loss))", "kept = []"),
     "at log intervals": training("if step % 100 == 0:\n    assert not torch.isnan(loss)"),
     "the flag comes first": evaluation("if debug and loss > 3:\n    raise ValueError(step)", "debug = False"),

@@ -323,10 +323,9 @@ SILENT = [
         """
         import deepspeed
 
-        engine, optimizer, _, _ = deepspeed.initialize(model=model)
         for x, y in loader:
-            engine.backward(criterion(engine(x), y))
-            engine.step()
+            criterion(model(x), y).backward()
+            optimizer.step()
         """,
         id="N4 DeepSpeed",
     ),

@@ -122,10 +122,10 @@ def report(hits: torch.Tensor, counts: torch.Tensor):
     return sum(ratios[1:])
 """,
     "what is read from files, and goes to places": """\
-def collect(paths, places, total: int):
+def collect(numbers: torch.Tensor, places, total: int):
     kept = torch.zeros(total, 16)
-    for n in range(len(paths)):
-        kept[places[n]] = torch.load(paths[n], weights_only=True)
+    for n in range(len(numbers)):
+        kept[places[n]] = torch.load(f"{numbers[n]}.pt", weights_only=True)
     return kept
 """,
     "what a function of the file takes for a list": """\

@@ -429,7 +429,7 @@ def reduced(loss, x, y):
 def collate(batch):
     images = torch.zeros(len(batch), 3, 8, 8)
     for i in range(len(batch)):
-        images[i] = batch[i]["image"]
+        images[i] = batch[i]
     return images
 """,
     "padding": """\
