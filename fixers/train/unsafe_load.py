@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.train.checkpoints import Content, Load
+from torchlint.analyses.train.saved_schedulers import torch_for_schedulers
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -21,4 +22,4 @@ def fix(report: Report, model: Model) -> Fix:
     if load.content is not Content.TENSORS:
         raise NoFixError("what the file holds may be more than tensors, which `weights_only=True` refuses")
     edit = Rewriter(model).add_argument(load.call.node, "weights_only=True")
-    return Fix((edit,), Applicability.UNSAFE, _WHY)
+    return Fix((edit,), Applicability.UNSAFE, _WHY, needs_torch=torch_for_schedulers(load, model))

@@ -49,8 +49,9 @@ class UnsafeLoad(Rule):
 
     Unsafe, and only offered where all that the file reads of the checkpoint is a state dict beside plain entries such
     as the epoch. An entry that is never read can still be an object, for instance a NumPy number, that
-    `weights_only=True` refuses; torch 2.6 and later refuse it already. Checkpoints of Lightning, and those with scores
-    that may be NumPy's numbers, get no fix.
+    `weights_only=True` refuses; torch 2.6 and later refuse it already. The state of some schedulers is refused by
+    older releases, that of `MultiStepLR` before torch 2.4: a project that saves one and names such a release is only
+    shown the fix. Checkpoints of Lightning, and those with scores that may be NumPy's numbers, get no fix.
 
     ## Measured effect
 

@@ -8,6 +8,11 @@ from pickle import UnpicklingError
 import pytest
 
 from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.finding import Applicability
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 LOAD = "import torch\n\nstate = torch.load('model.pt')\n"
 
@@ -171,6 +176,52 @@ def test_a_checkpoint_with_plain_values_is_restricted(set_up: str, step: str, en
     after = fixed(code, "TRAIN11")
     assert after == code.replace("load(path)", "load(path, weights_only=True)")
     run(after, tmp_path)
+
+
+SCHEDULE = """
+import torch
+net = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.{scheduler}
+torch.save({{"net": net.state_dict(), "scheduler": scheduler.state_dict()}}, path)
+checkpoint = torch.load(path)
+net.load_state_dict(checkpoint["net"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "asked", "applicability"),
+    [
+        ("MultiStepLR(optimizer, [10, 20])", "torch>=1.13", Applicability.DISPLAY),
+        ("MultiStepLR(optimizer, [10, 20])", "torch==2.3", Applicability.DISPLAY),
+        ("MultiStepLR(optimizer, [10, 20])", "torch>=2.4", Applicability.UNSAFE),
+        ("MultiStepLR(optimizer, [10, 20])", "numpy", Applicability.UNSAFE),
+        ("StepLR(optimizer, 10)", "torch>=1.13", Applicability.UNSAFE),
+    ],
+)
+def test_the_state_of_a_scheduler_may_be_refused_by_an_older_torch(
+    scheduler: str, asked: str, applicability: Applicability, tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text(asked + "\n")
+    code = SCHEDULE.format(scheduler=scheduler)
+    assert fix_in(tmp_path, code) is applicability
+    run(code.replace("load(path)", "load(path, weights_only=True)"), tmp_path)
+
+
+def test_weights_by_themselves_have_no_scheduler_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch>=1.13\n")
+    (tmp_path / "train.py").write_text(SCHEDULE.format(scheduler="MultiStepLR(optimizer, [10, 20])"))
+    weights = NET + "net.load_state_dict(torch.load('a.pt'))\n"
+    assert fix_in(tmp_path, weights) is Applicability.UNSAFE
+    assert fix_in(tmp_path, WEIGHTS) is Applicability.DISPLAY
+
+
+def fix_in(folder: Path, code: str) -> Applicability:
+    (folder / "pyproject.toml").write_text("")
+    source = Source.from_text(code, folder / "program.py")
+    [finding] = lint(source, Settings.selecting("TRAIN11"), project=Project())
+    assert finding.fix is not None
+    return finding.fix.applicability
 
 
 def run(code: str, folder: Path) -> None:
