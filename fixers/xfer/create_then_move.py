@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from torchlint.analyses.xfer.host_tensors import (
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -36,6 +38,7 @@ _WHY = {
     Agreement.RANDOM: "The GPU draws other numbers from the same seed, and later draws of the host shift.",
 }
 _WHY_ONCE = "In another type than the default one the numbers are rounded once, not twice, and have to fit."
+_WHY_RANGE = "Of no numbers, `torch.arange` makes integers too, and it takes no negative size."
 _WHY_NONE = "`.cuda(None)` means the current GPU, but `device=None` means the host."
 _CASTS = {
     "long": "torch.long",
@@ -74,6 +77,9 @@ def fix(report: Report, model: Model) -> Fix:
     why = _WHY[creation.made.agreement]
     if target.is_certain and _is_rounded_once(creation, target, model):
         return Fix(tuple(edits), Applicability.UNSAFE, _WHY_ONCE)
+    numbers = numbers_given(creation.factory, model)
+    if isinstance(numbers, cst.Call) and not _is_filled(numbers):
+        return Fix(tuple(edits), Applicability.UNSAFE, _WHY_RANGE)
     if creation.made.agreement is Agreement.EXACT and target.is_certain:
         return Fix(tuple(edits), Applicability.SAFE, why)
     return Fix(tuple(edits), Applicability.UNSAFE, why if target.is_certain else _WHY_NONE)
@@ -285,6 +291,8 @@ def _of_numbers(factory: Call, has_dtype: bool, rewriter: Rewriter, model: Model
     if factory.callee in SIZED_CLASSES and not _keeps_numbers(SIZED_CLASSES[factory.callee], types_of(numbers, model)):
         raise NoFixError(f"`{model.code(factory.node.func)}` may round or wrap the numbers that it is given")
     own = SIZED_CLASSES.get(factory.callee or "") if not has_dtype else None
+    if isinstance(numbers, cst.Call):
+        return _of_range(factory, numbers, own, rewriter, model)
     alike = equal_numbers(numbers)
     is_typed = has_dtype or own is not None or not factory.argument("dtype").absent
     constant = _constant(alike[1], is_typed) if alike is not None else None
@@ -296,6 +304,31 @@ def _of_numbers(factory: Call, has_dtype: bool, rewriter: Rewriter, model: Model
     if alike is not None:
         edits.append(rewriter.replace(numbers, alike[0] if constant else f"{alike[0]}, {model.code(alike[1])}"))
     return edits, typed
+
+
+def _of_range(
+    factory: Call, numbers: cst.Call, own: str | None, rewriter: Rewriter, model: Model
+) -> tuple[list[Edit], list[str]]:
+    """`torch.tensor(range(n))` as `torch.arange(n)`; and its type. Of what is empty, that is not the same, or an
+    error."""
+    if any(arg.star or arg.keyword is not None for arg in numbers.args) or not numbers.args:
+        raise NoFixError("what `range` is given is not in sight")
+    if len(numbers.args) > 1 and not _is_filled(numbers):
+        raise NoFixError("`torch.arange` takes no range that may be empty")
+    edits = [
+        rewriter.replace(factory.node.func, _known("torch.arange", factory.node, rewriter)),
+        Edit(model.span(numbers)[0], model.span(numbers.args[0])[0], ""),
+        Edit(model.span(numbers.args[-1])[1], model.span(numbers)[1], ""),
+    ]
+    return edits, [f"dtype={_known(own, factory.node, rewriter)}"] if own is not None else []
+
+
+def _is_filled(numbers: cst.Call) -> bool:
+    """Whether a range of written numbers has one at least."""
+    try:
+        return bool(range(*(int(ast.literal_eval(text(arg.value))) for arg in numbers.args)))
+    except (ValueError, TypeError):
+        return False
 
 
 def _named(factory: Call, first: cst.BaseExpression, name: str, rewriter: Rewriter, model: Model) -> list[Edit]:

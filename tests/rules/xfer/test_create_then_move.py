@@ -57,7 +57,9 @@ def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None
         ),
         ("torch.FloatTensor([1]).cuda()", 'torch.ones((1,), dtype=torch.float32, device="cuda")'),
         ("torch.FloatTensor([1, 2]).cuda()", 'torch.tensor([1, 2], dtype=torch.float32, device="cuda")'),
-        ("torch.LongTensor(range(0, 5)).cuda()", 'torch.tensor(range(0, 5), dtype=torch.int64, device="cuda")'),
+        ("torch.LongTensor(range(0, 5)).cuda()", 'torch.arange(0, 5, dtype=torch.int64, device="cuda")'),
+        ("torch.tensor(range(5)).cuda()", 'torch.arange(5, device="cuda")'),
+        ("torch.tensor(range(7, 1, -2)).cuda()", 'torch.arange(7, 1, -2, device="cuda")'),
         ("torch.Tensor([0.5, 1]).cuda()", 'torch.tensor([0.5, 1], device="cuda")'),
         ("torch.tensor([7] * n).cuda()", 'torch.tensor([7] * n, device="cuda")'),
         ("torch.zeros(n).type_as(x)", "torch.zeros(n, dtype=x.dtype, device=x.device)"),
@@ -78,6 +80,17 @@ def test_fixes_of_numbers_make_the_same_tensor(made: str, instead: str) -> None:
         before, now = before + 1, now + 1
     assert before.dtype == now.dtype
     assert torch.equal(before, now)
+
+
+def test_a_range_that_may_be_empty() -> None:
+    """Of no numbers, the type is another; and `torch.arange` refuses what runs backwards."""
+    code = _function("torch.tensor(range(n)).cuda()")
+    assert fixed(code, "XFER01", unsafe=False) == code
+    assert fixed(code, "XFER01") == _function('torch.arange(n, device="cuda")')
+    for numbers in ("range(1, n)", "range(5, 1)", "range(*x)"):
+        code = _function(f"torch.tensor({numbers}).cuda()")
+        assert findings(code, "XFER01")
+        assert fixed(code, "XFER01") == code
 
 
 @pytest.mark.parametrize(
