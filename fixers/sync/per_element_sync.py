@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.sync.branching import tensors_asked
-from torchlint.analyses.sync.element_reads import ElementReads
+from torchlint.analyses.sync.element_reads import ElementReads, reads_beside
 from torchlint.analyses.sync.residence import Residence
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
@@ -41,6 +41,8 @@ def fix(report: Report, model: Model) -> Fix:
     _check_is_tensor(model, reads.tensor)
     if (other := _asked_besides(model, reads)) is not None:
         raise NoFixError(f"each iteration would still wait for the device, which is asked about `{model.code(other)}`")
+    if (other := _element_beside(model, reads)) is not None:
+        raise NoFixError(f"`{model.code(other)}` beside it may be of a tensor too, and would still be waited for")
     edits = _over_list(model, reads) if reads.is_iterated else _from_list(model, reads)
     if _writes_nothing(model, reads.loop):
         return Fix(tuple(edits), Applicability.SAFE, _SAFE)
@@ -56,6 +58,18 @@ def _asked_besides(model: Model, reads: ElementReads) -> cst.BaseExpression | No
         for leaf in tensors_asked(model, statement.test):
             if leaf not in inside and residence.may_be_device(leaf, reads.step):
                 return leaf
+    return None
+
+
+def _element_beside(model: Model, reads: ElementReads) -> cst.BaseExpression | None:
+    """An element of what is not known, at the same index, of which each iteration reads the number, too."""
+    indices = {index for node in reads.nodes for index in _indices(model, _element(node))}
+    for read, _ in reads_beside(model, reads):
+        base = read
+        while isinstance(base, cst.Subscript):
+            base = base.value
+        if not indices.isdisjoint(_indices(model, read)) and model.value(base).kind is Kind.UNKNOWN:
+            return read
     return None
 
 

@@ -17,7 +17,8 @@ class PerElementSync(Rule):
     Finds `.item()`, `int(...)` and `float(...)` on the elements of one tensor, comparisons of them of which Python asks
     the truth, elements that are places in a list or an array, and `.cpu()` and `.tolist()` on its rows, in a loop or a
     comprehension that every training step or evaluation batch runs and that does not write the tensor. Rows that are
-    copied on a condition are left out. Python's `max`, `min`, `any` and `all` of a tensor are such loops, too.
+    copied on a condition are left out, and loops of which each iteration waits for something else on the device, too.
+    Python's `max`, `min`, `any` and `all` of a tensor are such loops.
 
     ## Why is this bad
 
@@ -60,8 +61,8 @@ class PerElementSync(Rule):
     `int()` of what is an integer then. Unsafe where the loop changes a tensor in place or calls code that may, for it
     could be the one that it reads. There is no fix where the loop uses the elements as tensors besides, for these may
     carry gradients; where each iteration would wait for the device all the same, because Python asks another tensor
-    for its truth or reads what a `zip` has beside; and none for rows and comparisons. `max(t)` and `min(t)` become
-    methods of a tensor of integers; of real numbers one may be NaN, which Python passes over.
+    for its truth or reads what may be an element of one beside; and none for rows and comparisons. `max(t)` and
+    `min(t)` become methods of a tensor of integers; of real numbers one may be NaN, which Python passes over.
 
     ## Measured effect
 
@@ -81,7 +82,7 @@ class PerElementSync(Rule):
     triggers = (".item", "int(", "float(", ".cpu", ".tolist", " if ", "max(", "min(", "any(", "all(", "] +=")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.sync.element_reads import element_reads, python_reductions
+        from torchlint.analyses.sync.element_reads import element_reads, python_reductions, waits_anyway
 
         told: set[object] = set()
         for found in python_reductions(model):
@@ -94,7 +95,7 @@ class PerElementSync(Rule):
             yield Report(found.node, message, facts=found)
         for reads in model.once(element_reads):
             statement = model.statement(reads.nodes[0])
-            if statement in told:
+            if statement in told or waits_anyway(model, reads):
                 continue
             told.add(statement)
             name = model.code(reads.tensor)

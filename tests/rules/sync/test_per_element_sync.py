@@ -154,6 +154,10 @@ SILENT = {
     "the loop changes the tensor": evaluation(
         "best = out.argmax(1)\nfor i in range(9):\n    best.add_(1)\n    kept.append(best[i].item())", "kept = []"
     ),
+    "each iteration waits for something else": evaluation(
+        "best = out.argmax(1)\nfor i in range(3):\n    kept.append((best[i].item(), model(x[i:]).sum().item()))",
+        "kept = []",
+    ),
     "another value under the name": evaluation(
         "for b in out.argmax(1):\n    b = model(b)\n    kept.append(b.item())", "kept = []"
     ),
@@ -260,6 +264,10 @@ UNFIXED = {
     ),
     "beside what may be a tensor, too": evaluation(
         "for p, t in zip(out.argmax(1), wanted(y)):\n    table[int(p), int(t)] += 1", "table = np.zeros((3, 3))"
+    ),
+    "beside an element of what may be a tensor, too": evaluation(
+        "best, truth = out.argmax(1), wanted(y)\nfor i in range(3):\n    kept.append((int(best[i]), int(truth[i])))",
+        "kept = []",
     ),
     "another tensor is asked in each iteration": evaluation(
         "best = out.argmax(1)\nfor i in range(3):\n    kept.append(best[i].item())\n    assert out[i].sum() > 0",

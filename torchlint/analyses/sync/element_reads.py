@@ -14,6 +14,7 @@ from torchlint.analyses.sync.branching import tensors_asked, waiting_step
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.semantics.dataflow import is_changed
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
@@ -68,6 +69,34 @@ def element_reads(model: Model) -> list[ElementReads]:
             known.asked |= how in ("truth", "index")
             known.nodes.append(node)
     return list(found.values())
+
+
+def waits_anyway(model: Model, found: ElementReads) -> bool:
+    """Whether each iteration waits for the device all the same, to read what is no element of a tensor."""
+    residence = model.once(Residence)
+    return any(
+        residence.may_be_device(tensor, found.step, is_tensor=how in ("item", "cpu"))
+        for tensor, how in reads_beside(model, found)
+        if not _is_element(model, tensor)
+    )
+
+
+def _is_element(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether it is at hand by an index that counts, or by a loop that goes through several things at a time."""
+    indices, base = _indexed(node, rows=False)
+    targets = (loop.target for loop in model.loops_around(node) if loop.target is not None)
+    counted = {model.binding(part) for target in targets for part in walk(target) if isinstance(part, cst.Name)}
+    return any(model.binding(part) in counted for part in (base, *indices))
+
+
+def reads_beside(model: Model, found: ElementReads) -> Iterator[tuple[cst.BaseExpression, str]]:
+    """What else each iteration reads from a tensor, or from what may be one, and how."""
+    own = {part for each in model.once(element_reads) for node in each.nodes for part in walk(node)}
+    loops = {model.loop(node) for node in found.nodes}
+    for node, tensor, how in reads(model):
+        loop = model.loop(node)
+        if loop is not None and loop in loops and node not in own and not model.guards(node, inside=loop):
+            yield tensor, how
 
 
 class Reduction(NamedTuple):
