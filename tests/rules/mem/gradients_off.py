@@ -183,6 +183,21 @@ actor = Actor()
 for x, y in loader:
     print(actor.step(x))
 """,
+    "a network that runs a method of another without gradients by itself": """\
+class Features(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        with torch.no_grad():
+            y = self.net.extract(x)
+        return y.mean()
+
+features = Features(torch.load("net.pt")).eval()
+for x, y in loader:
+    print(features(x).item())
+""",
     "a part of a pass that callers out of sight switch": """\
 class Captioner(nn.Module):
     def __init__(self):

@@ -29,6 +29,7 @@ from torchlint.analyses.mem.state_reads import read_for_state
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
 from torchlint.analyses.variable_wrapper import is_volatile_pass
+from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Role
@@ -488,7 +489,17 @@ class _Finder:
 
 def _runs_without_gradients(model: Model, function: Function) -> bool:
     passes = [inner for inner in function.calls if inner.is_forward] or model.effects(function).forwards
+    if not passes:
+        passes = [inner for inner in function.calls if _may_be_pass(model, inner)]
     return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
+
+
+def _may_be_pass(model: Model, call: Call) -> bool:
+    """Whether a method of an object out of sight, given something, is none of a tensor or of every module."""
+    if call.method is None or not call.arguments or (call.target or call.foreign) is not None:
+        return False
+    is_known = (torch_api.method(call.method) or module_method(call.method)) is not None
+    return not is_known and call.callee in (None, f"torch.nn.Module.{call.method}")
 
 
 def _takes_gradients(model: Model, function: Function) -> bool:
