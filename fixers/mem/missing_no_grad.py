@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_data
+from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.needless_graph import Extent, evaluations
 from torchlint.analyses.train.data_attribute import Use, data_reads
 from torchlint.finding import Applicability, Edit, Fix
@@ -21,7 +22,7 @@ from torchlint.semantics.vocabulary import is_reduction
 if TYPE_CHECKING:
     from torchlint.analyses.mem.needless_graph import Evaluation
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Binding, Write
+    from torchlint.semantics.entities import Binding, Call, Write
     from torchlint.semantics.model import Model
 
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
@@ -59,6 +60,8 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         raise NoFixError("it adds to the loss that the same step starts its backward pass from")
     if isinstance(region, cst.SimpleStatementLine) and _goes_on(region, found, model):
         raise NoFixError("the network goes on with the result below: what belongs to the evaluation is for you to say")
+    if isinstance(region, cst.SimpleStatementLine) and (other := _left_out(region, found, model)) is not None:
+        raise NoFixError(f"`{model.code(other)}` is a part of the same evaluation, and keeps its graph")
     if found.extent is Extent.FUNCTION:
         if not isinstance(region, cst.FunctionDef):
             return []
@@ -229,6 +232,46 @@ def _goes_on(region: cst.SimpleStatementLine, found: Evaluation, model: Model) -
     )
 
 
+def _left_out(region: cst.SimpleStatementLine, found: Evaluation, model: Model) -> cst.Call | None:
+    """A forward pass that is not trained from and goes with that of the region, of which no finding speaks: of the same
+    network beside it, or of any in another branch, where that gives the same variable its value."""
+    network, targets = model.code(found.forward.node.func), _targets(region, model)
+    branches = set(_blocks_of_chain(region, model)) - {model.parent(region)}
+    for call in found.forward.function.calls:
+        line = model.statement(call.node)
+        if not call.is_forward or model.grad_enabled(call.node) is not True or line is region:
+            continue
+        beside = model.parent(line) is model.parent(region) and model.code(call.node.func) == network
+        instead = model.parent(line) in branches and bool(targets & _targets(line, model))
+        is_part = (beside or instead) and not _is_spoken_of(call, model)
+        if is_part and Fate.BACKWARD not in Tracer(model).of_expression(call.node):
+            return call.node
+    return None
+
+
+def _blocks_of_chain(line: cst.CSTNode, model: Model) -> Iterator[cst.BaseSuite]:
+    """The blocks of the `if` that a line is in a branch of."""
+    above = model.parent(model.parent(line) or line)
+    while isinstance(outer := model.parent(above) if above is not None else None, cst.If) and outer.orelse is above:
+        above = outer
+    while isinstance(above, (cst.If, cst.Else)):
+        yield above.body
+        above = above.orelse if isinstance(above, cst.If) else None
+
+
+def _targets(line: cst.CSTNode, model: Model) -> set[Binding | None]:
+    parts = [
+        node for small in getattr(line, "body", ()) for target in getattr(small, "targets", ()) for node in walk(target)
+    ]
+    return {model.binding(node) for node in parts} - {None}
+
+
+def _is_spoken_of(call: Call, model: Model) -> bool:
+    """Whether another finding switches autograd off for a call."""
+    regions = {other.region for other in model.once(_all_evaluations) if other.extent is not Extent.PART}
+    return any(node in regions for node in model.ancestors(call.node))
+
+
 def _is_from(argument: cst.BaseExpression, region: cst.SimpleStatementLine, binding: Binding, model: Model) -> bool:
     """Whether an argument is what a region has written to a variable."""
     is_it = isinstance(argument, cst.Name) and model.binding(argument) is binding
@@ -291,10 +334,14 @@ def _branches(region: cst.SimpleStatementLine, lines: set[cst.SimpleStatementLin
     return above if isinstance(above, cst.If) else None
 
 
+def _all_evaluations(model: Model) -> list[Evaluation]:
+    return list(evaluations(model))
+
+
 def _single_statements(model: Model) -> set[cst.SimpleStatementLine]:
     return {
         found.region
-        for found in evaluations(model)
+        for found in model.once(_all_evaluations)
         if found.extent is Extent.BLOCK and isinstance(found.region, cst.SimpleStatementLine)
     }
 

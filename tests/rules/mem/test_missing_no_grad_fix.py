@@ -281,6 +281,34 @@ def test_branches_that_only_evaluate_go_into_one_block() -> None:
 
 
 @pytest.mark.parametrize(
+    ("beside", "is_fixed"),
+    [
+        ("    pool.put(G(fixed))\n", False),
+        ("    pool.put(H(fixed))\n", True),
+        ("    D(G(fixed)).mean().backward()\n", True),
+    ],
+    ids=["keeps its graph", "of another network", "is trained from"],
+)
+def test_a_pass_beside_that_would_keep_its_graph(beside: str, is_fixed: bool) -> None:
+    code = "from queue import SimpleQueue\n" + SETUP + "G, H, D = nn.Linear(3, 4), nn.Linear(3, 4), nn.Linear(4, 1)\n"
+    code += "fixed, pool = torch.randn(2, 3), SimpleQueue()\nfor step in range(4):\n    opt.zero_grad()\n"
+    code += "    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
+    code += "    a = G(fixed).detach().numpy()\n" + beside + "    print(a)\n"
+    assert len(findings(code, "MEM05")) == 1
+    assert ("with torch.no_grad():" in fixed(code, "MEM05")) is is_fixed
+
+
+@pytest.mark.parametrize(("other", "is_fixed"), [("pool, a = 1, G(fixed)", False), ("b = G(fixed)", True)])
+def test_a_branch_that_makes_the_same_and_would_keep_its_graph(other: str, is_fixed: bool) -> None:
+    code = (
+        SETUP + "G, D = nn.Linear(3, 4), nn.Linear(4, 1)\nfixed, seen = torch.randn(2, 3), []\nfor step in range(4):\n"
+    )
+    code += "    opt.zero_grad()\n    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
+    code += f"    if step % 2:\n        a = G(fixed).detach()\n    else:\n        {other}\n        seen.append(a)\n"
+    assert ("with torch.no_grad():" in fixed(code, "MEM05")) is is_fixed
+
+
+@pytest.mark.parametrize(
     ("read", "after"),
     [
         ("    loss = D(a.detach()).mean()\n", "    loss = D(a).mean()\n"),

@@ -84,11 +84,11 @@ def test_fixes_of_numbers_make_the_same_tensor(made: str, instead: str) -> None:
 
 def test_a_range_that_may_be_empty() -> None:
     """Of no numbers, the type is another; and `torch.arange` refuses what runs backwards."""
-    code = _function("torch.tensor(range(n)).cuda()")
+    code = returning("torch.tensor(range(n)).cuda()")
     assert fixed(code, "XFER01", unsafe=False) == code
-    assert fixed(code, "XFER01") == _function('torch.arange(n, device="cuda")')
+    assert fixed(code, "XFER01") == returning('torch.arange(n, device="cuda")')
     for numbers in ("range(1, n)", "range(5, 1)", "range(*x)"):
-        code = _function(f"torch.tensor({numbers}).cuda()")
+        code = returning(f"torch.tensor({numbers}).cuda()")
         assert findings(code, "XFER01")
         assert fixed(code, "XFER01") == code
 
