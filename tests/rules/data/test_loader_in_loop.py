@@ -39,12 +39,9 @@ LOOK_ALIKES = {
     f"    loader = DataLoader(images, 4, sampler=torch.utils.data.RandomSampler(images), {KEPT})\n" + indented(STEPS),
     "a dataset that is changed": "for epoch in range(2):\n    images.tensors = images.tensors[::-1]\n"
     f"    loader = DataLoader(images, 4, {KEPT})\n" + indented(STEPS),
-    "an iterator for each epoch": "loader = DataLoader(images, 4)\nfor epoch in range(2):\n"
-    "    batches = iter(loader)\n    for step in range(2):\n        x, y = next(batches)\n"
-    "        model(x.to(device)).sum().backward()\n        optimizer.step()\n",
     "the first batch once": "loader = DataLoader(images, 4)\nx, y = next(iter(loader))\nprint(x.to(device))\n",
     "one batch of each loader": "for loader in [DataLoader(images, 4), DataLoader(images, 2)]:\n"
-    "    print(next(iter(loader))[0].to(device))\n",
+    "    x, y = next(iter(loader))\n    model(x.to(device)).sum().backward()\n    optimizer.step()\n",
     "a batch to show once an epoch": "loader = DataLoader(images, 4)\nfor epoch in range(2):\n"
     + indented(STEPS)
     + "    print(model(next(iter(loader))[0].to(device)))\n",

@@ -64,7 +64,7 @@ LOOK_ALIKES = {
     "one pass over parts of each batch": "loader = DataLoader(images, num_workers=2)\nfor batch in loader:\n"
     "    for part in batch:\n        print(model(part.to(device)))\n",
     "an evaluation of its own": "def evaluate(loader):\n    for x, y in loader:\n        print(model(x.to(device)))\n\n"
-    "loader = DataLoader(images, num_workers=2)\nevaluate(loader)\nfor epoch in range(2):\n    optimizer.step()\n",
+    "loader = DataLoader(images, num_workers=2)\nfor epoch in range(2):\n    evaluate(loader)\n    optimizer.step()\n",
     "batches that stay on the host": "loader = DataLoader(images, num_workers=2)\nnet = nn.Linear(2, 2)\n"
     "for epoch in range(2):\n    for x, y in loader:\n        net(x).sum().backward()\n        optimizer.step()\n"
     "model.to(device)\n",

@@ -133,7 +133,7 @@ def f(F_: torch.Tensor, H: torch.Tensor, y: torch.Tensor, x: torch.Tensor):
 def f(x: torch.Tensor, W):
     return torch.cat([x[i : i + 64] @ W for i in range(0, 640, 64)])
 """,
-    "arrays": "import numpy as np\nA = np.zeros((64, 4, 4))\nout = [A[i] @ A[i] for i in range(64)]\n",
+    "arrays": "import numpy as np\nA = np.zeros((64, 4, 4))\nout = np.stack([A[i] @ A[i] for i in range(64)])\n",
 }
 
 

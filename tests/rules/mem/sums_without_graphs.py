@@ -46,10 +46,11 @@ for x, y in loader:
 """,
     "a regularisation sum": """\
 for x, y in loader:
-    reg = 0.0
-    for p in model.parameters():
-        reg += p.norm()
-    loss = crit(model(x), y) + 1e-4 * reg
+    reg, h = 0.0, x
+    for layer in model:
+        h = layer(h)
+        reg += h.abs().mean()
+    loss = crit(h, y) + 1e-4 * reg
     opt.zero_grad()
     loss.backward()
     opt.step()
@@ -249,7 +250,7 @@ def train(x, y, steps, masked):
     "turned into a number in the same iteration": """\
 k = 0.0
 for x, y in loader:
-    loss = crit(model(x), y) - k
+    loss = crit(model(x), y)
     opt.zero_grad()
     loss.backward()
     opt.step()
