@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -255,6 +255,13 @@ class Imports:
             source = self.project.source(file)
             if source is not None:
                 yield source
+
+    def classes_beside(self, methods: Set[str]) -> Iterator[tuple[Source, str]]:
+        """The classes at the top level of those files that define these methods, by their outlines alone."""
+        for source in self.files_beside():
+            if all(f"def {method}(" in source.text for method in methods):
+                for name in self.project.classes_with(os.path.abspath(source.path), methods):
+                    yield source, name
 
     def companions(self) -> Iterator[Source]:
         """The files that import this one, and what they import beside it: to those they can hand what it makes."""

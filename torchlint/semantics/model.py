@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -208,6 +208,16 @@ class Model:
         """All other files of the project; none where there are too many."""
         if self._imports is not None:
             yield from self._imports.files_beside()
+
+    def classes_beside(self, methods: Set[str]) -> Iterator[tuple[Source, str]]:
+        """The classes at the top level of those files that define these methods themselves."""
+        if self._imports is not None:
+            yield from self._imports.classes_beside(methods)
+
+    def is_module_class(self, source: Source, name: str) -> bool:
+        """Whether a class at the top level of another file is an nn.Module, by its bases in whatever files they are."""
+        project = self._imports.project if self._imports is not None else None
+        return project is not None and project.kind_of_own(os.path.abspath(source.path), name) is Kind.MODULE
 
     def model_of(self, source: Source) -> Model | None:
         """Of another file of the project, made without a look at the files around it."""

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """`imported` is the dotted name of an import (with leading dots where it is relative), `bases` those of a class."""
+    """`imported` is the dotted name of an import (with leading dots where it is relative), `bases` those of a class,
+    `methods` what a class defines itself."""
 
     kind: str  # function class variable import
     imported: str = ""
     bases: tuple[str, ...] = ()
+    methods: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -73,7 +75,11 @@ class _Reader:
                     self._define(node.name, Definition("function"))
                 case ast.ClassDef():
                     bases = tuple(filter(None, map(_dotted, node.bases)))
-                    self._define(node.name, Definition("class", bases=bases))
+                    functions = (
+                        part for part in node.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
+                    )
+                    methods = frozenset(function.name for function in functions)
+                    self._define(node.name, Definition("class", bases=bases, methods=methods))
                 case ast.Import():
                     self._import(node)
                 case ast.ImportFrom():

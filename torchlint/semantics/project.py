@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -277,6 +277,16 @@ class Project:
     def class_kind(self, importer: str, dotted: str) -> Kind | None:
         """What an object of an imported class is, by the bases of the class in whatever files they are."""
         return self._kind_of(importer, dotted, _DEPTH)
+
+    def classes_with(self, file: str, methods: Set[str]) -> Iterator[str]:
+        """The classes at the top level of a file that define these methods themselves."""
+        for name, definition in self.outline(file).names.items():
+            if definition.kind == "class" and methods <= definition.methods:
+                yield name
+
+    def kind_of_own(self, file: str, name: str) -> Kind | None:
+        """What an object of a class of the file is."""
+        return self._kind_in(file, name, _DEPTH)
 
     def _kind_of(self, importer: str, dotted: str, depth: int) -> Kind | None:
         place = self.resolve(importer, dotted) if depth else None

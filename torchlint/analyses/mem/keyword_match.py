@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,20 +30,23 @@ def namesakes(model: Model, call: Call) -> list[tuple[Model, Function]]:
     return list(methods_elsewhere(model, call.method, set()))
 
 
-def methods_named(model: Model, call: Call) -> Iterator[tuple[Model, Function]]:
-    """The methods in other files of the project that a call like `net.forward_adapted(x)` may reach by its name."""
+def methods_named(model: Model, call: Call, telling: re.Pattern[str]) -> Iterator[tuple[Model, Function]]:
+    """The methods that a call like `net.forward_adapted(x)` may reach by its name, in those other files of the project
+    whose text has what is looked for in them."""
     name = call.method or ""
     if "forward" in name and name != "forward" and call.target is None and call.foreign is None:
-        yield from methods_elsewhere(model, name, set())
+        yield from methods_elsewhere(model, name, set(), telling)
 
 
-def methods_elsewhere(model: Model, name: str, keywords: set[str]) -> Iterator[tuple[Model, Function]]:
+def methods_elsewhere(
+    model: Model, name: str, keywords: set[str], telling: re.Pattern[str] | None = None
+) -> Iterator[tuple[Model, Function]]:
     """The methods in other files of the project of that name which take these keywords, and their models."""
-    for source in model.files_beside():
-        if f"def {name}(" not in source.text or not all(keyword in source.text for keyword in keywords):
+    for source, defined in model.classes_beside({name}):
+        if not all(keyword in source.text for keyword in keywords) or (telling and not telling.search(source.text)):
             continue
         home = model.model_of(source)
         for cls in home.classes if home is not None else ():
-            method = cls.methods.get(name)
+            method = cls.methods.get(name) if cls.qualname == defined else None
             if method is not None and home is not None and keywords <= set(method.params):
                 yield home, method

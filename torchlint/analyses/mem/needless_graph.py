@@ -74,6 +74,7 @@ class Evaluation:
 
 
 _TRAINING_CALLS = re.compile(r"(?i)(^|_)(train\w*|fit|learn|optimi[sz]e\w*|backward\w*|adapt|finetune|closure)(_|$)")
+_GRADIENTS_TAKEN = re.compile(r"\.backward\(|\bgrad\(")
 _GRADIENT_WORDS = re.compile(
     r"requires_grad(?!(_\(|\s*=\s*)False)|enable_grad|retain_grad|create_graph"
     r"|register_(full_)?(backward|forward)\w*hook|register_hook"
@@ -372,7 +373,7 @@ class _Finder:
 
     def _may_adapt(self, call: Call) -> bool:
         """Whether a pass of an object out of sight may train a part of it first, as some class of the project does."""
-        return any(_takes_gradients(*method) for method in methods_named(self._model, call))
+        return any(_takes_gradients(*method) for method in methods_named(self._model, call, _GRADIENTS_TAKEN))
 
     @staticmethod
     def _reached(where: Function | Loop) -> Iterator[Call]:

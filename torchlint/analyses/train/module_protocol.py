@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.mem.keyword_match import methods_elsewhere
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free, module_method
@@ -71,8 +70,8 @@ def _may_be_plain(model: Model, call: Call) -> bool:
     binding = model.binding(call.receiver) if call.receiver is not None else None
     if call.receiver_value.ref is not None or binding is None:
         return False
-    classes = (method.cls for _, method in methods_elsewhere(model, "forward", set()))
-    return any(cls is not None and not cls.is_module and binding.methods <= set(cls.methods) for cls in classes)
+    classes = model.classes_beside({"forward", *binding.methods})
+    return any(not model.is_module_class(source, name) for source, name in classes)
 
 
 def _calls_like_a_module(model: Model, dotted: str) -> bool:
