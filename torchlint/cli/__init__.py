@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import os
 import pkgutil
@@ -81,6 +82,7 @@ def main() -> NoReturn:
         code = _called()
     except OSError:  # stderr itself cannot be written
         code = FAILED
+    gc.freeze()  # the process ends here: what is garbage now need not be looked for
     sys.exit(code)
 
 

@@ -149,6 +149,8 @@ class Class:
         return next((cls.methods[name] for cls in self.lineage() if name in cls.methods), None)
 
     def attribute(self, name: str) -> Binding | None:
+        if name in self.attributes:
+            return self.attributes[name]
         return next((cls.attributes[name] for cls in self.lineage() if name in cls.attributes), None)
 
     def variable(self, name: str) -> Binding | None:
