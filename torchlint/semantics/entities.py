@@ -44,6 +44,7 @@ class Scope:
 _PROPERTIES = frozenset(
     {"builtins.property", "functools.cached_property", "abc.abstractproperty", "cached_property.cached_property"}
 )
+_TRAINING = frozenset({"backward", "zero_grad", "eval"})
 _CLASS_METHODS = frozenset({"__new__", "__init_subclass__", "__class_getitem__"})
 
 
@@ -89,6 +90,13 @@ class Function:
     @property
     def is_generator(self) -> bool:
         return bool(self.yields)
+
+    @property
+    def is_of_network(self) -> bool:
+        """Whether it is a method that computes for a network, and trains none, nor switches the mode of one."""
+        if self.cls is None or not self.cls.is_module or self.cls.is_lightning:
+            return False
+        return not any(call.method in _TRAINING for call in self.calls)
 
     @property
     def is_property(self) -> bool:

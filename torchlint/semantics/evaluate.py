@@ -146,7 +146,7 @@ class Evaluator(Statements):
 
     def _run_function(self, function: Function) -> None:
         self.function = function
-        self.looks_elsewhere = function.cls is None or not function.cls.is_module or function.cls.is_lightning
+        self.looks_elsewhere = not function.is_of_network
         self.env = {}
         self.grad = self.base_grad(function)
         if isinstance(function.node, cst.Module):

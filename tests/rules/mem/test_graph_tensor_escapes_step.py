@@ -299,3 +299,34 @@ def test_a_meter_of_another_file(tmp_path: Path) -> None:
     (finding,) = lint(source, Settings.selecting("MEM03"), strict=True, project=Project())
     assert finding.line == code[: code.index("meter.update")].count("\n") + 1
     assert "of meters.py" in finding.message
+
+
+LEARNER = """
+import torch
+from meters import Meter
+
+class Learner(torch.nn.Module):
+    def __init__(self, net, opt):
+        super().__init__()
+        self.net, self.opt = net, opt
+
+    def {name}(self, loader):
+        meter = Meter()
+        for x, y in loader:
+            loss = torch.nn.functional.mse_loss(self.net(x), y)
+            meter.update(loss)
+            {last}
+        return meter.mean
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "count"), [("learn", "loss.backward()", 1), ("forward", "out = torch.relu(loss)", 0)]
+)
+def test_a_method_of_a_network_that_trains_looks_into_other_files(
+    name: str, last: str, count: int, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "meters.py").write_text(METER)
+    source = source_of(LEARNER.format(name=name, last=last), str(tmp_path / "learner.py"))
+    assert len(lint(source, Settings.selecting("MEM03"), strict=True, project=Project())) == count
