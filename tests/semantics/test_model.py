@@ -147,6 +147,38 @@ def test_a_method_of_a_network_that_switches_its_mode_goes_over_data(name: str, 
 
 
 @pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        ("torch.jit.load(path)", Kind.MODULE),
+        ("PeftModel.from_pretrained(net, path).to(device)", Kind.MODULE),
+        ("torch.jit.load(path).model.to(device)", Kind.MODULE),
+        ("joblib.load(path)", Kind.UNKNOWN),
+        ("joblib.load(path).model", Kind.UNKNOWN),
+        ("torch.jit.load(path).classes", Kind.UNKNOWN),
+    ],
+)
+def test_networks_that_are_loaded(made: str, kind: Kind) -> None:
+    head = "import torch\nimport joblib\nfrom peft import PeftModel\n\n"
+    model = model_of(f"{head}def load(net, path, device):\n    found = {made}\n    return found\n")
+    assert last_value(model, "found", "load").kind is kind
+
+
+@pytest.mark.parametrize(
+    ("use", "kind"),
+    [
+        ("discriminator.feature_extraction(x)", Kind.MODULE),
+        ("discriminator.forward_lip(x)", Kind.MODULE),
+        ("discriminator.predict(x)", Kind.UNKNOWN),
+        ("judge.extract_features(x)", Kind.UNKNOWN),
+    ],
+)
+def test_a_parameter_that_is_named_like_a_network_and_has_what_only_networks_have(use: str, kind: Kind) -> None:
+    model = model_of(f"import torch\n\ndef run(discriminator, judge, x):\n    return {use}\n")
+    name = use.partition(".")[0]
+    assert model.value(binding_of(model, name, "run").reads[0]).kind is kind
+
+
+@pytest.mark.parametrize(
     ("method", "runs"),
     [
         *((name, True) for name in ("features", "extract_features", "get_image_features", "forward_features")),

@@ -10,7 +10,7 @@ import re
 
 from torchlint.semantics.entities import Binding
 from torchlint.semantics.values import UNKNOWN, Grad, Kind, Place, Value
-from torchlint.semantics.vocabulary import is_tensor_method
+from torchlint.semantics.vocabulary import is_tensor_method, only_networks_have
 
 _MODULE_METHODS = frozenset(
     {"eval", "parameters", "named_parameters", "modules", "named_modules", "requires_grad_", "named_children"}
@@ -47,7 +47,8 @@ def implied(binding: Binding) -> Value:
         or (is_called and methods & _MODULE_METHODS_IF_CALLED)
     ):
         return Value(Kind.MODULE)
-    if is_called and _MODULE_NAMES.fullmatch(binding.name) and not _is_definition(binding):
+    runs = is_called or any(map(only_networks_have, methods))
+    if runs and _MODULE_NAMES.fullmatch(binding.name) and not _is_definition(binding):
         return Value(Kind.MODULE)
     if binding.is_parameter and len(methods & _TENSOR_METHODS) >= 1 and not binding.called:
         return Value(Kind.TENSOR)

@@ -172,6 +172,8 @@ class Lookup:
                     return transfer.BOOLEAN
                 if name == "device":
                     return Value(Kind.DEVICE, place=owner.place)
+                if name in ("model", "base_model"):  # of a class out of sight
+                    return Value(Kind.MODULE, place=owner.place)
                 return owner if name == "module" else Value(Kind.UNKNOWN, place=Place.UNKNOWN)
             case Kind.LOADER:
                 known = {"dataset": Kind.DATASET, "sampler": Kind.SAMPLER, "batch_sampler": Kind.SAMPLER}

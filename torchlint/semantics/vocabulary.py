@@ -151,6 +151,15 @@ _PASSES = re.compile(
 )
 
 
+_OWN_PASSES = re.compile(r"forward_\w+|feature_extraction|extract_(\w+_)?features")
+
+
+@lru_cache(maxsize=2048)
+def only_networks_have(method: str) -> bool:
+    """Whether what has a method of that name is a network: others predict, encode and sample, too."""
+    return _OWN_PASSES.fullmatch(method) is not None
+
+
 @lru_cache(maxsize=2048)
 def runs_network(method: str) -> bool:
     """Whether a method that the class of a network adds runs the network, by its name."""
@@ -187,7 +196,8 @@ _CLASS_PATTERNS: tuple[tuple[re.Pattern[str], Kind], ...] = (
 _PIPELINES = r"diffusers\.(\w+\.)*\w*Pipeline\w*\.from_(pretrained|single_file|pipe)"
 _MODULE_FACTORIES = re.compile(
     r"(torchvision\.models\.(\w+\.)?[a-z]\w*|timm\.create_model|timm\.models\.create_model|torch\.hub\.load"
-    r"|transformers\.\w*(Model\w*|For[A-Z]\w*)\.from_(pretrained|config)|torch\.compile"
+    r"|transformers\.\w*(Model\w*|For[A-Z]\w*)\.from_(pretrained|config)|torch\.compile|torch\.jit\.load"
+    r"|peft\.(\w*PeftModel\w*\.from_pretrained|get_peft_model)"
     rf"|{_PIPELINES})$"
 )
 
