@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import reaches
+
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
@@ -43,10 +45,14 @@ def is_collected(model: Model, root: cst.CSTNode, receiver: cst.BaseExpression |
 
 
 def _collects(model: Model, binding: Binding, root: cst.CSTNode) -> bool:
+    made = next((write.target for write in binding.writes if write.value is root), None)
     uses = [
         read
         for read in binding.reads
-        if root not in model.ancestors(read) and not _suits_tensor(model, read) and not _is_grown(model, read)
+        if root not in model.ancestors(read)
+        and (made is None or reaches(model, binding, made, read))
+        and not _suits_tensor(model, read)
+        and not _is_grown(model, read)
     ]
     after = [read for read in uses if collector(model, read) is not None]
     others = [read for read in uses if read not in after and not _follows_stack(model, binding, read)]

@@ -220,6 +220,7 @@ class Expressions:
         if not self.is_tensor(root) and not (len(node.slice) > 1 and self.believed_tensor(root)):
             return self._unproven(root, place, array=len(node.slice) > 1)
         self._note_subject(root, place)
+        self.trace.picks |= place.is_row and not self._silent and not _has_slices(node)
         row = place.at_least(Depends.ROW)
         return _alone(row) if _adds_batch(node) else row
 
@@ -413,10 +414,15 @@ def _asks_membership(node: cst.BaseExpression) -> bool:
     return any(isinstance(comparison.operator, (cst.In, cst.NotIn)) for comparison in comparisons)
 
 
+def _has_slices(node: cst.Subscript) -> bool:
+    parts = [element.slice for prefix in prefixes(node) for element in prefix.slice]
+    return any(isinstance(part, cst.Slice) for part in parts)
+
+
 def _is_number(node: cst.BaseExpression) -> bool:
-    """`lengths[i] - 1`: no mask and no list of places."""
+    """`lengths[i] - 1`, `length - 1`: no mask and no list of places."""
     match node:
-        case cst.BinaryOperation(left=cst.Subscript(), right=cst.Integer()):
+        case cst.BinaryOperation(left=cst.Subscript() | cst.Name(), operator=cst.Subtract(), right=cst.Integer()):
             return True
     return False
 

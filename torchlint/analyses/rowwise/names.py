@@ -63,6 +63,20 @@ def difference(left: cst.BaseExpression, right: cst.BaseExpression) -> list[cst.
     return [nodes[name] for name in nodes if count[name]]
 
 
+def is_block(part: cst.BaseSlice, index: str) -> bool:
+    """`i * n : (i + 1) * n`: the places of the i-th of several blocks that are all as long."""
+    match part:
+        case cst.Slice(
+            lower=cst.BinaryOperation(left=left, operator=cst.Multiply(), right=right) as lower,
+            upper=cst.BinaryOperation() as upper,
+            step=None,
+        ) if index in (spelled(left), spelled(right)):
+            size = spelled(right if spelled(left) == index else left)
+            ends = f"({index}+1)*{size}", f"{size}*({index}+1)", f"{spelled(lower)}+{size}"
+            return spelled(upper).replace(" ", "") in {end.replace(" ", "") for end in ends}
+    return False
+
+
 def bound_names(target: cst.CSTNode) -> Iterator[str]:
     if isinstance(target, cst.Name):
         yield target.value

@@ -96,7 +96,7 @@ def nature(call: Call, depth: int = 0) -> Nature:
     target = call.target or call.foreign
     if target is not None:
         if depth < _DEPTH and is_pure(target, depth + 1):
-            return Nature.PURE
+            return Nature.RAGGED if _is_ragged(target, depth + 1) else Nature.PURE
         if depth < _DEPTH and call.is_forward and is_pure(target, depth + 1, layers=True):
             return Nature.NETWORK
         return _by_name(method, Nature.OPAQUE)
@@ -183,6 +183,11 @@ def is_pure(function: Function, depth: int = 0, *, layers: bool = False) -> bool
     return all(
         _is_harmless(call, function, depth) or (layers and _is_layer(call, function, depth)) for call in function.calls
     )
+
+
+def _is_ragged(function: Function, depth: int) -> bool:
+    """Whether a pure function looks for places, of which there may be any number."""
+    return any(nature(call, depth) is Nature.RAGGED for call in function.calls)
 
 
 def _is_layer(call: Call, function: Function, depth: int) -> bool:

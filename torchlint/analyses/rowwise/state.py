@@ -145,6 +145,7 @@ class Trace:
     faults: dict[Fault, str] = field(default_factory=dict)
     drawn: bool = False  # the loop runs over numbers drawn at random
     branches: bool = False  # on the values of a row
+    picks: bool = False  # elements of a tensor, at places that a row of a tensor says
 
     def fault(self, kind: Fault, text: str = "") -> None:
         self.faults.setdefault(kind, text)

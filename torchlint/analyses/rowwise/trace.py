@@ -14,7 +14,7 @@ import libcst as cst
 
 from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.expressions import Expressions
-from torchlint.analyses.rowwise.names import Names, root_of, spelled, sum_onto
+from torchlint.analyses.rowwise.names import Names, is_block, root_of, spelled, sum_onto
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Seen, Sink, Trace, together
 from torchlint.semantics.values import Kind
 
@@ -196,7 +196,8 @@ class _Reader:
 
     def _fill(self, target: cst.Subscript, value: cst.BaseExpression, seen: Seen, *, adds: bool) -> None:
         """`out[i] = ...`: of a tensor from outside the loop, or of one that this iteration made."""
-        place = self._expressions.index(target)
+        place = self._block_of(target) if seen.is_row and not adds else None
+        place = place or self._expressions.index(target)
         root = root_of(target)
         if isinstance(root, cst.Name) and root.value in self._expressions.local:
             self._expressions.local[root.value] = together(self._expressions.local[root.value], seen, place)
@@ -216,6 +217,13 @@ class _Reader:
         if sink is Sink.COUNT and (len(target.slice) > 1 or isinstance(target.value, cst.Subscript)):
             seen = together(seen, place)  # a table counts which values meet
         self.trace.kept.append(Kept(sink, name, root, seen, place, value, self._path, self._expressions.guarded))
+
+    def _block_of(self, target: cst.Subscript) -> Seen | None:
+        """`out[i * n : (i + 1) * n] = x[i]`, which repeats each row."""
+        counter = self._loop.target
+        if isinstance(counter, cst.Name) and len(target.slice) == 1 and is_block(target.slice[0].slice, counter.value):
+            return self._expressions.counter
+        return None
 
     def _call(self, call: cst.Call) -> None:
         function = call.func

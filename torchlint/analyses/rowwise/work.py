@@ -200,6 +200,8 @@ def _is_of_row(kept: Kept, trace: Trace) -> bool:
         return True
     if kept.sink is Sink.COUNT:
         return kept.place.is_row and kept.seen.maybe
+    if kept.sink is Sink.TOTAL and kept.seen.maybe and trace.picks:
+        return True  # `loss += -out[i][target[i]] * reward[i]`: what picks the terms are rows, whatever weighs them
     if not kept.seen.maybe or kept.sink not in (Sink.FILL, Sink.APPEND):
         return False
     drawn = trace.drawn and kept.sink is Sink.FILL and kept.value is not None and gathers(kept.value)

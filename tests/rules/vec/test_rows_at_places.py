@@ -1,0 +1,110 @@
+"""VEC01 and VEC06 where rows go to places, or come from them: blocks, picked elements, lists of another name's rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+HEAD = "import torch\n\n\n"
+ROW_RULES = ("VEC01", "VEC02", "VEC06", "VEC08", "LIN01", "LIN02", "LIN03")
+
+FOUND = {
+    "rows that are repeated in blocks": (
+        "VEC01",
+        """\
+def repeated(shape, count):
+    out = torch.zeros(len(shape) * count, shape.shape[1])
+    for i in range(shape.shape[0]):
+        out[i * count : (i + 1) * count] = shape[i].abs()
+    return out
+""",
+    ),
+    "last states at places of which nothing is known": (
+        "VEC01",
+        """\
+def last(packed, lengths):
+    states, sizes = torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    out = torch.zeros(states.size(0), states.size(2))
+    for i, length in enumerate(lengths):
+        out[i] = torch.cat((states[i, length - 1, :4], states[i, 0, 4:]))
+    return out
+""",
+    ),
+    "picked terms, whatever weighs them": (
+        "VEC01",
+        """\
+def surrogate(logits: torch.Tensor, chosen: torch.Tensor, rewards):
+    loss = 0
+    for i in range(len(chosen)):
+        loss += -logits[i][chosen[i]] * rewards[i]
+    return loss
+""",
+    ),
+    "a list that gets the name of what it is made from": (
+        "VEC06",
+        """\
+def attend(query: torch.Tensor, keys: torch.Tensor):
+    scores = torch.matmul(query, keys)
+    scores = scores.permute(0, 2, 1)
+    scores = [torch.exp(scores[i]).cumsum(0) for i in range(len(scores))]
+    scores = torch.cat(scores)
+    return scores.reshape(len(query), -1)
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_work_on_rows_is_found(name: str) -> None:
+    code, loop = FOUND[name]
+    assert [finding.code for finding in findings(HEAD + loop, *ROW_RULES)] == [code]
+
+
+LOOK_ALIKES = {
+    "chunks of a batch": """\
+def chunked(x: torch.Tensor, size: int):
+    out = torch.zeros_like(x)
+    for i in range(len(x) // size):
+        out[i * size : (i + 1) * size] = x[i * size : (i + 1) * size].exp()
+    return out
+""",
+    "blocks that lie over one another": """\
+def smeared(x: torch.Tensor, size: int):
+    out = torch.zeros(len(x) + size)
+    for i in range(len(x)):
+        out[i * 2 : (i + 1) * size] = x[i]
+    return out
+""",
+    "terms at places that grow with the row": """\
+def tail(x: torch.Tensor, ends, weights):
+    total = 0
+    for i in range(len(x)):
+        total += x[i, : ends[i]].sum() * weights[i]
+    return total
+""",
+    "rows of a class, of which there may be any number": """\
+def members(labels, wanted):
+    return torch.nonzero(labels == wanted).reshape(-1)
+
+
+def prototypes(x: torch.Tensor, labels: torch.Tensor):
+    out = torch.zeros(10, 4)
+    for k, wanted in enumerate(torch.unique(labels)):
+        out[k] = torch.exp(torch.index_select(x, 0, members(labels, wanted))).mean(0)
+    return out
+""",
+    "a list of which a part is used after it got its name": """\
+def attend(scores: torch.Tensor, names):
+    scores = scores.permute(0, 2, 1)
+    scores = [torch.exp(scores[i]).cumsum(0) for i in range(len(scores))]
+    for name, score in zip(names, scores):
+        print(name, score.shape)
+    return torch.cat(scores)
+""",
+}
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_is_not_reported(name: str) -> None:
+    assert findings(HEAD + LOOK_ALIKES[name], *ROW_RULES) == []
