@@ -85,7 +85,7 @@ def resets(model: Model) -> Iterator[Reset]:
         elif call.is_zero_grad or any(_RESETTING_NAME.search(text) for text in [name, *keywords]):
             yield Reset(call.node)
     if _GRADIENT.search(model.source.text):
-        for node in walk(model.module):
+        for node in model.nodes_of(cst.Attribute):
             if isinstance(node, cst.Attribute) and node.attr.value == "grad" and not _only_read(node, model):
                 yield Reset(node)
 

@@ -49,6 +49,11 @@ def test_found_and_fixed(code: str, added: list[str]) -> None:
     assert torch.allclose(gradients(before), gradients(after).cumsum(0))
 
 
+def test_a_module_called_grad_resets_nothing() -> None:
+    code = "for x, y in loader:\n    criterion(model(x), y).backward()\n    optimizer.step()\n"
+    assert len(findings("from numerics.grad import forces\n" + HEADER + code, "TRAIN01")) == 1
+
+
 def test_a_closure_of_lbfgs_resets_first() -> None:
     code = HEADER + dedent(
         """
