@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from tests.test_notebook import notebook
 from torchlint import fixing
 from torchlint.finding import Applicability, Edit, Finding, Fix
 from torchlint.fixing import Fixed, fix_source, fix_together
+from torchlint.rule import Report
+from torchlint.semantics.model import Model
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
@@ -63,6 +66,17 @@ def test_fixes_that_touch_wait_for_the_next_pass(planted: PlantedRule) -> None:
 
     planted.fix_with(with_import)
     assert fix(TEXT, planted).source.text == ("from torch import ones\nx = ones(3)\ny = ones(4)\n")
+
+
+def test_a_fix_that_changes_what_is_to_be_said_of_others_comes_first(planted: PlantedRule) -> None:
+    def fixer(report: Report, model: Model) -> Fix | None:
+        left = model.source.text.count("torch.zeros(")
+        last = report.node is [call.node for call in model.calls if call.callee == "torch.zeros"][-1]
+        made = rename_to(f"torch.ones_of_{left}")(report, model)
+        return replace(made, comes_first=last and left > 1) if made is not None else None
+
+    planted.fix_with(fixer)
+    assert fix(TEXT, planted).source.text == TEXT.replace("zeros", "ones_of_1", 1).replace("zeros", "ones_of_2", 1)
 
 
 def test_fixes_of_one_isolation_key_come_one_per_pass(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,8 @@ class Fix:
 
     `why` says what a fix may change, and is never empty for one that is not safe. Fixes that share an `isolation` key
     are never applied in the same pass. `needs_torch` is the oldest release that can run it, where that is not the one
-    that the remedy of the rule needs.
+    that the remedy of the rule needs. What `comes_first` changes what is to be said of other code: it is made in a pass
+    before all others, so that their fixes suit what the code does then.
     """
 
     edits: tuple[Edit, ...]
@@ -65,6 +66,7 @@ class Fix:
     isolation: str | None = None
     elsewhere: tuple[FileEdits, ...] = ()
     needs_torch: str = ""
+    comes_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,11 +225,13 @@ class _Rounds:
 
 
 def choose(findings: Sequence[Finding]) -> list[Finding]:
-    """Fixes that can be made in one pass: no two touch, and no two of a file share an isolation key."""
+    """Fixes that can be made in one pass: no two touch, and no two of a file share an isolation key. Where some come
+    first, only these."""
+    first = [finding for finding in findings if finding.fix is not None and finding.fix.comes_first]
     chosen: list[Finding] = []
     taken: dict[Path, list[Edit]] = defaultdict(list)
     isolated: set[tuple[str, str]] = set()
-    for finding in findings:
+    for finding in first or findings:
         assert finding.fix is not None
         made, key = changes(finding), finding.fix.isolation
         touches = any(_touch(edit, other) for path, edits in made.items() for edit in edits for other in taken[path])

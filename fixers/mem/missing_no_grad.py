@@ -44,8 +44,8 @@ def fix(report: Report, model: Model) -> Fix:
     region = _region_edits(rewriter, model, found, name)
     if not region:
         raise NoFixError("the evaluation shares a line with other statements")
-    decorates = found.extent is Extent.FUNCTION
-    return Fix((*edits, *region), Applicability.UNSAFE, _WHY, needs_torch=_DECORATOR if decorates else "")
+    needed = _DECORATOR if found.extent is Extent.FUNCTION else ""
+    return Fix((*edits, *region), Applicability.UNSAFE, _WHY, needs_torch=needed, comes_first=True)
 
 
 def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str) -> list[Edit]:

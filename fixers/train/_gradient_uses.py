@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_boolean
 
 if TYPE_CHECKING:
@@ -15,13 +16,22 @@ if TYPE_CHECKING:
 OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
 _LIKE_ANOTHER = frozenset({"type_as", "view_as", "expand_as", "reshape_as"})
 _RESHAPING = _LIKE_ANOTHER | {"view", "reshape", "unsqueeze", "squeeze", "flatten", "long", "cpu", "cuda"}
-_BY_INDEX = frozenset({"gather", "index_select"})
+_COMPARING = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+_BY_INDEX = frozenset(
+    """
+    gather index_select index_add index_add_ index_copy index_copy_ index_fill index_fill_ scatter scatter_ scatter_add
+    scatter_add_
+    """.split()
+)
 
 
 def takes_no_gradient(node: cst.CSTNode, model: Model) -> bool:
     """Whether a tensor is only the index of elements, is only compared, or only tells a type or a shape:
-    `x.gather(1, node.view(-1))`, `x.eq(node)`."""
+    `x.gather(1, node.view(-1))`, `x.eq(node)`, `x == node`."""
     above = model.parent(node)
+    comparison = model.parent(above) if isinstance(above, cst.ComparisonTarget) else above
+    if isinstance(comparison, cst.Comparison):
+        return _compares_with_tensors(comparison, node, model)
     call = model.parent(above) if isinstance(above, (cst.Attribute, cst.Arg)) else None
     if not isinstance(call, cst.Call):
         return False
@@ -30,7 +40,15 @@ def takes_no_gradient(node: cst.CSTNode, model: Model) -> bool:
     method = model.call(call).method or ""
     if method in _LIKE_ANOTHER or is_boolean(method):
         return len(call.args) == 1
-    return method in _BY_INDEX and len(call.args) == 2 and call.args[1] is above
+    return method in _BY_INDEX and len(call.args) > 1 and call.args[1] is above
+
+
+def _compares_with_tensors(comparison: cst.Comparison, node: cst.CSTNode, model: Model) -> bool:
+    """Whether what a tensor is compared with is no array, which would ask a tensor with a graph for its own."""
+    others = [comparison.left, *(target.comparator for target in comparison.comparisons)]
+    return all(isinstance(target.operator, _COMPARING) for target in comparison.comparisons) and all(
+        model.value(other).is_(Kind.TENSOR, Kind.BATCH, Kind.NUMBER) for other in others if other is not node
+    )
 
 
 def sees_leaves(model: Model) -> bool:

@@ -78,7 +78,7 @@ def _may_stand_bare(read: DataRead, model: Model) -> bool:
         or _counts(read.owner, model)
         or _is_computed_without_graph(read, model)
         or _is_comparison(read.owner, model)
-        or (_is_used_at_once(read, model) and _has_no_graph(read, model))
+        or _has_no_graph(read, model)
     )
 
 
@@ -119,14 +119,18 @@ def _is_used_at_once(read: DataRead, model: Model) -> bool:
 def _has_no_graph(read: DataRead, model: Model) -> bool:
     """Whether the tensor is made in sight without a graph and, as far as the file goes, wants none."""
     value, root = model.value(read.owner), read.owner
-    if not value.is_(Kind.TENSOR, Kind.BATCH) or value.grad is not Grad.DETACHED or sees_leaves(model):
+    if sees_leaves(model):
         return False
     while isinstance(root, cst.Subscript):
         root = root.value
     binding = model.binding(root)
-    if binding is None:
-        return _is_made_in_sight(root, model)
-    return all(_is_drawn(write, model) or _is_made_in_sight(write.value, model) for write in binding.writes)
+    made = [write.value for write in binding.writes] if binding is not None else [root]
+    if value.kind is Kind.UNKNOWN:
+        return bool(made) and all(_is_called_without_graph(node, model) for node in made)
+    if not value.is_(Kind.TENSOR, Kind.BATCH) or value.grad is not Grad.DETACHED:
+        return False
+    drawn = {write.value for write in binding.writes if _is_drawn(write, model)} if binding is not None else set()
+    return all(node in drawn or _is_made_in_sight(node, model) for node in made)
 
 
 def _counts(node: cst.BaseExpression, model: Model) -> bool:
@@ -168,12 +172,17 @@ def _is_drawn(write: Write, model: Model) -> bool:
     return write.kind != "parameter" and model.value(write.target).kind is Kind.BATCH
 
 
+def _is_called_without_graph(node: cst.BaseExpression | None, model: Model) -> bool:
+    """Whether a call computes something of its arguments where autograd records nothing."""
+    return isinstance(node, cst.Call) and bool(node.args) and model.grad_enabled(node) is False
+
+
 def _is_made_in_sight(node: cst.BaseExpression | None, model: Model) -> bool:
     while isinstance(node, cst.Subscript):
         node = node.value
     if isinstance(node, cst.Call):
         call = model.call(node)
-        if call.is_forward:
+        if call.is_forward or _is_called_without_graph(node, model):
             return model.grad_enabled(node) is False
         return call.target is None and call.foreign is None
     return isinstance(node, cst.BinaryOperation)

@@ -57,10 +57,10 @@ class PreTorch04Legacy(Rule):
     safe. Of what code out of sight returns, the fix is only shown. In a program, not in a module that others may import
     from, the import goes with its last use. `volatile=True` is only taken away where gradients are off; MEM05 turns
     them off. `.data` becomes `.detach()`: safe where the values are used up at once, unsafe where the result lives on,
-    because a later change in place may then make `backward()` raise. What a data loader yields, indices and truth
-    values have no graph, and `labels.data` becomes `labels`. `loss.data[0]`, and an element given to `env.step(...)`,
-    become `.item()`: unsafe, for it waits for the device. A statement that writes to a `.data` stays as it is,
-    and so does `p.data` in a function that writes to it elsewhere.
+    because a later change in place may then make `backward()` raise. What a data loader yields, indices, truth values
+    and what is computed where autograd is off have no graph, and `labels.data` becomes `labels`. `loss.data[0]`, and an
+    element given to `env.step(...)`, become `.item()`: unsafe, for it waits for the device. A statement that writes to
+    a `.data` stays as it is, and so does `p.data` in a function that writes to it elsewhere.
 
     ## Measured effect
 

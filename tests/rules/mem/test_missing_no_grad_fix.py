@@ -328,6 +328,19 @@ def test_what_no_graph_can_reach_any_more_is_not_detached(read: str, after: str)
     assert fixed(code, "MEM05") == f"{SETUP}{training}{block}{after}{ends}"
 
 
+def test_values_are_read_as_they_are_once_no_graph_is_recorded() -> None:
+    """TRAIN10 speaks of the code that MEM05 leaves, and not of what was there before."""
+    code = SETUP + "from torch.autograd import Variable\nG, D = nn.Linear(3, 4), nn.Linear(4, 4)\n"
+    code += "for step in range(4):\n"
+    code += "    opt.zero_grad()\n    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
+    code += "    shown = G(Variable(torch.randn(2, 3)))\n    shown = shown.mul(0.5).add(0.5)\n"
+    code += "    print(shown.data.cpu()[:2])\n"
+    after = code.replace("from torch.autograd import Variable\n", "").replace("shown.data.cpu()", "shown.cpu()")
+    before, inside = "    shown = G(Variable(torch.randn(2, 3)))\n", "        shown = G(torch.randn(2, 3))\n"
+    assert fixed(code, "MEM05", "TRAIN10") == after.replace(before, "    with torch.no_grad():\n" + inside)
+    assert "shown.detach().cpu()" in fixed(code, "TRAIN10")
+
+
 def test_a_file_of_another_library_is_left_alone() -> None:
     code = "import paddle\n\ndef test(loader, net):  # as with Pytorch\n    net.eval()\n"
     code += "    return [net(x).sum().item() for x in loader]\n"

@@ -74,6 +74,18 @@ def run(net, x):
             "    with torch.no_grad():\n        out = net(x)\n        return torch.max(out, 1)",
         ),
         (
+            "    with torch.no_grad():\n        out = net(x)\n    y = out.mul(0.5)\n    z = y.data\n    return [z]",
+            "    with torch.no_grad():\n        out = net(x)\n    y = out.mul(0.5)\n    z = y\n    return [z]",
+        ),
+        (
+            "    with torch.no_grad():\n        out = getattr(net, 'forward')(x)\n    return [out.data.cpu()]",
+            "    with torch.no_grad():\n        out = getattr(net, 'forward')(x)\n    return [out.cpu()]",
+        ),
+        (
+            "    return [net(x)[:, :1] == x.data, torch.zeros(2, 4).scatter_(1, x.data.long(), 1)]",
+            "    return [net(x)[:, :1] == x, torch.zeros(2, 4).scatter_(1, x.long(), 1)]",
+        ),
+        (
             "    out = net(x)\n    with torch.no_grad():\n        return [out.data.sum(), torch.t(x)]",
             "    out = net(x)\n    with torch.no_grad():\n        return [out.sum(), torch.t(x)]",
         ),
