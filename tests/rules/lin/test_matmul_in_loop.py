@@ -119,7 +119,7 @@ class Net(nn.Module):
         self.heads = nn.ParameterList([nn.Parameter(torch.randn(4, 4)) for _ in range(9)])
 
     def forward(self, x: torch.Tensor):
-        return torch.stack([x @ head for head in self.heads])
+        return torch.stack([x @ self.heads[i] for i in range(9)])
 """,
     "a filter over time": """\
 def f(F_: torch.Tensor, H: torch.Tensor, y: torch.Tensor, x: torch.Tensor):

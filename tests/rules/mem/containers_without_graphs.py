@@ -156,14 +156,12 @@ def finish_episode():
 """,
     "what the training function returned is a number": """\
 def train():
-    total = 0.0
     for x, y in loader:
         opt.zero_grad()
         loss = crit(model(x), y)
         loss.backward()
         opt.step()
-        total += loss.item()
-    return total / len(loader)
+    return loss.item()
 
 metrics = {"train_losses": []}
 for epoch in range(3):
@@ -185,18 +183,16 @@ print(metrics)
     print(sum(parts))
 """,
     "time steps of a forward pass": """\
-class Rnn(nn.Module):
+class Steps(nn.Module):
     def __init__(self):
         super().__init__()
-        self.cell = nn.GRUCell(4, 8)
+        self.cell = nn.Linear(4, 8)
 
     def forward(self, xs):
-        h = xs.new_zeros(xs.size(1), 8)
         outputs = []
         for x in xs:
-            h = self.cell(x, h)
-            outputs.append(h)
-        return torch.stack(outputs)
+            outputs.append(self.cell(x))
+        return len(outputs)
 """,
     "unrolled optimisation": """\
 def unroll(x, y):

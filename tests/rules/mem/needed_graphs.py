@@ -154,7 +154,9 @@ class Pair(nn.Module):
         self.a = nn.Linear(4, 3)
 
     def forward(self, xs):
-        return [self.a(x) for x in xs]
+        return [self.a(x).argmax(1) for x in xs]
+
+print(Pair()([x for x, _ in loader]))
 """,
     "a plain training loop": """\
 for x, y in loader:
@@ -378,9 +380,17 @@ def train(env):
         opt.step()
 """,
     "numbers of a network that is asked for its loss afterwards": """\
-from somewhere import build
+class Style(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
 
-style = build().train()
+    def forward(self, x):
+        out = self.layer(x)
+        self.loss = out.mean()
+        return out
+
+style = Style().train()
 
 def step(x):
     for part in x:

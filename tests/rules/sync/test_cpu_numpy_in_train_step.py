@@ -54,13 +54,14 @@ SILENT = {
     ),
     "an environment acts on it": """
         import torch
+        from torch import nn
 
-        def play(agent, envs, optimizer):
+        def play(agent: nn.Module, envs):
             observation = envs.reset()
             for step in range(1000):
                 action = agent(torch.tensor(observation).cuda())
                 observation, reward, done, info = envs.step(action.cpu().numpy())
-                print(reward.mean())
+                print(reward.mean(), action.cpu().numpy().mean())
     """,
     "behind a log interval": training("if step % 100 == 0:\n    print(out.detach().cpu().numpy().mean())"),
     "a loop over its elements": evaluation("for p in out.argmax(1).tolist():\n    print(p)"),

@@ -35,7 +35,9 @@ def read_for_state(model: Model) -> set[str]:
 
 
 def _is_acted_on(model: Model, node: cst.CSTNode) -> bool:
-    """`net.encoder` of the statement `net.encoder.reset()`, which takes nothing from it."""
+    """`net.encoder` of the statement `net.encoder.reset()`, which takes nothing from it; `net.loss.backward()` does."""
     method = model.parent(node)
     call = model.parent(method) if isinstance(method, cst.Attribute) else None
-    return isinstance(call, cst.Call) and call.func is method and isinstance(model.parent(call), cst.Expr)
+    if not isinstance(call, cst.Call) or call.func is not method or model.call(call).is_backward:
+        return False
+    return isinstance(model.parent(call), cst.Expr)
