@@ -170,11 +170,14 @@ def test_networks_that_are_loaded(made: str, kind: Kind) -> None:
         ("discriminator.forward_lip(x)", Kind.MODULE),
         ("discriminator.predict(x)", Kind.UNKNOWN),
         ("judge.extract_features(x)", Kind.UNKNOWN),
+        ("judge(x, judge.zero_grad())", Kind.MODULE),
+        ("judge.zero_grad()", Kind.UNKNOWN),
+        ("judge.score(x, judge.zero_grad())", Kind.UNKNOWN),
     ],
 )
-def test_a_parameter_that_is_named_like_a_network_and_has_what_only_networks_have(use: str, kind: Kind) -> None:
+def test_a_parameter_that_has_what_only_networks_have(use: str, kind: Kind) -> None:
     model = model_of(f"import torch\n\ndef run(discriminator, judge, x):\n    return {use}\n")
-    name = use.partition(".")[0]
+    name = "judge" if "judge" in use else "discriminator"
     assert model.value(binding_of(model, name, "run").reads[0]).kind is kind
 
 

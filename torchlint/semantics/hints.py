@@ -16,7 +16,7 @@ _MODULE_METHODS = frozenset(
     {"eval", "parameters", "named_parameters", "modules", "named_modules", "requires_grad_", "named_children"}
 )
 _NO_TENSOR_METHODS = _MODULE_METHODS - {"requires_grad_"}
-_MODULE_METHODS_IF_CALLED = frozenset({"train", "load_state_dict", "state_dict", "cuda", "to", "half"})
+_MODULE_METHODS_IF_CALLED = frozenset({"train", "load_state_dict", "state_dict", "zero_grad", "cuda", "to", "half"})
 _MODULE_NAMES = re.compile(
     r"(model|net|network|ddp_model|netg|netd|net_g|net_d|generator|discriminator|encoder|decoder|backbone|classifier"
     r"|teacher|student|(\w+_)(model|net|network)|(model|net)_?[a-z0-9]{1,2}|actor|critic|policy|unet|vae)\d?$",
