@@ -87,6 +87,8 @@ _MOVED_LATER = """
         ("made = torch.zeros(1, 4)", "made[0][self.region[self.label]] = 0."),
         ("made = torch.zeros(9, 4)", "for i in range(9): made[i] = self.net(x.cuda())"),
         ("made = torch.zeros(4, 9)", "made.scatter_(1, x.long().cpu().unsqueeze(1), 1)"),
+        ("made = torch.zeros(4, 9)", "made = made.scatter_(1, x.long().cpu().unsqueeze(1), 1)"),
+        ("made = torch.zeros(4, 9)", "places = x.cpu().long(); made = made.scatter_(1, places, 1)"),
     ],
 )
 def test_what_happens_on_the_way_to_a_copy_under_a_condition(made: str, between: str) -> None:
@@ -111,6 +113,8 @@ def test_what_happens_on_the_way_to_a_copy_under_a_condition(made: str, between:
         ("made = torch.zeros(1, 4)", "made[0][x] = 0."),
         ("made = torch.zeros(9, 4)", "for i in range(9): made[i] = x"),
         ("made = torch.zeros(4, 9)", "made.scatter_(1, x.long().unsqueeze(1), 1)"),
+        ("made = torch.zeros(4, 9)", "made = made.scatter_(1, x.long(), 1)"),
+        ("made = torch.zeros(4, 9)", "made = made.scatter(1, x.cpu().long(), 1)"),
     ],
 )
 def test_data_that_comes_in_on_the_way_to_a_copy(made: str, between: str) -> None:

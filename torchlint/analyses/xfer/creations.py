@@ -17,6 +17,7 @@ from torchlint.analyses.xfer.host_tensors import (
     Made,
     brings_numbers,
     equal_numbers,
+    is_host_copy,
     looks_like_number,
     made,
     numbers_given,
@@ -271,17 +272,8 @@ def _is_filled(read: cst.CSTNode, model: Model) -> bool:
 
 
 def _changes_in_place(call: Call, model: Model) -> bool:
-    copied = [arg.value for arg in call.arguments if _is_host_copy(arg.value, model)]
+    copied = [arg.value for arg in call.arguments if is_host_copy(arg.value, model)]
     return (call.method or "").endswith("_") and brings_numbers(call, model, besides=copied)
-
-
-def _is_host_copy(node: cst.BaseExpression, model: Model) -> bool:
-    """`y.cpu().view(-1, 1)`: what had to leave the device because the tensor is not there."""
-    while isinstance(node, (cst.Call, cst.Attribute)):
-        if isinstance(node, cst.Call) and model.call(node).method == "cpu":
-            return True
-        node = node.func if isinstance(node, cst.Call) else node.value
-    return False
 
 
 def _is_statement(call: cst.Call, model: Model) -> bool:

@@ -36,7 +36,9 @@ class Made:
     factories: tuple[Call, ...]
     agreement: Agreement = Agreement.EXACT
     writes: tuple[tuple[cst.CSTNode, Write], ...] = ()  # each variable where it is read, and the write that it reads
-    is_guessed: bool = False  # something that is computed with looks like a number, but is not known to be one
+    is_guessed: bool = (
+        False  # something in it looks like a number, but is not known to be one, or is a copy on the host
+    )
 
     def at_best(self, agreement: Agreement) -> Made:
         return replace(self, agreement=max(self.agreement, agreement))
@@ -246,11 +248,24 @@ def _of_method(call: Call, method: str, model: Model, depth: int) -> Made | None
     if not _continues(method) or not call.argument("generator").absent:
         return None
     source = made(call.receiver, model, depth + 1)
-    given = _of_arguments(call, method, model, depth) if source is not None else None
+    copies = [arg.value for arg in call.arguments if method.endswith("_") and is_host_copy(arg.value, model)]
+    given = _of_arguments(call, method, model, depth, copies) if source is not None else None
     if source is None or given is None:
         return None
     exact = method in CASTS | _SHAPING | _FILLING | _ROUNDED_ALIKE
-    return _joined([source, *given], Agreement.EXACT if exact else _drawn(method, Agreement.ROUNDED))
+    agreement = Agreement.EXACT if exact else _drawn(method, Agreement.ROUNDED)
+    return _joined([source, *given], agreement, is_guessed=bool(copies))
+
+
+def is_host_copy(node: cst.BaseExpression, model: Model) -> bool:
+    """`y.cpu().view(-1, 1)`, or its name: what had to leave the device because the tensor is not there."""
+    while isinstance(node, (cst.Call, cst.Attribute)):
+        if isinstance(node, cst.Call) and model.call(node).method == "cpu":
+            return True
+        node = node.func if isinstance(node, cst.Call) else node.value
+    binding = model.binding(node)
+    value = binding.writes[0].value if binding is not None and len(binding.writes) == 1 else None
+    return isinstance(value, cst.Call) and is_host_copy(value, model)
 
 
 def _continues(method: str) -> bool:
