@@ -41,6 +41,46 @@ def surrogate(logits: torch.Tensor, chosen: torch.Tensor, rewards):
     return loss
 """,
     ),
+    "rows at places of which nothing is known": (
+        "VEC01",
+        """\
+def shuffled(x: torch.Tensor, places):
+    out = torch.empty_like(x)
+    for i, place in enumerate(places):
+        out[i] = x[place]
+    return out
+""",
+    ),
+    "elements at places of which nothing is known": (
+        "VEC01",
+        """\
+def chosen(scores, actions):
+    found = []
+    for t in range(len(actions)):
+        found.append(scores[t, actions[t]])
+    return torch.stack(found)
+""",
+    ),
+    "inverses, with what has the shape of each matrix": (
+        "LIN03",
+        """\
+def whitened(covariances, noise):
+    found = []
+    for one in covariances:
+        found.append(torch.inverse(one + noise * torch.eye(one.shape[0], device=one.device)))
+    return torch.stack(found)
+""",
+    ),
+    "a product with rows of a tensor, and something else besides": (
+        "LIN01",
+        """\
+def moved(points: torch.Tensor, rotations, shifts):
+    found = []
+    for i in range(points.size(0)):
+        found.append(torch.mm(rotations[i], points[i].t()).t() + shifts[i])
+    return torch.stack(found)
+""",
+    ),
     "a list that gets the name of what it is made from": (
         "VEC06",
         """\
@@ -62,6 +102,33 @@ def test_work_on_rows_is_found(name: str) -> None:
 
 
 LOOK_ALIKES = {
+    "parts that may be of any length": """\
+def parts(x: torch.Tensor, places):
+    found = []
+    for place in places:
+        found.append(x[place])
+    return torch.cat(found)
+""",
+    "rows of an array": """\
+import numpy as np
+
+def table(path, places, out: torch.Tensor):
+    values = np.load(path)
+    for i in range(len(out)):
+        out[i] = values[i, places[i]]
+    return out
+""",
+    "the first of each sample": """\
+def collated(samples):
+    return torch.stack([sample[0] for sample in samples])
+""",
+    "products of what may be lists of matrices": """\
+def products(left, right):
+    total = 0
+    for i in range(len(left)):
+        total += (left[i] @ right[i]).sum()
+    return total
+""",
     "chunks of a batch": """\
 def chunked(x: torch.Tensor, size: int):
     out = torch.zeros_like(x)

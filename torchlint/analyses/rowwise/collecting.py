@@ -59,6 +59,14 @@ def _collects(model: Model, binding: Binding, root: cst.CSTNode) -> bool:
     return bool(after) and not others
 
 
+def is_stacked(model: Model, rows: cst.BaseExpression) -> bool:
+    """Whether `torch.stack` puts a list together, be it a name or made in place, so that its parts are of one shape."""
+    binding = model.binding(rows)
+    calls = [collector(model, read) for read in binding.reads] if binding is not None else [collector(model, rows)]
+    found = [call for call in calls if call is not None]
+    return bool(found) and all(model.qualified(call.func) == "torch.stack" for call in found)
+
+
 def _suits_tensor(model: Model, read: cst.CSTNode) -> bool:
     """`len(rows)`, `rows[i]`: a tensor in the place of the list does the same."""
     parent = model.parent(read)

@@ -65,6 +65,11 @@ def decomposes(steps: Iterable[Step]) -> bool:
     return any(_kind(step) in ("LIN02", "LIN03") and step.inputs.maybe and not step.guarded for step in steps)
 
 
+def multiplies(steps: Iterable[Step]) -> bool:
+    """Whether rows of a tensor are multiplied, decomposed or solved for, whatever is done with the result."""
+    return any(_kind(step) is not None and step.inputs.is_row and not step.guarded for step in steps)
+
+
 def is_sample_work(step: Step) -> bool:
     """A layer, a loss, or a function of the program: no single operation of torch on a row."""
     if step.name == "forward" or not step.name.startswith((".", "@", "arithmetic", "torch.", "numpy.", "math.")):

@@ -143,7 +143,7 @@ class Expressions:
         if spelled(node) in self._names.fills:
             return NOTHING
         seen = self.quiet(node)
-        return NOTHING if seen.depends <= Depends.ROW else _reduced(seen)
+        return NOTHING if seen.depends <= Depends.ROW or seen.maybe else _reduced(seen)
 
     # subscripts
 
@@ -218,10 +218,11 @@ class Expressions:
         if not place.varies:
             return base
         if not self.is_tensor(root) and not (len(node.slice) > 1 and self.believed_tensor(root)):
-            return self._unproven(root, place, array=len(node.slice) > 1)
+            part = self._unproven(root, place, array=len(node.slice) > 1)
+            return replace(part, gathered=len(node.slice) > 1 and not _has_slices(node))
         self._note_subject(root, place)
         self.trace.picks |= place.is_row and not self._silent and not _has_slices(node)
-        row = place.at_least(Depends.ROW)
+        row = replace(place.at_least(Depends.ROW), gathered=True)
         return _alone(row) if _adds_batch(node) else row
 
     def _unproven(self, root: cst.BaseExpression, place: Seen, *, array: bool) -> Seen:
@@ -230,7 +231,8 @@ class Expressions:
             self._note_subject(root, place)
             return place.at_least(Depends.ROW)
         kind = self.model.value(root).kind
-        maybe = place.depends <= Depends.ROW and kind in (Kind.UNKNOWN, Kind.ARRAY, Kind.BATCH)
+        is_place = place.depends <= Depends.ROW or (array and place.maybe)
+        maybe = is_place and kind in (Kind.UNKNOWN, Kind.ARRAY, Kind.BATCH)
         return replace(place.at_least(Depends.FOREIGN), maybe=maybe, array=array or kind is Kind.ARRAY)
 
     def _note_subject(self, root: cst.BaseExpression, place: Seen) -> None:

@@ -25,7 +25,8 @@ class Seen:
     """`alone`: a batch that was made of one row. `axes`: the loops whose row or index it depends on. `maybe`: it is
     foreign because nothing says that what it is taken from is a tensor, and nothing says that it is none. `mask`: it
     says yes or no, so that what it picks has a length of its own. `array`: what it is taken from takes several indices,
-    and so is no list. `masked`: it is ragged because a mask of the row picked its elements, and for no other reason."""
+    and so is no list. `masked`: it is ragged because a mask of the row picked its elements, and for no other reason.
+    `gathered`: all of it is an element or a row of something that all iterations share."""
 
     depends: Depends = Depends.NOTHING
     alone: bool = False
@@ -34,6 +35,7 @@ class Seen:
     mask: bool = False
     array: bool = False
     masked: bool = False
+    gathered: bool = False
 
     def at_least(self, depends: Depends) -> Seen:
         return replace(self, depends=max(self.depends, depends))

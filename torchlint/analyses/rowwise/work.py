@@ -15,7 +15,7 @@ import libcst as cst
 from torchlint.analyses.compiled import is_compiled
 from torchlint.analyses.rowwise import costly, wording
 from torchlint.analyses.rowwise.certainty import Certainty
-from torchlint.analyses.rowwise.collecting import collector, gathers, is_collected
+from torchlint.analyses.rowwise.collecting import collector, gathers, is_collected, is_stacked
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.sorting import adds_rows, sorted_tensor
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
@@ -155,6 +155,8 @@ class _Finder:
         if not any(_are_of_rows(path, trace) for path in {kept.path for kept in trace.kept}):
             return False
         appended = [kept for kept in trace.kept if kept.sink is Sink.APPEND]
+        if any(_is_gathered(kept) and not is_stacked(self._model, kept.node) for kept in appended):
+            return False
         if not isinstance(root, cst.For):
             return isinstance(root, cst.Call) or is_collected(self._model, root)
         collected = [is_collected(self._model, root, kept.node) for kept in appended]
@@ -200,12 +202,19 @@ def _is_of_row(kept: Kept, trace: Trace) -> bool:
         return True
     if kept.sink is Sink.COUNT:
         return kept.place.is_row and kept.seen.maybe
-    if kept.sink is Sink.TOTAL and kept.seen.maybe and trace.picks:
-        return True  # `loss += -out[i][target[i]] * reward[i]`: what picks the terms are rows, whatever weighs them
-    if not kept.seen.maybe or kept.sink not in (Sink.FILL, Sink.APPEND):
+    if not kept.seen.maybe:
         return False
-    drawn = trace.drawn and kept.sink is Sink.FILL and kept.value is not None and gathers(kept.value)
-    return drawn or costly.is_formula(trace.steps) or costly.decomposes(trace.steps)
+    if costly.multiplies(trace.steps):
+        return True
+    if kept.sink is Sink.TOTAL:
+        return trace.picks  # `loss += -out[i][target[i]] * reward[i]`, whatever weighs what the rows pick
+    drawn = trace.drawn and kept.value is not None and gathers(kept.value)
+    return drawn or _is_gathered(kept) or costly.is_formula(trace.steps) or costly.decomposes(trace.steps)
+
+
+def _is_gathered(kept: Kept) -> bool:
+    """`out[i] = x[places[i]]`, `rows.append(x[i, places[i]])`: whatever holds the places, one row or element each."""
+    return kept.seen.gathered and kept.seen.maybe and (kept.sink is Sink.APPEND or not kept.seen.array)
 
 
 def _does_work(trace: Trace) -> bool:
@@ -222,7 +231,7 @@ def _is_fill(kept: Kept) -> bool:
     if kept.sink is Sink.COUNT:
         return kept.place.is_row and (kept.seen.is_row or kept.seen.maybe)
     if kept.sink is Sink.APPEND:
-        return kept.seen.is_row and kept.value is not None and gathers(kept.value)
+        return (kept.seen.is_row and kept.value is not None and gathers(kept.value)) or _is_gathered(kept)
     if kept.sink is Sink.FILL and not kept.guarded and max(kept.seen.depends, kept.place.depends) is Depends.INDEX:
         return True
     if kept.sink is Sink.FILL and kept.seen.maybe:
