@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.rules.data.unpinned_loaders import LOOK_ALIKES, LOOP, VARIANTS, script
+from tests.rules.data.loaders_left_unpinned import LOOK_ALIKES
+from tests.rules.data.unpinned_loaders import LOOP, VARIANTS, script
 from tests.support import findings, fixed, marked
 from torchlint.finding import Applicability
 

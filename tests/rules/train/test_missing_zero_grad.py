@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from tests.rules.train.training_loops import CASES, HEADER, REPORTED, SILENT
+from tests.rules.train.loops_that_reset import SILENT
+from tests.rules.train.training_loops import CASES, HEADER, REPORTED
 from tests.support import findings, fixed, marked
 from torchlint.finding import Applicability, Confidence
 

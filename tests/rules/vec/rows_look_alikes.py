@@ -1,0 +1,217 @@
+"""What looks like work on the rows of a tensor; behind HEAD of the loops that are."""
+
+from __future__ import annotations
+
+LOOK_ALIKES = {
+    "entries of a dict of frames": """\
+def drive(loader, decode, still):
+    wanted = [0]
+    for data in loader:
+        if still:
+            data["view", 1] = data["view", 0]
+        turned = torch.eye(4)
+        for k in wanted:
+            turned = torch.matmul(turned, data["turn", k - 1])
+        turns = [data["turn", k] for k in wanted[1:]]
+        turns = torch.stack(turns, 1)
+        decode(turned, turns)
+""",
+    "a list in one branch and a tensor in the other": """\
+def main(net, args):
+    if args.style:
+        _, _, start = net([torch.randn(1, 512).cuda()])
+        latent = [s.detach().clone() for s in start]
+    else:
+        _, start, _ = net([torch.randn(1, 512).cuda()])
+        latent = start.detach().clone()
+    for i in range(args.steps):
+        if args.style:
+            loss = sum([((start[c] - latent[c]) ** 2).sum() for c in range(len(start))])
+        else:
+            loss = ((start - latent) ** 2).sum()
+        loss.backward()
+""",
+    "rows that become an array, or stay a list": """\
+def features(model, loader, joined):
+    found = []
+    with torch.no_grad():
+        for x in loader:
+            out = model(x.cuda())
+            for i in range(out.shape[0]):
+                found.append(out[i].cpu().numpy().flatten())
+        if joined:
+            found = np.array(found)
+    return found
+""",
+    "batches of a loader made flat": """\
+def f(model, data):
+    total = 0
+    for x, y in torch.utils.data.DataLoader(data):
+        x = x.view(-1, 28 * 28)
+        total += F.cross_entropy(model(x.cuda()), y.cuda()).item()
+    return total
+""",
+    "how often a class is met": """\
+def f(best, counts):
+    for guess in best:
+        counts[guess] += 1
+    return counts
+""",
+    "a list that becomes a tensor of the same name": """\
+def scaled(anchors, stride):
+    anchors = [(a[0] / stride, a[1] / stride) for a in anchors]
+    anchors = torch.tensor(anchors)
+    return anchors.repeat(3, 1).unsqueeze(0)
+""",
+    "tensors of a list that are added in place": """\
+def added(total: torch.Tensor, parts):
+    for i in range(len(parts)):
+        total[i] += parts[i]
+    return total
+""",
+    "places that something else says": """\
+def cleared(frames: torch.Tensor, ends):
+    for i, end in enumerate(ends):
+        if end:
+            frames[i] = 0
+    return frames
+""",
+    "keys of what is taken for a tensor": """\
+def reduced(loss, x, y):
+    losses = F.cross_entropy(x, y)
+    return [losses[name] for name in sorted(losses.keys())]
+""",
+    "a collate function": """\
+def collate(batch):
+    images = torch.zeros(len(batch), 3, 8, 8)
+    for i in range(len(batch)):
+        images[i] = batch[i]
+    return images
+""",
+    "padding": """\
+def pad(sequences, length):
+    out = torch.zeros(len(sequences), length)
+    for i, sequence in enumerate(sequences):
+        out[i, : len(sequence)] = torch.tensor(sequence)
+    return out
+""",
+    "labels of a text": """\
+def target(item, count):
+    out = torch.zeros(count)
+    for label in item.labels.split():
+        out[int(label)] = 1
+    return out
+""",
+    "windows": """\
+def windows(walk: torch.Tensor, count, size):
+    found = []
+    for j in range(count):
+        found.append(walk[:, j : j + size])
+    return torch.cat(found)
+""",
+    "channels by numbers of a list": """\
+def normalise(image: torch.Tensor):
+    mean = [0.485, 0.456, 0.406]
+    for channel, m in zip(image, mean):
+        channel.sub_(m)
+    return image
+""",
+    "a list or a tensor": """\
+def head(x):
+    if isinstance(x, list):
+        return torch.stack([part[:, 0] for part in x], dim=1)
+    return x[:, 0]
+""",
+    "the outputs of several stages, or of one": """\
+def total(model: torch.nn.Module, x: torch.Tensor, target, criterion: torch.nn.MSELoss):
+    output = model(x)
+    scores = output[-1].cpu() if type(output) == list else output.cpu()
+    if type(output) == list:
+        loss = 0
+        for o in output:
+            loss += criterion(o, target)
+        output = output[-1]
+    else:
+        loss = criterion(output, target)
+    return loss, scores
+""",
+    "blocks of several lengths": """\
+def f(sizes):
+    return torch.cat([sizes.new_full((size,), i) for i, size in enumerate(sizes)])
+""",
+    "tensors made flat": "def f(tensors):\n    return torch.cat([t.contiguous().view(-1) for t in tensors])\n",
+    "words": """\
+def decode(ids: torch.Tensor, words):
+    return [" ".join(words[t.item()] for t in row) for row in ids]
+""",
+    "sorted names": "def f(names):\n    return sorted(names, key=lambda name: len(name))\n",
+    "sorted by shape": "def f(x: torch.Tensor):\n    return sorted(range(len(x)), key=lambda i: x[i].shape[0])\n",
+    "noise for each row": """\
+def mix(x: torch.Tensor):
+    for i in range(x.size(0)):
+        x[i] = x[i] * np.random.beta(1, 1)
+    return x
+""",
+    "a list that Python adds up": "def f(x: torch.Tensor):\n    losses = [x.mean(), x.std()]\n    return sum(losses)\n",
+    "an array that Python adds up": "def f(count):\n    return sum(np.zeros(count))\n",
+    "sizes that Python adds up": "def f(x: torch.Tensor):\n    return sum(x.shape) + sum(x.size()) + sum(x.tolist())\n",
+    "losses of a dict that Python adds up": """\
+def f(model: torch.nn.Module, images, targets):
+    losses = model(images, targets)
+    return sum(losses.values())
+""",
+    "parts that Python adds up": """\
+def f(x: torch.Tensor, loss, weights):
+    return sum(x.chunk(3)) + sum(torch.split(x, 3)) + sum(x.unbind(0)) + sum(torch.autograd.grad(loss, weights))
+""",
+    "results that Python adds up": """\
+def f(model: torch.nn.Module, x):
+    losses = model(x)
+    total = sum(losses)
+    total.backward()
+""",
+    "windows of their own length": """\
+def windows(signals: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor):
+    found = []
+    for i in range(signals.shape[0]):
+        found.append(signals[i, starts[i] : ends[i]])
+    return torch.cat(found)
+""",
+    "what a mask picks": """\
+def known(rows: torch.Tensor, masks: torch.Tensor):
+    found = []
+    for i in range(rows.shape[0]):
+        found.append(rows[i][masks[i] > 0])
+    return torch.cat(found)
+""",
+    "an inverse of what grows": """\
+def grown(parts: torch.Tensor, start):
+    rows = start
+    for i in range(parts.shape[0]):
+        rows = torch.cat((rows, torch.linalg.inv(rows @ parts[i])))
+    return rows
+""",
+    "a network that keeps what it saw": """\
+class Cell(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3))
+        self.state = 0
+
+    def forward(self, x):
+        self.state = self.layer(x) + self.state
+        return self.state
+
+
+class Frames(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = Cell()
+
+    def forward(self, frames):
+        found = []
+        for t in range(frames.size(1)):
+            found.append(self.cell(frames[:, t, :]))
+        return torch.stack(found)
+""",
+}
