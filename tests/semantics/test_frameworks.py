@@ -213,3 +213,32 @@ def test_what_runs_backward_on_a_loss_is_no_loss(annotation: str) -> None:
     )
     assert function_of(model, "step").parameter("accelerator").kind is not Kind.TENSOR
     assert call_on(model, "accelerator.backward(loss)").is_backward
+
+
+FORMULA = """
+    import torch
+    from torch import nn
+
+    net = nn.Linear(2, 2)
+
+    class Own(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            out = net(x)
+            ctx.save_for_backward(out)
+            return out
+
+        @staticmethod
+        def backward(ctx, given):
+            out, = ctx.saved_tensors
+            scaled = given.exp()
+            return scaled * out
+"""
+
+
+def test_autograd_records_nothing_in_the_formula_of_a_function() -> None:
+    model = model_of(FORMULA)
+    assert model.grad_enabled(call_on(model, "net(x)").node) is False
+    assert model.grad_enabled(call_on(model, "given.exp()").node) is None
+    assert value_of(model, "given", "Own.backward").kind is Kind.TENSOR
+    assert value_of(model, "out", "Own.backward").kind is Kind.TENSOR

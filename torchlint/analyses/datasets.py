@@ -99,7 +99,8 @@ def _computed_elsewhere(call: Call, model: Model) -> bool:
     found = model.elsewhere(call)
     if found is not None:
         home, function = found
-        return any(_puts_on_accelerator(step, home) for step in _calls(function, 0))
+        if any(_puts_on_accelerator(step, home) for step in _calls(function, 0)):
+            return True
     behind = model.class_behind(call.callee) if call.callee is not None and call.targets_class is None else None
     return behind is not None and any(_moves(method, behind[0]) for method in _methods(behind[1]))
 

@@ -169,6 +169,8 @@ class Evaluator(Statements):
             return made.enabled
         if frameworks.is_metric_update(function):
             return None
+        if frameworks.is_formula(function):
+            return None if function.name == "backward" else False
         grads = self.known.call_grads.get(function)
         if not grads:
             return self._enclosing_grad

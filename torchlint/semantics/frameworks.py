@@ -7,7 +7,7 @@ Sources: the reference pages of Lightning 2, Accelerate 1, transformers 4, Ignit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from torchlint.semantics.entities import Call, Class, Function, Role
@@ -26,6 +26,9 @@ SET_EPOCH = frozenset(
 SCALE_LOSS = frozenset({"accelerate", "deepspeed", "fabric", "lightning", "fastai", "composer", "mmengine"})
 # They run on an accelerator where there is one, without code that says so.
 PLACE = frozenset({"accelerate", "fabric", "deepspeed"})
+
+# Subclasses give a formula for their gradients.
+_AUTOGRAD_FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
 # -- hooks -------------------------------------------------------------------------------------------------------------
 
@@ -78,14 +81,25 @@ def note_functions(calls: Iterable[Call]) -> None:
 
 def is_metric_update(function: Function) -> bool:
     """The `update` of a metric of torchmetrics, which runs it without gradients when it is called on its own."""
-    if function.name != "update" or function.cls is None:
-        return False
-    bases = (base or "" for ancestor in function.cls.lineage() for base in ancestor.bases)
-    return any(base.startswith("torchmetrics.") for base in bases)
+    return function.name == "update" and any(base.startswith("torchmetrics.") for base in _bases(function))
+
+
+def is_formula(function: Function) -> bool:
+    """The `forward` or `backward` of a torch.autograd.Function, in which autograd records nothing, but for a backward
+    pass of which a graph is made."""
+    is_named = function.name in ("forward", "backward")
+    return is_named and any(base in _AUTOGRAD_FUNCTIONS for base in _bases(function))
+
+
+def _bases(function: Function) -> Iterator[str]:
+    for ancestor in function.cls.lineage() if function.cls is not None else ():
+        yield from filter(None, ancestor.bases)
 
 
 def parameter(function: Function, name: str) -> Value | None:
-    """What a framework passes as a parameter of a hook."""
+    """What a framework passes as a parameter of a hook, and autograd to the `backward` of a function."""
+    if function.name == "backward" and name != function.params[0] and is_formula(function):
+        return Value(Kind.TENSOR)
     hook = function.hook
     if hook is None or hook.batch is None or function.params[hook.batch + 1 : hook.batch + 2] != [name]:
         return None

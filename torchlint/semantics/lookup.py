@@ -238,4 +238,6 @@ class Lookup:
             return transfer.SHAPE
         if name == "data":
             return Value(place=owner.place, grad=Grad.DETACHED)
+        if name in ("saved_tensors", "saved_variables"):  # of the context of a torch.autograd.Function
+            return Value(Kind.TUPLE, element=Value(Kind.TENSOR))
         return Value(place=owner.place)

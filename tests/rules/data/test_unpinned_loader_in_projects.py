@@ -46,6 +46,41 @@ def test_a_dataset_of_another_file_may_compute_on_the_gpu(tmp_path: Path, datase
         assert bool(found) == (place == ")")
 
 
+MOVED = """\
+import torch
+from torch.utils.data import Dataset
+
+
+class Recordings(Dataset):
+    def __init__(self, files, device="cuda"):
+        self.device = device
+        self.waves = [torch.load(file) for file in files]
+
+    def __len__(self):
+        return len(self.waves)
+
+    def __getitem__(self, index):
+        wave = {{}}
+        wave["audio"] = self.waves[index]{}
+        return wave
+
+
+class Speech(Recordings):
+    def __init__(self, files, device="cuda"):
+        super().__init__(files, device)
+"""
+
+
+@pytest.mark.parametrize(("place", "count"), [("", 1), (".to(self.device)", 0)])
+def test_the_base_of_a_dataset_of_another_file_may_move_its_samples(tmp_path: Path, place: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "recordings.py").write_text(MOVED.format(place))
+    main = HEADER + "from recordings import Speech\nloader = DataLoader(Speech(files), 4)\n" + LOOP
+    (tmp_path / "main.py").write_text(main)
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("DATA02"), strict=True, project=Project())) == count
+
+
 LOADERS = """\
 from torch.utils.data import DataLoader
 from torchvision import datasets

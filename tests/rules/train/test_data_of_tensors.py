@@ -46,6 +46,26 @@ def test_what_is_done_with_data_shows_a_tensor(first: str, second: str, count: i
     assert len(findings(USED.format(first=first, second=second), "TRAIN10")) == count
 
 
+FORMULA = """\
+import torch
+
+class Scaled({}):
+    @staticmethod
+    def backward(ctx, given):
+        x, = ctx.{}
+        height = x.data.shape[2]
+        return given * height
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "kept", "count"),
+    [("torch.autograd.Function", "saved_tensors", 1), ("torch.autograd.Function", "sizes", 0)],
+)
+def test_what_a_gradient_formula_has_saved_is_tensors(base: str, kept: str, count: int) -> None:
+    assert len(findings(FORMULA.format(base, kept), "TRAIN10")) == count
+
+
 def _results(code: str) -> Any:
     names: dict[str, Any] = {}
     torch.manual_seed(0)

@@ -129,6 +129,24 @@ def products(left, right):
         total += (left[i] @ right[i]).sum()
     return total
 """,
+    "windows that are as long as the iteration is far": """\
+def pyramid(x: torch.Tensor, levels):
+    total = x.amax(-1)
+    for level in range(1, levels):
+        for start in (0, 2):
+            window = x[:, (start + torch.tensor(range(level))).tolist()]
+            total += window.amax(-1)
+    return total
+""",
+    "what was made a list of": """\
+def divided(received, pilots, places):
+    if not isinstance(received, torch.Tensor):
+        received = list(received)
+    out = torch.zeros(len(places))
+    for k in range(len(places)):
+        out[k] = received[places[k]] / pilots[k]
+    return out
+""",
     "chunks of a batch": """\
 def chunked(x: torch.Tensor, size: int):
     out = torch.zeros_like(x)

@@ -70,6 +70,43 @@ def refine(maps):
     return spots
 """,
     ),
+    "parameters that are made tensors of where they are none": (
+        ["VEC01"],
+        """\
+def estimate(received, pilots, places):
+    if not isinstance(received, torch.Tensor):
+        received = torch.tensor(received, dtype=torch.complex64)
+    if not torch.is_tensor(pilots):
+        pilots = torch.as_tensor(pilots)
+    if not isinstance(places, torch.Tensor):
+        places = torch.tensor(places)
+    out = torch.zeros(len(places), dtype=torch.complex64, device=received.device)
+    for k in range(len(places)):
+        out[k] = received[places[k]] / pilots[k]
+    return out
+""",
+    ),
+    "what autograd hands to the formula of a gradient": (
+        ["VEC01", "VEC01"],
+        """\
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a * b
+
+    @staticmethod
+    def backward(ctx, given):
+        a, b = ctx.saved_tensors
+        first = torch.zeros_like(a)
+        for t in range(len(a)):
+            first[t] = given[t].exp() * b[t]
+        second = []
+        for t in range(len(a)):
+            second.append(torch.cat((a[t], given[t]), 1))
+        return first, torch.stack(second)
+""",
+    ),
     "a parameter that its only caller fills with a tensor": (
         ["LIN01"],
         """\

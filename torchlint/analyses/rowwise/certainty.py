@@ -12,6 +12,7 @@ from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.tensors import Tensors
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.frameworks import is_formula
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method, layer_returns_tensor, returns_several, returns_tensor
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _PARTS = frozenset("data T mT H mH values indices".split())
 _ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|(?!Union)\w+\[(\w+\.)*Tensor, .*\])[\"']?")
+_TENSOR_QUESTIONS = (("builtins.isinstance", "torch.Tensor"), ("torch.is_tensor",))
 _DEPTH = 6
 
 
@@ -108,12 +110,35 @@ class Certainty:
             annotation = parameter.annotation if isinstance(parameter, cst.Param) else None
             if annotation is not None:
                 return _ANNOTATION.fullmatch(spelled(annotation.annotation)) is not None
-            return isinstance(parameter, cst.Param) and self._is_handed_in(write.function, parameter.name.value, depth)
+            if not isinstance(parameter, cst.Param):
+                return False
+            if is_formula(write.function) and self._model.value(write.target).kind is Kind.TENSOR:
+                return True
+            return self._is_converted(parameter.name) or self._is_handed_in(write.function, parameter.name.value, depth)
         if write.kind == "for" and write.loop is not None and write.loop.target is write.target:  # a row
             return self._makes(write.loop.iterable, depth - 1)
         if write.kind != "assign":
             return False
         return self._is_part(write) if write.unpacked else self._makes(write.value, depth - 1)
+
+    def _is_converted(self, parameter: cst.Name) -> bool:
+        """`if not isinstance(x, torch.Tensor): x = torch.tensor(x)`: whatever was handed in, it is a tensor then."""
+        binding = self._model.binding(parameter)
+        writes = binding.writes if binding is not None else ()
+        return any(write.kind == "assign" and self._is_where_no_tensor(write) for write in writes)
+
+    def _is_where_no_tensor(self, write: Write) -> bool:
+        """Whether a variable is written where a test has found that it is no tensor."""
+        guard = next(iter(self._model.guards(write.target)), None)
+        match guard.test if guard is not None and guard.branch == "body" else None:
+            case cst.UnaryOperation(
+                operator=cst.Not(), expression=cst.Call(func=asked, args=[cst.Arg(value=subject), *classes])
+            ):
+                question = self._model.qualified(asked), *(self._model.qualified(cls.value) for cls in classes)
+                return question in _TENSOR_QUESTIONS and self._model.binding(subject) is self._model.binding(
+                    write.target
+                )
+        return False
 
     def _is_handed_in(self, function: Function, name: str, depth: int) -> bool:
         """Whether all calls of a private function give a parameter a tensor."""
@@ -124,7 +149,9 @@ class Certainty:
         return bool(given) and all(self._makes(node, depth - 1) for node in given)
 
     def _is_part(self, write: Write) -> bool:
-        """`values, places = x.max(0)`"""
+        """`values, places = x.max(0)`, `x, weight = ctx.saved_tensors`"""
+        if isinstance(write.value, cst.Attribute) and write.value.attr.value == "saved_tensors":
+            return True
         if not isinstance(write.value, cst.Call) or self._model.call(write.value).target is not None:
             return False
         return self._model.value(write.target).kind is Kind.TENSOR and self._is_made_by(write.value, 1, one=False)

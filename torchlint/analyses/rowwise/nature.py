@@ -53,7 +53,7 @@ _COMPARING = _words(
     """
 )
 # What these make has the shape that their arguments say.
-_FACTORIES = _words("arange linspace logspace zeros ones full empty eye tril_indices triu_indices")
+_FACTORIES = _words("range arange linspace logspace zeros ones full empty eye tril_indices triu_indices")
 _TORCH_OPAQUE = re.compile(
     r"torch\.(cuda|distributed|autograd|utils|jit|hub|multiprocessing|optim|backends|onnx|profiler|fx|compile|save|load"
     r"|manual_seed|seed|set_\w+|nn\.(init|parallel|utils|parameter)\b|nn\.functional\.(batch_norm|ctc_loss)|no_grad"
@@ -153,6 +153,8 @@ def _of_package(name: str) -> Nature:
         return Nature.RANDOM
     if _REPORTING.fullmatch(name):
         return Nature.REPORTS
+    if name == "builtins.range":
+        return Nature.SHAPED
     if name.startswith("builtins."):
         return Nature.HOST if name.removeprefix("builtins.") in _BUILTINS else Nature.OPAQUE
     if _PURE_PACKAGES.fullmatch(name) or _EINOPS.fullmatch(name) or _NUMPY_POINTWISE.fullmatch(name):
