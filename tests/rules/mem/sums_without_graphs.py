@@ -182,23 +182,6 @@ opt.zero_grad()
 losses_q[-1].backward()
 opt.step()
 """,
-    "a meter that is fed numbers": """\
-class AverageMeter:
-    def __init__(self):
-        self.sum = 0.0
-
-    def update(self, value, n=1):
-        self.sum += value * n
-
-meter = AverageMeter()
-for x, y in loader:
-    opt.zero_grad()
-    loss = crit(model(x), y)
-    loss.backward()
-    opt.step()
-    meter.update(loss.item(), x.size(0))
-print(meter.sum)
-""",
     "gradient norms": """\
 total_norm = 0.0
 for x, y in loader:

@@ -140,6 +140,7 @@ print(meter.mean.item())
 LOOK_ALIKES = {
     "a number": METER + "meter = Meter()\n" + STEP + "    meter.update(loss.item())\nprint(meter.mean)\n",
     "detached": METER + "meter = Meter()\n" + STEP + "    meter.update(loss.detach())\nprint(meter.mean)\n",
+    "a number": METER + "meter = Meter()\n" + STEP + "    meter.update(loss.item(), x.size(0))\nprint(meter.mean)\n",
     "a meter that reads the number": METER.replace("value * n", "value.item() * n")
     + "meter = Meter()\n"
     + STEP
@@ -151,7 +152,8 @@ LOOK_ALIKES = {
     + STEP
     + "    meter.update(loss)\nprint(meter.mean)\n",
     "a meter that asks what it is": METER.replace(
-        "        self.last", "        if torch.is_tensor(value):\n            value = value.item()\n        self.last"
+        "        self.last = value",
+        "        if torch.is_tensor(value):\n            value = value.item()\n        self.last = value",
     )
     + "meter = Meter()\n"
     + STEP

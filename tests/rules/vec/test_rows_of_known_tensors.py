@@ -136,8 +136,8 @@ def batch(text: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor):
     return torch.cat([text[i : i + sizes[i]] for i in starts])
 """,
     "chunks of a size": """\
-def chunks(text: torch.Tensor, count: int, size: int):
-    return torch.cat([text[i * size : (i + 1) * size] for i in range(count)])
+def chunks(text: torch.Tensor, places: torch.Tensor, size: int):
+    return torch.cat([text[i * size : (i + 1) * size] for i in places])
 """,
     "starts and ends that are a list of lengths apart": """\
 def parts(text: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor):
