@@ -140,7 +140,6 @@ print(meter.mean.item())
 LOOK_ALIKES = {
     "a number": METER + "meter = Meter()\n" + STEP + "    meter.update(loss.item())\nprint(meter.mean)\n",
     "detached": METER + "meter = Meter()\n" + STEP + "    meter.update(loss.detach())\nprint(meter.mean)\n",
-    "a number": METER + "meter = Meter()\n" + STEP + "    meter.update(loss.item(), x.size(0))\nprint(meter.mean)\n",
     "a meter that reads the number": METER.replace("value * n", "value.item() * n")
     + "meter = Meter()\n"
     + STEP
