@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.rules.data.unpinned_loaders import LOOP
 from tests.support import findings, fixed, marked
 from torchlint.finding import Applicability
 
@@ -42,15 +43,6 @@ class Photos(Dataset):
     def __getitem__(self, i):
         photo = Image.open(self.paths[i])
         return torch.from_numpy(np.asarray(photo)), i
-"""
-
-LOOP = """\
-for x, y in loader:
-    x, y = x.to(device), y.to(device)
-    optimizer.zero_grad()
-    loss = criterion(model(x), y)
-    loss.backward()
-    optimizer.step()
 """
 
 

@@ -14,6 +14,18 @@ STEP = """\
     opt.step()
 """
 
+TRAIN = """\
+def train(net, batches, loss_fn, optimizer):
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = loss_fn(net(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)  # here
+    return losses
+"""
+
 
 VARIANTS = {
     "a rollout of every update": """\
@@ -198,30 +210,8 @@ print(max(loss.item() for loss in losses))
     recent.append(loss)  # here
     print(sum(recent) / len(recent))
 """,
-    "arguments of a training function": """\
-def train(net, batches, loss_fn, optimizer):
-    losses = []
-    for x, y in batches:
-        optimizer.zero_grad()
-        loss = loss_fn(net(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss)  # here
-    return losses
-
-train(model, loader, crit, opt)
-""",
-    "nobody in this file calls it, but the graph is gone": """\
-def train_epoch(net, batches, loss_fn, optimizer):
-    losses = []
-    for x, y in batches:
-        optimizer.zero_grad()
-        loss = loss_fn(net(x), y)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss)  # here
-    return losses
-""",
+    "arguments of a training function": TRAIN + "\ntrain(model, loader, crit, opt)\n",
+    "nobody in this file calls it, but the graph is gone": TRAIN.replace("def train(", "def train_epoch("),
     "reset only now and then": "window = []\nfor step, (x, y) in enumerate(loader):\n"
     + STEP
     + """\

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.rules.mem.recorded_while_training import WHILE_TRAINING
+
 NEEDED = {
     "results that leave through the dict of the caller": """\
 class Trainer:
@@ -410,28 +412,12 @@ def test():
 
 test()
 """,
-    "a method of a module that hands its pass on": """\
-class Forecaster(nn.Module):
-    def __init__(self, series):
-        super().__init__()
-        self.series = series
-        self.layer = nn.Linear(4, 1).double()
-        self.opt = torch.optim.SGD(self.layer.parameters(), lr=0.1)
-
-    def train(self):
-        for step in range(3):
-            self.opt.zero_grad()
-            self.layer(torch.from_numpy(self.series)).mean().backward()
-            self.opt.step()
-
-    def test(self):
-        out = []
-        i = 0
-        while i < len(self.series):
-            out.append(self.layer(torch.from_numpy(self.series[i : i + 1])))
-            i += 1
-        return out
-""",
+    "a method of a module that hands its pass on": (
+        WHILE_TRAINING["a module that trains itself"]
+        .replace("        print(self.test())\n", "")
+        .replace(".data.numpy())", ")")
+        .replace("  # here", "")
+    ),
     "a callback that may take gradients": """def each_batch(net, loader, callback):
     net.eval()
     for x, y in loader:
