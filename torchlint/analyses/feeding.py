@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.loaders import CLASSES, Loader, are_moved_elsewhere, copies_batches
 from torchlint.analyses.moves import copies_conversion, is_accelerator, moves_of_unknown_origin, moves_to_accelerator
 from torchlint.analyses.steps import ends_at_once, runs_few_times
+from torchlint.analyses.trial_loops import is_trial
 from torchlint.finding import Confidence
 from torchlint.semantics.values import Kind, Place, Value
 
@@ -27,6 +28,8 @@ _DEPTH = 4
 
 def reach(loader: Loader) -> Confidence | None:
     """How sure it is that the batches of a loader go to a GPU, one after the other; None when it is not known."""
+    if _is_only_tried(loader):
+        return None
     if any(repeats(move.call) for move in loader.moves) and _is_iterated(loader):
         return Confidence.CERTAIN
     if _feeds_lightning(loader) or _is_prepared(loader):
@@ -36,6 +39,27 @@ def reach(loader: Loader) -> Confidence | None:
     if (_is_returned(loader) or _is_kept_for_others(loader)) and loader.model.once(are_moved_elsewhere):
         return Confidence.LIKELY
     return None
+
+
+def _is_only_tried(loader: Loader) -> bool:
+    """Whether all that is done with a loader in its file is to try it out, with nobody else to get it."""
+    model = loader.model
+    drawn = [loop for loop in model.loops if _draws_batches(loop, loader)]
+    if not drawn or not all(is_trial(loop, model) for loop in drawn) or _is_handed_out(loader) or _is_asked(loader):
+        return False
+    return not any(_takes_loader(call, loader) for call in _handed_to(loader))
+
+
+def _draws_batches(loop: Loop, loader: Loader) -> bool:
+    """Whether a loop goes over the batches, and not over the parts of one."""
+    element = loop.iterates.element
+    is_part = element is not None and element.kind is Kind.TUPLE
+    return _yields_from(loop.iterates, loader) and (loop.iterates.kind is Kind.LOADER or not is_part)
+
+
+def _is_handed_out(loader: Loader) -> bool:
+    given = (node.value for node in loader.site.function.returns)
+    return any(node is not None and _holds(loader.model.value(node), loader) for node in given)
 
 
 def _is_prepared(loader: Loader) -> bool:
@@ -120,8 +144,12 @@ def _counts(loop: Loop) -> bool:
 def _is_iterated(loader: Loader) -> bool:
     """Whether more than one batch is taken: by a loop, or by `next` in one. `next(iter(loader))` takes the first."""
     model = loader.model
-    if any(_yields_from(loop.iterates, loader) for loop in model.loops):
-        return True
+    return any(_yields_from(loop.iterates, loader) for loop in model.loops) or _is_asked(loader)
+
+
+def _is_asked(loader: Loader) -> bool:
+    """Whether `next` takes one batch of a loader after the other."""
+    model = loader.model
     for call in model.calls_to("builtins.next", ".next", ".__next__"):
         source = call.receiver if call.receiver is not None else call.node.args[0].value
         if _yields_from(model.value(source), loader):
