@@ -237,6 +237,7 @@ def _left_out(region: cst.SimpleStatementLine, found: Evaluation, model: Model) 
     network beside it, or of any in another branch, where that gives the same variable its value."""
     network, targets = model.code(found.forward.node.func), _targets(region, model)
     branches = set(_blocks_of_chain(region, model)) - {model.parent(region)}
+    trains = _takes_gradients_beside(region, model)
     for call in found.forward.function.calls:
         line = model.statement(call.node)
         if not call.is_forward or model.grad_enabled(call.node) is not True or line is region:
@@ -244,9 +245,17 @@ def _left_out(region: cst.SimpleStatementLine, found: Evaluation, model: Model) 
         beside = model.parent(line) is model.parent(region) and model.code(call.node.func) == network
         instead = model.parent(line) in branches and bool(targets & _targets(line, model))
         is_part = (beside or instead) and not _is_spoken_of(call, model)
-        if is_part and Fate.BACKWARD not in Tracer(model).of_expression(call.node):
+        if is_part and (not trains or Fate.BACKWARD not in Tracer(model).of_expression(call.node)):
             return call.node
     return None
+
+
+def _takes_gradients_beside(region: cst.SimpleStatementLine, model: Model) -> bool:
+    """Whether code of the loop that a region is in takes gradients itself, and not only an attack that it calls."""
+    loop = model.loop(region)
+    if loop is None or model.effects(loop).has("optimizer_steps"):
+        return True
+    return any(loop in model.loops_around(call.node) for call in model.calls_to(".backward", "torch.autograd.grad"))
 
 
 def _blocks_of_chain(line: cst.CSTNode, model: Model) -> Iterator[cst.BaseSuite]:

@@ -60,10 +60,13 @@ def sees_leaves(model: Model) -> bool:
 
 
 def _is_parameter(node: cst.BaseExpression, model: Model) -> bool:
-    """`p` of `for p in net.parameters()`, or `net.weight`."""
+    """`p` of `for p in net.parameters()` and of `filter(lambda p: ..., net.parameters())`, or `net.weight`."""
     if isinstance(node, cst.Attribute):
         return node.attr.value in ("weight", "bias")
     binding = model.binding(node)
+    if binding is not None and binding.is_parameter and isinstance(binding.scope_function.node, cst.Lambda):
+        user = model.parent(model.parent(binding.scope_function.node) or node)
+        return isinstance(user, cst.Call) and any(_yields_parameters(arg.value) for arg in user.args[1:])
     loops = [write.value for write in binding.writes if write.kind == "for"] if binding is not None else []
     return binding is not None and len(loops) == len(binding.writes) > 0 and all(map(_yields_parameters, loops))
 

@@ -298,6 +298,40 @@ def test_a_pass_beside_that_would_keep_its_graph(beside: str, is_fixed: bool) ->
     assert ("with torch.no_grad():" in fixed(code, "MEM05")) is is_fixed
 
 
+def test_a_pass_on_attacked_inputs_beside_one_on_clean_ones() -> None:
+    code = (
+        SETUP
+        + """\
+def attack(net, x, y):
+    delta = torch.zeros_like(x, requires_grad=True)
+    F.cross_entropy(net(x + delta), y).backward()
+    return delta.grad.sign() * 0.1
+
+def main(epochs):
+    for epoch in range(epochs):
+        for x, y in loader:
+            if epoch < 3:
+                robust = F.cross_entropy(model(x + attack(model, x, y)), y)
+            opt.zero_grad()
+            robust.backward()
+            opt.step()
+        model.eval()
+        total = robust_total = 0
+        for x, y in val_loader:
+            delta = attack(model, x, y).detach()
+            robust_out = model(x + delta)
+            robust = F.cross_entropy(robust_out, y)
+            out = model(x)
+            loss = F.cross_entropy(out, y)
+            total += loss.item()
+            robust_total += robust.item()
+        print(total, robust_total)
+"""
+    )
+    assert findings(code, "MEM05")
+    assert "no_grad" not in fixed(code, "MEM05")
+
+
 @pytest.mark.parametrize(("other", "is_fixed"), [("pool, a = 1, G(fixed)", False), ("b = G(fixed)", True)])
 def test_a_branch_that_makes_the_same_and_would_keep_its_graph(other: str, is_fixed: bool) -> None:
     code = (

@@ -90,6 +90,22 @@ def run(net, x):
         ("    return [(torch.rand(3) < 0.5).data]", "    return [(torch.rand(3) < 0.5)]"),
         ("    return [(weight * 2).float().data.cpu()]", "    return [(weight * 2).float().detach().cpu()]"),
         (
+            "    return [weight * weight.data[0][0].numel(), weight * weight.data.view(-1).shape[0]]",
+            "    return [weight * weight[0][0].numel(), weight * weight.view(-1).shape[0]]",
+        ),
+        (
+            "    ask = lambda p: p.requires_grad\n    with torch.no_grad():\n        out = net(x)\n"
+            "    list(filter(lambda p: p.requires_grad, net.parameters()))\n    return [out.data.cpu()]",
+            "    ask = lambda p: p.requires_grad\n    with torch.no_grad():\n        out = net(x)\n"
+            "    list(filter(lambda p: p.requires_grad, net.parameters()))\n    return [out.detach().cpu()]",
+        ),
+        (
+            "    with torch.no_grad():\n        out = net(x)\n"
+            "    list(filter(lambda p: p.requires_grad, net.parameters()))\n    return [out.data.cpu()]",
+            "    with torch.no_grad():\n        out = net(x)\n"
+            "    list(filter(lambda p: p.requires_grad, net.parameters()))\n    return [out.cpu()]",
+        ),
+        (
             "    with torch.no_grad():\n        out = net(x)\n        return torch.max(out.data, 1)",
             "    with torch.no_grad():\n        out = net(x)\n        return torch.max(out, 1)",
         ),

@@ -44,6 +44,7 @@ _VIEWS = frozenset(
     diagonal flatten detach contiguous
     """.split()
 )
+_SHAPING = _VIEWS - {"detach"}
 # What comes back the same from the tensor itself, whether or not it has a graph.
 _INDIFFERENT = frozenset(
     """
@@ -292,9 +293,10 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: _Chain) -> Use:
     if _is_choice(model, node, chain):
         return Use.CHOICE
     first = chain.steps[0] if chain.steps else ""
+    asked = next((name for name in chain.steps if name != "[]" and name.removesuffix("()") not in _SHAPING), "")
     if (
-        first.removesuffix("()") in _INDIFFERENT
-        or first[1:] in _INDIFFERENT_ATTRIBUTES
+        asked.removesuffix("()") in _INDIFFERENT
+        or asked[1:] in _INDIFFERENT_ATTRIBUTES
         or _ends_in_number(chain)
         or _is_only_looked_at(model, chain)
         or (first == "type()" and isinstance(chain.nodes[0], cst.Call) and not chain.nodes[0].args)
