@@ -15,8 +15,9 @@ class TensorPrintedOrLoggedPerStep(Rule):
     ## What it does
 
     Finds tensors of the device in `print`, in the strings of loggers and progress bars, and in the arguments of
-    TensorBoard and wandb, in every training step or evaluation batch. What is shown behind a log interval is left out,
-    and so is Lightning's `self.log`. Numbers that `.item()` reads are the matter of `item-in-train-step`.
+    TensorBoard and wandb, in every training step or evaluation batch, and in texts that are kept for something else to
+    show. What is shown behind a log interval is left out, and so are Lightning's `self.log`, names of files, and
+    messages of errors. Numbers that `.item()` reads are the matter of `item-in-train-step`.
 
     ## Why is this bad
 

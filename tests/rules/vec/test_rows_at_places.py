@@ -81,6 +81,21 @@ def moved(points: torch.Tensor, rotations, shifts):
     return torch.stack(found)
 """,
     ),
+    "a list that the callers of a function stack": (
+        "VEC01",
+        """\
+def distances(one: torch.Tensor, others: torch.Tensor):
+    found = []
+    for i in range(len(one)):
+        found.append(torch.nn.functional.pairwise_distance(one[i].repeat(len(others), 1), others))
+    return found
+
+
+def nearest(one: torch.Tensor, others: torch.Tensor):
+    found = distances(one, others)
+    return torch.stack(found, 1).min(0)
+""",
+    ),
     "a list that gets the name of what it is made from": (
         "VEC06",
         """\
@@ -117,6 +132,19 @@ def table(path, places, out: torch.Tensor):
     for i in range(len(out)):
         out[i] = values[i, places[i]]
     return out
+""",
+    "a list that one of the callers of a function walks over": """\
+def distances(one: torch.Tensor, others: torch.Tensor):
+    found = []
+    for i in range(len(one)):
+        found.append((one[i] - others).abs().sum(-1))
+    return found
+
+
+def nearest(one: torch.Tensor, others: torch.Tensor, names):
+    for name, found in zip(names, distances(one, others)):
+        print(name, found.shape)
+    return torch.stack(distances(one, others), 1).min(0)
 """,
     "the first of each sample": """\
 def collated(samples):

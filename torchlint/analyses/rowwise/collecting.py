@@ -54,9 +54,18 @@ def _collects(model: Model, binding: Binding, root: cst.CSTNode) -> bool:
         and not _suits_tensor(model, read)
         and not _is_grown(model, read)
     ]
-    after = [read for read in uses if collector(model, read) is not None]
+    after = [read for read in uses if collector(model, read) is not None or _is_collected_by_callers(model, read)]
     others = [read for read in uses if read not in after and not _follows_stack(model, binding, read)]
     return bool(after) and not others
+
+
+def _is_collected_by_callers(model: Model, read: cst.CSTNode) -> bool:
+    """Whether a function returns the list to callers of this file alone, which all make a tensor of it."""
+    function = model.function(read)
+    if not isinstance(model.parent(read), cst.Return) or function.passed_around or function.foreign_callers:
+        return False
+    calls = [call.node for call in function.callers]
+    return bool(calls) and all(collector(model, call) is not None or is_collected(model, call) for call in calls)
 
 
 def is_stacked(model: Model, rows: cst.BaseExpression) -> bool:
