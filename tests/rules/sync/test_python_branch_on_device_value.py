@@ -73,6 +73,14 @@ def test_another_method_that_nobody_calls_is_no_step(name: str) -> None:
     assert findings(FORWARD.format(name=name), "SYNC05") == []
 
 
+def test_what_a_forward_makes_of_a_list_of_inputs_may_be_anywhere() -> None:
+    code = FORWARD.format(name="forward").replace(
+        "        assert torch.min(labels) >= 0\n",
+        "        parts = [torch.cat([one, one]) for one in labels]\n        assert torch.min(parts[0]) >= 0\n",
+    )
+    assert len(findings(code, "SYNC05")) == 1
+
+
 def test_the_forward_of_a_model_that_runs_once_is_no_step() -> None:
     code = FORWARD.format(name="forward") + "\n\nprint(Margin().to(device)(torch.ones(2, 3), torch.ones(2)))\n"
     assert findings(code, "SYNC05") == []

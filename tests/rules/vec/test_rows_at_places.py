@@ -146,6 +146,16 @@ def nearest(one: torch.Tensor, others: torch.Tensor, names):
         print(name, found.shape)
     return torch.stack(distances(one, others), 1).min(0)
 """,
+    "marks of the classes that are there": """\
+import numpy as np
+
+def marks(target, count):
+    labels = torch.zeros(count)
+    for one in np.unique(target):
+        if one not in (0, 255):
+            labels[one - 1].fill_(1)
+    return labels
+""",
     "the first of each sample": """\
 def collated(samples):
     return torch.stack([sample[0] for sample in samples])

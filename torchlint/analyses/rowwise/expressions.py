@@ -152,14 +152,16 @@ class Expressions:
         found = NOTHING
         current: cst.BaseExpression = node
         while isinstance(current, cst.Subscript):
-            found = together(found, *(self._slice(element.slice) for element in current.slice))
+            several = len(current.slice) > 1
+            found = together(found, *(self._slice(element.slice, several) for element in current.slice))
             current = current.value
         return found
 
-    def _slice(self, part: cst.BaseSlice) -> Seen:
+    def _slice(self, part: cst.BaseSlice, several: bool) -> Seen:
+        """`several`: it is one of several indices."""
         if isinstance(part, cst.Index):
             seen = self.of(part.value)
-            if seen.maybe and _is_number(part.value):
+            if seen.maybe and _is_number(part.value, several):
                 seen = replace(seen, depends=Depends.ROW, maybe=False)
             return _picked(seen) if seen.varies and self._is_mask(part.value, seen) else seen
         assert isinstance(part, cst.Slice)
@@ -421,11 +423,11 @@ def _has_slices(node: cst.Subscript) -> bool:
     return any(isinstance(part, cst.Slice) for part in parts)
 
 
-def _is_number(node: cst.BaseExpression) -> bool:
-    """`lengths[i] - 1`, `length - 1`: no mask and no list of places."""
+def _is_number(node: cst.BaseExpression, several: bool) -> bool:
+    """`lengths[i] - 1`, in `x[i, length - 1]` also `length - 1`: no mask and no list of places."""
     match node:
-        case cst.BinaryOperation(left=cst.Subscript() | cst.Name(), operator=cst.Subtract(), right=cst.Integer()):
-            return True
+        case cst.BinaryOperation(left=left, right=cst.Integer()):
+            return isinstance(left, cst.Subscript) or (several and isinstance(left, cst.Name))
     return False
 
 

@@ -14,6 +14,7 @@ from torchlint.analyses.sync.provenance import calls_behind, is_handed_in, runs_
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
 from torchlint.semantics.transfer import place_named
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction
 
@@ -125,8 +126,8 @@ class Residence:
         is_training = step.role is Role.STEPS
         is_trained = is_training and binding is not None and self._model.reaches_backward(binding) is True
         if self.has_accelerator:
-            is_inside = step.loop is None and is_forward(self._model.function(tensor))
-            return is_trained or bool(forwards) or (is_inside and bool(calls))
+            is_input = step.loop is None and bool(calls) and self._is_of_input(tensor)
+            return is_trained or bool(forwards) or is_input
         if self._names_hosts_only:
             return False
         if forwards and self._is_lent(self._model.function(tensor)):
@@ -138,6 +139,13 @@ class Residence:
         return is_trained and any(
             call.receiver is not None and is_handed_in(self._model, call.receiver) for call in calls
         )
+
+    def _is_of_input(self, tensor: cst.BaseExpression) -> bool:
+        """Whether it is computed right from what a forward pass is given; a list made of that may be anywhere."""
+        if not is_forward(self._model.function(tensor)):
+            return False
+        named = (self._model.binding(node) for node in walk(tensor) if isinstance(node, cst.Name))
+        return any(binding is not None and binding.is_parameter for binding in named)
 
     def may_run_on_device(self, function: Function) -> bool:
         """Whether the models that a function runs may be on a GPU, as this file or another says."""
