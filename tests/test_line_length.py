@@ -53,6 +53,11 @@ def test_without_settings_the_files_own_lines_count_within_reason() -> None:
     assert customary(["x" * 400]) == 120
 
 
+@pytest.mark.parametrize(("longest", "limit"), [(60, 79), (79, 79), (80, 88), (97, 100), (104, 104), (150, 120)])
+def test_the_lines_of_a_long_file_show_a_limit(longest: int, limit: int) -> None:
+    assert customary(["x"] * 200 + ["x" * longest]) == limit
+
+
 def test_a_fix_keeps_to_the_line_length_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.black]\nline-length = 60\n")
     file = tmp_path / "a.py"

@@ -14,7 +14,8 @@ else:
     import tomli as tomllib
 
 _FORMATTERS_DEFAULT = 88  # of Black and of Ruff
-_CUSTOMARY, _LONGEST = 100, 120
+_LIMITS = (79, _FORMATTERS_DEFAULT, 100, 120)
+_SMALL = 100  # lines: fewer do not show a limit
 _INI_FILES = ("setup.cfg", "tox.ini", ".flake8")
 _TOML_FILES = ("pyproject.toml", "ruff.toml", ".ruff.toml")
 SETTINGS = (*_TOML_FILES, *_INI_FILES)
@@ -22,8 +23,14 @@ _INI_SECTIONS = ("flake8", "pycodestyle")
 
 
 def customary(lines: Iterable[str]) -> int:
-    """Characters, where nothing is said: 100, or as many as the file's own lines have, but no more than 120."""
-    return min(max(_CUSTOMARY, *map(len, lines), 0), _LONGEST)
+    """Characters, where nothing is said: the least of the customary limits that all lines of the file keep to, if there
+    are enough of them to tell; otherwise 100, or as many as the file's own lines have, but no more than 120."""
+    lengths = [len(line) for line in lines]
+    longest = max(lengths, default=0)
+    kept = _LIMITS if len(lengths) > _SMALL else _LIMITS[2:]
+    if longest > _LIMITS[-2]:
+        return min(longest, _LIMITS[-1])
+    return next(limit for limit in kept if longest <= limit)
 
 
 def configured(folder: Path) -> int | None:

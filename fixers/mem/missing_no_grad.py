@@ -31,6 +31,7 @@ _TRAINING = {"backward", "gradients", "optimizer_steps"}
 _OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
 _SAME = frozenset({"cpu", "squeeze", "float", "contiguous", "view", "reshape"})
 _DECORATOR = "0.4.1"  # the first release in which `no_grad` decorates functions
+_SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
 _MOST_NAMES = 4
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 
@@ -65,6 +66,10 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
     if found.extent is Extent.FUNCTION:
         if not isinstance(region, cst.FunctionDef):
             return []
+        if any(_switches_off(node, model) for node in walk(region.body) if isinstance(node, cst.With)):
+            raise NoFixError("a part of the function switches autograd off already, and the other belongs there, too")
+        if _may_fail_to_import(name, model):
+            raise NoFixError(f"`{name.partition('.')[0]}` need not be there when the function is defined")
         body = [line for line in region.body.body if isinstance(line, cst.BaseStatement)]
         return [rewriter.decorate(region, f"@{name}()"), *_needless_cuts(body, rewriter, model)]
     header = f"with {name}({found.phase or ''}):"
@@ -73,6 +78,23 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
     if found.phase is None:
         edits += _needless_cuts([line for block in blocks for line in block], rewriter, model)
     return _outermost(edits)
+
+
+def _switches_off(block: cst.With, model: Model) -> bool:
+    """`with torch.no_grad():`"""
+    managers = [item.item.func for item in block.items if isinstance(item.item, cst.Call)]
+    return any(model.qualified(manager) in _SWITCHES for manager in managers)
+
+
+def _may_fail_to_import(name: str, model: Model) -> bool:
+    """`try: import torch`, in a file that is of use without it: a decorator is run as the file is imported."""
+    imports = (
+        statement
+        for kind in (cst.Import, cst.ImportFrom)
+        for statement in model.nodes_of(kind)
+        if name.partition(".")[0] in model.code(statement).replace(",", " ").split()
+    )
+    return any(isinstance(above, cst.Try) for statement in imports for above in model.ancestors(statement))
 
 
 def _needless_cuts(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:

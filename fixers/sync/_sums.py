@@ -41,6 +41,8 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
 
     `doubt`: why the fix is unsafe, if it is.
     """
+    if any(_is_read_right_below(model, read, name) for name in total.reads):
+        raise NoFixError("the sum is read below in the same breath, which waits just as long")
     term = _term(model, read, suffix)
     division = total.settled if isinstance(total.settled, cst.AugAssign) else None
     places = [*total.reads, *([division] if division is not None else [])]
@@ -60,6 +62,13 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     doubt = doubt or (_TIMED if total.is_timed else "")
     why = doubt or "The sum is exact on the device too, and is read where it is used."
     return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)
+
+
+def _is_read_right_below(model: Model, read: Readback, name: cst.BaseExpression) -> bool:
+    """Whether the sum is read whenever it has grown: further down in the same block, on the same condition."""
+    grown, reading = model.statement(read.node), model.statement(name)
+    block = getattr(model.parent(grown), "body", ())
+    return reading is not grown and reading in block and grown in block and block.index(grown) < block.index(reading)
 
 
 def _read_once_behind(

@@ -56,6 +56,8 @@ def _read(read: DataRead, model: Model) -> Fix:
     name = model.span(read.node.attr)
     if read.use in (Use.ELEMENT, Use.NUMBER, Use.CHOICE):
         return _item(read, rewriter, model)
+    if _is_first_of_computed(read, model):
+        raise NoFixError("whether that is an element, or the number of a tensor without dimensions, is not known")
     bare = _may_stand_bare(read, model)
     if _keeps_all_as_it_is(read.node, model) and bare and all(_may_stand_bare(other, model) for other in beside):
         gone = rewriter.remove_statement(read.node)
@@ -68,6 +70,15 @@ def _read(read: DataRead, model: Model) -> Fix:
     if not all(other.certain for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, f"`{model.code(read.owner)}` is a tensor for all that its use shows")
     return Fix((edit,), Applicability.SAFE)
+
+
+def _is_first_of_computed(read: DataRead, model: Model) -> bool:
+    """`(-log(p)).data[0]`, which before torch 0.4 was how one read the number in a sum."""
+    is_computed = isinstance(read.owner, (cst.BinaryOperation, cst.UnaryOperation))
+    match model.parent(read.node):
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))]):
+            return is_computed and model.value(read.owner).rank is None
+    return False
 
 
 def _may_stand_bare(read: DataRead, model: Model) -> bool:

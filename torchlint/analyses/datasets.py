@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.moves import is_accelerator, moves_to_accelerator
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -103,6 +104,42 @@ def _computed_elsewhere(call: Call, model: Model) -> bool:
             return True
     behind = model.class_behind(call.callee) if call.callee is not None and call.targets_class is None else None
     return behind is not None and any(_moves(method, behind[0]) for method in _methods(behind[1]))
+
+
+def keeps_what_it_reads(node: cst.BaseExpression | None, model: Model) -> bool:
+    """Whether the dataset puts what it has read into attributes of its own, for the next time: a worker's copy of it
+    ends with the epoch."""
+    calls = (model.call(source) for source in _leaves(node, model, 0) if isinstance(source, cst.Call)) if node else ()
+    return any(cls is not None and _keeps(cls) for cls in (_maker(call, model) for call in calls))
+
+
+def _maker(call: Call, model: Model) -> Class | None:
+    """The class of the object that a call makes; of `Speech.splits(...)`, `Speech`."""
+    found = _class_of(call, model)
+    if found is not None or call.callee is None:
+        return found
+    behind = model.class_behind(call.callee.rpartition(".")[0])
+    return behind[1] if behind is not None else None
+
+
+def _keeps(cls: Class) -> bool:
+    """Whether `__getitem__`, or a method that it calls, fills an attribute."""
+    getitem = cls.method("__getitem__")
+    methods = [getitem] if getitem is not None else []
+    for method in methods:  # it grows while the loop runs
+        called = (call.target for call in method.calls)
+        methods += [target for target in called if target is not None and target not in methods]
+    return any(_fills_attribute(method) for method in methods if method.cls is not None and method.params)
+
+
+def _fills_attribute(method: Function) -> bool:
+    """`self.cache[path] = wave`"""
+    for node in walk(method.node):
+        match node:
+            case cst.AssignTarget(target=cst.Subscript(value=cst.Attribute(value=cst.Name(value=owner)))):
+                if owner == method.params[0]:
+                    return True
+    return False
 
 
 def is_handed_in(node: cst.BaseExpression | None, model: Model) -> bool:

@@ -44,6 +44,7 @@ CLASSES: dict[str, dict[str, int]] = {
     **{f"torch_geometric.loader.{name}": _GRAPHS for name in _GRAPH_LOADERS.split()},
 }
 # An option may also be set, or the place of every new tensor changed, where no argument shows it.
+_WORKERS_IN_COMMENT = re.compile(r"#.*\bnum_workers\b")
 _OPTION_SET = re.compile(r"(?<![\w.])([\w.]+)\.(pin_memory|num_workers)\s*=(?!=|\s*0\b)")
 _SUBCLASS = re.compile(r"^[ \t]*class \w+\(.*Loader", re.MULTILINE)
 _DEFAULT_CHANGED = re.compile(r"set_default_(device|tensor_type)\s*\(")
@@ -135,10 +136,11 @@ class Loader:
 
     @property
     def is_explained(self) -> bool:
-        """An explicit `num_workers=0` with a comment on its line: somebody had a reason."""
+        """An explicit `num_workers=0` with a comment on its line, or workers that are asked for in a comment among the
+        arguments: somebody had a reason."""
         option = self.option("num_workers")
         if option.node is None:
-            return False
+            return _WORKERS_IN_COMMENT.search(self.model.code(self.site.node)) is not None
         text = self.model.source.text
         end = self.model.span(option.node)[1]
         return "#" in text[end:].partition("\n")[0]

@@ -95,6 +95,13 @@ with torch.no_grad():
 }
 
 LOOK_ALIKES = {
+    "workers that somebody has taken out": script(
+        """\
+        loader = DataLoader(images, 64,
+                            # num_workers=8,
+                            shuffle=True)
+        """
+    ),
     "workers": script("loader = DataLoader(images, 64, num_workers=4)\n"),
     "workers by position": script("loader = DataLoader(images, 64, True, None, None, 4)\n"),
     "workers from the command line": script("loader = DataLoader(images, 64, num_workers=int(sys.argv[1]))\n"),
@@ -262,6 +269,42 @@ def program(body: str, guard: str = 'if __name__ == "__main__":\n    main()\n') 
 def test_rewrites_only_when_asked(before: str, after: str) -> None:
     assert fixed(program(before), "DATA01", unsafe=False) == program(before)
     assert fixed(program(before), "DATA01", unsafe=True) == program(after)
+
+
+CACHED = """\
+import soundfile
+from torch.utils.data import Dataset
+
+
+class Speech(Dataset):
+    def __init__(self, files):
+        self.files, self.waves, self.last = files, {}, None
+
+    @classmethod
+    def split(cls, files):
+        return cls(files[:8]), cls(files[8:])
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, index):
+        return self.read(self.files[index])
+
+    def read(self, file):
+        wave = self.waves.get(file)
+        if wave is None:
+            wave = soundfile.read(file)[0]
+            KEPT = wave
+        return wave
+"""
+
+
+@pytest.mark.parametrize("made", ["images = Speech(files)\n", "images, rest = Speech.split(files)\n"])
+@pytest.mark.parametrize(("kept", "is_fixed"), [("self.waves[file]", False), ("last", True)])
+def test_no_workers_for_a_dataset_that_keeps_what_it_has_read(made: str, kept: str, is_fixed: bool) -> None:
+    code = CACHED.replace("KEPT", kept) + program(made + "loader = DataLoader(images, 64)\n")
+    assert len(findings(code, "DATA01")) == 1
+    assert ("num_workers" in fixed(code, "DATA01")) is is_fixed
 
 
 @pytest.mark.parametrize("given", ["num_workers=0, drop_last=True", "True, None, None, 0"])

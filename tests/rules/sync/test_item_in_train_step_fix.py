@@ -159,6 +159,9 @@ def test_two_loops_that_share_a_name_are_both_rewritten() -> None:
 UNFIXED = {
     "a root of each term": training("total += math.sqrt(loss)", "total = 0.0", "return total"),
     "read in the loop": training("total += loss.item()\nprint(total)", "total = 0.0", "return total"),
+    "read below on the same condition": training(
+        "if step % 2:\n    total += loss.item()\n    print(total / step)", "total = 0.0", "return total"
+    ),
     "reset to an integer in the loop": training(
         "total += loss.item()\nif step % 9 == 0:\n    print(total)\n    total = 0", "total = 0.0", "return total"
     ),

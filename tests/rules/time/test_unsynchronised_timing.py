@@ -217,6 +217,22 @@ def test_the_fix_of_a_warm_up_waits_before_the_first_reading_alone() -> None:
     assert findings(changed, "TIME01") == []
 
 
+GIVEN_DEVICE = """\
+def measure(x, device):
+    x = x.to(device)
+    start = time.time()
+    out = x @ x
+    return time.time() - start
+
+print(measure(x, {}))
+"""
+
+
+@pytest.mark.parametrize(("device", "lines"), [('"cpu"', []), ('"cuda"', [5]), ("pick()", [5])])
+def test_the_device_that_callers_name_is_where_the_work_runs(device: str, lines: list[int]) -> None:
+    assert found(GIVEN_DEVICE.format(device)) == lines
+
+
 ON_HOST = """\
 def on_host(batch):
     start = time.time()

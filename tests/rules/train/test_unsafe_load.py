@@ -121,6 +121,26 @@ def test_one_file_is_read_in_one_way() -> None:
     assert fixed(BRANCHES.replace(".items()", "['args']"), "TRAIN11").count("weights_only=True") == 1
 
 
+TRAINING = """\
+import torch
+from scores import results
+
+
+def keep(net, path):
+    best = results()["accuracy"]
+    torch.save({{"weights": net.state_dict(), {}: best}}, path)
+"""
+
+
+@pytest.mark.parametrize(("entry", "is_fixed"), [('"best_score"', False), ('"miou"', False), ('"best_epoch"', True)])
+def test_what_another_file_saves_counts(entry: str, is_fixed: bool, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "train.py").write_text(TRAINING.format(entry))
+    (tmp_path / "predict.py").write_text(WEIGHTS.replace("state['state_dict']", "state['weights']"))
+    (found,) = lint(Source.read(tmp_path / "predict.py"), Settings.selecting("TRAIN11"), project=Project())
+    assert (found.fix is not None) is is_fixed
+
+
 SAVED = """\
 import numpy as np
 import torch

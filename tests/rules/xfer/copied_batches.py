@@ -201,6 +201,20 @@ VARIANTS = {
 
 
 LOOK_ALIKES = {
+    "columns, which are laid out anew in memory that is not pinned": script(
+        """\
+        for x, labels in loader:
+            action = labels[:, 0].squeeze()
+            loss = criterion(model(x.cuda(non_blocking=True)), labels[:, 1].cuda())
+            (loss + criterion(model.head(x), action.cuda())).backward()
+        """
+    ),
+    "a layout that the batch did not have": script(
+        """\
+        for x, y in loader:
+            criterion(model(x.permute(0, 2, 1).to(device)), y.cuda(non_blocking=True)).backward()
+        """
+    ),
     "asynchronous": script(
         """\
         for x, y in loader:

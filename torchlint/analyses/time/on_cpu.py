@@ -88,5 +88,10 @@ def _values(model: Model, node: cst.Name) -> Iterator[cst.BaseExpression | None]
     if binding is None:
         return
     for write in binding.writes:
-        if reaches(model, binding, write.target, node):
+        if not reaches(model, binding, write.target, node):
+            continue
+        if write.kind == "parameter" and write.function.callers:
+            position = write.function.params.index(node.value)
+            yield from (call.argument(node.value, position).node for call in write.function.callers)
+        else:
             yield write.value if write.kind == "assign" else None

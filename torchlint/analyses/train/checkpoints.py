@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -45,6 +46,7 @@ _SCORES = re.compile(
 )
 _BY_FUNCTION = ("torch.optim.lr_scheduler.LambdaLR", "torch.optim.lr_scheduler.MultiplicativeLR")
 _RATES = re.compile(r"(?i)optim|sched")
+_MOST_WRITERS = 4
 _DICT_METHODS = frozenset({"items", "keys", "values", "get", "pop", "update", "copy"})
 
 
@@ -147,16 +149,20 @@ def _described(model: Model, call: Call) -> Load:
             return Load(call, Content.OBJECT, use)
     if uses and not _is_of_lightning(model, uses) and all(_is_tensor_use(model, use) for use in uses):
         into_module = next((use for use in uses if _is_loaded_into(model, use)), None)
-        if into_module is not None and not _saves_objects(model):
+        if into_module is not None and not _saves_objects(model) and not _saves_objects_elsewhere(model, uses):
             return Load(call, Content.TENSORS, into_module)
     return Load(call, Content.UNKNOWN, None)
 
 
 def _is_of_lightning(model: Model, uses: list[cst.CSTNode]) -> bool:
     """Whether a checkpoint is one that a Lightning trainer writes, with its callbacks and settings as objects."""
-    keys = {string_value(key) for use in uses if (key := _key(model.parent(use), use)) is not None}
+    keys = _keys(model, uses)
     known = keys | (_LIGHTNING_ENTRIES if "lightning" in model.frameworks else set())
     return "state_dict" in keys and not known.isdisjoint(_LIGHTNING_ENTRIES)
+
+
+def _keys(model: Model, uses: list[cst.CSTNode]) -> set[str | None]:
+    return {string_value(key) for use in uses if (key := _key(model.parent(use), use)) is not None}
 
 
 def _key(parent: cst.CSTNode | None, use: cst.CSTNode) -> cst.BaseExpression | None:
@@ -277,9 +283,24 @@ def _saves_objects(model: Model) -> bool:
     return False
 
 
+def _saves_objects_elsewhere(model: Model, uses: list[cst.CSTNode]) -> bool:
+    """Whether another file of the project writes such checkpoints, with the entries that this one reads."""
+    keys = [key for key in _keys(model, uses) if key is not None]
+    if not keys or model.calls_to("torch.save"):
+        return False
+    writers = (
+        source
+        for source in model.files_beside()
+        if "torch.save(" in source.text and all(key in source.text for key in keys)
+    )
+    homes = (model.model_of(source) for source in islice(writers, _MOST_WRITERS))
+    return any(home is not None and _saves_objects(home) for home in homes)
+
+
 def _is_score(name: str, value: Value) -> bool:
     """Whether an entry is a score that may be a number of NumPy."""
-    return _SCORES.search(name) is not None and not value.is_(Kind.NUMBER, Kind.TENSOR)
+    is_named = _SCORES.search(name) is not None or name.endswith("score")
+    return is_named and not value.is_(Kind.NUMBER, Kind.TENSOR)
 
 
 def _entries(model: Model, saved: Argument) -> list[cst.BaseExpression]:

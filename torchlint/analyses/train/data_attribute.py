@@ -52,7 +52,10 @@ _INDIFFERENT = frozenset(
     new new_zeros new_ones new_empty new_full new_tensor
     """.split()
 )
-_INDIFFERENT_ATTRIBUTES = frozenset({"shape", "dtype", "device", "ndim", "is_cuda"})
+_INDIFFERENT_ATTRIBUTES = frozenset(
+    {"shape", "dtype", "device", "ndim", "is_cuda", "is_sparse", "is_quantized", "layout", "itemsize", "nbytes"}
+)
+_ASKING = frozenset({"torch.numel", "torch.is_floating_point", "torch.is_complex", "torch.is_tensor"})
 # Their results are new tensors, numbers or arrays: nothing done to them reaches the tensor or its version counter.
 NEW_TENSORS = frozenset(
     """
@@ -330,7 +333,7 @@ def _ends_in_number(chain: _Chain) -> bool:
 
 
 def _is_only_looked_at(model: Model, chain: _Chain) -> bool:
-    """`torch.zeros_like(x.data)`, `isinstance(x.data, torch.FloatTensor)`"""
+    """`torch.zeros_like(x.data)`, `torch.numel(x.data)`, `isinstance(x.data, torch.FloatTensor)`"""
     arg = model.parent(chain.end)
     call = model.parent(arg) if isinstance(arg, cst.Arg) else None
     if chain.steps or not isinstance(call, cst.Call) or call.args[0] is not arg:
@@ -338,6 +341,8 @@ def _is_only_looked_at(model: Model, chain: _Chain) -> bool:
     name = model.call(call).callee or ""
     if name == "builtins.isinstance":
         return re.fullmatch(r"torch\.(cuda\.)?\w*Tensor", model.qualified(call.args[1].value) or "") is not None
+    if name in _ASKING:
+        return True
     return name.startswith("torch.") and name.endswith("_like") and not any(map(_asks_for_gradients, call.args))
 
 

@@ -12,7 +12,7 @@ from torchlint.analyses.feeding import reach, repeats
 from torchlint.analyses.loaders import Loader, loaders
 from torchlint.analyses.moves import Move, moves_of_unknown_origin, moves_to_accelerator
 from torchlint.finding import Confidence
-from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.dataflow import parameter_of_function, reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _NOT_WRITING = frozenset({"requires_grad_", "detach_", "share_memory_", "retain_grad_"})
+_STRIDING = frozenset({"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t"})
 _CLOCKS = frozenset(
     {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.time_ns", "time.perf_counter_ns"}
 )
@@ -107,7 +108,7 @@ def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
         return None
     if not move.origins <= frozenset().union(*(owner.built for owner in owners)):
         return None
-    if not _waits(move.call, model):
+    if not _waits(move.call, model) or _is_strided(move.source, model):
         return None
     options = [owner.option("pin_memory") for owner in owners]
     if any(owner.is_pinned for owner in owners):
@@ -118,6 +119,22 @@ def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
     if all(owner.is_pinned is False and reach(owner) is not None for owner in owners):
         return Copy(move.call, move.source, owners, False, Confidence.LIKELY)
     return None
+
+
+def _is_strided(source: cst.BaseExpression, model: Model) -> bool:
+    """`x[:, 0]`, `x.permute(0, 2, 1)`, or a name of that: before it is copied to a GPU, it is laid out anew in memory
+    that is not pinned."""
+    match source:
+        case cst.Name():
+            writes = binding.writes if (binding := model.binding(source)) is not None else ()
+            made = [write.value for write in writes if reaches(model, binding, write.target, source)]
+            views = [value for value in made if isinstance(value, (cst.Subscript, cst.Call))]
+            return bool(made) and views == made and all(_is_strided(view, model) for view in views)
+        case cst.Subscript(slice=parts):
+            return len(parts) > 1
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))):
+            return method in _STRIDING or (method in ("squeeze", "unsqueeze") and _is_strided(receiver, model))
+    return False
 
 
 def _waits(call: Call, model: Model) -> bool:
