@@ -126,8 +126,9 @@ def _is_strided(source: cst.BaseExpression, model: Model) -> bool:
     that is not pinned."""
     match source:
         case cst.Name():
-            writes = binding.writes if (binding := model.binding(source)) is not None else ()
-            made = [write.value for write in writes if reaches(model, binding, write.target, source)]
+            if (binding := model.binding(source)) is None:
+                return False
+            made = [write.value for write in binding.writes if reaches(model, binding, write.target, source)]
             views = [value for value in made if isinstance(value, (cst.Subscript, cst.Call))]
             return bool(made) and views == made and all(_is_strided(view, model) for view in views)
         case cst.Subscript(slice=parts):
