@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.sync.branching import tensors_asked
-from torchlint.analyses.sync.element_reads import ElementReads, reads_beside
+from torchlint.analyses.sync.element_reads import ElementReads, element_reads, reads_beside
 from torchlint.analyses.sync.residence import Residence
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
@@ -33,7 +33,28 @@ _DOUBT = "The loop calls code that may write to the tensor, which the list would
 def fix(report: Report, model: Model) -> Fix:
     if not isinstance(report.facts, ElementReads):
         return _on_device(model, report.facts)
-    reads = report.facts
+    edits = _edits(model, report.facts)
+    if (other := _stays_beside(model, report.facts)) is not None:
+        raise NoFixError(f"each iteration would still wait for `{model.code(other)}`, which has no fix")
+    if _writes_nothing(model, report.facts.loop):
+        return Fix(tuple(edits), Applicability.SAFE, _SAFE)
+    return Fix(tuple(edits), Applicability.UNSAFE, _DOUBT)
+
+
+def _stays_beside(model: Model, reads: ElementReads) -> cst.BaseExpression | None:
+    """An element of another tensor that each iteration reads, too, and that cannot come out of a list."""
+    loops = {model.loop(node) for node in reads.nodes}
+    for other in model.once(element_reads):
+        inside = [node for node in other.nodes if model.loop(node) in loops]
+        if other is not reads and inside and not model.guards(inside[0], inside=model.loop(inside[0])):
+            try:
+                _edits(model, other)
+            except NoFixError:
+                return inside[0]
+    return None
+
+
+def _edits(model: Model, reads: ElementReads) -> list[Edit]:
     if reads.of_rows:
         raise NoFixError("some of the reads take whole rows")
     if reads.asked:
@@ -43,10 +64,7 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError(f"each iteration would still wait for the device, which is asked about `{model.code(other)}`")
     if (other := _element_beside(model, reads)) is not None:
         raise NoFixError(f"`{model.code(other)}` beside it may be of a tensor too, and would still be waited for")
-    edits = _over_list(model, reads) if reads.is_iterated else _from_list(model, reads)
-    if _writes_nothing(model, reads.loop):
-        return Fix(tuple(edits), Applicability.SAFE, _SAFE)
-    return Fix(tuple(edits), Applicability.UNSAFE, _DOUBT)
+    return _over_list(model, reads) if reads.is_iterated else _from_list(model, reads)
 
 
 def _asked_besides(model: Model, reads: ElementReads) -> cst.BaseExpression | None:

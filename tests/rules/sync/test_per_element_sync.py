@@ -234,6 +234,15 @@ def test_the_list_holds_the_same_numbers(loop, body: str) -> None:  # type: igno
     assert findings(new, "SYNC07") == []
 
 
+def test_no_list_of_the_one_where_each_iteration_waits_for_the_other() -> None:
+    body = "a, b = out.argmax(1), {}\nfor i in range(3):\n    for j in range(1):\n"
+    body += "        kept.append(int(a[i]))\n        kept.append(int(b[i][j]))"
+    table = evaluation(body.format("out.view(3, -1)"), "kept = []")
+    assert [finding.fix is None for finding in findings(table, "SYNC07")] == [False, False]
+    unknown = evaluation(body.format("out.view(wanted(y))"), "kept = []")
+    assert [finding.fix is None for finding in findings(unknown, "SYNC07")] == [True, True]
+
+
 def test_an_integer_is_not_converted_again() -> None:
     code = evaluation(
         "for p, t in zip(out.argmax(1), y.long()):\n    kept.append((int(p), int(t), int(p)))", "kept = []"
