@@ -98,6 +98,7 @@ def test_ways_to_run_every_so_often(code: str) -> None:
         ("x is not y", "optional"),
         ("writer is not None", "optional"),
         ("args.use_wandb", "optional"),
+        ("args.tensorboard_logging", "optional"),
         ("writer and rank == 0", "rank"),
         ("writer.every is not None", "log"),
         ("not args.verbose and writer", "log"),

@@ -468,6 +468,8 @@ class HostFlow:
         elif method in _WRITING_METHODS:
             if not self._enters(call, arg, True):
                 self._use |= Use.WRITTEN
+        elif method == "step" and self._model.value(arg.value).kind is Kind.STRING:  # of a progress bar
+            self._use |= Use.LOGGED
         elif method in _NEEDING_METHODS or last.startswith("save_") or _feeds_device(call):
             self._use |= Use.NEEDED
         elif method in _COLLECTING_METHODS:

@@ -18,7 +18,7 @@ _LOG_NAMES = re.compile(
 )
 _SINKS = re.compile(
     r"(?i)((use|with|enable|has|summary|tb|log|train)_?)?"
-    r"(wandb|tensorboardx?|writer|tb|visdom|mlflow|neptune|comet|logger)(_?(writer|logger|run|enabled))?"
+    r"(wandb|tensorboardx?|writer|tb|visdom|mlflow|neptune|comet|logger)(_?(writer|logger|run|enabled|logging|logs?))?"
 )
 _RANK_NAMES = re.compile(
     r"(?i)(^|_)(rank|local_rank|global_rank|is_main|is_master|master|main_process|is_primary|global_zero|process_zero)"

@@ -50,6 +50,19 @@ def found(code: str) -> list[int]:
 
 VARIANTS = {
     "a meter": METER + "meter = Meter()\n" + STEP + "    meter.update(loss, x.size(0))  # here\nprint(meter.mean)\n",
+    "a running mean": """\
+class Mean:
+    def __init__(self):
+        self.count, self.value = 0, 0.0
+
+    def add(self, value):
+        self.value = (self.value * self.count + value) / (self.count + 1)
+        self.count += 1
+
+mean = Mean()
+"""
+    + STEP
+    + "    mean.add(loss)  # here\nprint(float(mean.value))\n",
     "a meter of a dict": METER
     + "meters = {'loss': Meter()}\n"
     + STEP

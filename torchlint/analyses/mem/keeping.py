@@ -128,13 +128,19 @@ def _compared(model: Model, node: cst.Assign, target: cst.BaseExpression) -> Ite
 
 
 def _terms(expression: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """`a`, `b` and `c` of `a + b - c`, and of `(a + b - c) / n`."""
     stack = [expression]
     while stack:
-        node = stack.pop()
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
-            stack += [node.right, node.left]
-        else:
-            yield node
+        match stack.pop():
+            case cst.BinaryOperation(left=left, operator=cst.Add() | cst.Subtract(), right=right):
+                stack += [right, left]
+            case cst.BinaryOperation(
+                left=cst.BinaryOperation(operator=cst.Add() | cst.Subtract()) as whole,
+                operator=cst.Divide() | cst.Multiply(),
+            ):
+                stack.append(whole)
+            case term:
+                yield term
 
 
 def _is_previous(model: Model, term: cst.BaseExpression, target: cst.BaseExpression) -> bool:
