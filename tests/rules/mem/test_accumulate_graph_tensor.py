@@ -77,6 +77,37 @@ def test_fixed_code_has_no_finding(variant: str) -> None:
     assert findings(fixed(SETUP + variant, "MEM02", unsafe=False), "MEM02") == []
 
 
+OVERRIDDEN = """\
+class Trainer:
+    def step(self, x, y):
+        raise NotImplementedError
+
+    def fit(self):
+        total = 0.0
+        for x, y in loader:
+            out, loss = self.step(x, y)
+            total += loss  # here
+        print(total / len(loader))
+
+class Plain(Trainer):
+    def step(self, x, y):
+        out = model(x)
+        loss = {0}
+        return out, loss
+
+class Doubled(Trainer):
+    def step(self, x, y):
+        out = model(2 * x)
+        loss = {0}
+        return out, loss
+"""
+
+
+@pytest.mark.parametrize(("loss", "count"), [("crit(out, y)", 1), ("crit(out, y).detach()", 0)])
+def test_the_network_may_run_in_any_of_several_methods(loss: str, count: int) -> None:
+    assert len(findings(SETUP + OVERRIDDEN.format(loss), "MEM02")) == count
+
+
 def test_a_copy_that_is_summed_in_place_is_no_alias_of_the_loss() -> None:
     code = (
         SETUP

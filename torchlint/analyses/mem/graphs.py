@@ -119,4 +119,5 @@ def _runs_model(model: Model, node: cst.CSTNode) -> bool:
     call = model.call(node)
     if is_parameter_free_pass(model, call):
         return False
-    return call.is_forward or (call.target is not None and bool(model.effects(call.target).forwards))
+    entered = [call.target] if call.target is not None else call.alternatives
+    return call.is_forward or any(model.effects(function).forwards for function in entered)
