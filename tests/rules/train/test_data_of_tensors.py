@@ -40,6 +40,11 @@ class Memory(nn.Module):
         ("1.0", "return info.data.size", 0),
         ("1.0", "shown(x[:, 0].data)", 1),
         ("1.0", "shown(x[0].data, x['rows', 0].data)", 0),
+        ("1.0", "self.keep(torch.sum(info.data == 1), [info.data[i] for i in range(3)])", 2),
+        ("1.0", "self.keep(sum(info.data == 1), [info.data[i] for i in range(3)])", 0),
+        ("1.0", "return torch.sqrt(1.0 - info.data * 2)", 1),
+        ("1.0", "self.rows[shown.data.cpu() - 1 == 0] = 1", 1),  # the index says where, and is only read
+        ("1.0", "x.data[0] = x.data[1]", 0),
     ],
 )
 def test_what_is_done_with_data_shows_a_tensor(first: str, second: str, count: int) -> None:

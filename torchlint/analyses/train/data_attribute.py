@@ -212,7 +212,7 @@ def _serves_a_write(model: Model, node: cst.Attribute, chain: _Chain) -> bool:
 def _is_update(model: Model, target: cst.CSTNode, owner: cst.BaseExpression) -> bool:
     """Whether what is read is what the assignment to `.data` changes, or its gradient; a result is no such thing."""
     read = owner.value if isinstance(owner, cst.Attribute) and owner.attr.value == "grad" else owner
-    written = [part.value for part in walk(target) if isinstance(part, cst.Attribute) and part.attr.value == "data"]
+    written = [part.value for part in _written_parts(target) if isinstance(part, cst.Attribute) and _is_data(part)]
     return any(part.deep_equals(read) for part in written) and not _is_computed(model, read)
 
 
@@ -241,7 +241,24 @@ def _fills_arguments(model: Model, call: cst.Call) -> bool:
 
 def _is_data_target(node: cst.CSTNode) -> bool:
     """`p.data`, or a part of it."""
-    return any(isinstance(part, cst.Attribute) and part.attr.value == "data" for part in walk(node))
+    return any(_is_data(part) for part in _written_parts(node))
+
+
+def _is_data(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Attribute) and node.attr.value == "data"
+
+
+def _written_parts(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """What an assignment reaches into: not what the index says of where, as in `kept[x.data == 0] = 1`."""
+    yield target
+    match target:
+        case cst.Tuple() | cst.List():
+            for element in target.elements:
+                yield from _written_parts(element.value)
+        case cst.Subscript() | cst.Attribute() | cst.StarredElement():
+            yield from _written_parts(target.value)
+        case cst.Call():
+            yield from _written_parts(target.func)
 
 
 def _is_filled(model: Model, target: cst.CSTNode, chain: _Chain) -> bool:
@@ -545,8 +562,10 @@ def _proves_tensor(model: Model, read: cst.CSTNode) -> bool:
     above = model.parent(read)
     if isinstance(above, cst.Attribute) and above.value is read:
         if above.attr.value == "data":
-            steps = [name.removesuffix("()") for name in _Chain(model, above).steps]
-            return any(name in _OF_DATA or (name.endswith("_") and not name.startswith("__")) for name in steps)
+            chain = _Chain(model, above)
+            steps = [name.removesuffix("()") for name in chain.steps]
+            shown = any(name in _OF_DATA or (name.endswith("_") and not name.startswith("__")) for name in steps)
+            return shown or _meets_tensors(model, chain.end)
         return above.attr.value in _TENSOR_ATTRIBUTES
     call = model.parent(above) if isinstance(above, cst.Arg) else None
     if not isinstance(call, cst.Call) or len(call.args) != 2 or call.args[0] is not above:
@@ -590,10 +609,11 @@ def _meets_tensors(model: Model, node: cst.CSTNode) -> bool:
                 return True
             return words.returns_tensor(name) and not words.makes_tensor(name)
         case cst.BinaryOperation():
-            return Kind.TENSOR in (model.value(parent.left).kind, model.value(parent.right).kind)
+            sides = [parent.left, parent.right]
+            return any(model.value(side).kind is Kind.TENSOR for side in sides) or _meets_tensors(model, parent)
         case cst.Comparison() | cst.ComparisonTarget():
             comparison = parent if isinstance(parent, cst.Comparison) else above
             assert isinstance(comparison, cst.Comparison)
             sides = [comparison.left, *(target.comparator for target in comparison.comparisons)]
-            return any(model.value(side).kind is Kind.TENSOR for side in sides)
+            return any(model.value(side).kind is Kind.TENSOR for side in sides) or _meets_tensors(model, comparison)
     return False
