@@ -79,10 +79,12 @@ class PreTorch04Legacy(Rule):
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.train.data_attribute import data_reads
-        from torchlint.analyses.variable_wrapper import volatile_writes, wrappers
+        from torchlint.analyses.variable_wrapper import volatile_calls, volatile_writes, wrappers
 
         for wrapper in wrappers(model):
             yield Report(wrapper.call.node, _wrapper_message(wrapper, model), facts=wrapper)
+        for call in volatile_calls(model):
+            yield Report(call.node, _no_graph_message(model.code(call.node.func)))
         for node in volatile_writes(model):
             yield Report(node, f"`{model.code(node)}` has no effect since torch 0.4. {_NO_GRAD}")
         for read in data_reads(model):
@@ -96,7 +98,7 @@ _NO_GRAD = "Run what needs no gradients under `torch.no_grad()`."
 def _wrapper_message(wrapper: Wrapper, model: Model) -> str:
     name = model.code(wrapper.call.node.func)
     if wrapper.asks_for_no_graph:
-        return f"`volatile` has no effect since torch 0.4: graphs are built from what `{name}` returns. {_NO_GRAD}"
+        return _no_graph_message(name)
     inner = model.code(wrapper.data.node) if wrapper.data.node is not None else "..."
     if len(inner) > 40 or "\n" in inner:
         inner = "x"
@@ -106,6 +108,10 @@ def _wrapper_message(wrapper: Wrapper, model: Model) -> str:
             "Use the tensor itself, or detach it in plain sight."
         )
     return f"`{name}` has had no purpose since torch 0.4: tensors have gradients themselves. Use the tensor as it is."
+
+
+def _no_graph_message(name: str) -> str:
+    return f"`volatile` has no effect since torch 0.4: graphs are built from what `{name}` returns. {_NO_GRAD}"
 
 
 def _behind(read: DataRead, model: Model) -> str:

@@ -54,6 +54,24 @@ def wrapper_of(call: Call) -> Wrapper:
     return Wrapper(call, call.argument("data", 0), call.argument("requires_grad", 1), call.argument("volatile", 2))
 
 
+def volatile_calls(model: Model) -> Iterator[Call]:
+    """Calls such as `as_variable(x, volatile=True)`, of a function that hands the wish on to Variable."""
+    return (call for call in model.calls if _asks_helper_for_no_graph(model, call))
+
+
+def _asks_helper_for_no_graph(model: Model, call: Call) -> bool:
+    home, function = model.elsewhere(call) or (model, call.target)
+    if function is None or "volatile" not in function.params:
+        return False
+    wish = call.argument("volatile").node or call.argument("volatile", function.params.index("volatile")).node
+    if not isinstance(wish, cst.Name) or wish.value != "True":
+        return False
+    parameter = function.scope.bindings.get("volatile")
+    made = (wrapper_of(inner) for inner in home.calls_to(VARIABLE) if inner.function is function)
+    handed_on = [wrapper.volatile.node for wrapper in made if wrapper.volatile.node is not None]
+    return parameter is not None and any(home.binding(node) is parameter for node in handed_on)
+
+
 def volatile_writes(model: Model) -> Iterator[cst.Attribute]:
     """Targets of `x.volatile = True`."""
     for node in model.nodes_of(cst.Attribute):
