@@ -166,7 +166,7 @@ class _Rounds:
             found = self._lint(sources)
         if not any(source.data != before.data for before, source in zip(self.before, sources)):
             return sources, found
-        cleaned = self._without_unused(sources)
+        cleaned = self._tidied(sources)
         return cleaned, found if cleaned == sources else self._lint(cleaned)
 
     def _lint(self, sources: Sequence[Source]) -> dict[Path, list[Finding]]:
@@ -200,11 +200,14 @@ class _Rounds:
     def _compile(self, after: Sequence[Source]) -> bool:
         return all(does_compile(source) or not does_compile(before) for before, source in zip(self.before, after))
 
-    def _without_unused(self, sources: Sequence[Source]) -> list[Source]:
+    def _tidied(self, sources: Sequence[Source]) -> list[Source]:
+        """Without imports that nothing needs any more, and with lines broken that have become too long."""
+        from torchlint.line_breaking import within_length
         from torchlint.unused_import import without_unused
 
         project = self._project(sources)
-        return [without_unused(before, source, project) for before, source in zip(self.before, sources)]
+        cleaned = [without_unused(before, source, project) for before, source in zip(self.before, sources)]
+        return [within_length(before, source, project) for before, source in zip(self.before, cleaned)]
 
     def _as_it_was(self, error: _RollBackError) -> dict[Path, Fixed]:
         rules = ", ".join(sorted({f"{finding.code} ({finding.name})" for finding in error.guilty}))

@@ -183,6 +183,7 @@ def test_the_loader_is_pinned_in_the_same_change(options: str, after: str, is_sa
     code = PROGRAM.replace(PINNED, options)
     expected = PROGRAM.replace(PINNED, after).replace("float64)", "float64, non_blocking=True)")
     expected = expected.replace("device).", "device, non_blocking=True).")
+    expected = expected.replace("True) for key", f"True)\n{' ' * 13}for key")
     assert fixed(code, "XFER02") == expected
     assert fixed(code, "XFER02", unsafe=False) == (expected if is_safe else code)
     assert fixed(code, "XFER02", "DATA02") == expected

@@ -1,0 +1,133 @@
+"""Lines that outgrow their project's limit by a fix are broken as a person would; all others stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchlint.config import Settings
+from torchlint.fixing import fix_source
+from torchlint.line_breaking import within_length
+from torchlint.source import Source
+
+FILL = "value = 1\n" * 120  # enough lines to show a limit of 79
+SHORT = "x = 1\n"
+
+
+def broken(before: str, after: str, fill: str = FILL) -> str:
+    made = within_length(Source.from_text(fill + before), Source.from_text(fill + after), None).text
+    assert made.startswith(fill)
+    return made.removeprefix(fill)
+
+
+CLOSED = "f(\n    a,\n)\n" * 120
+
+BROKEN = [
+    pytest.param(
+        "    total_of_all = torch.zeros(1, dtype=predicted_trajectory.dtype, device=predicted_trajectory.device)\n",
+        "    total_of_all = torch.zeros(1, dtype=predicted_trajectory.dtype,\n"
+        "                               device=predicted_trajectory.device)\n",
+        id="under the first argument",
+    ),
+    pytest.param(
+        "    everything = sum_of(first_one(aaaaaaaaaa, bbbbbbbbbbbbbb), second_one(cccccccccccc, ddddddddd))\n",
+        "    everything = sum_of(first_one(aaaaaaaaaa, bbbbbbbbbbbbbb),\n"
+        "                        second_one(cccccccccccc, ddddddddd))\n",
+        id="behind a comma of the outermost bracket",
+    ),
+    pytest.param(
+        "    network.load_state_dict(torch.load(os.path.join(model_dir, name), map_location=device))\n",
+        "    network.load_state_dict(torch.load(os.path.join(model_dir, name),\n"
+        "                                       map_location=device))\n",
+        id="behind one of an inner bracket",
+    ),
+    pytest.param(
+        "    a_value_of_the_whole = a_table_of_values[aaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbb].double(cccccccccc)\n",
+        "    a_value_of_the_whole = a_table_of_values[aaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbb].double(cccccccccc)\n",
+        id="not in an index",
+    ),
+    pytest.param(
+        "        all_of_them = list(map(lambda first_one, second_one: first_one * second_one, xs, ys))\n",
+        "        all_of_them = list(\n            map(lambda first_one, second_one: first_one * second_one, xs, ys))\n",
+        id="not between what a lambda takes",
+    ),
+    pytest.param(
+        "    moved = {key: value.to(device, torch.float64, non_blocking=True) for key, value in extras.items()}\n",
+        "    moved = {key: value.to(device, torch.float64, non_blocking=True)\n"
+        "             for key, value in extras.items()}\n",
+        id="before the loop of a comprehension",
+    ),
+    pytest.param(
+        "        a_long_name_for_the_result = a_function_with_some_name(aaaaaaaaaaaaaaaaaa).double()\n",
+        "        a_long_name_for_the_result = a_function_with_some_name(\n            aaaaaaaaaaaaaaaaaa).double()\n",
+        id="behind the bracket where there is no comma",
+    ),
+    pytest.param(
+        "    x = a_call(aaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbb, device=device)  # what it is all about\n",
+        "    # what it is all about\n    x = a_call(aaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbb, device=device)\n",
+        id="a comment goes above",
+    ),
+    pytest.param(
+        "    x = a_call(aaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbb, device=device)  # noqa: what it is\n",
+        "    x = a_call(aaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbb, device=device)  # noqa: what it is\n",
+        id="one that a tool reads stays",
+    ),
+    pytest.param(
+        "\tx = a_call_of_a_function(aaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbb, device=device)\n",
+        "\tx = a_call_of_a_function(aaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbb,\n"
+        "\t                         device=device)\n",
+        id="tabs stay tabs",
+    ),
+]
+
+
+@pytest.mark.parametrize(("after", "expected"), BROKEN)
+def test_a_line_that_is_too_long_is_broken(after: str, expected: str) -> None:
+    assert broken(SHORT, after) == expected
+
+
+def test_where_brackets_close_on_lines_of_their_own_so_does_this() -> None:
+    after = "    network.load_state_dict(torch.load(os.path.join(model_dir, name), map_location=device))\n"
+    assert broken(SHORT, after, CLOSED) == (
+        "    network.load_state_dict(\n        torch.load(os.path.join(model_dir, name), map_location=device)\n    )\n"
+    )
+    many = "    network.load_state_dict(aaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbb, ccccccccc=device)\n"
+    assert broken(SHORT, many, CLOSED) == (
+        "    network.load_state_dict(\n        aaaaaaaaaaaaaaaaaaaaaaaaaaaaa,\n"
+        "        bbbbbbbbbbbbbbbbbbbbbbbb,\n        ccccccccc=device,\n    )\n"
+    )
+
+
+def test_among_arguments_that_have_a_line_of_their_own_another_line_is_begun() -> None:
+    before = "    x = f(\n        aaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbb\n    )\n"
+    after = before.replace("bbb\n", "bbb, dtype=predicted.dtype, device=predicted.device\n")
+    assert broken(before, after) == before.replace(
+        "bbb\n", "bbb,\n        dtype=predicted.dtype, device=predicted.device\n"
+    )
+
+
+LONG = (
+    "    x = a_call(aaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccccccccccccc, d)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fill"),
+    [
+        pytest.param(LONG, LONG, FILL, id="a line that was there"),
+        pytest.param(LONG.replace(", d)", ", dd)"), LONG, FILL, id="one that was longer"),
+        pytest.param(SHORT, LONG, FILL + LONG * 2, id="where such lines are the custom"),
+        pytest.param(SHORT, LONG.replace(", d)", ", d"), FILL, id="no Python"),
+        pytest.param(SHORT, '    x = """' + LONG[8:-1] + '"""\n', FILL, id="a string"),
+    ],
+)
+def test_other_lines_stay(before: str, after: str, fill: str) -> None:
+    assert broken(before, after, fill) == after
+
+
+def test_the_line_of_a_fix_is_broken() -> None:
+    body = "    return g(a_mean, torch.zeros(100).to(device), a_further_argument_of_it_all)\n"
+    head = "import torch\n" + FILL + "def f(a_mean, device, a_further_argument_of_it_all):\n"
+    fixed = fix_source(Source.from_text(head + body), Settings()).source.text
+    assert fixed.removeprefix(head) == body.replace(
+        "torch.zeros(100).to(device), ", "torch.zeros(100, device=device),\n             "
+    )

@@ -1,0 +1,283 @@
+"""Breaking lines that fixes have made longer than the lines of their project may be."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from io import StringIO
+from itertools import accumulate, pairwise
+from keyword import iskeyword
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Edit
+from torchlint.line_length import customary
+
+if TYPE_CHECKING:
+    from torchlint.semantics.project import Project
+    from torchlint.source import Source
+
+_MOST_BREAKS = 3  # of one line
+_CUSTOM = 2  # longer lines of a file without settings: so many, and nobody minds another
+_LEAST = 15  # characters that a bracket holds are worth a line of their own
+_DIRECTIVE = re.compile(
+    r"#\s*(noqa|nosec|type:|pylint|pragma|fmt|yapf|isort|ruff|mypy|pyright|torchlint)", re.IGNORECASE
+)
+_SHORT_REST = re.compile(r"[\])},:;\s]*(\.\w+\([\w.]*\)[\])},:;\s]*)?")
+_OPENING, _CLOSING = "([{", ")]}"
+_LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+_FORMATTED = (getattr(tokenize, "FSTRING_START", -1), getattr(tokenize, "FSTRING_END", -1))
+
+
+def within_length(before: Source, after: Source, project: Project | None) -> Source:
+    """`after` with lines broken that `before` does not have, and that are longer than both the project's limit and what
+    they have come from. What no bracket holds stays as it is."""
+    given = project.line_length(str(before.path)) if project is not None else None
+    own = before.text.splitlines()
+    limit = given or customary(own)
+    for _ in range(_MOST_BREAKS):
+        rows = [row for row, line in _grown(own, after, limit) if given or _stands_out(line, own)]
+        edits = _breaks(after, rows, limit)
+        if not edits or after.objection(edits) is not None:
+            break
+        after = after.apply(edits)
+    return after
+
+
+def _grown(own: Sequence[str], after: Source, limit: int) -> Iterator[tuple[int, str]]:
+    """The lines that are too long, by their index, and longer than any of those whose place they take."""
+    lines = _lines(after.text)
+    stripped = [line.rstrip("\r\n") for line in lines]
+    if all(len(line) <= limit for line in stripped):
+        return
+    for _, first, last, start, end in SequenceMatcher(None, own, stripped, autojunk=False).get_opcodes():
+        replaced = max(map(len, own[first:last]), default=0)
+        for row in range(start, end):
+            if own[first:last] != stripped[start:end] and len(stripped[row]) > max(limit, replaced):
+                yield row, stripped[row]
+
+
+def _stands_out(line: str, own: Iterable[str]) -> bool:
+    return sum(len(other) >= len(line) for other in own) < _CUSTOM
+
+
+@dataclass(slots=True)
+class _Bracket:
+    """`(`, `[` or `{`: offsets of itself, of what stands in it first, of the commas of its level and of its end."""
+
+    start: int
+    row: int
+    depth: int
+    is_index: bool
+    is_list: bool = True  # its commas belong to no `for` or `lambda`
+    first: int = -1
+    end: int = -1
+    end_row: int = -1
+    commas: list[tuple[int, int]] = field(default_factory=list)  # the end of each, and what follows it
+    loops: list[tuple[int, int]] = field(default_factory=list)  # likewise what is in front of each `for`
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The brackets of a text, and which one each of its rows begins in."""
+
+    text: str
+    starts: Sequence[int]
+    brackets: Sequence[_Bracket]
+    around: dict[int, _Bracket | None]
+    comments: dict[int, int]  # where that of a row begins
+
+    def line(self, row: int) -> str:
+        return self.text[self.starts[row] : self.starts[row + 1]].rstrip("\r\n")
+
+    def margin(self, row: int) -> str:
+        line = self.line(row)
+        return line[: len(line) - len(line.lstrip(" \t"))]
+
+    @property
+    def newline(self) -> str:
+        found = re.search(r"\r\n|\r|\n", self.text)
+        return found.group() if found else "\n"
+
+    @property
+    def closes_on_own_line(self) -> bool:
+        """Whether closing brackets stand on lines of their own more often than lines are laid out under a bracket."""
+        closed = sum(self._is_alone(bracket) for bracket in self.brackets)
+        under = {row for row, bracket in self.around.items() if bracket is not None and self._begins_beside(bracket)}
+        return closed > len(under)
+
+    def _is_alone(self, bracket: _Bracket) -> bool:
+        begin = self.starts[bracket.end_row]
+        return bracket.end > 0 and bracket.end_row > bracket.row and not self.text[begin : bracket.end].strip(" \t)]}")
+
+    def _begins_beside(self, bracket: _Bracket) -> bool:
+        return bracket.first >= 0 and bracket.first < self.starts[bracket.row + 1]
+
+
+def _breaks(source: Source, rows: Sequence[int], limit: int) -> list[Edit]:
+    layout = _layout(source.text) if rows else None
+    if layout is None:
+        return []
+    found = (_break(layout, row, limit) for row in rows)
+    return [edit for edits in found for edit in edits]
+
+
+def _break(layout: _Layout, row: int, limit: int) -> list[Edit]:
+    if row in layout.comments:
+        return _comment_above(layout, row) if layout.comments[row] - layout.starts[row] <= limit else []
+    ways = [_at_comma, _behind_bracket]
+    if layout.closes_on_own_line:
+        ways.reverse()
+    return next((edits for way in ways if (edits := way(layout, row, limit))), [])
+
+
+def _comment_above(layout: _Layout, row: int) -> list[Edit]:
+    """The code of the line is short enough by itself, and its comment can stand above it."""
+    start, comment, line = layout.starts[row], layout.comments[row], layout.line(row)
+    text, code = layout.text[comment : start + len(line)], layout.text[start:comment].rstrip()
+    opened = any(bracket.row == row and bracket.end_row != row for bracket in layout.brackets)
+    if layout.around.get(row) is not None or opened or _DIRECTIVE.match(text) or code.endswith((":", "\\")):
+        return []
+    margin = layout.margin(row)
+    above = Edit(start + len(margin), start + len(margin), text.rstrip() + layout.newline + margin)
+    return [above, Edit(start + len(code), start + len(line), "")]
+
+
+def _at_comma(layout: _Layout, row: int, limit: int) -> list[Edit]:
+    """Behind a comma of the outermost bracket where both halves fit, or before its `for`, the second half under the
+    first."""
+    start, line = layout.starts[row], layout.line(row).rstrip()
+    found: list[tuple[int, int, int, str]] = []
+    for bracket in layout.brackets:
+        margin = _margin_in(layout, bracket, row)
+        for end, behind in bracket.commas if bracket.is_list else bracket.loops:
+            is_inside = start <= end < behind < start + len(line)
+            if margin is not None and is_inside and max(end - start, len(margin) + start + len(line) - behind) <= limit:
+                found.append((-bracket.depth, end, behind, margin))
+    if not found:
+        return []
+    _, end, behind, margin = max(found)
+    return [Edit(end, behind, layout.newline + margin)]
+
+
+def _margin_in(layout: _Layout, bracket: _Bracket, row: int) -> str | None:
+    """Of a further line in a bracket of the row, or in the one that the row begins in. None where much follows it."""
+    rest = layout.line(row)[bracket.end - layout.starts[row] :] if bracket.end_row == row else ""
+    if bracket.is_index or not _SHORT_REST.fullmatch(rest):
+        return None
+    if bracket.row != row:
+        return layout.margin(row) if layout.around.get(row) is bracket else None
+    return re.sub(r"[^\t]", " ", layout.text[layout.starts[row] : bracket.first])
+
+
+def _behind_bracket(layout: _Layout, row: int, limit: int) -> list[Edit]:
+    """What the outermost bracket of the line holds, on a line of its own or on one for each."""
+    inside = [bracket for bracket in layout.brackets if bracket.row == row and _is_worth_a_line(layout, bracket)]
+    if not inside:
+        return []
+    bracket = max(inside, key=lambda bracket: (-bracket.depth, bracket.start))
+    start, line = layout.starts[row], layout.line(row)
+    outer, closes = layout.margin(row), layout.closes_on_own_line
+    is_head = line.rstrip().endswith(":") and not closes
+    inner = outer + ("\t" if outer.endswith("\t") else " " * 4) * (2 if is_head else 1)
+    tail = len(line) - (bracket.end - start)
+    content = len(inner) + bracket.end - bracket.first + (0 if closes else tail)
+    if bracket.first - start > limit or len(outer) + tail > limit or line[bracket.first - start - 1].isspace():
+        return []
+    opened, closed = Edit(bracket.first, bracket.first, layout.newline + inner), Edit(bracket.end, bracket.end, "")
+    if closes:
+        closed = Edit(bracket.end, bracket.end, layout.newline + outer)
+    if content <= limit:
+        return [opened, *([closed] if closes else [])]
+    parts = [bracket.first, *(behind for _, behind in bracket.commas), bracket.end]
+    if not closes or not bracket.is_list or not bracket.commas:
+        return []
+    if max(end - begin for begin, end in pairwise(parts)) + len(inner) > limit:
+        return []
+    apart = [Edit(end, behind, layout.newline + inner) for end, behind in bracket.commas if behind < bracket.end]
+    comma = "" if bracket.commas[-1][1] >= bracket.end else ","
+    return [opened, *apart, Edit(bracket.end, bracket.end, comma + layout.newline + outer)]
+
+
+def _is_worth_a_line(layout: _Layout, bracket: _Bracket) -> bool:
+    """Whether a bracket holds enough, is closed on its line, and has not much behind it."""
+    row = bracket.row
+    is_whole = bracket.end_row == row and not bracket.is_index and bracket.end - bracket.first >= _LEAST
+    return is_whole and _SHORT_REST.fullmatch(layout.line(row)[bracket.end - layout.starts[row] :]) is not None
+
+
+def _lines(text: str) -> list[str]:
+    return [*StringIO(text, newline="")]
+
+
+def _layout(text: str) -> _Layout | None:
+    """None for what is no Python."""
+    lines = _lines(text)
+    starts = [*accumulate(map(len, lines), initial=0)]
+    try:
+        tokens = [*tokenize.generate_tokens(iter([*lines, ""]).__next__)]
+    except (tokenize.TokenError, SyntaxError, StopIteration):
+        return None
+    return _Reader(text, starts).read(tokens)
+
+
+@dataclass
+class _Reader:
+    text: str
+    starts: list[int]
+    brackets: list[_Bracket] = field(default_factory=list)
+    stack: list[_Bracket] = field(default_factory=list)
+    around: dict[int, _Bracket | None] = field(default_factory=dict)
+    comments: dict[int, int] = field(default_factory=dict)
+    pending: tuple[_Bracket, int] | None = None
+    before: tokenize.TokenInfo | None = None
+    formatted: int = 0
+
+    def read(self, tokens: Iterable[tokenize.TokenInfo]) -> _Layout:
+        for token in tokens:
+            self.formatted += (token.type == _FORMATTED[0]) - (token.type == _FORMATTED[1])
+            if token.type == tokenize.COMMENT:
+                self.comments[token.start[0] - 1] = self._offset(token.start)
+            if token.type in _LAYOUT or token.type == tokenize.COMMENT:
+                continue
+            self._visit(token)
+            self.before = token
+        return _Layout(self.text, self.starts, self.brackets, self.around, self.comments)
+
+    def _offset(self, position: tuple[int, int]) -> int:
+        return self.starts[position[0] - 1] + position[1]
+
+    def _visit(self, token: tokenize.TokenInfo) -> None:
+        row, start = token.start[0] - 1, self._offset(token.start)
+        self.around.setdefault(row, self.stack[-1] if self.stack else None)
+        is_mark = token.type == tokenize.OP and not self.formatted
+        if self.pending is not None:
+            bracket, comma = self.pending
+            bracket.commas.append((comma + 1, start))
+            self.pending = None
+        if self.stack and self.stack[-1].first < 0:
+            self.stack[-1].first = start
+        if is_mark and token.string in _OPENING:
+            self._open(token, row, start)
+        elif is_mark and token.string in _CLOSING and self.stack:
+            bracket = self.stack.pop()
+            bracket.end, bracket.end_row = start, row
+        elif is_mark and token.string == "," and self.stack:
+            self.pending = self.stack[-1], start
+        elif token.string in ("for", "lambda") and self.stack:
+            self.stack[-1].is_list = False
+            if token.string == "for" and self.before is not None:
+                self.stack[-1].loops.append((self._offset(self.before.end), start))
+
+    def _open(self, token: tokenize.TokenInfo, row: int, start: int) -> None:
+        before = self.before
+        is_value = before is not None and (
+            before.string in (")", "]", "}")
+            or before.type == tokenize.STRING
+            or (before.type == tokenize.NAME and not iskeyword(before.string))
+        )
+        bracket = _Bracket(start, row, len(self.stack), token.string == "[" and is_value)
+        self.brackets.append(bracket)
+        self.stack.append(bracket)
