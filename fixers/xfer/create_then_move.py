@@ -56,6 +56,14 @@ _CASTS = {
 _CASTABLE = frozenset({"torch.zeros", "torch.ones", "torch.eye", "torch.empty", *SIZED_CLASSES})
 _SOMETIMES = (cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.Lambda)
 _CONSTANTS: dict[float, str] = {0: "torch.zeros", 1: "torch.ones"}
+_SHORTER = {"torch.int64": "torch.long"}
+_OF_TENSOR = {
+    "torch.zeros": "new_zeros",
+    "torch.ones": "new_ones",
+    "torch.empty": "new_empty",
+    "torch.full": "new_full",
+    "torch.tensor": "new_tensor",
+}
 _MOVING = {"to": ("device", "dtype", "non_blocking", "copy"), "cuda": ("device", "non_blocking"), "type": ("dtype",)}
 
 
@@ -66,6 +74,7 @@ class _Target:
     device: str
     dtype: str | None
     is_certain: bool  # that the device is no None
+    tensor: str | None = None  # which has both
 
 
 def fix(report: Report, model: Model) -> Fix:
@@ -100,7 +109,7 @@ def _target(move: Call, rewriter: Rewriter, model: Model) -> _Target:
     if other is not None:
         if not isinstance(other, cst.Name):
             raise NoFixError("the tensor whose device it goes to has no name")
-        return _Target(f"{other.value}.device", f"{other.value}.dtype", True)
+        return _Target(f"{other.value}.device", f"{other.value}.dtype", True, other.value)
     names = _MOVING[move.method or ""]
     given = {}
     for position, arg in enumerate(move.arguments):
@@ -128,6 +137,7 @@ def _of_cuda_class(node: cst.BaseExpression, rewriter: Rewriter, model: Model) -
 
 
 def _known(qualified: str, at: cst.CSTNode, rewriter: Rewriter) -> str:
+    qualified = _SHORTER.get(qualified, qualified)
     name = rewriter.known_name(qualified, at)
     if name is None:
         raise NoFixError(f"the file does not import what it needs to say `{qualified}`")
@@ -204,6 +214,26 @@ def _is_known_before(creation: Creation, before: cst.CSTNode, statement: cst.CST
 # -- edits
 
 
+@dataclass(slots=True)
+class _Names:
+    """How a factory is called: by its own name, or as a method of the tensor that has the device and the type."""
+
+    factory: Call
+    tensor: str | None
+    rewriter: Rewriter
+    is_of_tensor: bool = False
+
+    def of(self, qualified: str) -> str:
+        method = _OF_TENSOR.get(qualified)
+        if self.tensor is None or method is None or any(arg.keyword is not None for arg in self.factory.arguments):
+            return _known(qualified, self.factory.node, self.rewriter)
+        self.is_of_tensor = True
+        return f"{self.tensor}.{method}"
+
+    def known(self, qualified: str) -> str:
+        return _known(qualified, self.factory.node, self.rewriter)
+
+
 def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model) -> list[Edit]:
     dtype, folded = _dtype(creation, target, rewriter, model)
     keeps = f".to({target.dtype})" if target.dtype is not None and target.dtype != dtype else ""
@@ -216,16 +246,18 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     casts = _casts_to_host(creation, rewriter, model)
     edits: list[Edit] = []
     for factory in creation.made.factories:
-        arguments = ([f"dtype={dtype}"] if dtype is not None else []) + [f"device={target.device}"]
+        names = _Names(factory, target.tensor if dtype == target.dtype else None, rewriter)
         if numbers_given(factory, model) is not None:
-            rewritten = _of_numbers(factory, dtype is not None, rewriter, model)
-            edits += rewritten[0]
-            arguments = rewritten[1] + arguments
+            made, arguments = _of_numbers(factory, dtype is not None, names, model)
         elif factory.callee in SIZED_CLASSES:
-            renamed = _renamed(factory, dtype is not None, folded, rewriter, model)
-            edits += renamed[0]
-            arguments = renamed[1] + arguments
-        edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), [*edits, *casts, *cuts]))
+            made, arguments = _renamed(creation, factory, dtype is not None, names, model)
+        else:
+            made, arguments = _of_tensor(factory, names, model)
+        edits += made
+        if not names.is_of_tensor:
+            arguments += ([f"dtype={dtype}"] if dtype is not None else []) + [f"device={target.device}"]
+        if arguments:
+            edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), [*edits, *casts, *cuts]))
     edits += [*casts, *cuts]
     if any("#" in model.source.text[edit.start : edit.end] for edit in edits):
         raise NoFixError("a comment stands inside of the call")
@@ -276,15 +308,26 @@ def _dtype_of_numbers(
     """`torch.tensor(0).float()` has the numbers of `torch.tensor(0, dtype=torch.float)`; not so for all other casts."""
     if creation.source is creation.factory.node and target.dtype is not None:
         return target.dtype, []
-    cast = _call_on(creation.factory.node, model)
-    if creation.factory.callee in SIZED_CLASSES or cast is None or cast is creation.move.node:
+    factory = creation.factory
+    cast, numbers = _call_on(factory.node, model), numbers_given(factory, model)
+    alike = equal_numbers(numbers) if numbers is not None else None
+    is_constant = alike is not None and _constant(alike[1], is_typed=True) is not None
+    if (factory.callee in SIZED_CLASSES and not is_constant) or cast is None or cast is creation.move.node:
         return None, []
     found = _cast_type(cast, rewriter, model) if target.dtype is None else None
-    kept = found is not None and found.endswith((".float", ".float32"))
+    kept = found is not None and (is_constant or found.endswith((".float", ".float32")))
     return (found, [cast]) if kept else (None, [])
 
 
-def _of_numbers(factory: Call, has_dtype: bool, rewriter: Rewriter, model: Model) -> tuple[list[Edit], list[str]]:
+def _of_tensor(factory: Call, names: _Names, model: Model) -> tuple[list[Edit], list[str]]:
+    """`torch.zeros(3)` as `x.new_zeros(3)`."""
+    name = names.of(factory.callee) if factory.callee in _OF_TENSOR and factory.arguments else None
+    if name is None or not names.is_of_tensor:
+        return [], []
+    return _named(factory, factory.arguments[0].value, name, names.rewriter, model), []
+
+
+def _of_numbers(factory: Call, has_dtype: bool, names: _Names, model: Model) -> tuple[list[Edit], list[str]]:
     """`torch.FloatTensor([1, 2])` as `torch.tensor([1, 2])`, what is all alike as `torch.full((), 7)`; and its type."""
     numbers = numbers_given(factory, model)
     assert numbers is not None
@@ -292,17 +335,18 @@ def _of_numbers(factory: Call, has_dtype: bool, rewriter: Rewriter, model: Model
         raise NoFixError(f"`{model.code(factory.node.func)}` may round or wrap the numbers that it is given")
     own = SIZED_CLASSES.get(factory.callee or "") if not has_dtype else None
     if isinstance(numbers, cst.Call):
-        return _of_range(factory, numbers, own, rewriter, model)
+        return _of_range(factory, numbers, own, names.rewriter, model)
     alike = equal_numbers(numbers)
     is_typed = has_dtype or own is not None or not factory.argument("dtype").absent
     constant = _constant(alike[1], is_typed) if alike is not None else None
     name = constant or ("torch.full" if alike is not None else "torch.tensor")
-    typed = [f"dtype={_known(own, factory.node, rewriter)}"] if own is not None else []
+    typed = [f"dtype={names.known(own)}"] if own is not None else []
     if not factory.arguments:
         typed.insert(0, "0")
-    edits = _named(factory, numbers, _known(name, factory.node, rewriter), rewriter, model)
+    edits = _named(factory, numbers, names.of(name), names.rewriter, model)
     if alike is not None:
-        edits.append(rewriter.replace(numbers, alike[0] if constant else f"{alike[0]}, {model.code(alike[1])}"))
+        sizes = (alike[0].strip("(),") or alike[0]) if constant else f"{alike[0]}, {model.code(alike[1])}"
+        edits.append(names.rewriter.replace(numbers, sizes))
     return edits, typed
 
 
@@ -378,19 +422,21 @@ def _cast_type(call: cst.Call, rewriter: Rewriter, model: Model) -> str | None:
 
 
 def _renamed(
-    factory: Call, has_dtype: bool, folded: list[cst.Call], rewriter: Rewriter, model: Model
+    creation: Creation, factory: Call, has_dtype: bool, names: _Names, model: Model
 ) -> tuple[list[Edit], list[str]]:
     """`torch.FloatTensor(n)` as `torch.empty(n)`, or with its filler as `torch.zeros(n)`; and its type. That of no
     arguments has no elements."""
     if not has_sizes(factory, model):
         raise NoFixError(f"what `{model.code(factory.node.func)}` is given may be no sizes")
     filler = _call_on(factory.node, model)
+    if filler is creation.move.node:
+        filler = _call_on(filler, model)
     name = (_filler(filler) if filler is not None else None) or "torch.empty"
     own = SIZED_CLASSES[factory.callee or ""] if not has_dtype else None
-    typed = [f"dtype={_known(own, factory.node, rewriter)}"] if own is not None else []
+    typed = [f"dtype={names.known(own)}"] if own is not None else []
     if not factory.arguments:
         typed.insert(0, "0")
-    edits = [rewriter.replace(factory.node.func, _known(name, factory.node, rewriter))]
+    edits = [names.rewriter.replace(factory.node.func, names.of(name))]
     if filler is not None and name != "torch.empty":
         edits.append(_cut(filler, "", model))
     return edits, typed
@@ -429,11 +475,18 @@ def _cut(call: cst.Call, instead: str, model: Model) -> Edit:
 def _without_parentheses(creation: Creation, model: Model) -> list[Edit]:
     """Takes off the parentheses that the copy of a computed tensor needed, and the tensor alone does not."""
     inner = creation.move.receiver
+    if isinstance(creation.factory.node, cst.Call) and creation.factory.node.lpar:
+        return _bare(creation.factory.node, model)
     needs_none = isinstance(model.parent(creation.move.node), (cst.Assign, cst.Arg, cst.Return, cst.AugAssign))
     if not isinstance(inner, (cst.BinaryOperation, cst.UnaryOperation)) or not needs_none or len(inner.lpar) != 1:
         return []
-    start, end = model.span(inner)
+    return _bare(inner, model)
+
+
+def _bare(node: cst.BaseExpression, model: Model) -> list[Edit]:
+    """Takes the parentheses off an expression that are close to it and on its line."""
+    start, end = model.span(node)
     inside = model.source.text[start + 1 : end - 1]
-    if inside != inside.strip() or "\n" in inside:
+    if inside != inside.strip() or "\n" in inside or len(node.lpar) != 1:
         return []
     return [Edit(start, start + 1, ""), Edit(end - 1, end, "")]

@@ -55,14 +55,24 @@ def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None
             "torch.Tensor([[2.5],\n                         [2]]).cuda()",
             'torch.tensor([[2.5],\n                         [2]], device="cuda")',
         ),
-        ("torch.FloatTensor([1]).cuda()", 'torch.ones((1,), dtype=torch.float32, device="cuda")'),
+        ("torch.tensor([1.]).double().cuda()", 'torch.ones(1, dtype=torch.double, device="cuda")'),
+        ("torch.tensor([[7]]).cuda()", 'torch.full((1, 1), 7, device="cuda")'),
+        ("torch.tensor([[0.]]).cuda()", 'torch.zeros(1, 1, device="cuda")'),
+        ("(torch.ones(1, n)).double().cuda()", 'torch.ones(1, n, dtype=torch.double, device="cuda")'),
+        ("torch.FloatTensor([1]).cuda()", 'torch.ones(1, dtype=torch.float32, device="cuda")'),
         ("torch.FloatTensor([1, 2]).cuda()", 'torch.tensor([1, 2], dtype=torch.float32, device="cuda")'),
-        ("torch.LongTensor(range(0, 5)).cuda()", 'torch.arange(0, 5, dtype=torch.int64, device="cuda")'),
+        ("torch.LongTensor(range(0, 5)).cuda()", 'torch.arange(0, 5, dtype=torch.long, device="cuda")'),
         ("torch.tensor(range(5)).cuda()", 'torch.arange(5, device="cuda")'),
         ("torch.tensor(range(7, 1, -2)).cuda()", 'torch.arange(7, 1, -2, device="cuda")'),
         ("torch.Tensor([0.5, 1]).cuda()", 'torch.tensor([0.5, 1], device="cuda")'),
         ("torch.tensor([7] * n).cuda()", 'torch.tensor([7] * n, device="cuda")'),
-        ("torch.zeros(n).type_as(x)", "torch.zeros(n, dtype=x.dtype, device=x.device)"),
+        ("torch.zeros(n).type_as(x)", "x.new_zeros(n)"),
+        ("torch.ones((2, n)).type_as(x)", "x.new_ones((2, n))"),
+        ("torch.Tensor(n, 2).type_as(x).zero_()", "x.new_zeros(n, 2)"),
+        (
+            "torch.zeros(n, requires_grad=False).type_as(x)",
+            "torch.zeros(n, requires_grad=False, dtype=x.dtype, device=x.device)",
+        ),
         ("torch.arange(5).type_as(x)", "torch.arange(5, device=x.device).to(x.dtype)"),
     ],
 )
@@ -172,7 +182,7 @@ def test_defaults_that_put_tensors_on_the_device(default: str, found: int) -> No
 def test_a_part_of_what_is_joined_is_a_tensor() -> None:
     code = returning("torch.cat([x, torch.zeros(n, 2).to(x)])")
     after = fixed(code, "XFER01", unsafe=False)
-    assert "torch.cat([x, torch.zeros(n, 2, dtype=x.dtype, device=x.device)])" in after
+    assert "torch.cat([x, x.new_zeros(n, 2)])" in after
     assert findings(code.replace("torch.cat", "list"), "XFER01") == []
 
 

@@ -16,7 +16,7 @@ from tests.support import findings, fixed
     [
         (
             "x = torch.arange(n).repeat(2).type(torch.LongTensor)\n    x = x.to(device)\n",
-            "x = torch.arange(n, device=device).repeat(2).type(torch.int64)\n",
+            "x = torch.arange(n, device=device).repeat(2).type(torch.long)\n",
         ),
         (
             "x = torch.arange(n)\n    x = x.type(torch.FloatTensor).to(device)\n",
@@ -48,7 +48,7 @@ def test_a_cast_to_the_default_class_of_tensors_leaves_the_fix_out() -> None:
 
 def test_the_type_of_a_tensor_says_where_it_is() -> None:
     code = "import torch\n\ndef build(n, x):\n    x = x.cuda()\n    return torch.zeros(n).type(x.type())\n"
-    assert "return torch.zeros(n, dtype=x.dtype, device=x.device)" in fixed(code, "XFER01", unsafe=False)
+    assert "return x.new_zeros(n)" in fixed(code, "XFER01", unsafe=False)
     assert findings(code.replace("x.cuda()", "x.cpu()"), "XFER01") == []
 
 

@@ -155,7 +155,7 @@ def test_a_copy_under_a_condition_on_one_line_has_no_fix() -> None:
     ("empty", "made"),
     [
         ("torch.FloatTensor()", 'torch.empty(0, dtype=torch.float32, device="cuda")'),
-        ("torch.LongTensor()", 'torch.empty(0, dtype=torch.int64, device="cuda")'),
+        ("torch.LongTensor()", 'torch.empty(0, dtype=torch.long, device="cuda")'),
         ("torch.Tensor()", 'torch.empty(0, device="cuda")'),
     ],
 )
