@@ -137,7 +137,9 @@ def test_add_argument(text: str, expected: str) -> None:
 
 APART = [
     pytest.param("a, b = f(a), g(b)\n", "a = f(a)\nb = g(b)\n", id="two"),
-    pytest.param("if c:\n    a, b = f(1), g(2)  # c\n", "if c:\n    a = f(1)\n    b = g(2)  # c\n", id="in a block"),
+    pytest.param(
+        "if c:\n    a, b = f(1), g(2)  # c\n", "if c:\n    # c\n    a = f(1)\n    b = g(2)\n", id="in a block"
+    ),
     pytest.param("(a, b) = (f(a),\n          g(b))\n", "a = f(a)\nb = g(b)\n", id="in parentheses"),
     pytest.param("a, b = f(b), g(1)\n", "", id="reads what is written later"),
     pytest.param("a, b = f(1), g(a)\n", "", id="reads what is written before"),

@@ -148,7 +148,8 @@ class StatementEdits(CodeLayout):
     def assign_apart(self, assign: cst.Assign) -> list[Edit] | None:
         """`a, b = f(a), g(b)` as `a = f(a)` and `b = g(b)`, where the order makes no difference; None elsewhere.
 
-        The edits leave the values as they are, for others of the same fix to change.
+        A comment behind them goes above, where it still speaks of them all. The edits leave the values as they are, for
+        others of the same fix to change.
         """
         line = self._parent(assign)
         pairs = independent_pairs(assign)
@@ -158,11 +159,14 @@ class StatementEdits(CodeLayout):
         first = self._model.span(pairs[0][1])[0]
         if "#" in self._text[start:end]:
             return None
-        edits = [Edit(start, first, f"{self._code(pairs[0][0])} = ")]
+        comment = self._text[end : self._line_end(end)].strip()
+        above = f"{comment}{self.newline}{self.indentation(line)}" if comment.startswith("#") else ""
+        edits = [Edit(start, first, f"{above}{self._code(pairs[0][0])} = ")]
         for (_, before), (target, value) in pairwise(pairs):
             head = f"{self.newline}{self.indentation(line)}{self._code(target)} = "
             edits.append(Edit(self._model.span(before)[1], self._model.span(value)[0], head))
-        return [*edits, Edit(self._model.span(pairs[-1][1])[1], end, "")]
+        behind = end + len(self._text[end : self._line_end(end)].rstrip("\r\n")) if above else end
+        return [*edits, Edit(self._model.span(pairs[-1][1])[1], behind, "")]
 
     def _past_blank_lines(self, start: int, end: int) -> int:
         """The end of lines that go, with the blank lines behind them if there are some in front of them as well."""

@@ -76,16 +76,12 @@ def _read_once_behind(
 ) -> cst.CSTNode | None:
     """The loop behind which one conversion serves several reads, or one that another loop repeats; None elsewhere."""
     loop = read.loop.node if read.loop is not None else None
-    binding = model.binding(behind[0]) if behind else None
-    if loop is None or binding is None or total.settled is not None:
+    if loop is None or not behind or total.settled is not None:
         return None
     around = model.loops_around(loop)
     if len(behind) == 1 and len(model.loops_around(behind[0])) <= len(around):
         return None
     start, blocks = model.span(loop)[0], _blocks_around(loop, model)
-    writes = [write for write in binding.writes if model.small_statement(write.target) is not total.update]
-    if any(model.span(write.target)[0] > start for write in writes):
-        return None
     later = [name for name in behind if model.span(name)[0] > start]
     return loop if all(any(above in blocks for above in model.ancestors(name)) for name in later) else None
 

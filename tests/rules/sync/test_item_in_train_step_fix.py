@@ -156,6 +156,16 @@ def test_two_loops_that_share_a_name_are_both_rewritten() -> None:
     assert repr(result_of(code, "evaluate", 3)) == repr(result_of(new, "evaluate", 3))
 
 
+def test_each_of_two_loops_that_share_a_name_has_one_conversion_for_its_own_reads() -> None:
+    code = evaluation("total += loss.item()", "total = 0.0", "a = total, total / 2\ntotal = 0.0", head=TORCH_ONLY)
+    code += code[code.index("    for step") : code.index("    a = total")] + "    return a, total, total / 2\n"
+    new = fixed(code, "SYNC01", unsafe=False)
+    assert new == code.replace("loss.item()", "loss.double()").replace(
+        "    a = total", "    total = float(total)\n    a = total"
+    ).replace("    return a", "    total = float(total)\n    return a")
+    assert repr(result_of(code, "evaluate", 3)) == repr(result_of(new, "evaluate", 3))
+
+
 UNFIXED = {
     "a root of each term": training("total += math.sqrt(loss)", "total = 0.0", "return total"),
     "read in the loop": training("total += loss.item()\nprint(total)", "total = 0.0", "return total"),

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.host_use import is_before
 from torchlint.rule import NoFixError
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Binding, Loop, Write
 from torchlint.semantics.values import Kind
 
@@ -66,7 +67,9 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
     reads = tuple(
         node
         for node in binding.reads
-        if not _is_settled(model, node, settled) and model.small_statement(node) is not update
+        if not _is_settled(model, node, settled)
+        and model.small_statement(node) is not update
+        and reaches(model, binding, _target(update), node)
     )
     for node in reads:
         if _is_inside(model, node, loop) and not _is_log_gated(model, node, loop):
