@@ -94,6 +94,10 @@ class Fault(Enum):
     GROWS = "a tensor grows in every iteration"
 
 
+HARMLESS = frozenset((Fault.OPAQUE, Fault.RAGGED, Fault.RANDOM, Fault.NETWORK, Fault.GROWS))
+"""With these, a costly operation that depends on nothing but the row can still leave the loop."""
+
+
 Path = tuple[tuple[cst.If, bool], ...]
 
 
@@ -151,3 +155,8 @@ class Trace:
 
     def fault(self, kind: Fault, text: str = "") -> None:
         self.faults.setdefault(kind, text)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a fault was found with which nothing in the loop is worth a word."""
+        return not HARMLESS.issuperset(self.faults)

@@ -26,8 +26,9 @@ _HARMLESS = (cst.Pass, cst.Continue, cst.Import, cst.ImportFrom)
 _MODES = re.compile(r"torch\.(no_grad|inference_mode|enable_grad|autocast|amp\.autocast|(cuda|cpu)\.amp\.autocast)")
 
 
-def trace_of(model: Model, certainty: Certainty, loop: cst.For) -> Trace:
-    reader = _Reader(model, certainty, loop)
+def trace_of(model: Model, certainty: Certainty, loop: cst.For, *, until_final: bool = False) -> Trace:
+    """until_final: read no further than to a fault that decides about the loop."""
+    reader = _Reader(model, certainty, loop, until_final)
     reader.run()
     return reader.trace
 
@@ -39,9 +40,10 @@ def trace_of_comprehension(model: Model, certainty: Certainty, node: cst.ListCom
 
 
 class _Reader:
-    def __init__(self, model: Model, certainty: Certainty, loop: cst.For) -> None:
+    def __init__(self, model: Model, certainty: Certainty, loop: cst.For, until_final: bool) -> None:
         self._model = model
         self._loop = loop
+        self._until_final = until_final
         self._names = Names.of(loop)
         self._path: Path = ()
         self.trace = Trace()
@@ -56,6 +58,8 @@ class _Reader:
 
     def _block(self, statements: Sequence[cst.CSTNode]) -> None:
         for statement in statements:
+            if self._until_final and self.trace.is_final:
+                return
             if isinstance(statement, cst.SimpleStatementLine):
                 for small in statement.body:
                     self._small(small)

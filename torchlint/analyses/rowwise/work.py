@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Root = cst.For | cst.Call | cst.ListComp | cst.GeneratorExp
 
 _OTHER_ROLES = (Role.EPOCHS, Role.STEPS, Role.MODULES)
-_HARMLESS = frozenset((Fault.OPAQUE, Fault.RAGGED, Fault.RANDOM, Fault.NETWORK, Fault.GROWS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +104,14 @@ class _Finder:
         plan, reason = self._attempt(root)
         if plan is None and runs_few_times(self._model, loop):
             return None
-        trace = self._trace(root)
+        trace = self._trace(root, until_final=plan is None)
         if plan is not None and not (plan.copies and (trace is None or not self._is_independent(root, trace))):
             code = self._code(root, trace, plan)
             message = wording.of_plan(code, plan)
             return Work(root, code, message, plan.confidence, plan, self._chain(root, trace, None))
-        if trace is None or any(self._has_plan(node) for node in walk(root) if node is not root):
+        if trace is None or trace.is_final or any(self._has_plan(node) for node in walk(root) if node is not root):
             return None
-        step = costly.hoistable(self._model, root, trace) if set(trace.faults) <= _HARMLESS else None
+        step = costly.hoistable(self._model, root, trace)
         if step is not None:
             code = costly.code_of(step)
         elif self._is_independent(root, trace):
@@ -137,9 +136,9 @@ class _Finder:
         plan, _ = self._attempt(node)
         return plan is not None and not (plan.doubts or plan.copies)
 
-    def _trace(self, root: Root) -> Trace | None:
+    def _trace(self, root: Root, *, until_final: bool) -> Trace | None:
         if isinstance(root, cst.For):
-            return trace_of(self._model, self._certainty, root)
+            return trace_of(self._model, self._certainty, root, until_final=until_final)
         node = root.args[0].value if isinstance(root, cst.Call) else root
         if isinstance(node, (cst.ListComp, cst.GeneratorExp)):
             return trace_of_comprehension(self._model, self._certainty, node)

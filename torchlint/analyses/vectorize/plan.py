@@ -19,6 +19,7 @@ from torchlint.analyses.vectorize.shapes import Lifted, RefusedError
 from torchlint.analyses.vectorize.sinks import check_accesses, check_memory, find_sinks
 from torchlint.analyses.vectorize.tensors import Tensors
 from torchlint.finding import Confidence
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.tree import children, walk
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def attempt(model: Model, root: Root) -> tuple[Plan | None, str]:
     """The plan for one loop; or None, and what stands in its way, where the loop is not known to be independent work on
     the rows of a tensor."""
     if isinstance(root, cst.Call) and model.qualified(root.func) not in _COLLECTORS:
-        return None, f"`{model.code(root.func)}` makes a tensor of a list, number by number"
+        return None, f"`{text(root.func)}` makes a tensor of a list, number by number"
     try:
         return _Planner(model, root).plan(), "the loop runs a few times, or does no more than walk over the rows"
     except RefusedError as refusal:
