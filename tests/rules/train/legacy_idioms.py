@@ -91,6 +91,13 @@ def save(fake, path):
     from torchvision.utils import save_image
     save_image(fake.data, path)  # here
 """,
+    "a function that only looks at what it is given": """\
+def show(tensor, std):
+    std.zero_()
+    print(tensor)
+
+show(net.weight.data, torch.ones(2))  # here
+""",
     "a type": "kind = net.weight.data.dtype  # here\n",
 }
 
@@ -141,6 +148,14 @@ def swap(parameters, averages):
 swap(net.parameters(), [torch.zeros(3, 4), torch.zeros(3)])
 """,
     "an initialiser": "nn.init.zeros_(net.bias.data)\n",
+    "a function that fills what it is given": """\
+def spread(tensor, std):
+    tensor.zero_()
+    tensor.normal_(std=std)
+
+spread(net.weight.data, 0.1)
+""",
+    "a function of another file that is called by what it fills with": "truncated_normal(net.weight.data, 0.1)\n",
     "the data of a packed sequence": """\
 packed = nn.utils.rnn.pack_sequence([torch.ones(2, 4)])
 values = packed.data

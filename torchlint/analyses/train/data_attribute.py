@@ -72,6 +72,10 @@ _NOT_TENSORS = re.compile(
 # Names of what is added up to a loss.
 _TERM_NAMES = re.compile(r"(?i)(^|_)(kld?|kl_?div\w*|cross_entropy|nll|elbo|bce|mse)(_|$|\d)")
 _INITIALISER = re.compile(r"(^|_)init(_|$)")
+# Likewise of a function whose result nobody takes.
+_FILLING = re.compile(
+    r"(?i)(^|_)(trunc\w*|normal|gaussian|uniform|xavier|glorot|kaiming|orthogonal|constant|fill\w*|zero\w*)(_|$)"
+)
 _DEPTH = 4
 _TORCH = re.compile(r"^\s*(import|from)\s+torch|\btorch\.", re.MULTILINE)
 _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
@@ -189,7 +193,7 @@ def _serves_a_write(model: Model, node: cst.Attribute, chain: _Chain) -> bool:
     statement = model.small_statement(node)
     below: cst.CSTNode = node
     for parent in model.ancestors(node):
-        if isinstance(parent, cst.Call) and isinstance(below, cst.Arg) and _fills_arguments(model, parent):
+        if isinstance(parent, cst.Call) and isinstance(below, cst.Arg) and _is_filled_by(model, parent, below):
             return True
         if parent is statement:
             break
@@ -225,6 +229,10 @@ def _is_computed(model: Model, owner: cst.BaseExpression) -> bool:
     return bool(writes) and all(isinstance(value, cst.Call) and model.call(value).is_forward for value in writes)
 
 
+def _is_filled_by(model: Model, call: cst.Call, given: cst.Arg) -> bool:
+    return _fills_arguments(model, call) or _is_called_to_fill(model, call, given)
+
+
 def _fills_arguments(model: Model, call: cst.Call) -> bool:
     """A call that writes to a tensor it is given, or into the `.data` that it is called on."""
     name = model.call(call).callee or model.qualified(call.func) or ""
@@ -237,6 +245,21 @@ def _fills_arguments(model: Model, call: cst.Call) -> bool:
     if not isinstance(call.func, cst.Attribute) or not call.func.attr.value.endswith("_"):
         return False
     return _is_data_target(call.func.value) or model.qualified(call.func) is not None
+
+
+def _is_called_to_fill(model: Model, call: cst.Call, given: cst.Arg) -> bool:
+    """A call for its effect alone, of a function that changes in place what it is given, or is called so."""
+    if not isinstance(model.parent(call), cst.Expr):
+        return False
+    if _FILLING.search(_name(call.func)):
+        return True
+    function = model.call(call).target or model.call(call).foreign
+    if function is None:
+        return False
+    params = function.params[1:] if function.cls is not None and not function.is_static else function.params
+    names = dict(zip(call.args, params)) | {arg: arg.keyword.value for arg in call.args if arg.keyword is not None}
+    binding = function.scope.bindings.get(names.get(given, ""))
+    return binding is not None and any(method.endswith("_") for method in binding.methods)
 
 
 def _is_data_target(node: cst.CSTNode) -> bool:
