@@ -308,6 +308,12 @@ REMOVE = [
     pytest.param("a; b; c\n", "c", "a; b\n", id="last of three"),
     pytest.param("a; b; c\n", "a", "b; c\n", id="first of three"),
     pytest.param("x = f(\n  1,\n)\nb\n", "x", "b\n", id="statement over lines"),
+    pytest.param("if x:\n    b\n\n    c\n", "b", "if x:\n    c\n", id="first of a block"),
+    pytest.param("if x:\n    a\n    b\n\n    c\n", "b", "if x:\n    a\n\n    c\n", id="second of a block"),
+    pytest.param(
+        "if x:  # y:\n    # z:\n    b\n\n    c\n", "b", "if x:  # y:\n    # z:\n\n    c\n", id="under a comment"
+    ),
+    pytest.param("b\n\n\na\n", "b", "a\n", id="first of a file"),
     pytest.param("a\nb", "b", "a\n", id="no line end"),
     pytest.param("a\r\nb\r\nc\r\n", "b", "a\r\nc\r\n", id="CRLF"),
 ]

@@ -120,12 +120,25 @@ def test_a_name_that_comes_along_with_a_star_import_stays_where_it_is_read(tmp_p
     assert without_unused(Source.from_text(before, file), source, Project()).text == after
 
 
-def test_an_import_that_ends_a_cell_of_a_notebook_goes_without_the_cell(tmp_path: Path) -> None:
-    def source(last: str) -> Source:
-        cells = [["import torch\n", "from torch.autograd import Variable"], [last]]
-        code = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
-        document = {"cells": [{**code, "source": cell} for cell in cells], "metadata": {}, "nbformat": 4}
-        return Source.from_bytes(json.dumps(document).encode(), tmp_path / "study.ipynb")
+def notebook(folder: Path, *cells: list[str]) -> Source:
+    code = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    document = {"cells": [{**code, "source": cell} for cell in cells], "metadata": {}, "nbformat": 4}
+    return Source.from_bytes(json.dumps(document).encode(), folder / "study.ipynb")
 
-    after = without_unused(source("x = Variable(torch.zeros(3))"), source("x = torch.zeros(3)"), None)
-    assert [cell["source"] for cell in json.loads(after.data)["cells"]] == [["import torch"], ["x = torch.zeros(3)"]]
+
+def cells_of(source: Source) -> list[list[str]]:
+    return [cell["source"] for cell in json.loads(source.data)["cells"]]
+
+
+def test_an_import_that_ends_a_cell_of_a_notebook_goes_without_the_cell(tmp_path: Path) -> None:
+    imports = ["import torch\n", "from torch.autograd import Variable"]
+    before = notebook(tmp_path, imports, ["x = Variable(torch.zeros(3))"])
+    after = without_unused(before, notebook(tmp_path, imports, ["x = torch.zeros(3)"]), None)
+    assert cells_of(after) == [["import torch"], ["x = torch.zeros(3)"]]
+
+
+def test_a_cell_does_not_begin_with_the_blank_line_behind_an_import_that_is_gone(tmp_path: Path) -> None:
+    imports = ["from torch.autograd import Variable\n", "\n"]
+    before = notebook(tmp_path, ["import torch"], [*imports, "x = Variable(torch.zeros(3))"])
+    after = without_unused(before, notebook(tmp_path, ["import torch"], [*imports, "x = torch.zeros(3)"]), None)
+    assert cells_of(after) == [["import torch"], ["x = torch.zeros(3)"]]

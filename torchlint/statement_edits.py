@@ -169,10 +169,13 @@ class StatementEdits(CodeLayout):
         return [*edits, Edit(self._model.span(pairs[-1][1])[1], behind, "")]
 
     def _past_blank_lines(self, start: int, end: int) -> int:
-        """The end of lines that go, with the blank lines behind them if there are some in front of them as well."""
+        """The end of lines that go, with the blank lines behind them if there are some in front of them as well, or
+        nothing is: they were the first of a block or of a cell."""
         blank = re.compile(r"(?:[ \t\f]*(?:\r\n|\r|\n))*")
         above = start - (2 if self._text[max(start - 2, 0) : start] == "\r\n" else 1)
-        if not start or self._text[self._line_start(above) : above].strip():
+        before = self._text[self._line_start(above) : above].strip() if start else ""
+        begins = before.endswith(":") and "#" not in before
+        if before and not begins and all(cell.start != start for cell in self._model.source.cells):
             return end
         found = blank.match(self._text, end)
         crosses = found is None or self._model.source.objection([Edit(start, found.end(), "")]) is not None
