@@ -23,7 +23,7 @@ from ._variable import unwrap
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Write
+    from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
 _OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
@@ -140,8 +140,9 @@ def _has_no_graph(read: DataRead, model: Model) -> bool:
         return bool(made) and all(_is_called_without_graph(node, model) for node in made)
     if not value.is_(Kind.TENSOR, Kind.BATCH) or value.grad is not Grad.DETACHED:
         return False
-    drawn = {write.value for write in binding.writes if _is_drawn(write, model)} if binding is not None else set()
-    return all(node in drawn or _is_made_in_sight(node, model) for node in made)
+    if binding is not None:
+        return _holds_what_is_made_in_sight(binding, model, set())
+    return all(_is_made_in_sight(node, model, set()) for node in made)
 
 
 def _counts(node: cst.BaseExpression, model: Model) -> bool:
@@ -188,9 +189,18 @@ def _is_called_without_graph(node: cst.BaseExpression | None, model: Model) -> b
     return isinstance(node, cst.Call) and bool(node.args) and model.grad_enabled(node) is False
 
 
-def _is_made_in_sight(node: cst.BaseExpression | None, model: Model) -> bool:
+def _holds_what_is_made_in_sight(binding: Binding, model: Model, seen: set[Binding]) -> bool:
+    """Whether a variable gets nothing but batches and results, or parts of itself and of such variables."""
+    seen.add(binding)
+    return all(_is_drawn(write, model) or _is_made_in_sight(write.value, model, seen) for write in binding.writes)
+
+
+def _is_made_in_sight(node: cst.BaseExpression | None, model: Model, seen: set[Binding]) -> bool:
     while isinstance(node, cst.Subscript):
         node = node.value
+    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    if binding is not None:
+        return binding in seen or (bool(binding.writes) and _holds_what_is_made_in_sight(binding, model, seen))
     if isinstance(node, cst.Call):
         call = model.call(node)
         if call.is_forward or _is_called_without_graph(node, model):

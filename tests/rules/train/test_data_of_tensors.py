@@ -120,6 +120,18 @@ def run(net, x):
             "    with torch.no_grad():\n        out = getattr(net, 'forward')(x)\n    return [out.cpu()]",
         ),
         (
+            "    with torch.no_grad():\n        out = net(x)\n        out, rest = out[:, :1], x\n"
+            "    return [out.data.cpu()]",
+            "    with torch.no_grad():\n        out = net(x)\n        out, rest = out[:, :1], x\n"
+            "    return [out.cpu()]",
+        ),
+        (
+            "    out = net(x)\n    with torch.no_grad():\n        kept = out\n        kept = kept[:1]\n"
+            "    return [kept.data.cpu()]",
+            "    out = net(x)\n    with torch.no_grad():\n        kept = out\n        kept = kept[:1]\n"
+            "    return [kept.detach().cpu()]",
+        ),
+        (
             "    return [net(x)[:, :1] == x.data, torch.zeros(2, 4).scatter_(1, x.data.long(), 1)]",
             "    return [net(x)[:, :1] == x, torch.zeros(2, 4).scatter_(1, x.long(), 1)]",
         ),
