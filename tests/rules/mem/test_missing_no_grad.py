@@ -271,6 +271,29 @@ def test_a_pipeline_of_diffusers_switches_autograd_off_by_itself(maker: str, cou
     assert len(found(VALIDATION.format(maker=maker))) == count
 
 
+GENERATES = """
+from {library} import AutoModelForSeq2SeqLM
+
+def predict(name, prompts, batch):
+    model = AutoModelForSeq2SeqLM.from_pretrained(name)
+    model = model.to("cuda")
+    model.eval()
+    answers = []
+    for prompt in prompts:
+        ids = model{method}(torch.LongTensor([prompt]).to("cuda"))[0]
+        answers.append(ids.tolist())
+    return answers
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "method", "count"),
+    [("transformers", ".generate", 0), ("transformers", "", 1), ("writers", ".generate", 1)],
+)
+def test_what_hugging_face_generates_has_no_graph(library: str, method: str, count: int) -> None:
+    assert len(found(GENERATES.format(library=library, method=method))) == count
+
+
 @pytest.mark.parametrize(("call", "count"), [("test_net(net, images)", 1), ("test_net()", 0)])
 def test_a_function_that_a_script_calls_with_its_network_is_no_unit_test(call: str, count: int) -> None:
     code = f"""

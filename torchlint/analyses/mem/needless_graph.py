@@ -86,6 +86,7 @@ _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
 _METRICS = re.compile(r"(?i)loss|crit|metric|acc|score|eval|error|measure|transform|preprocess|collate|decod|post")
+_TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 _FRAMEWORK_BASES = re.compile(
     r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
 )
@@ -140,11 +141,11 @@ class _Finder:
 
     def _decides_inside(self, call: Call) -> bool:
         """Whether the function that is called runs its models without gradients by itself, takes gradients, or ends the
-        graph, so that it is the one to switch off.
+        graph, so that it is the one to switch off. `generate` of Hugging Face's models switches it off.
         """
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
         if entered is None:
-            return False
+            return call.method == "generate" and _TRANSFORMERS.search(self._model.source.text) is not None
         ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
         return ends_graph or _runs_without_gradients(*entered) or _takes_gradients(*entered)
 
