@@ -97,12 +97,12 @@ def test_where_brackets_close_on_lines_of_their_own_so_does_this() -> None:
     )
 
 
-def test_among_arguments_that_have_a_line_of_their_own_another_line_is_begun() -> None:
+def test_arguments_on_a_line_between_their_brackets_get_a_line_each() -> None:
     before = "    x = f(\n        aaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbb\n    )\n"
     after = before.replace("bbb\n", "bbb, dtype=predicted.dtype, device=predicted.device\n")
-    assert broken(before, after) == before.replace(
-        "bbb\n", "bbb,\n        dtype=predicted.dtype, device=predicted.device\n"
-    )
+    assert broken(before, after) == after.replace(", ", ",\n        ").replace(".device\n", ".device,\n")
+    behind = after.replace("device\n    )", "device)")
+    assert broken(before, behind) == behind.replace(" dtype", "\n        dtype").replace(", \n", ",\n")
 
 
 LONG = (

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.code_layout import CodeLayout
 from torchlint.finding import Edit
+from torchlint.line_breaking import closes_on_own_line
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -130,6 +131,8 @@ class ExpressionEdits(CodeLayout):
         separator = "," if trailing is None else ""
         own_line = self._own_line(container, last)
         at = end if trailing is None else trailing
+        if own_line is None and self._is_one_line_of_its_own(container) and trailing is None:
+            return self.insert(at, f", {text}")
         if own_line is None:
             space = self._space_before(text, container, last, others)
             return self.insert(at, f"{separator}{space}{text}" + ("" if trailing is None else ","))
@@ -158,6 +161,14 @@ class ExpressionEdits(CodeLayout):
         is_broken = self._line_start(opening) != self._line_start(start)
         return margin if is_broken and not self._is_pushed_down(container, last, end) else None
 
+    def _is_one_line_of_its_own(self, container: Bracketed) -> bool:
+        """Whether several arguments or entries share the line below the opening bracket, and no other is there."""
+        entries = container.args if isinstance(container, cst.Call) else container.elements
+        opening, end = self._model.span(container)
+        lines = {self._line_start(self._model.span(entry)[0]) for entry in entries}
+        below = self._line_start(opening) not in lines and self._line_start(end - 1) not in lines
+        return len(entries) > 1 and len(lines) == 1 and below
+
     def _is_pushed_down(self, container: Bracketed, last: Entry, end: int) -> bool:
         """`x.to(` above `device) for x in batch`: the line was too long, and no column of arguments was begun."""
         entries = container.args if isinstance(container, cst.Call) else container.elements
@@ -165,13 +176,14 @@ class ExpressionEdits(CodeLayout):
 
     def _space_before(self, text: str, container: Bracketed, last: Entry, others: Sequence[Edit]) -> str:
         """What stands before one more argument or entry on the line of the last one: a space, or a new line under the
-        first one of its line where the old line would be too long and ends with the call."""
+        first one of its line where the old line would be too long and ends with the call. In a file that closes its
+        brackets on lines of their own, the line is broken once all fixes are made."""
         end, limit = self._model.span(last)[1], self._model.line_length
         line_start, line_end = self._line_start(end), self._line_end(end)
         length = len(self._text[line_start:line_end].rstrip())
         added = [(edit.start, len(edit.text) - (edit.end - edit.start)) for edit in others]
         growth = len(text) + 2 + sum(size for start, size in added if line_start <= start < line_end)
-        if length + growth <= limit or not self._ends_line(container):
+        if length + growth <= limit or not self._ends_line(container) or self._model.once(_is_formatted):
             return " "
         first = container.args[0] if isinstance(container, cst.Call) else container.elements[0]
         opening = self._model.span(first)[0]
@@ -211,6 +223,10 @@ class ExpressionEdits(CodeLayout):
         if isinstance(node, cst.GeneratorExp):
             return self._text.startswith("(", self._model.span(node)[0])
         return isinstance(node, _ATOMS) or bool(node.lpar)
+
+
+def _is_formatted(model: Model) -> bool:
+    return closes_on_own_line(model.source.text)
 
 
 def _quote(model: Model) -> str:

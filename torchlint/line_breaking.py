@@ -46,6 +46,12 @@ def within_length(before: Source, after: Source, project: Project | None) -> Sou
     return after
 
 
+def closes_on_own_line(text: str) -> bool:
+    """Whether the closing brackets of a file stand on lines of their own, as formatters put them."""
+    layout = _layout(text)
+    return layout is not None and layout.closes_on_own_line
+
+
 def _grown(own: Sequence[str], after: Source, limit: int) -> Iterator[tuple[int, str]]:
     """The lines that are too long, by their index, and longer than any of those whose place they take."""
     lines = _lines(after.text)
@@ -104,11 +110,12 @@ class _Layout:
     @property
     def closes_on_own_line(self) -> bool:
         """Whether closing brackets stand on lines of their own more often than lines are laid out under a bracket."""
-        closed = sum(self._is_alone(bracket) for bracket in self.brackets)
+        closed = sum(self.is_alone(bracket) for bracket in self.brackets)
         under = {row for row, bracket in self.around.items() if bracket is not None and self._begins_beside(bracket)}
         return closed > len(under)
 
-    def _is_alone(self, bracket: _Bracket) -> bool:
+    def is_alone(self, bracket: _Bracket) -> bool:
+        """Whether the closing bracket begins a line."""
         begin = self.starts[bracket.end_row]
         return bracket.end > 0 and bracket.end_row > bracket.row and not self.text[begin : bracket.end].strip(" \t)]}")
 
@@ -130,7 +137,20 @@ def _break(layout: _Layout, row: int, limit: int) -> list[Edit]:
     ways = [_at_comma, _behind_bracket]
     if layout.closes_on_own_line:
         ways.reverse()
-    return next((edits for way in ways if (edits := way(layout, row, limit))), [])
+    return next((edits for way in (_one_a_line, *ways) if (edits := way(layout, row, limit))), [])
+
+
+def _one_a_line(layout: _Layout, row: int, limit: int) -> list[Edit]:
+    """All that a bracket holds on a line between its own, as formatters do it."""
+    bracket = layout.around.get(row)
+    if bracket is None or bracket.row == row or not bracket.is_list or not layout.is_alone(bracket):
+        return []
+    start, line = layout.starts[row], layout.line(row)
+    last = bracket.commas[-1][1] if bracket.commas else bracket.end
+    if not start <= bracket.first < last < start + len(line) or bracket.end_row != row + 1:
+        return []
+    margin, end = layout.newline + layout.margin(row), start + len(line.rstrip())
+    return [*(Edit(comma, behind, margin) for comma, behind in bracket.commas), Edit(end, end, ",")]
 
 
 def _comment_above(layout: _Layout, row: int) -> list[Edit]:
