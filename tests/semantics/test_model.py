@@ -494,3 +494,18 @@ def test_an_attribute_that_no_tensor_has_may_be_anything_but_comes_from_the_same
     found = last_value(model_of(OUTPUTS.format(attribute)), "found")
     assert (found.kind, found.place) == (kind, Place.ACCELERATOR)
     assert attribute == ".grad" or found.grad is Grad.CARRIES
+
+
+@pytest.mark.parametrize(
+    ("item", "grad"),
+    [
+        ("f(x)", Grad.UNKNOWN),
+        ("w * x", Grad.CARRIES),
+        ("x.item()", Grad.DETACHED),
+        ("torch.ones(3)", Grad.DETACHED),
+    ],
+)
+def test_a_tensor_that_is_filled_has_the_graph_of_what_goes_in(item: str, grad: Grad) -> None:
+    body = f"rows = torch.zeros(3, 3)\n    w = torch.ones(3, requires_grad=True)\n    rows[0] = {item}"
+    model = model_of(f"import torch\nfrom m import f\n\ndef fill(x):\n    {body}\n    out = rows\n")
+    assert last_value(model, "out", "fill").grad is grad

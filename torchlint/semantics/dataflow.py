@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.signatures import Signature
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -59,6 +60,19 @@ def given_to(model: Model, call: Call, parameter: Binding) -> Iterator[cst.BaseE
     for arg in call.node.args if function in (call.target, call.foreign) else ():
         if parameter_of_function(call, function, arg) is parameter:
             yield arg.value
+
+
+def unfilled_default(model: Model, node: cst.CSTNode | None) -> cst.BaseExpression | None:
+    """The default of the parameter that a name is, where calls of the function are in sight and none fills it."""
+    parameter = model.binding(node) if isinstance(node, cst.Name) else None
+    if parameter is None or not parameter.is_parameter or len(parameter.writes) > 1:
+        return None
+    function = parameter.scope_function
+    if not function.callers or function.foreign_callers or function.passed_around:
+        return None
+    is_open = any(call.target is not function or any(arg.star for arg in call.arguments) for call in function.callers)
+    is_filled = any(True for call in function.callers for _ in given_to(model, call, parameter))
+    return None if is_open or is_filled else Signature.of(function).defaults.get(parameter.name)
 
 
 def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.CSTNode) -> bool:

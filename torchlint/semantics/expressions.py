@@ -385,8 +385,8 @@ class Expressions(Lookup, ABC):
         if binding is None or owner.kind not in (Kind.DICT, Kind.LIST, Kind.TENSOR):
             return
         if owner.kind is Kind.TENSOR:
-            if value.carries and self.grad:
-                self.write(binding, owner.but(grad=Grad.CARRIES))
+            if self.grad and value.is_(Kind.UNKNOWN, Kind.TENSOR) and value.grad is not owner.grad:
+                self.write(binding, owner.but(grad=join(owner, value.but(kind=Kind.TENSOR)).grad))
             return
         self.write(binding, self.with_item(owner, target, value))
 

@@ -81,8 +81,8 @@ class MethodCalls(LibraryCalls):
                 place = transfer.place_of_target(given.positional[0]) or place
             return receiver.but(place=place)
         if method in _PARAMETER_METHODS:
-            named = method == "named_parameters"
-            return Value(Kind.ITERATOR, element=_named_parameter()) if named else Value(Kind.PARAMETERS)
+            parameters = Value(Kind.PARAMETERS, place=receiver.place)
+            return _named(parameters) if method == "named_parameters" else parameters
         if method in _CHILD_METHODS:
             return Value(Kind.ITERATOR, element=Value(Kind.MODULE))
         if method == "state_dict":
@@ -201,6 +201,5 @@ class MethodCalls(LibraryCalls):
         return "dev" in name or "gpu" in name or "rank" in name
 
 
-def _named_parameter() -> Value:
-    parameter = Value(Kind.TENSOR, Grad.CARRIES, ref="torch.nn.Parameter")
-    return Value(Kind.TUPLE, items=(STRING, parameter))
+def _named(parameters: Value) -> Value:
+    return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(STRING, transfer.element_of(parameters))))

@@ -99,7 +99,7 @@ def element_of(value: Value) -> Value:
         case Kind.BATCH | Kind.STRING:
             return value
         case Kind.PARAMETERS:
-            return Value(Kind.TENSOR, Grad.CARRIES, ref="torch.nn.Parameter")
+            return Value(Kind.TENSOR, Grad.CARRIES, value.place, ref="torch.nn.Parameter")
         case Kind.MODULE:
             return Value(Kind.MODULE)
         case Kind.DICT:
@@ -139,7 +139,7 @@ def binary(operator: str, left: Value, right: Value, enabled: bool | None) -> Va
         return STRING
     if kinds == {Kind.NUMBER}:
         return Value(Kind.NUMBER, dtype=_binary_dtype(operator, left, right))
-    if Kind.ARRAY in kinds:
+    if Kind.ARRAY in kinds and Kind.UNKNOWN not in kinds:  # a tensor times `np.pi` is a tensor
         return Value(Kind.ARRAY, place=Place.HOST)
     if left.kind in (Kind.LIST, Kind.TUPLE):
         if right.kind is left.kind:

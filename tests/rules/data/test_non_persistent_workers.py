@@ -197,3 +197,12 @@ for epoch in range(2):
     source = Source.read(tmp_path / "main.py")
     found = lint(source, Settings.selecting("DATA03"), strict=True, project=Project())
     assert [finding.line for finding in found] == [1 + main[: main.index("loader = ")].count("\n")]
+
+
+@pytest.mark.parametrize(
+    ("default", "given", "count"), [("0", "", 0), ("4", "", 1), ("0", ", workers=4", 1), ("0", ", **options", 1)]
+)
+def test_a_default_that_no_call_changes(default: str, given: str, count: int) -> None:
+    made = f"def make(data, workers={default}):\n    return DataLoader(data, num_workers=workers)\n\n"
+    code = HEADER + f"from settings import options\n{made}loader = make(images{given})\n" + EPOCHS
+    assert len(findings(code, "DATA03")) == count

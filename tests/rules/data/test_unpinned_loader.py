@@ -317,3 +317,28 @@ def test_tensors_of_a_buffer_may_be_on_the_gpu(dataset: str, applicability: Appl
     for workers, expected in ((0, applicability), (2, Applicability.SAFE)):
         body = f"{imports}loader = DataLoader({dataset}, 64, num_workers={workers})\n"
         assert {finding.fix and finding.fix.applicability for finding in findings(script(body), code)} == {expected}
+
+
+@pytest.mark.parametrize("asked", ["next(net.parameters())", "[*net.parameters()][0]", "list(net.parameters())[0]"])
+@pytest.mark.parametrize(("named", "found"), [("cuda", 1), ("cpu", 0)])
+def test_the_device_of_a_network_whose_program_names_the_cpu_alone(asked: str, named: str, found: int) -> None:
+    code = f"""
+        import torch
+        from photos import Photos
+        from torch.utils.data import DataLoader
+
+        device = torch.device("{named}")
+        model = torch.nn.Linear(8, 2).to(device)
+        opt = torch.optim.SGD(model.parameters(), 0.1)
+
+        def train(net, loader):
+            device = {asked}.device
+            for x, y in loader:
+                opt.zero_grad()
+                torch.nn.functional.cross_entropy(net(x.to(device)), y.to(device)).backward()
+                opt.step()
+
+        train(model, DataLoader(Photos(), 64))
+        """
+    assert len(findings(code, "DATA02")) == found
+    assert len(findings(code, "XFER02")) == 2 * found

@@ -14,6 +14,7 @@ from torchlint.analyses.datasets import Memory
 from torchlint.analyses.epochs import given_elsewhere, loops_around_calls
 from torchlint.analyses.feeding import reach
 from torchlint.analyses.loaders import Loader, loaders
+from torchlint.semantics.dataflow import unfilled_default
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.transfer import element_of
 from torchlint.semantics.tree import walk
@@ -50,7 +51,11 @@ def respawning_loaders(model: Model) -> Iterator[Respawning]:
 
 
 def _may_have_workers(loader: Loader) -> bool:
-    return loader.option("num_workers").given and loader.workers != 0
+    option = loader.option("num_workers")
+    if not option.given or loader.workers == 0:
+        return False
+    default = unfilled_default(loader.model, option.node)
+    return default is None or loader.model.value(default).constant != 0
 
 
 def _is_persistent(loader: Loader) -> bool:

@@ -26,10 +26,22 @@ def calls_in_other_files(model: Model, function: Function) -> list[tuple[Model, 
 
 
 def may_run_without_gradients(model: Model, function: Function) -> bool:
-    """Whether no call of a function is resolved, and a file that uses this one calls its name with autograd off."""
+    """Whether no call of a function is resolved, and a file that uses this one calls its name with autograd off, or
+    that of a base of its class does, as a trainer calls the steps of those who derive from it."""
     if function.callers or function.foreign_callers or function.is_module:
         return False
-    return model.once(_called_by_users).has(function)
+    return model.once(_called_by_users).has(function) or any(
+        home.once_of(home.source, _called_under_switch).has(function) for home in _files_of_bases(model, function)
+    )
+
+
+def _files_of_bases(model: Model, function: Function) -> Iterator[Model]:
+    classes = [(model, cls) for cls in (function.cls.lineage() if function.cls is not None else ())]
+    for home, cls in classes:  # it grows while the loop runs
+        behind = [home.class_behind(base) for base in cls.bases if base is not None]
+        abroad = [found for found in behind if found is not None and found[0] is not home and found not in classes]
+        classes.extend(abroad)
+        yield from (found[0] for found in abroad)
 
 
 def is_called_only_with_gradients(model: Model, function: Function) -> bool:

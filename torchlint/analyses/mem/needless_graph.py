@@ -17,7 +17,6 @@ from torchlint.analyses.mem.array_reads import is_read_as_array
 from torchlint.analyses.mem.callers_by_name import (
     calls_in_other_files,
     is_called_only_with_gradients,
-    may_run_without_gradients,
 )
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
@@ -26,6 +25,11 @@ from torchlint.analyses.mem.keyword_match import method_meant, methods_named, na
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, is_parameter_free_pass, module_of
 from torchlint.analyses.mem.state_reads import read_for_state
+from torchlint.analyses.mem.switching_callers import (
+    is_chosen_with_autograd_off,
+    is_off_abroad,
+    is_off_at_entries,
+)
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
 from torchlint.analyses.variable_wrapper import is_volatile_pass
@@ -113,8 +117,15 @@ class _Finder:
             return
         whole = self._whole(function, forwards)
         found = [whole] if whole is not None else list(self._blocks(function, forwards))
-        if found and not may_run_without_gradients(self._model, function) and not self._is_off_abroad(function):
+        if found and not self._is_switched_by_callers(function):
             yield from (each for each in found if not self._is_off_by_name(each.forward))
+
+    def _is_switched_by_callers(self, function: Function) -> bool:
+        return (
+            is_off_at_entries(self._model, function)
+            or is_off_abroad(self._model, function)
+            or is_chosen_with_autograd_off(self._model, function)
+        )
 
     def _recording(self, function: Function) -> list[Call]:
         """Forward passes with autograd on; beside networks that the function itself switches it off for, only those of
@@ -270,15 +281,6 @@ class _Finder:
         """Whether a module is its own trainer, so that nobody else runs its evaluation as a part of a pass."""
         return any(self._model.effects(method).optimizer_steps for method in module.methods.values())
 
-    def _is_off_abroad(self, function: Function) -> bool:
-        """Whether other files reach a function, and none of them with autograd on."""
-        entered, grads = [function], []
-        for entry in entered:  # it grows while the loop runs
-            grads += [home.grad_enabled(call.node) for home, call in calls_in_other_files(self._model, entry)]
-            grads += [self._model.grad_enabled(call.node) for call in entry.callers if call.function.is_module]
-            entered.extend({call.function: None for call in entry.callers if call.function not in entered})
-        return bool(grads) and not any(grads)
-
     def _is_entered(self, method: Function) -> bool:
         """Whether a call of a method of a module is in sight that the module does not make itself."""
         methods = [method]
@@ -343,8 +345,14 @@ class _Finder:
             return False  # a script that shows what comes out of layers that it has just made
         if not self._keeps_nothing(call) and self._state_is_read(call):
             return False
-        again = repeats(call) or any(map(is_over_data, call.loops())) or self._repeats_abroad(call.function)
+        again = self._runs_again(call) or any(map(is_over_data, call.loops())) or self._repeats_abroad(call.function)
         return again or self._is_trained_beside(call)
+
+    def _runs_again(self, call: Call) -> bool:
+        """Whether a forward pass is repeated; one after the other of the layers of a network is one pass."""
+        if not call.loops() or not all(_picks_module(loop, call) for loop in call.loops()):
+            return repeats(call)
+        return any(map(repeats, call.function.callers))
 
     def _repeats_abroad(self, function: Function) -> bool:
         return any(repeats(call) for _, call in calls_in_other_files(self._model, function))

@@ -1,0 +1,200 @@
+"""MEM05: whoever calls an evaluation decides, and what it returns may be trained on behind other files and tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+
+def found_in(tmp_path: Path, **files: str) -> list[str]:
+    """The lines of `main` with a finding, in a project of these files."""
+    (tmp_path / "pyproject.toml").touch()
+    for name, code in files.items():
+        (tmp_path / f"{name}.py").write_text(dedent(code).removeprefix("\n"))
+    source = Source.read(tmp_path / "main.py")
+    found = lint(source, Settings.selecting("MEM05"), strict=True, project=Project())
+    return [source.line(finding.line).strip() for finding in found]
+
+
+STEPS = """
+    import torch
+
+    class Tutor:
+        def __init__(self, model, loss, optimizer):
+            self.model, self.loss, self.optimizer = model, loss, optimizer
+            self.learn, self.score = self.make_learn(), self.make_score()
+
+        def make_learn(self):
+            def learn(x, y):
+                loss = self.loss(self.model(x), y)
+                loss.backward()
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+                return loss.item()
+            return learn
+
+        def make_score(self):
+            def score(x, y):
+                self.model.eval()
+                return self.loss(self.model(x), y).item()
+            return score
+
+        def once(self, loader, held_out=False):
+            step = self.score if held_out else self.learn
+            return [step(x, y) for x, y in loader]
+
+        def epoch(self, train_loader, val_loader):
+            self.once(train_loader)
+            with {switch}:
+                return self.once(val_loader, held_out=True)
+    """
+
+
+@pytest.mark.parametrize(("switch", "count"), [("torch.no_grad()", 0), ("torch.profiler.profile()", 1)])
+def test_a_step_that_is_chosen_where_gradients_are_off(switch: str, count: int) -> None:
+    assert len(findings(STEPS.format(switch=switch), "MEM05")) == count
+
+
+BASE = """
+    import torch
+
+    class Base:
+        def start(self, batches, held_out):
+            for batch, other in zip(batches, held_out):
+                self.train_step(batch)
+                with {switch}:
+                    print(self.eval_step(other))
+    """
+DERIVED = """
+    import torch
+    from base import Base
+
+    net = torch.nn.Linear(4, 1)
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+
+    class Regression(Base):
+        def run(self, batch, learns=True):
+            loss = net(batch["x"]).pow(2).mean()
+            if learns:
+                loss.backward()
+                opt.step()
+                opt.zero_grad()
+            return loss.item()
+
+        def train_step(self, batch):
+            return self.run(batch)
+
+        def eval_step(self, batch):
+            net.eval()
+            score = self.run(batch, learns=False)
+            net.train()
+            return score
+
+    Regression().start([], [])
+    """
+
+
+@pytest.mark.parametrize(("switch", "count"), [("torch.no_grad()", 0), ("torch.profiler.profile()", 1)])
+def test_a_base_of_another_file_switches_gradients_off(tmp_path: Path, switch: str, count: int) -> None:
+    assert len(found_in(tmp_path, base=BASE.format(switch=switch), main=DERIVED)) == count
+
+
+FLOW = """
+    import numpy as np
+    import torch
+    from couplings import Couplings
+
+    class Flow(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.couplings = Couplings()
+
+        def forward(self, x):
+            x, s = self.couplings.run(x)
+            return x, s
+
+    class Likelihood(torch.nn.Module):
+        def forward(self, z, s):
+            return {loss}
+    """
+TRAINED_FLOW = """
+    import torch
+    from flow import Flow, Likelihood
+
+    def train(net, opt, criterion, batches):
+        for x in batches:
+            opt.zero_grad()
+            z, s = net(x)
+            loss = criterion(z, s)
+            {after}
+
+    def main():
+        net = Flow()
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for epoch in range(9):
+            train(net, opt, Likelihood(), torch.utils.data.DataLoader([torch.randn(4) for _ in range(99)], 9))
+
+    main()
+    """
+
+
+@pytest.mark.parametrize(
+    ("loss", "after", "count"),
+    [
+        pytest.param("(0.5 * (z**2 + np.log(2 * np.pi)) - s).mean()", "loss.backward()", 0, id="a tensor"),
+        pytest.param("np.mean(z.detach().numpy() ** 2 + np.log(2))", "print(loss)", 1, id="an array"),
+    ],
+)
+def test_what_is_not_known_plus_a_number_of_numpy(tmp_path: Path, loss: str, after: str, count: int) -> None:
+    flow, main = FLOW.format(loss=loss), TRAINED_FLOW.format(after=after)
+    assert len(found_in(tmp_path, flow=flow, main=main)) == count
+
+
+LAYERS = """
+    import torch
+    from torch import nn
+
+    class Flow(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.shift = nn.ModuleList([nn.Linear(2, 2) for _ in range(4)])
+
+        def inverse(self, z):
+            for i in range(len(self.shift)):
+                z = z - self.shift[i](z)
+            return z
+
+        def sample(self, count):
+            return self.inverse(torch.randn(count, 2))
+
+        def forward(self, x):
+            for layer in self.shift:
+                x = x + layer(x)
+            return x
+
+    flow = Flow()
+    opt = torch.optim.Adam(flow.parameters())
+    for step in range(9):
+        flow(torch.randn(8, 2)).pow(2).mean().backward()
+        opt.step()
+        opt.zero_grad()
+    """
+
+
+@pytest.mark.parametrize(
+    ("use", "count"),
+    [
+        ("print(flow.sample(9).detach().numpy())", 0),
+        ("for _ in range(99):\n        print(flow.sample(9).detach().numpy())", 1),
+    ],
+)
+def test_one_layer_after_the_other_is_one_pass(use: str, count: int) -> None:
+    assert len(findings(LAYERS + use + "\n", "MEM05")) == count

@@ -1,0 +1,49 @@
+"""Callers that are in sight and switch autograd off: all of them, or the one that means the function at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.analyses.mem.callers_by_name import calls_in_other_files, may_run_without_gradients
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.model import Model
+
+
+def is_off_abroad(model: Model, function: Function) -> bool:
+    """Whether other files reach a function, and none of them with autograd on."""
+    grads: list[bool | None] = []
+    for entry in _entered(function):
+        grads += [home.grad_enabled(call.node) for home, call in calls_in_other_files(model, entry)]
+        grads += [model.grad_enabled(call.node) for call in entry.callers if call.function.is_module]
+    return bool(grads) and not any(grads)
+
+
+def is_off_at_entries(model: Model, function: Function) -> bool:
+    """Whether no call in sight leads to those functions of the file through which a function is reached, and each may
+    run with autograd off."""
+    entries = [entry for entry in _entered(function) if not entry.callers]
+    return bool(entries) and all(may_run_without_gradients(model, entry) for entry in entries)
+
+
+def is_chosen_with_autograd_off(model: Model, function: Function) -> bool:
+    """Whether a function is one of those that a variable may hold, and the function that calls that variable runs with
+    autograd off, too: `step = self.val_step if validation else self.train_step`."""
+    choices = (call for call in function.callers if len(call.alternatives) > 1)
+    return any(model.grad_enabled(call.node) is not True for choice in choices for call in _ways_to(choice))
+
+
+def _ways_to(call: Call) -> Iterator[Call]:
+    yield call
+    for entry in _entered(call.function):
+        yield from entry.callers
+
+
+def _entered(function: Function) -> Iterator[Function]:
+    """A function and those of its file that lead to it."""
+    entered = [function]
+    for entry in entered:  # it grows while the loop runs
+        yield entry
+        entered.extend({call.function: None for call in entry.callers if call.function not in entered})
