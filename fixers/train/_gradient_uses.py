@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
 _LIKE_ANOTHER = frozenset({"type_as", "view_as", "expand_as", "reshape_as"})
 _RESHAPING = _LIKE_ANOTHER | {"view", "reshape", "unsqueeze", "squeeze", "flatten", "long", "cpu", "cuda"}
+_POSITIONS = frozenset({"torch.nonzero", "torch.argwhere", "torch.argmax", "torch.argmin", "torch.argsort"})
 _COMPARING = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
 _BY_INDEX = frozenset(
     """
@@ -32,9 +33,13 @@ def takes_no_gradient(node: cst.CSTNode, model: Model) -> bool:
     comparison = model.parent(above) if isinstance(above, cst.ComparisonTarget) else above
     if isinstance(comparison, cst.Comparison):
         return _compares_with_tensors(comparison, node, model)
+    if isinstance(above, cst.Subscript) and above.value is node:
+        return takes_no_gradient(above, model)
     call = model.parent(above) if isinstance(above, (cst.Attribute, cst.Arg)) else None
     if not isinstance(call, cst.Call):
         return False
+    if (model.call(call).callee or "") in _POSITIONS and call.args[0] is above:
+        return True
     if isinstance(above, cst.Attribute):
         return above.attr.value in _RESHAPING and takes_no_gradient(call, model)
     method = model.call(call).method or ""

@@ -152,13 +152,23 @@ def _counts(node: cst.BaseExpression, model: Model) -> bool:
 
 
 def _is_computed_without_graph(read: DataRead, model: Model) -> bool:
-    """Whether an operation makes a new tensor of the one, where autograd records nothing: `torch.max(x.data, 1)`."""
+    """Whether an operation makes a new tensor of the one, where autograd records nothing: `torch.max(x.data, 1)`, and
+    `x.data.cpu() - y` of tensors."""
+    if model.grad_enabled(read.node) is not False:
+        return False
     parent = model.parent(read.node)
     call = model.parent(parent) if isinstance(parent, (cst.Arg, cst.Attribute)) else None
-    if not isinstance(call, cst.Call) or model.grad_enabled(read.node) is not False:
+    above = model.parent(call) if isinstance(call, cst.Call) and model.call(call).method == "cpu" else parent
+    if isinstance(above, cst.BinaryOperation):
+        return all(_is_tensor(side, model) for side in (above.left, above.right))
+    if not isinstance(call, cst.Call):
         return False
     package, _, name = (model.call(call).callee or "").rpartition(".")
     return name in NEW_TENSORS and (isinstance(parent, cst.Attribute) or package == "torch")
+
+
+def _is_tensor(node: cst.BaseExpression, model: Model) -> bool:
+    return model.value(node).is_tensor or (isinstance(node, cst.Call) and model.call(node).method == "cpu")
 
 
 def _is_comparison(node: cst.BaseExpression, model: Model) -> bool:

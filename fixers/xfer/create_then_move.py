@@ -22,7 +22,7 @@ from torchlint.analyses.xfer.host_tensors import (
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.dataflow import text
+from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -148,6 +148,8 @@ def _check_reach(creation: Creation, model: Model) -> None:
     """The device can be named where the tensor is made, which then is made for the copy alone."""
     if not creation.is_all_in_sight:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
+    if _comes_back_at_once(creation.move, model):
+        raise NoFixError("the host reads the copy back at once, and needs no tensor on the device")
     made = (creation.factory.node, *(read for read, _ in creation.made.writes))
     wrappers = [call for node in made for call in _calls_between(node, creation.move, model)]
     if any(call.callee in PARAMETERS for call in wrappers):
@@ -173,6 +175,20 @@ def _check_reach(creation: Creation, model: Model) -> None:
         raise NoFixError("the host has another use for the tensor")
     if not _is_known_before(creation, before, statement, model):
         raise NoFixError("the device is not known yet where the tensor is made")
+
+
+def _comes_back_at_once(move: Call, model: Model) -> bool:
+    """Whether all that is done with the copy is to bring it back to the host."""
+    match model.parent(move.node):
+        case cst.Attribute(attr=cst.Name(value="cpu")):
+            return True
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+            binding = model.binding(target)
+        case _:
+            return False
+    reads = [read for read in binding.reads if reaches(model, binding, target, read)] if binding is not None else []
+    above = [model.parent(read) for read in reads]
+    return bool(above) and all(isinstance(node, cst.Attribute) and node.attr.value == "cpu" for node in above)
 
 
 def _calls_between(made: cst.CSTNode, move: Call, model: Model) -> list[Call]:

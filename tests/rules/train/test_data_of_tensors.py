@@ -140,6 +140,14 @@ def run(net, x):
             "    out = net(x)\n    with torch.no_grad():\n        return [out.sum(), torch.t(x)]",
         ),
         (
+            "    out = net(x)\n    with torch.no_grad():\n        return [out.data.cpu() - out.data.cpu()]",
+            "    out = net(x)\n    with torch.no_grad():\n        return [out.cpu() - out.cpu()]",
+        ),
+        (
+            "    return [torch.tensor([i for i in range(2) if weight.data[i, 0] != 0]), torch.nonzero(weight.data)]",
+            "    return [torch.tensor([i for i in range(2) if weight[i, 0] != 0]), torch.nonzero(weight)]",
+        ),
+        (
             "    out = net(x)\n    with torch.no_grad():\n        return [torch.t(out.data)]",
             "    out = net(x)\n    with torch.no_grad():\n        return [torch.t(out.detach())]",
         ),

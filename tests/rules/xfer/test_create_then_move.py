@@ -92,6 +92,15 @@ def test_fixes_of_numbers_make_the_same_tensor(made: str, instead: str) -> None:
     assert torch.equal(before, now)
 
 
+@pytest.mark.parametrize(
+    ("use", "is_fixed"), [("filtered(y.cpu(), 3)", False), ("y.cpu() + y.mean()", True), ("y.float()", True)]
+)
+def test_a_copy_that_the_host_reads_back_at_once_is_not_made_on_the_device(use: str, is_fixed: bool) -> None:
+    code = f"import torch\n\ndef build(n, device):\n    y = torch.zeros(n).to(device)\n    y = {use}\n    return y\n"
+    assert len(findings(code, "XFER01")) == 1
+    assert ("device=device" in fixed(code, "XFER01")) is is_fixed
+
+
 def test_a_range_that_may_be_empty() -> None:
     """Of no numbers, the type is another; and `torch.arange` refuses what runs backwards."""
     code = returning("torch.tensor(range(n)).cuda()")
