@@ -39,6 +39,8 @@ def pinning(loader: Loader) -> Pinning:
 
 
 def _doubt(loader: Loader) -> tuple[Applicability, str | None]:
+    if loader.is_one_batch:
+        return Applicability.DISPLAY, "All samples are one batch, and all of them would be page-locked for one copy."
     if reach(loader) is not Confidence.CERTAIN or not loader.is_on_host:
         is_guess = not loader.is_on_host and may_keep_tensors_of_gpu(loader.dataset().node, loader.model)
         why = "Nothing here shows where the samples are: pinning raises for tensors that are on the GPU already."

@@ -342,3 +342,12 @@ def test_the_device_of_a_network_whose_program_names_the_cpu_alone(asked: str, n
         """
     assert len(findings(code, "DATA02")) == found
     assert len(findings(code, "XFER02")) == 2 * found
+
+
+@pytest.mark.parametrize(
+    ("size", "applicability"), [("len(images)", Applicability.DISPLAY), ("len(images) // 4", Applicability.SAFE)]
+)
+@pytest.mark.parametrize("code", ["DATA02", "XFER02"])
+def test_a_loader_of_one_batch_is_not_pinned_unasked(size: str, applicability: Applicability, code: str) -> None:
+    body = f"images = torch.utils.data.TensorDataset(torch.zeros(4, 8))\nloader = DataLoader(images, {size})\n"
+    assert {finding.fix and finding.fix.applicability for finding in findings(script(body), code)} == {applicability}
