@@ -240,3 +240,32 @@ def test_a_gradient_of_what_came_in_is_left_to_those_who_have_it() -> None:
     before = "first = torch.autograd.grad(network(x).sum(), params, create_graph=True)[0]"
     assert findings(HANDED_TO_GRADIENT.format("gradient", before, "first"), "MEM04") == []
     assert findings(HANDED_TO_GRADIENT.format("2 * gradient", before, "first"), "MEM04") == []
+
+
+PARTS = """
+import torch
+from torch.autograd import grad
+
+
+def gradients(solver, given, y):
+    c = torch.Tensor(given).requires_grad_()
+    x, u = solver(10)(c)
+    u = u.view(-1)
+    rows = []
+    for {loop}:
+        row = grad({part}, [c], retain_graph=True)[0].view(-1)
+        rows.append(row)
+    return rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "part", "count"),
+    [
+        pytest.param("i in range(len(u))", "u[i]", 0, id="a part of what was there"),
+        pytest.param("each in u", "each.sum()", 0, id="each part of what was there"),
+        pytest.param("i in range(9)", "solver(c, i).sum()", 1, id="something new"),
+    ],
+)
+def test_parts_of_one_tensor_share_its_graph(loop: str, part: str, count: int) -> None:
+    assert len(findings(PARTS.format(loop=loop, part=part), "MEM04")) == count

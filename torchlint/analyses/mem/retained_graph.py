@@ -14,7 +14,7 @@ from torchlint.analyses.mem.graph_parts import GraphParts
 from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import given_to
+from torchlint.semantics.dataflow import given_to, reaches
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -55,6 +55,8 @@ def needlessly_retained(model: Model) -> Iterator[Retained]:
         loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
         if loop is None and call.function.is_module and _is_followed(model, call):
             continue  # a demonstration: the next cell or line goes back once more
+        if loop is not None and _is_there_before(model, source, loop):
+            continue
         inputs = _inputs(model, call)
         parts = GraphParts(model, source, loop, inputs)
         if not call.is_backward and (parts.handed_in or _may_come_with_graph(model, source, inputs)):
@@ -71,6 +73,20 @@ def _position(call: Call) -> int | None:
     if not call.is_backward:
         return None
     return 2 if call.callee == "torch.autograd.backward" else 1
+
+
+def _is_there_before(model: Model, source: cst.BaseExpression, loop: Loop) -> bool:
+    """`u[i]`, or `u.sum()` where the loop is over parts, of what was computed before the loop: each iteration goes back
+    through the same graph."""
+    node: cst.BaseExpression | None = source
+    while isinstance(node, (cst.Subscript, cst.Call)):
+        node = node.value if isinstance(node, cst.Subscript) else model.call(node).receiver
+    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    if node is None or binding is None or binding.is_parameter:
+        return False
+    made = [write for write in binding.writes if reaches(model, binding, write.target, node)]
+    inside = [write for write in made if write.loop is not None and loop in write.loop.around()]
+    return bool(made) and all(write.kind == "for" and write.loop is loop for write in inside)
 
 
 def _inputs(model: Model, call: Call) -> frozenset[Binding]:
