@@ -117,5 +117,9 @@ def _message(model: Model, read: Readback) -> str:
     else:
         advice = "Keep the detached tensor and read it once at the end, or at log intervals."
     code = f"`{model.code(read.node)}`"
+    if read.inside is not None:
+        home = read.inside.home
+        where = f"line {home.line(read.inside.node)} of {home.source.path.name}"
+        code = f"{code}, which reads `{home.code(read.inside.node)}` on {where},"
     subject = f"To store {code} as a number makes" if read.how in STORED else f"{code} makes"
     return f"{subject} the host wait for the device {read.rhythm}. {advice}"

@@ -90,7 +90,9 @@ class HostFlow:
         self._loop = loop
         self._depth = depth
         self._entered = entered  # the function into which an array is followed
-        self._is_returned = False
+        self.returned_at: set[int | None] = (
+            set()
+        )  # where it is in what that function returns: a part of a tuple, or all
         self._is_in_header = False  # of the test of an `if`, which is the matter of another rule then
         self._work: list[tuple[cst.CSTNode, bool]] = []
         self._seen: set[tuple[cst.CSTNode, bool]] = set()
@@ -262,7 +264,7 @@ class HostFlow:
         """From a function that is one step: on, in the loops that call it; an array in those of this file only."""
         function = self._model.function(statement)
         if function is self._entered:
-            self._is_returned = True
+            self.returned_at.add(position)
             return
         if function.hook is not None and function.hook.is_engine and number:
             self._use |= Use.HANDED
@@ -435,7 +437,7 @@ class HostFlow:
             if reaches(home, parameter, parameter.writes[0].target, read):
                 inside._on(read, number)
         self._use |= inside._followed()
-        if inside._is_returned:
+        if inside.returned_at:
             self._on(call.node, number or self._model.value(call.node).is_(Kind.NUMBER))
         return True
 

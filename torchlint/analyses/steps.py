@@ -142,7 +142,7 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
     if function.is_module or function.is_generator or not depth:
         return None
     if not function.callers and not function.foreign_callers:
-        return Role.STEPS if _is_whole_step(model, function) else _forward_step(model, function, depth)
+        return Role.STEPS if _is_whole_step(model, function) else _step_of_module(model, function, depth)
     for foreign in function.foreign_callers:
         found = (
             foreign.role if foreign.role in (Role.STEPS, Role.EVALUATION) else _foreign_step(model, function, foreign)
@@ -162,9 +162,9 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
     return None
 
 
-def _forward_step(model: Model, function: Function, depth: int) -> Role | None:
-    """The role of the loop of another file that runs a model, or a loss, of this one."""
-    if not is_forward(function):
+def _step_of_module(model: Model, function: Function, depth: int) -> Role | None:
+    """The role of the loop of another file that runs a model, or a loss, of this one, or a method of it."""
+    if function.cls is None or not function.cls.is_module or function.name.startswith("__"):
         return None
     for home, call in model.calls_elsewhere(function):
         step = next((loop for loop in call.loops() if not _is_within_step(home, loop)), None)
@@ -285,7 +285,7 @@ def _is_within_step(model: Model, loop: Loop) -> bool:
     if loop.is_comprehension or ends_at_once(loop):
         return True
     if loop.role is Role.MODULES:
-        return loop.parent is not None and any(call.loop is loop for call in model.effects(loop).forwards)
+        return any(call.loop is loop for call in model.effects(loop).forwards)
     if loop.parent is None or loop.role not in (Role.PLAIN, Role.ELEMENTS):
         return False
     if isinstance(loop.iterable, cst.Call):

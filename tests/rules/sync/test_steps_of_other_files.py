@@ -225,3 +225,82 @@ def test_a_loop_over_the_samples_of_a_batch_at_intervals_runs_seldom(gate: str, 
                     self.show(x)
     """
     assert len(findings(code, "SYNC01")) == count
+
+
+NETWORK = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(3, 3)
+            self.log = []
+
+        def forward(self, x):
+            return self.inner(x)
+
+        def loss_of(self, x, y):
+            error = (self(x.cuda()) - y.cuda()).square().mean()
+            self.log.append(error.item())
+            return error
+"""
+NETWORK_LOOP = """
+    import torch
+    from steps import Net
+
+    def main(batches, optimizer):
+        model = Net().cuda()
+        {loop}
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "lines"),
+    [
+        ("for x, y in batches: model.loss_of(x, y).backward(); optimizer.step()", [15]),
+        ("for x, y in batches:\n            if x is y: model.loss_of(x, y).backward(); optimizer.step()", [15]),
+        ("for x, y in batches: model(x).backward(); optimizer.step()", []),
+        ("for i, (x, y) in enumerate(batches):\n            if i % 50 == 0: model.loss_of(x, y)", []),
+        ("model.loss_of(*batches)", []),
+    ],
+)
+def test_a_method_of_a_network_is_part_of_the_step_that_calls_it(tmp_path: Path, loop: str, lines: list[int]) -> None:
+    assert lines_of(tmp_path, NETWORK, NETWORK_LOOP.format(loop=loop)) == lines
+
+
+CRITERIA = """
+    import torch
+
+    class Trainer:
+        def __init__(self, model, criteria, device):
+            self.model = model.to(device)
+            self.criteria = torch.nn.ModuleList(criteria)
+            self.log = []
+
+        def step(self, x, y):
+            out, loss = self.model(x), 0
+            for criterion in self.criteria:
+                {body}
+            loss.backward()
+            return loss.detach()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "loop", "lines"),
+    [
+        ("part = criterion(out, y); self.log.append(part.item()); loss += part", "for x, y in batches: {call}", [12]),
+        ("part = criterion(out, y); self.log.append(part.item()); loss += part", "x, y = batches; {call}", []),
+        (
+            "part = out.mean(); self.log.append(criterion.weight.mean().item()); loss += part",
+            "for x, y in batches: {call}",
+            [],
+        ),
+    ],
+)
+def test_a_loop_over_criteria_is_part_of_the_step(tmp_path: Path, body: str, loop: str, lines: list[int]) -> None:
+    main = LOOP.format(loop=loop.format(call="log.append(trainer.step(x, y))")).replace(
+        "Trainer(model, ", "Trainer(model, [], "
+    )
+    assert lines_of(tmp_path, CRITERIA.format(body=body), main) == lines

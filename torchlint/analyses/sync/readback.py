@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.host_use import DEFERRABLE, HOST_TENSORS, KEPT, HostFlow, Use
 from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
+from torchlint.analyses.sync.foreign_reads import ForeignRead, foreign_reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.tallies import is_tally
 from torchlint.semantics.entities import Call, Loop
@@ -24,6 +25,7 @@ _COPIES = frozenset(["cpu", "tolist"])  # torch refuses `.numpy()` of a tensor o
 _KEEPING = _COPIES | {"detach", "clone", "float", "double", "squeeze"}
 _TALLIES = frozenset(["sum", "count_nonzero", "nansum", "new_tensor", "tensor"])
 STORED = ("cell", "tensor")
+FOREIGN = "call"
 _CONVERSIONS = {
     "builtins.float": "float",
     "builtins.int": "int",
@@ -38,11 +40,12 @@ class Readback:
     node: cst.BaseExpression
     tensor: cst.BaseExpression
     value: Value  # of the tensor
-    how: str  # item, float, int, cpu, tolist, math.log10 and the like, or one of STORED
+    how: str  # item, float, int, cpu, tolist, math.log10 and the like, one of STORED, or FOREIGN
     is_number: bool  # a single number is read, not a whole tensor
     step: Step
     use: Use
     is_tally: bool = False  # a sum of truths, of whatever type the rest of the file is
+    inside: ForeignRead | None = None  # of a function of another file, which the node calls
 
     @property
     def loop(self) -> Loop | None:
@@ -78,6 +81,31 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
         is_deferrable = use & wanted and not use & KEPT and not _is_answer(model, read)
         if is_deferrable or (computed and _is_forgotten(model, read)):
             yield read
+    yield from _made_by_calls(model, residence)
+
+
+def _made_by_calls(model: Model, residence: Residence) -> Iterator[Readback]:
+    """Those that a function of another file makes for the call: it returns the number."""
+    for inside in model.once(_foreign_reads):
+        call, home = inside.call, inside.home
+        step = step_of(model, call.node)
+        if step is None or follows_answer(model, residence, call.node, step):
+            continue
+        is_tensor = inside.how in ("item", "cpu")
+        on_device = (given for given in inside.given if residence.may_be_device(given, step, is_tensor=is_tensor))
+        tensor = next(on_device, None)
+        if tensor is None:
+            continue
+        is_number = inside.how not in _COPIES or _is_number(model, tensor) or _becomes_number(home, inside.node)
+        use = HostFlow(model, step.loop).of(call.node, is_number, inside.position)
+        value, tally = home.value(inside.tensor), is_tally(home, inside.tensor)
+        there = Readback(inside.node, inside.tensor, value, inside.how, is_number, step, use, tally)
+        if use & DEFERRABLE and not use & KEPT and not _is_answer(home, there):
+            yield Readback(call.node, tensor, model.value(tensor), FOREIGN, is_number, step, use, inside=inside)
+
+
+def _foreign_reads(model: Model) -> list[ForeignRead]:
+    return list(foreign_reads(model, reads))
 
 
 def _is_forgotten(model: Model, read: Readback) -> bool:

@@ -1,0 +1,104 @@
+"""Numbers that a function of another file reads from the device, seen where a step calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.finding import Applicability, Finding
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+MAIN = """
+import torch
+import measures
+
+def train(model, loader, optimizer, criterion):
+    total, history = 0.0, []
+    for step, (x, y) in enumerate(loader):
+        x, y = x.cuda(), y.cuda()
+        optimizer.zero_grad()
+        out = model(x)
+        loss = criterion(out, y)
+        loss.backward()
+        optimizer.step()
+{body}
+    print(sum(history), total.item())
+    return history, total
+"""
+ACCURACY = """
+def measure(out, y):
+    hits = out.argmax(1) == y
+    return hits.float().mean().item()
+"""
+APPEND = "history.append(measures.measure(out, y))"
+
+
+def _found(tmp_path: Path, helper: str, body: str, code: str = "SYNC01") -> list[Finding]:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "measures.py").write_text("import torch\n" + dedent(helper))
+    (tmp_path / "main.py").write_text(MAIN.format(body=indent(dedent(body), " " * 8)))
+    source = Source.read(tmp_path / "main.py")
+    return lint(source, Settings.selecting(code), strict=True, project=Project())
+
+
+@pytest.mark.parametrize(
+    ("helper", "body"),
+    [
+        (ACCURACY, APPEND),
+        (ACCURACY, "value = measures.measure(out, y)\nhistory.append(value)"),
+        (ACCURACY, "total += measures.measure(out, y)"),
+        ("def measure(out, y):\n    return float((out - y).abs().mean())", APPEND),
+        (
+            "def measure(out, y):\n    return len(y), (out - y).abs().mean().item()",
+            "n, part = measures.measure(out, y)\ntotal += part",
+        ),
+        ("def measure(loss):\n    return loss.view(-1).data.tolist()[0]", "history.append(measures.measure(loss))"),
+        ("def measure(loss):\n    return loss.detach().cpu().numpy()", "total += measures.measure(loss)"),
+        (
+            "def measure(out, y):\n    if out.is_cuda:\n        return out.sum().item()\n    return y.sum().item()",
+            APPEND,
+        ),
+    ],
+)
+def test_a_number_that_the_helper_of_another_file_returns_is_read_at_its_call(
+    tmp_path: Path, helper: str, body: str
+) -> None:
+    (found,) = _found(tmp_path, helper, body)
+    assert "measures.py" in found.message
+    assert found.fix is None or found.fix.applicability is Applicability.DISPLAY
+
+
+@pytest.mark.parametrize(
+    ("helper", "body"),
+    [
+        # it hands out a tensor
+        ("def measure(out, y):\n    return (out - y).abs().mean()", APPEND),
+        # the read is for something else than what it returns
+        ("def measure(out, y):\n    print(out.mean().item())\n    return len(y)", APPEND),
+        # it reads at intervals
+        (
+            "def measure(out, y, step=0):\n    if step % 50 == 0:\n        return out.mean().item()\n    return 0.0",
+            "history.append(measures.measure(out, y, step))",
+        ),
+        # it decides by what it reads
+        (
+            "def measure(out, y):\n    mean = out.mean().item()\n    if mean > 9:\n        exit()\n    return mean",
+            APPEND,
+        ),
+        # what it reads is nothing that it is given
+        ("WEIGHT = torch.ones(3)\n\ndef measure(out, y):\n    return WEIGHT.mean().item()", APPEND),
+        # a class is the answer that the model is asked for, and no measure of it
+        ("def measure(out, y):\n    best = out.argmax()\n    return best.item()", APPEND),
+        # the loop waits at intervals, goes on by the number, or has copied the tensor for it
+        (ACCURACY, "if step % 50 == 0:\n    " + APPEND),
+        (ACCURACY, "if measures.measure(out, y) > 0.9:\n    break"),
+        (ACCURACY, "out, y = out.cpu(), y.cpu()\nhistory.append((out, y))\n" + APPEND),
+    ],
+)
+def test_other_helpers_and_other_calls_are_left_alone(tmp_path: Path, helper: str, body: str) -> None:
+    assert [finding for finding in _found(tmp_path, helper, body) if "measure" in finding.message] == []
