@@ -78,6 +78,7 @@ class CpuNumpyInTrainStep(Rule):
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.host_use import Use
+        from torchlint.analyses.sync.detours import detours
         from torchlint.analyses.sync.element_reads import element_reads
         from torchlint.analyses.sync.readback import deferrable_readbacks
         from torchlint.analyses.sync.round_trips import round_trips
@@ -94,6 +95,16 @@ class CpuNumpyInTrainStep(Rule):
                     "Use the batch that the host has, under a name of its own: then it need not wait."
                 )
                 yield Report(trip.node, message)
+        for detour in detours(model):
+            statement = model.small_statement(detour.node) or detour.node
+            if statement not in told and detour.node not in of_rows:
+                told.add(statement)
+                message = (
+                    f"`{model.code(detour.node)}` copies to the host, {detour.step.rhythm}, what "
+                    f"`{model.code(detour.back.node)}` copies back to the device on {model.place(detour.back.node)}. "
+                    "The device can do what is done in between: leave it there."
+                )
+                yield Report(detour.node, message)
         for read in deferrable_readbacks(model):
             place = model.small_statement(read.node) or read.node
             if not read.is_number and place not in told and read.node not in of_rows:

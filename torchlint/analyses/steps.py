@@ -70,9 +70,14 @@ def is_forward(function: Function) -> bool:
     return function.name == "forward" and function.cls is not None and function.cls.is_module
 
 
-def _is_for_others(model: Model, function: Function) -> bool:
-    """A model, or a loss, that nobody is seen to run is there for somebody's training."""
-    return is_forward(function) and not function.callers and not any(True for _ in model.calls_elsewhere(function))
+def _is_for_others(model: Model, function: Function, depth: int = _DEPTH) -> bool:
+    """A model, or a loss, that nobody is seen to run is there for somebody's training; and what it calls, with it."""
+    if is_forward(function):
+        return not function.callers and not any(True for _ in model.calls_elsewhere(function))
+    if function.is_module or not depth:
+        return False
+    calls = [call for call in function.callers if not call.loops() and not is_gated(model, call.node, None)]
+    return any(_is_for_others(model, call.function, depth - 1) for call in calls)
 
 
 def step_around(model: Model, node: cst.CSTNode) -> Step | None:

@@ -77,6 +77,7 @@ class Imports:
         self._models: dict[str, Model] = {}
         self._exported_names: dict[tuple[str, str], str] = {}  # by the file and the name that it has there
         self._effects: dict[Function, frozenset[str]] = {}
+        self._calls: dict[Function, list[tuple[Model, Call]]] = {}
         self._asked: list[Function] = []
 
     @property
@@ -306,8 +307,13 @@ class Imports:
             return []
         return self._calls_by_name.get(function.qualname, [])
 
-    def calls_of(self, function: Function) -> Iterator[tuple[Model, Call]]:
+    def calls_of(self, function: Function) -> list[tuple[Model, Call]]:
         """Calls of a function in the files that import this one, whatever the function does: in a few, if in many."""
+        if function not in self._calls:
+            self._calls[function] = list(self._find_calls(function))
+        return self._calls[function]
+
+    def _find_calls(self, function: Function) -> Iterator[tuple[Model, Call]]:
         makes = function.cls if function.name in ("__init__", "forward") else None
         word = makes.name if makes is not None else function.name
         sources = ((file, self.project.source(file)) for file in sorted(self._importing(self.file)))

@@ -1,0 +1,82 @@
+"""Tensors that a step copies to the host and back, for what the device could have done."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.sync.programs import training
+from tests.support import findings
+
+ONE_HOT = """
+import torch
+from torch import nn
+import sklearn.preprocessing
+
+def binarize(labels, classes):
+    labels = labels.cpu().numpy()
+    labels = sklearn.preprocessing.label_binarize(labels, classes=range(0, classes))
+    {work}
+    return torch.FloatTensor(labels).cuda()
+
+class Loss(nn.Module):
+    def forward(self, out, labels):
+        {call}
+        return -(codes * out.log_softmax(1)).sum(1).mean()
+"""
+CALL = "codes = binarize(labels, out.shape[1])"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "best = out.detach().cpu().argmax(1, keepdim=True)\nhits = best.to(device)",
+        "host = out.detach().cpu()\nbest = torch.argmax(host, 1)\npicked = host.gather(1, best[:, None]).to(device)",
+        "codes = torch.from_numpy(np.eye(10)[out.argmax(1).cpu().numpy()]).to(device)",
+        "codes = torch.as_tensor(np.exp(out.detach().cpu().numpy()), device=device)",
+        "host = out.argmax(1).to('cpu')\nhost[host == 3] = 0\nguess = host.to(device)",
+        "codes = torch.zeros(len(y), 10).scatter_(1, out.argmax(1).cpu()[:, None], 1).to(device)",
+    ],
+)
+def test_what_the_device_can_do_needs_no_way_over_the_host(body: str) -> None:
+    (found,) = findings(training(body), "SYNC03")
+    assert "back to the device" in found.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # the host is asked for what the device has not, or is slow at
+        "from scipy.optimize import linear_sum_assignment\n"
+        "rows, columns = linear_sum_assignment(out.detach().cpu().numpy())\npicked = torch.as_tensor(rows).to(device)",
+        "drawn = np.random.choice(10, p=out.detach().cpu().numpy())\npicked = torch.as_tensor(drawn).to(device)",
+        "size, axes = torch.linalg.eigh(out.detach().cpu())\naxes = axes.to(device)",
+        "drawn = torch.multinomial(out.detach().cpu(), 1).to(device)",
+        # it is wanted on the host too
+        "best = out.detach().cpu().argmax(1)\nhits = best.to(device)\nshow(best)",
+        "best = out.detach().cpu().argmax(1)\nhits = best.to(device)\nif best[0] > 3:\n    break",
+        "best = out.detach().cpu().argmax(1)\nhits = best.to(device)\nkept[step] = best",
+        # nothing is done with it there: the memory of the device is what it makes room for
+        "host = out.detach().cpu()\nout = loss = None\nout = host.to(device)",
+        # it comes from the host, stays there, or goes there every so many steps
+        "host = torch.zeros(3).cpu().exp().to(device)",
+        "best = np.argmax(out.detach().cpu().numpy()[0])\nshow(best)",
+        "if step % 50 == 0:\n    best = out.detach().cpu().argmax(1).to(device)",
+    ],
+)
+def test_other_ways_over_the_host_are_left_alone(body: str) -> None:
+    found = findings(training(body, "kept = {}"), "SYNC03")
+    assert [finding for finding in found if "back to the device" in finding.message] == []
+
+
+@pytest.mark.parametrize(
+    ("work", "call", "lines"),
+    [
+        ("labels = labels * 0.9", CALL, [6]),
+        ("labels[labels == 0] = 0.1", CALL, [6]),
+        ("labels = solve(labels)", CALL, []),
+        ("labels = labels * 0.9", "codes = labels", []),
+        ("labels = labels * 0.9", "for _ in out:\n            " + CALL, []),
+    ],
+)
+def test_the_helper_of_a_loss_that_nobody_is_seen_to_run(work: str, call: str, lines: list[int]) -> None:
+    assert [finding.line for finding in findings(ONE_HOT.format(work=work, call=call), "SYNC03")] == lines

@@ -1,0 +1,174 @@
+"""Tensors that a step copies to the host for what the device can do as well, and whose result it copies back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.steps import Step, is_gated
+from torchlint.analyses.sync.branching import waiting_step
+from torchlint.analyses.sync.readback import reads
+from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.entities import Call, Role
+from torchlint.semantics.values import Kind, Place
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SHAPES = _words("shape dtype device ndim size dim numel nelement requires_grad")
+_SAME = _words(
+    """
+    detach clone contiguous view reshape flatten squeeze unsqueeze permute transpose t expand expand_as repeat type
+    float double half long int bool data numpy copy astype from_numpy tensor as_tensor array asarray FloatTensor
+    LongTensor Tensor Variable ravel
+    """
+)
+_WORK = _words(
+    """
+    abs add all amax amin any arange argmax argmin argsort bitwise_and bitwise_not bitwise_or cat ceil chunk clamp clip
+    concatenate cos cosh cumsum div dot einsum eq equal exp eye flip floor full full_like gather ge gt index_fill
+    index_select isclose isfinite isinf isnan le log log10 log1p log2 log_softmax logical_and logical_not logical_or
+    logsumexp lt masked_fill masked_select matmul max maximum mean min minimum mul ne neg norm normalize one_hot
+    ones ones_like pow prod relu round rsqrt scatter scatter_ scatter_add sigmoid sign sin softmax split sqrt square
+    stack std sub sum take take_along_dim tanh tile topk tril triu var where zeros zeros_like fill_diagonal_ expand_dims
+    label_binarize
+    """
+)
+_LIMIT = 60
+
+
+class Detour(NamedTuple):
+    """`node` copies a tensor to the host, and `back` what has become of it to the device."""
+
+    node: cst.Call
+    back: Call
+    step: Step
+
+
+def detours(model: Model) -> Iterator[Detour]:
+    for node, tensor, how in reads(model):
+        step = _step(model, node) if how == "cpu" else None
+        if step is None or not _may_be_device(model, tensor):
+            continue
+        walk = _Walk(model)
+        if walk.goes_back(node) and walk.back is not None and walk.works:
+            yield Detour(node, walk.back, step)
+
+
+def _step(model: Model, node: cst.CSTNode) -> Step | None:
+    """Also that of an agent, whose loop waits for its actions anyway: this is one more wait."""
+    step = waiting_step(model, node)
+    if (
+        step is None
+        and model.function(node).is_step
+        and not model.loops_around(node)
+        and not is_gated(model, node, None)
+    ):
+        return Step(None, Role.STEPS)
+    return step
+
+
+def _may_be_device(model: Model, tensor: cst.BaseExpression) -> bool:
+    value = model.value(tensor)
+    return value.place is not Place.HOST and value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
+
+
+class _Walk:
+    """One walk from the copy on the host through all that is made of it, until each way leads back or ends."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._left: list[cst.CSTNode] = []
+        self._seen: set[cst.CSTNode] = set()
+        self.back: Call | None = None
+        self.works = False  # whether anything is computed on the host
+
+    def goes_back(self, node: cst.CSTNode) -> bool:
+        self._left.append(node)
+        while self._left and len(self._seen) < _LIMIT:
+            at = self._left.pop()
+            if at not in self._seen:
+                self._seen.add(at)
+                if not self._step(at):
+                    return False
+        return not self._left
+
+    def _step(self, node: cst.CSTNode) -> bool:
+        """Whether what is done with the value is known to need no host."""
+        parent = self._model.parent(node)
+        match parent:
+            case cst.Attribute():
+                return self._attribute(parent)
+            case cst.Arg():
+                return self._argument(parent)
+            case cst.Assign():
+                return all(self._stored(parent, target.target) for target in parent.targets)
+            case cst.AugAssign(target=target) if target is node:
+                return isinstance(node, cst.Name)
+            case cst.AssignTarget(target=cst.Subscript()) | cst.Expr():
+                return True  # a part of the host's tensor is filled in
+            case cst.BinaryOperation() | cst.UnaryOperation() | cst.Comparison() | cst.ComparisonTarget():
+                self.works = True
+            case cst.Index() | cst.SubscriptElement():
+                self.works = True
+            case cst.Subscript() if parent.value is node:
+                self.works = True
+            case cst.Subscript() | cst.Element() | cst.Tuple() | cst.List() | cst.Slice():
+                pass
+            case _:
+                return False
+        self._left.append(parent)
+        return True
+
+    def _attribute(self, node: cst.Attribute) -> bool:
+        name, call = node.attr.value, self._model.parent(node)
+        if not (isinstance(call, cst.Call) and call.func is node):
+            if name in ("data", "T"):
+                self._left.append(node)
+            return name in _SHAPES or name in ("data", "T")
+        if name in _SHAPES:
+            return True
+        return self._result(self._model.call(call), name)
+
+    def _argument(self, arg: cst.Arg) -> bool:
+        site = self._model.parent(arg)
+        if not isinstance(site, cst.Call):
+            return False
+        call = self._model.call(site)
+        package, _, last = (call.callee or "").rpartition(".")
+        is_known = package.partition(".")[0] in ("torch", "numpy", "sklearn")
+        of_tensor = call.method is not None and call.receiver_value.is_(Kind.TENSOR, Kind.ARRAY, Kind.BATCH)
+        if call.callee == "builtins.len":
+            return True
+        return (is_known or of_tensor) and self._result(call, last or call.method or "")
+
+    def _result(self, call: Call, name: str) -> bool:
+        if moves_to_accelerator(call, self._model):
+            self.back = self.back or call
+            return True
+        if name not in _SAME and name not in _WORK:
+            return False
+        self.works = self.works or name in _WORK
+        self._left.append(call.node)
+        return True
+
+    def _stored(self, statement: cst.Assign, target: cst.CSTNode) -> bool:
+        """In a variable of the function, which is followed to its reads."""
+        if isinstance(target, (cst.Tuple, cst.List)):
+            return all(self._stored(statement, element.value) for element in target.elements)
+        binding = self._model.binding(target)
+        if isinstance(target, cst.Subscript):
+            self._left.append(target.value)
+            return self._model.value(target.value).is_(Kind.TENSOR, Kind.ARRAY)
+        if not isinstance(target, cst.Name) or binding is None or binding.shared:
+            return False
+        self._left += [read for read in binding.reads if reaches(self._model, binding, target, read)]
+        return True
