@@ -264,3 +264,38 @@ def f(xs):
 @pytest.mark.parametrize("name", LOOK_ALIKES)
 def test_a_look_alike_is_not_reported(name: str) -> None:
     assert findings(HEAD + LOOK_ALIKES[name], "MEM10") == []
+
+
+ENTRY = """\
+def f(xs, show, model):
+    seen = {{"out": torch.zeros(0, 3), "last": torch.zeros(3)}}
+    for key, x in enumerate(xs):
+        {before}
+        seen["out"] = torch.cat({parts})
+        {after}
+    return seen
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "parts", "after", "count"),
+    [
+        ("pass", '[seen["out"], x]', "pass", 1),
+        ("pass", "(seen['out'], x), dim=0", "pass", 1),
+        ('y = x + seen["last"]', '[seen["out"], x]', 'seen["last"] = y[0]', 1),
+        ('seen["out"] if "out" in seen else 0', '[seen["out"], x]', "pass", 0),
+        ('show("out" in seen)', '[seen["out"], x]', 'show(len(seen["out"]))', 1),
+        ("pass", '[seen["last"], x]', "pass", 0),  # another entry
+        ("pass", '[seen["out"], model(seen["out"])]', "pass", 0),  # the next iteration goes on from it
+        ("pass", '[seen["out"], x]', "show(seen)", 0),
+        ("pass", '[seen["out"], x]', "model(**seen)", 0),
+        ("pass", '[seen["out"], x]', "show(seen[key])", 0),
+        ("pass", '[seen["out"], x]', 'show(seen["out"])', 0),
+        ('seen["out"] = x', '[seen["out"], x]', "pass", 0),
+        ('seen = {"out": x}', '[seen["out"], x]', "pass", 0),
+    ],
+)
+def test_an_entry_of_a_dict_grows_like_a_variable(before: str, parts: str, after: str, count: int) -> None:
+    found = findings(HEAD + ENTRY.format(before=before, parts=parts, after=after), "MEM10")
+    assert len(found) == count
+    assert all(finding.fix is None for finding in found)

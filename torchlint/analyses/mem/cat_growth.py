@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.names import bound_names
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -29,6 +30,7 @@ class Growth:
     """`name = torch.cat([name, *parts], ...)` in `loops`, innermost first; `binding` is not made anew in any of them.
 
     `first`: the tensor comes before the parts. `watched`: the loop asks how long it is, or whether there is one yet.
+    `name` may be an entry of a dict, `seen["out"]`, which is the variable then.
     """
 
     call: cst.Call
@@ -52,32 +54,59 @@ def growths(model: Model) -> Iterator[Growth]:
 def _growth(model: Model, call: Call) -> Growth | None:
     target = _assigned(model, call.node)
     elements = _elements(call.node)
-    binding = model.binding(target) if target is not None else None
+    binding = _holder(model, target) if target is not None else None
     if target is None or binding is None or binding.shared or len(elements) < 2:
         return None
-    places = [place for place, element in enumerate(elements) if _is_name(element, target.value)]
+    places = [place for place, element in enumerate(elements) if _is_same(element, target)]
     if len(places) != 1 or places[0] not in (0, len(elements) - 1):
         return None
     loops = tuple(_carrying_loops(model, call, binding))
     if not loops or _is_short(model, loops) or _is_of_dict(loops[0]) or _is_of_layers(loops[0]):
         return None
     grown = elements[places[0]]
-    reads = [read for read in binding.reads if read is not grown and loops[0].node in model.ancestors(read)]
+    inside: list[cst.CSTNode] = [read for read in binding.reads if loops[0].node in model.ancestors(read)]
+    if isinstance(target, cst.Subscript):
+        inside = [node for read in inside if (node := _entry(model, read, target)) is not None and node is not target]
+    reads = [read for read in inside if read is not grown]
     if any(not _is_watch(model, read) for read in reads) or (reads and isinstance(loops[0].node, cst.While)):
         return None
     parts = tuple(element for place, element in enumerate(elements) if place not in places)
-    return Growth(call.node, target.value, parts, places[0] == 0, loops, binding, bool(reads))
+    return Growth(call.node, text(target), parts, places[0] == 0, loops, binding, bool(reads))
 
 
-def _assigned(model: Model, call: cst.Call) -> cst.Name | None:
-    """The name that a call is assigned to, by itself or as one branch of a conditional expression."""
+def _assigned(model: Model, call: cst.Call) -> cst.Name | cst.Subscript | None:
+    """What a call is assigned to, by itself or as one branch of a conditional expression."""
     parent = model.parent(call)
     if isinstance(parent, cst.IfExp) and parent.test is not call:
         parent = model.parent(parent)
     match parent:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() | cst.Subscript() as target)]):
             return target
     return None
+
+
+def _holder(model: Model, target: cst.Name | cst.Subscript) -> Binding | None:
+    """The variable that is the tensor, or the dict of which it is an entry by a key that is written out."""
+    if isinstance(target, cst.Name):
+        return model.binding(target)
+    return model.binding(target.value) if isinstance(target.value, cst.Name) and _key(target) is not None else None
+
+
+def _key(entry: cst.Subscript) -> str | None:
+    match entry.slice:
+        case [cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]:
+            return str(key.evaluated_value)
+    return None
+
+
+def _entry(model: Model, read: cst.CSTNode, entry: cst.Subscript) -> cst.CSTNode | None:
+    """What a read of a dict may see of one of its entries; None for a look at another, or at the keys."""
+    above = model.parent(read)
+    if isinstance(above, cst.ComparisonTarget) and isinstance(above.operator, (cst.In, cst.NotIn)):
+        return None
+    if not isinstance(above, cst.Subscript) or above.value is not read or _key(above) is None:
+        return read
+    return above if _key(above) == _key(entry) else None
 
 
 def _elements(call: cst.Call) -> list[cst.BaseExpression]:
@@ -91,8 +120,11 @@ def _elements(call: cst.Call) -> list[cst.BaseExpression]:
     return [] if any(isinstance(element, cst.StarredElement) for element in elements) else [e.value for e in elements]
 
 
-def _is_name(node: cst.BaseExpression, name: str) -> bool:
-    return isinstance(node, cst.Name) and node.value == name
+def _is_same(node: cst.BaseExpression, target: cst.Name | cst.Subscript) -> bool:
+    if isinstance(target, cst.Name):
+        return isinstance(node, cst.Name) and node.value == target.value
+    is_entry = isinstance(node, cst.Subscript) and _key(node) == _key(target)
+    return is_entry and isinstance(node, cst.Subscript) and text(node.value) == text(target.value)
 
 
 def _carrying_loops(model: Model, call: Call, binding: Binding) -> Iterator[Loop]:
@@ -164,6 +196,8 @@ def _is_watch(model: Model, read: cst.CSTNode) -> bool:
     match parent:
         case cst.Comparison(comparisons=targets):
             return all(isinstance(target.operator, (cst.Is, cst.IsNot)) for target in targets)
-        case cst.UnaryOperation(operator=cst.Not()) | cst.If() | cst.IfExp():
+        case cst.UnaryOperation(operator=cst.Not()) | cst.If():
             return True
+        case cst.IfExp(test=test):
+            return test is read
     return False
