@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.dist.samplers import SAMPLER
 from torchlint.analyses.epochs import (
-    SAMPLER,
     branches,
     comes_from_callers,
     epoch_number,
@@ -31,6 +31,8 @@ _WHY = "from the second epoch on the data comes in another order"
 def fix(report: Report, model: Model) -> Fix:
     """In the file with the epochs, which may be another one than that with the sampler."""
     stale: StaleSampler = report.facts
+    if stale.sampler.foreign is not None:
+        raise NoFixError("the function that makes the sampler may return one that counts no epochs")
     home = stale.home or model
     edits = _edits(stale, model, home)
     if home is model:

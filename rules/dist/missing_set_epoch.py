@@ -15,10 +15,11 @@ class MissingSetEpoch(Rule):
 
     ## What it does
 
-    Finds a `DistributedSampler` that shuffles, whose loader is trained on in several epochs of this file, here or by a
-    function of another file, or of a file that gets the loader from a function of this one, and that nobody tells the
-    epoch: neither under its own name, nor through the loader, nor in code that gets hold of either. Samplers with
-    `shuffle=False`, those of validation loaders, and frameworks that set the epoch are left alone.
+    Finds a `DistributedSampler` that shuffles, made here or by a function of another file, whose loader is trained on
+    in several epochs of this file, here or by a function of another file, or of a file that gets the loader from a
+    function of this one, and that nobody tells the epoch: neither under its own name, nor through the loader, nor in
+    code that gets hold of either. Samplers with `shuffle=False`, those of validation loaders, and frameworks that set
+    the epoch are left alone.
 
     ## Why is this bad
 
@@ -71,7 +72,8 @@ class MissingSetEpoch(Rule):
     Unsafe: the order of the data changes from the second epoch on, which is the purpose. Where the sampler may be
     another one or None, the call is made only if it is there; where the loop has no number for its epochs, the sampler
     counts them. Where the epochs are in another file, that file is changed, if it is among those to check. No fix where
-    no name leads to the sampler in the loop over the epochs.
+    no name leads to the sampler in the loop over the epochs, and none where a function of another file makes it, which
+    may return one that counts no epochs.
 
     ## Measured effect
 
@@ -84,7 +86,7 @@ class MissingSetEpoch(Rule):
 
     code = "DIST02"
     name = "missing-set-epoch"
-    triggers = ("DistributedSampler",)
+    triggers = ("DistributedSampler", "sampler=")
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:

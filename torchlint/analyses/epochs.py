@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.dist.samplers import LOADERS, SAMPLER, lent_samplers, shuffles
 from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.frameworks import SET_EPOCH
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.source import Source
 
-SAMPLER = "torch.utils.data.DistributedSampler"
-_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch_geometric.loader.DataLoader"})
 _BATCH_SAMPLER = "torch.utils.data.BatchSampler"
 _HARMLESS = re.compile(
     r"(builtins\.(len|print|enumerate|zip|iter|next|isinstance|type|str|repr|bool|list|id|min|max|sum|range|hasattr)"
@@ -54,10 +53,10 @@ def stale_samplers(model: Model) -> Iterator[StaleSampler]:
     if model.frameworks & SET_EPOCH:
         return
     for sampler in model.calls_to(SAMPLER):
-        if not _shuffles(sampler):
+        if not shuffles(sampler):
             continue
         for loader in model.calls:
-            if loader.callee in _LOADERS and _takes(loader, sampler, model):
+            if loader.callee in LOADERS and _takes(loader, sampler, model):
                 found = _epochs_over(sampler, loader, model)
                 if found is None:
                     found = _epochs_elsewhere(sampler, loader, model)
@@ -66,11 +65,10 @@ def stale_samplers(model: Model) -> Iterator[StaleSampler]:
                 if found is not None:
                     yield found
                     break
-
-
-def _shuffles(sampler: Call) -> bool:
-    shuffle = sampler.argument("shuffle", 3)
-    return shuffle.absent or (shuffle.given and shuffle.value.constant is True)
+    for sampler, loader in lent_samplers(model):
+        found = _epochs_over(sampler, loader, model)
+        if found is not None and not _may_be_told(sampler, loader, model):
+            yield found
 
 
 def _takes(loader: Call, sampler: Call, model: Model) -> bool:
@@ -90,7 +88,7 @@ def _made_by(value: Value, call: Call, model: Model, depth: int = 0) -> bool:
         return False
     makers = [model.call(origin) for origin in value.origins if isinstance(origin, cst.Call)]
     return any(
-        maker.callee in _LOADERS or maker.callee == _BATCH_SAMPLER
+        maker.callee in LOADERS or maker.callee == _BATCH_SAMPLER
         for maker in makers
         if any(_made_by(model.value(arg.value), call, model, depth + 1) for arg in maker.arguments)
     )
@@ -289,15 +287,13 @@ def _is_other_sampler(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
     while isinstance(receiver, cst.Attribute) and receiver.attr.value in ("sampler", "batch_sampler", "dataset"):
         receiver = receiver.value
     origins = model.value(receiver).origins if receiver is not None else frozenset()
-    known = all(
-        isinstance(origin, cst.Call) and model.call(origin).callee in (SAMPLER, *_LOADERS) for origin in origins
-    )
+    known = all(isinstance(origin, cst.Call) and model.call(origin).callee in (SAMPLER, *LOADERS) for origin in origins)
     return bool(origins) and known and not any(_made_by(model.value(receiver), made, model) for made in kept)  # type: ignore[arg-type]
 
 
 def _keeps_hands_off(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
     name = call.callee or ""
-    if call in kept or name in _LOADERS or name == _BATCH_SAMPLER or _HARMLESS.match(name):
+    if call in kept or name in LOADERS or name == _BATCH_SAMPLER or _HARMLESS.match(name):
         return True
     return _only_draws(call, kept, model)
 

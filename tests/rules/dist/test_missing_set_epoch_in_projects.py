@@ -353,3 +353,59 @@ def test_epochs_of_a_comprehension_have_no_place_for_a_statement(tmp_path: Path)
     counted = caller.replace(f"    for epoch in range(3):\n        {_EPOCH}", f"    [{_EPOCH} for epoch in range(3)]")
     [finding] = _found_in_builder(tmp_path, _builder(_ONLY, ""), counted)
     assert finding.no_fix == "the epochs are counted by a comprehension, where no statement can stand"
+
+
+_LENDER = """
+from torch.utils import data
+from torch.utils.data.distributed import DistributedSampler
+
+
+def data_sampler(dataset, shuffle, distributed):
+    if distributed:
+        return DistributedSampler(dataset, {given})
+    return data.RandomSampler(dataset)
+"""
+_BORROWER = """
+import torch
+from lender import data_sampler
+from torch.utils.data import DataLoader
+
+
+def main(data, args):
+    model, optimizer = torch.nn.Linear(1, 1), torch.optim.SGD([], lr=0.1)
+    sampler = {call}
+    loader = DataLoader(data, 3, sampler=sampler)
+    for epoch in range(3):
+        {first}
+        for (x,) in loader:
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
+"""
+_SHUFFLED = "data_sampler(data, shuffle=True, distributed=args.distributed)"
+
+
+@pytest.mark.parametrize(
+    ("given", "call", "first", "found"),
+    [
+        pytest.param("shuffle=shuffle", _SHUFFLED, "pass", 1, id="told to shuffle"),
+        pytest.param("shuffle=True", _SHUFFLED, "pass", 1, id="always shuffles"),
+        pytest.param("", "data_sampler(data, False, True)", "pass", 1, id="shuffles by default"),
+        pytest.param("shuffle=False", _SHUFFLED, "pass", 0, id="never shuffles"),
+        pytest.param("shuffle=shuffle", "data_sampler(data, False, True)", "pass", 0, id="told not to shuffle"),
+        pytest.param("shuffle=shuffle", "data_sampler(data, args.shuffle, True)", "pass", 0, id="who knows"),
+        pytest.param("shuffle=shuffle", "data_sampler(data, True, True) if args else None", "pass", 0, id="or none"),
+        pytest.param("shuffle=shuffle", _SHUFFLED, "sampler.set_epoch(epoch)", 0, id="is told the epoch"),
+        pytest.param("shuffle=shuffle", _SHUFFLED, "loader.sampler.set_epoch(epoch)", 0, id="is told by the loader"),
+        pytest.param("shuffle=shuffle", _SHUFFLED, "args.begin(sampler, epoch)", 0, id="is handed on"),
+        pytest.param("shuffle=shuffle", _SHUFFLED, "args.begin(loader, epoch)", 0, id="the loader is handed on"),
+        pytest.param("shuffle=shuffle", _SHUFFLED, "sampler.epoch = epoch", 0, id="is set"),
+    ],
+)
+def test_made_by_a_function_of_another_file(tmp_path: Path, given: str, call: str, first: str, found: int) -> None:
+    (tmp_path / "lender.py").write_text(_LENDER.format(given=given))
+    (tmp_path / "main.py").write_text(_BORROWER.format(call=call, first=first))
+    source = Source.read(tmp_path / "main.py")
+    findings = lint(source, Settings.selecting("DIST02"), strict=True, project=Project())
+    assert len(findings) == found
+    assert all(finding.fix is None for finding in findings)
