@@ -17,6 +17,7 @@ from torchlint.analyses.rowwise import costly, wording
 from torchlint.analyses.rowwise.certainty import Certainty
 from torchlint.analyses.rowwise.collecting import collector, gathers, is_collected, is_stacked
 from torchlint.analyses.rowwise.extent import runs_few_times
+from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
 from torchlint.analyses.rowwise.sorting import adds_rows, sorted_tensor
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
@@ -72,7 +73,7 @@ class _Finder:
             root = self._root(loop)
             if root is None or any(ancestor in taken for ancestor in self._model.ancestors(root)):
                 continue
-            work = self._work(loop, root)
+            work = self._work(loop, root) or self._of_mask(loop, root)
             if work is not None:
                 taken.add(root)
                 yield work
@@ -121,6 +122,12 @@ class _Finder:
         message = wording.of_loop(self._model, code, root, trace, step)
         reason = reason.replace("may do anything", "is no operation that can be rewritten")
         return Work(root, code, message, Confidence.LIKELY, reason, self._chain(root, trace, step))
+
+    def _of_mask(self, loop: Loop, root: Root) -> Work | None:
+        mask = length_mask(self._model, self._certainty, root) if isinstance(root, cst.For) else None
+        if mask is None or runs_few_times(self._model, loop):
+            return None
+        return Work(root, "VEC02", of_mask(mask), Confidence.LIKELY, "the lengths may be a list", ())
 
     def _attempt(self, root: Root) -> tuple[Plan | None, str]:
         if isinstance(root, cst.GeneratorExp) or (isinstance(root, cst.For) and not is_plain(root)):
