@@ -67,7 +67,7 @@ SILENT = {
     "a loop over its elements": evaluation("for p in out.argmax(1).tolist():\n    print(p)"),
     "a decision": evaluation("if out.cpu().numpy().max() > 5:\n    break"),
     "after the loop": evaluation("kept.append(out)", "kept = []", "return torch.cat(kept).cpu().numpy().mean()"),
-    "it goes back to the device": training("model(out.detach().cpu().clamp(0).to(device))"),
+    "it goes back to the device from what may need it": training("model(solve(out.detach().cpu()).to(device))"),
 }
 
 

@@ -57,6 +57,9 @@ IN_EVERY_STEP = {
         "parts = []\nfor i in range(heads):\n    parts.append(criterion(out[i], y))\n    sums[i] += parts[-1].item()",
         "heads, sums = count(), [0.0]",
     ),
+    "a count that is shown as it grows": evaluation(
+        "hits += (out.argmax(1) == y).sum()\nprint(hits.item() / (step + 1))", "hits = 0"
+    ),
     "float of a tensor": training("total += float(loss)", "total = 0.0", "return total"),
     "float of a number": training("total += float(loss.item())", "total = 0.0", "return total"),
     "a number through numpy": training("history.append(loss.detach().cpu().numpy())", "history = []", "return history"),
@@ -272,6 +275,7 @@ SILENT = {
     "a device that is the host": training("total += loss.item()", "total = 0.0", "return total").replace(
         '"cuda" if torch.cuda.is_available() else "cpu"', '"cpu"'
     ),
+    "the last answer of all": evaluation("best = out[0].argmax()\nprint(step, best.item())", "best = 0"),
     "the answer for each image": evaluation("print(step, out[0].argmax().item())"),
     "after a copy to the host": evaluation("out = out.cpu()\ntotal += out.mean().item()", "total = 0.0"),
     "once per epoch": """

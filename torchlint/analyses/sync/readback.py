@@ -137,8 +137,13 @@ def _is_answer(model: Model, read: Readback) -> bool:
     if not read.is_number or read.value.dtype != "int" or Use.ACCUMULATED in read.use:
         return False
     binding = model.binding(read.tensor)
-    made = [read.tensor] if binding is None else [write.value for write in binding.writes]
-    return not all(isinstance(node, cst.Call) and _last_name(model.call(node)) in _TALLIES for node in made)
+    made = [read.tensor] if binding is None else [write.value for write in binding.writes if not _is_zero(write.value)]
+    return not made or not all(isinstance(node, cst.Call) and _last_name(model.call(node)) in _TALLIES for node in made)
+
+
+def _is_zero(node: cst.BaseExpression | None) -> bool:
+    """What a sum starts from."""
+    return isinstance(node, cst.BaseNumber)
 
 
 def _last_name(call: Call) -> str:
