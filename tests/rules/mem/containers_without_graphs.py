@@ -5,6 +5,16 @@ from __future__ import annotations
 from tests.rules.mem.appended_tensors import STEP
 
 LOOK_ALIKES = {
+    "what a graph begins with": """\
+points = []
+for x, y in loader:
+    point = torch.zeros(3, 4, requires_grad=True)
+    shifted = x.clone().detach().requires_grad_()
+    model(point + shifted).sum().backward()
+    points.append(point)
+    points.append(shifted)
+print(points)
+""",
     "parts of one answer": """\
 for x, y in loader:
     parts = [part.double() for part in model(x)]

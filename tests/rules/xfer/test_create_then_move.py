@@ -101,6 +101,14 @@ def test_a_copy_that_the_host_reads_back_at_once_is_not_made_on_the_device(use: 
     assert ("device=device" in fixed(code, "XFER01")) is is_fixed
 
 
+@pytest.mark.parametrize(
+    ("given", "count"), [("[torch.rand(2, 3) for _ in range(1)]", 0), ("[2, 3]", 1), ("x.shape[1:]", 1)]
+)
+def test_arguments_that_are_unpacked_may_be_tensors(given: str, count: int) -> None:
+    code = f"import torch\n\ndef build(x):\n    sizes = {given}\n    return torch.Tensor(*sizes).cuda()\n"
+    assert len(findings(code, "XFER01")) == count
+
+
 def test_a_range_that_may_be_empty() -> None:
     """Of no numbers, the type is another; and `torch.arange` refuses what runs backwards."""
     code = returning("torch.tensor(range(n)).cuda()")

@@ -18,9 +18,9 @@ from torchlint.analyses.mem.keeping import COLLECTIONS, Keeping, Way, keepings
 from torchlint.analyses.mem.lifetime import Lifetime, lifetime, of_comprehension, root
 from torchlint.analyses.mem.needless_graph import evaluations
 from torchlint.analyses.mem.single_tensor import is_one_tensor
-from torchlint.semantics.dataflow import given_to, upstream
+from torchlint.semantics.dataflow import given_to, reaches, upstream
 from torchlint.semantics.entities import Role
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Loop
@@ -72,6 +72,21 @@ def _retentions(model: Model) -> list[Retention]:
     return sorted(unique.values(), key=lambda found: model.span(found.node)[0])
 
 
+def _is_leaf(graph: cst.BaseExpression, model: Model) -> bool:
+    """Whether a variable holds a tensor that a graph begins with: it has none behind it, and others point to it."""
+    binding = model.binding(graph) if isinstance(graph, cst.Name) else None
+    made = [write for write in binding.writes if reaches(model, binding, write.target, graph)] if binding else []
+    calls = [model.call(write.value) for write in made if write.kind == "assign" and isinstance(write.value, cst.Call)]
+    return bool(made) and len(calls) == len(made) and all(map(_makes_leaf, calls))
+
+
+def _makes_leaf(call: Call) -> bool:
+    """`torch.randn(3, requires_grad=True)`, `x.detach().requires_grad_()`"""
+    if call.method == "requires_grad_":
+        return call.receiver_value.grad is Grad.DETACHED
+    return (call.callee or "").startswith("torch.") and call.argument("requires_grad").given
+
+
 class _Judge:
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -81,7 +96,7 @@ class _Judge:
     def verdicts(self, candidate: Keeping) -> Iterator[Retention]:
         model = self._model
         holder = root(model, candidate.holder)
-        graphs = list(carriers(model, candidate.kept))
+        graphs = [graph for graph in carriers(model, candidate.kept) if not _is_leaf(graph, model)]
         if holder is None or not graphs or model.grad_enabled(candidate.node) is False:
             return
         lives = self._lifetime(candidate, holder)

@@ -493,10 +493,12 @@ def has_sizes(call: Call, model: Model) -> bool:
         return True
     if any(arg.keyword is not None for arg in call.arguments):
         return [arg.keyword.value for arg in call.arguments if arg.keyword is not None] == ["size"]
-    if len(call.arguments) > 1 or call.arguments[0].star == "*":
+    if len(call.arguments) > 1:
         return True
     only = call.arguments[0].value
     value = model.value(only)
+    if call.arguments[0].star == "*":
+        return not (value.element is not None and value.element.is_(Kind.TENSOR, Kind.ARRAY, Kind.BATCH, Kind.LIST))
     return _is_torch_size(only, model) or (value.kind is Kind.NUMBER and value.dtype == "int")
 
 
