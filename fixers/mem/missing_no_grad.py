@@ -63,6 +63,8 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         raise NoFixError("the network goes on with the result below: what belongs to the evaluation is for you to say")
     if isinstance(region, cst.SimpleStatementLine) and (other := _left_out(region, found, model)) is not None:
         raise NoFixError(f"`{model.code(other)}` is a part of the same evaluation, and keeps its graph")
+    if found.extent is Extent.PHASE and _is_scattered(found, model):
+        raise NoFixError("the function evaluates in several places, and one switch for them all is for you to set")
     if found.extent is Extent.FUNCTION:
         if not isinstance(region, cst.FunctionDef):
             return []
@@ -288,6 +290,13 @@ def _blocks_of_chain(line: cst.CSTNode, model: Model) -> Iterator[cst.BaseSuite]
     while isinstance(above, (cst.If, cst.Else)):
         yield above.body
         above = above.orelse if isinstance(above, cst.If) else None
+
+
+def _is_scattered(found: Evaluation, model: Model) -> bool:
+    """Whether a function runs networks in several places, each of which would get a `with`."""
+    passes = [call.node for call in found.forward.function.calls if call.is_forward]
+    lines = {line for line in map(model.statement, passes) if isinstance(line, cst.SimpleStatementLine)}
+    return found.region in lines and len({_around(line, lines, model)[0] for line in lines}) > 1
 
 
 def _targets(line: cst.CSTNode, model: Model) -> set[Binding | None]:

@@ -250,25 +250,37 @@ def _data_attributes(statement: cst.CSTNode | None) -> list[cst.Attribute]:
 
 
 def _twins(statement: cst.CSTNode | None, model: Model) -> Iterator[cst.CSTNode]:
-    """The assignments next to one that call the same function, or fill the same container."""
-    line = model.statement(statement) if isinstance(statement, cst.Assign) else None
+    """The statements in a row with one that do the same: they call the same function, fill the same container, or take
+    the `.data` of something as it is."""
+    line = model.statement(statement) if isinstance(statement, (cst.Assign, cst.Expr)) else None
     siblings = list(getattr(model.parent(line), "body", ())) if line is not None else []
     if line not in siblings:
         return
     at = siblings.index(line)
-    for beside in siblings[max(at - 1, 0) : at] + siblings[at + 1 : at + 2]:
-        match beside:
-            case cst.SimpleStatementLine(body=[cst.Assign() as other]) if _shapes(other) & _shapes(statement):
-                yield other
+    for row in (reversed(siblings[:at]), siblings[at + 1 :]):
+        for beside in row:
+            match beside:
+                case cst.SimpleStatementLine(body=[cst.Assign() | cst.Expr() as other]) if _are_alike(other, statement):
+                    yield other
+                case _:
+                    break
+
+
+def _are_alike(one: cst.CSTNode | None, other: cst.CSTNode | None) -> bool:
+    return not _shapes(one).isdisjoint(_shapes(other))
 
 
 def _shapes(statement: cst.CSTNode | None) -> set[tuple[str, str]]:
-    """What function an assignment calls, and what container it fills."""
+    """What function a statement calls, what container it fills, and whether it takes `.data`."""
     match statement:
         case cst.Assign(value=cst.Call(func=cst.Name(value=name))):
             return {("call", name)}
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Name(value=name)))]):
             return {("fill", name)}
+        case cst.Assign(value=cst.Attribute(attr=cst.Name(value="data")) | cst.IfExp()):
+            return {("data", "")}
+        case cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value="append")))):
+            return {("append", "")}
     return set()
 
 

@@ -559,3 +559,31 @@ def test_no_decorator_where_torch_need_not_be_there() -> None:
     guarded = GUARDED[GUARDED.index("try") : GUARDED.index("\n\n\nclass")]
     always = GUARDED.replace(guarded, "import torch\nfrom torch import nn")
     assert "    @torch.no_grad()\n    def label" in fixed(always, "MEM05")
+
+
+SCATTERED = """
+def losses(net, x, y, is_train):
+    out = net(x)
+    print(out.shape)
+    loss = crit(out, y)
+    total = loss.item()
+    {more}
+    if is_train:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return total
+
+for x, y in loader:
+    losses(model, x, y, True)
+model.eval()
+for x, y in loader:
+    losses(model, x, y, False)
+"""
+
+
+@pytest.mark.parametrize(("more", "is_fixed"), [("loss = loss + crit(net(x + 1), y)", False), ("pass", True)])
+def test_one_switch_for_several_places_is_for_the_user_to_set(more: str, is_fixed: bool) -> None:
+    code = SETUP + SCATTERED.format(more=more)
+    assert len(findings(code, "MEM05")) == 1
+    assert ("set_grad_enabled" in fixed(code, "MEM05")) is is_fixed

@@ -168,6 +168,21 @@ def test_where_no_gradient_can_be_the_tensor_stands_bare(body: str, after: str) 
     assert _results(result) == _results(code)
 
 
+@pytest.mark.parametrize(
+    ("beside", "is_fixed"),
+    [
+        ("    kept.append(net.weight.data)\n    kept.append(x.y.data)", False),
+        ("    kept.append(net.weight.data)\n    print()\n    kept.append(x.y.data)", True),
+        ("    a = net.weight.data\n    b = net.bias.data\n    c = x.y.data if x else 0\n    kept += [a, b, c]", False),
+        ("    a = net.weight.data\n    b = net.bias.data\n    kept += [a, b]", True),
+    ],
+)
+def test_statements_in_a_row_keep_to_one_idiom(beside: str, is_fixed: bool) -> None:
+    code = RUNS.format(body=f"    kept = []\n{beside}\n    return kept")
+    assert ("net.weight.detach()" in fixed(code, "TRAIN10")) is is_fixed
+    assert (".data" in fixed(code, "TRAIN10")) is (not is_fixed or "x.y" in beside)
+
+
 WRAPPED = """\
 import torch
 from torch.autograd import Variable
