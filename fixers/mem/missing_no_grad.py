@@ -76,10 +76,25 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         return [rewriter.decorate(region, f"@{name}()"), *_needless_cuts(body, rewriter, model)]
     header = f"with {name}({found.phase or ''}):"
     blocks = _blocks(model, found)
-    edits = [edit for block in blocks for edit in rewriter.indent_under(block, header) or []]
+    edits = [edit for block in blocks for edit in _under(block, header, rewriter, model)]
     if found.phase is None:
         edits += _needless_cuts([line for block in blocks for line in block], rewriter, model)
     return _outermost(edits)
+
+
+def _under(block: Sequence[cst.BaseStatement], header: str, rewriter: Rewriter, model: Model) -> list[Edit]:
+    """A block under a header of its own, or under the one right above it that says the same."""
+    edits = rewriter.indent_under(block, header) or []
+    body = list(getattr(model.parent(block[0]), "body", ()))
+    above = body[body.index(block[0]) - 1] if block[0] in body[1:] else None
+    if not edits or not isinstance(above, cst.With) or isinstance(above.body, cst.SimpleStatementSuite):
+        return edits
+    text = model.source.text
+    start, end = model.span(above)[1], model.span(block[0])[0]
+    if text[start:end].strip() or text[model.span(above)[0] :].partition("\n")[0].strip() != header:
+        return edits
+    first, line = edits[0], rewriter.indentation(block[0]) + header + rewriter.newline
+    return [Edit(first.start, first.end, first.text.removeprefix(line)), *edits[1:]]
 
 
 def _switches_off(block: cst.With, model: Model) -> bool:
@@ -119,6 +134,11 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
     edits = []
     for node in walk(line):
         match node:
+            case cst.Call(
+                func=cst.Attribute(value=cst.BinaryOperation(lpar=[_]) as made, attr=cst.Name(value="detach")), args=[]
+            ):
+                edits += _without_detach(made, node, model)
+                continue
             case cst.Call(func=cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="detach")), args=[]):
                 pass
             case cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="data")):
@@ -129,6 +149,15 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
         if model.call(_passed(made, model)).is_forward or is_reduction(model.call(made).method or ""):
             edits.append(Edit(model.span(made)[1], model.span(node)[1], ""))
     return edits
+
+
+def _without_detach(made: cst.BinaryOperation, whole: cst.Call, model: Model) -> list[Edit]:
+    """`a - b` of `(a - b).detach()`; the parentheses stay where something else may need them."""
+    start, end = model.span(made)
+    is_alone = isinstance(model.parent(whole), (cst.Assign, cst.Return)) and "\n" not in model.source.text[start:end]
+    if not is_alone:
+        return [Edit(end, model.span(whole)[1], "")]
+    return [Edit(start, start + 1, ""), Edit(end - 1, model.span(whole)[1], "")]
 
 
 def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:

@@ -70,10 +70,10 @@ def _count_shown(model: Model, shown: Shown) -> str | None:
     """The number that TensorBoard is given as that of the step, where a variable counts it."""
     call = model.call(shown.node) if isinstance(shown.node, cst.Call) else None
     step = call.argument("global_step", 2).node if call is not None and call.method in _BY_STEP else None
-    binding = model.binding(step) if isinstance(step, cst.Name) else None
+    binding = model.binding(step) if isinstance(step, (cst.Name, cst.Attribute)) else None
     writes = [write for write in binding.writes if write.loop is shown.step.loop] if binding is not None else []
     counts = bool(writes) and all(_counts(model.small_statement(write.target)) for write in writes)
-    return binding.name if binding is not None and counts else None
+    return model.code(step) if step is not None and counts else None
 
 
 def _counts(statement: cst.CSTNode | None) -> bool:
@@ -90,7 +90,8 @@ def _counts(statement: cst.CSTNode | None) -> bool:
 
 
 def _counter(model: Model, loop: Loop | None) -> str | None:
-    """The variable that counts the iterations of a loop over `enumerate(...)` or `range(...)`."""
+    """The variable that counts the iterations of a loop over `enumerate(...)` or `range(...)`, if its name is not that
+    of one that nobody reads."""
     if loop is None:
         return None
     match loop.target, loop.iterable:
@@ -101,7 +102,7 @@ def _counter(model: Model, loop: Loop | None) -> str | None:
         case _:
             return None
     binding = model.binding(name)
-    if binding is None:
+    if binding is None or name.value.startswith("_"):
         return None
     inside = (write for write in binding.writes if write.loop is not None and loop in write.loop.around())
     return name.value if all(write.statement is loop.node for write in inside) else None

@@ -46,6 +46,59 @@ for x, y in loader:
 
 
 REWRITES = {
+    "a statement right below one that is without gradients": (
+        """\
+for x, y in loader:
+    with torch.no_grad():
+        goal = model(x)
+
+    rest = (goal - model(2 * x)).detach()
+    loss = F.mse_loss(model(x), goal + rest)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+result = loss.detach()
+""",
+        """\
+for x, y in loader:
+    with torch.no_grad():
+        goal = model(x)
+
+        rest = goal - model(2 * x)
+    loss = F.mse_loss(model(x), goal + rest)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+result = loss.detach()
+""",
+    ),
+    "a statement below a comment of its own": (
+        """\
+for x, y in loader:
+    with torch.no_grad():
+        goal = model(x)
+    # what is left
+    rest = 3 * (goal - model(2 * x)).detach()
+    loss = F.mse_loss(model(x), goal + rest)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+result = loss.detach()
+""",
+        """\
+for x, y in loader:
+    with torch.no_grad():
+        goal = model(x)
+    # what is left
+    with torch.no_grad():
+        rest = 3 * (goal - model(2 * x))
+    loss = F.mse_loss(model(x), goal + rest)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+result = loss.detach()
+""",
+    ),
     "what is cut off in a whole function": (
         """\
 def evaluate(model, loader):

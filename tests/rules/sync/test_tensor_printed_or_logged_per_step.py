@@ -194,6 +194,12 @@ def test_steps_are_counted_as_tensorboard_is_told(count: str, shown: str, test: 
     assert f"if {test}:" in fixed(code, "SYNC04")
 
 
+def test_a_variable_that_nobody_reads_counts_nothing() -> None:
+    code = training("print(loss)").replace("for step,", "for _,")
+    assert len(findings(code, "SYNC04")) == 1
+    assert fixed(code, "SYNC04") == code
+
+
 def test_no_fix_where_each_step_reads_the_device_anyway() -> None:
     code = training("print(f'{loss:.4f}')\nseen = out.max().item()\nassert seen")
     assert all(finding.fix is None for finding in findings(code, "SYNC04"))
@@ -218,3 +224,24 @@ def test_no_fix_where_each_step_asks_the_device_anyway(test: str, is_fixed: bool
     code = training(f"print(f'{{loss:.4f}}')\nif {test}:\n    best = loss", "best = torch.inf")
     [finding] = findings(code, "SYNC04")
     assert (finding.fix is not None) is is_fixed
+
+
+def test_a_trainer_counts_its_steps_itself() -> None:
+    code = """
+        import torch
+
+        class Trainer:
+            def __init__(self, net, writer):
+                self.net, self.writer, self.steps = net.cuda(), writer, 0
+                self.optimizer = torch.optim.SGD(net.parameters(), 0.1)
+
+            def update(self, draw):
+                for _ in range(9):
+                    loss = self.net(draw().cuda()).mean()
+                    self.writer.add_scalar("loss", loss, global_step=self.steps)
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+                    self.steps += 1
+        """
+    assert "if self.steps % 100 == 0:" in fixed(code, "SYNC04")
