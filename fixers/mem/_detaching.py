@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from torchlint.analyses.mem.keeping import Way
+from torchlint.analyses.mem.retention import retentions
+from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.retention import Retention
+    from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
 
@@ -18,7 +27,48 @@ def detached(kept: Retention, model: Model) -> Fix:
     """A value that is kept itself, not added up, is copied as well: it would share its memory with the original."""
     if kept.obstacle:
         raise NoFixError(kept.obstacle)
+    if (other := _half_done(kept, model)) is not None:
+        raise NoFixError(f"`{model.code(other)}` beside it may keep the same graph, and is not known to")
     suffix = ".detach().clone()" if kept.way is Way.BEST else ".detach()"
     rewriter = Rewriter(model)
     edits = [edit for graph in kept.graphs for edit in rewriter.method_call(graph, suffix)]
     return Fix(tuple(edits), Applicability.SAFE, "The values stay the same; only their autograd history is dropped.")
+
+
+def _half_done(kept: Retention, model: Model) -> cst.AugAssign | None:
+    """Another sum in the same row, of a part of what is added here, of which no more is known."""
+    parts: set[Binding | None] = {binding for graph in kept.graphs for binding in upstream(model, graph)}
+    known = {found.node for found in retentions(model, Way.SUM)}
+    for other in _sums_in_a_row(kept.node, model):
+        if other not in known and not parts.isdisjoint(_may_have_graphs(other.value, model)):
+            return other
+    return None
+
+
+def _may_have_graphs(node: cst.BaseExpression, model: Model) -> Iterator[Binding | None]:
+    """The variables that a sum of numbers or tensors is written with, apart from data and what is known."""
+    if is_graphless(model.value(node)):
+        return
+    match node:
+        case cst.BinaryOperation():
+            yield from _may_have_graphs(node.left, model)
+            yield from _may_have_graphs(node.right, model)
+        case cst.Name() if model.value(node).is_(Kind.UNKNOWN, Kind.TENSOR):
+            yield model.binding(node)
+
+
+def _sums_in_a_row(node: cst.CSTNode, model: Model) -> list[cst.AugAssign]:
+    line = model.statement(node)
+    body = list(getattr(model.parent(line), "body", ()))
+    if line not in body:
+        return []
+    at = body.index(line)
+    rows = (takewhile(_is_sum, reversed(body[:at])), takewhile(_is_sum, body[at + 1 :]))
+    return [other.body[0] for row in rows for other in row]
+
+
+def _is_sum(line: cst.CSTNode) -> bool:
+    match line:
+        case cst.SimpleStatementLine(body=[cst.AugAssign(operator=cst.AddAssign())]):
+            return True
+    return False

@@ -146,3 +146,39 @@ print(total)
     )
     assert len(findings(code, "MEM02")) == 1
     assert fixed(code, "MEM02", unsafe=False) == code
+
+
+PARTS = """
+import torch
+
+
+def train(model, optimizer, batches):
+    total, other, seen = 0, 0, 0
+    for x, y in batches:
+        main = model.loss(x, y)
+        extra = model.loss(x, y, extra=True)
+        loss = torch.mean(main + extra)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss
+        {beside}
+    return total, other, seen
+"""
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_fixed"),
+    [
+        ("other += 2 * main", False),
+        ("seen += 1\n        other += main", False),
+        ("other += main.item()", True),
+        ("seen += len(x)", True),
+        ("print(seen)\n        other += main", True),
+        ("other += model.score(y)", True),
+    ],
+)
+def test_one_of_several_sums_of_the_same_graph_is_not_detached_alone(beside: str, is_fixed: bool) -> None:
+    code = PARTS.format(beside=beside)
+    assert len(findings(code, "MEM02")) == 1
+    assert ("loss.detach()" in fixed(code, "MEM02")) is is_fixed
