@@ -21,6 +21,7 @@ from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics import torch_api
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.dataflow import text as text_of
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import returns_tensor
@@ -230,7 +231,7 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
     if is_made_anew(inner, model) or (takes_no_gradient(call, model) and not _wants_gradients(wrapper)):
         return True
     if _wants_gradients(wrapper):
-        if is_drawn_alone(inner, call, model):
+        if is_drawn_alone(inner, call, model) or _is_made_for_itself(inner, call, model):
             return True
         return wrapper.wraps_plain_tensor and _is_temporary(inner, model) and not _is_changed_view(inner, call, model)
     if _is_cut_off_again(call, model) or _is_drawn_for_itself(inner, call, model):
@@ -249,6 +250,21 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
     if not isinstance(held, cst.Name):
         return False
     return _is_used_up(end, model) or _gets_a_name(end, held, model) or _is_handed_back(end, held, model)
+
+
+def _is_made_for_itself(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
+    """`x = y.data` above `x = Variable(x)`, with no other use of the first one."""
+    binding = _name_of(call, model)
+    if binding is None or model.binding(inner) is not binding:
+        return False
+    made = [write for write in binding.writes if reaches(model, binding, write.target, inner)]
+    others = [read for read in binding.reads if read is not inner]
+    return bool(made) and all(
+        write.value is not None
+        and is_made_anew(write.value, model)
+        and not any(reaches(model, binding, write.target, read) for read in others)
+        for write in made
+    )
 
 
 def _is_drawn_for_itself(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:

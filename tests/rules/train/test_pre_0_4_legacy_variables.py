@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -208,3 +210,38 @@ def test_a_pair_with_an_empty_volatile_goes_where_gradients_are_off() -> None:
     )
     off = off.replace("for batch in", "for inputs, labels in").replace("def train", "@torch.no_grad()\ndef train")
     assert "inputs, labels =" not in fixed(off, "TRAIN10")
+
+
+RENEWED = """
+import torch
+from torch.autograd import Variable
+
+
+def run(net, x):
+    point = torch.cat((x, x), dim=1){cut}
+    {between}
+    point = Variable(point, requires_grad=True)
+    point.pow(3).sum().backward()
+    return [point, point.grad]
+"""
+
+
+@pytest.mark.parametrize(
+    ("cut", "between", "after"),
+    [
+        (".data", "pass", "point = point.requires_grad_()"),
+        (".detach()", "pass", "point = point.requires_grad_()"),
+        (".detach()", "kept = point", "point = point.detach().requires_grad_()"),
+        ("", "pass", "point = point.detach().requires_grad_()"),
+    ],
+)
+def test_a_tensor_that_is_cut_off_for_it_is_not_cut_off_again(cut: str, between: str, after: str) -> None:
+    code = RENEWED.format(cut=cut, between=between)
+    new = fixed(code, "TRAIN10")
+    assert after in new
+    made = []
+    for text in (code, new):
+        names: dict[str, Any] = {}
+        exec(text, names)
+        made.append(names["run"](None, torch.arange(6.0).view(2, 3)))
+    assert all(torch.equal(before, now) and before.requires_grad is now.requires_grad for before, now in zip(*made))
