@@ -509,3 +509,20 @@ def test_a_tensor_that_is_filled_has_the_graph_of_what_goes_in(item: str, grad: 
     body = f"rows = torch.zeros(3, 3)\n    w = torch.ones(3, requires_grad=True)\n    rows[0] = {item}"
     model = model_of(f"import torch\nfrom m import f\n\ndef fill(x):\n    {body}\n    out = rows\n")
     assert last_value(model, "out", "fill").grad is grad
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        pytest.param('if fast:\n    parts["b"] = [1]', Kind.TENSOR, id="another key in a branch"),
+        pytest.param('if fast:\n    parts["a"] = [1]', Kind.UNKNOWN, id="this key in a branch"),
+        pytest.param('parts[name] = [1]\nparts["a"] = x', Kind.TENSOR, id="any key, and this one later"),
+        pytest.param("parts[name] = [1]", Kind.UNKNOWN, id="any key"),
+        pytest.param("parts[name] = x", Kind.TENSOR, id="any key that holds the same"),
+        pytest.param('if fast:\n    parts["b"] = 1\nparts.update(b=[1])', Kind.TENSOR, id="an update of another key"),
+        pytest.param('if fast:\n    parts["b"] = 1\nparts.update(more)', Kind.UNKNOWN, id="an update with anything"),
+    ],
+)
+def test_what_a_dict_holds_under_one_of_its_keys(change: str, kind: Kind) -> None:
+    code = f'import torch\nfrom m import fast, more, name\n\nx = torch.ones(3)\nparts = {{"a": x}}\n{change}\n'
+    assert last_value(model_of(f'{code}out = parts["a"]\n'), "out").kind is kind

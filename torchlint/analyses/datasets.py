@@ -171,7 +171,7 @@ def returns_tensors(function: Function, model: Model) -> bool:
 def _is_made_of_tensors(value: Value) -> bool:
     if not value.is_container:
         return value.kind is Kind.TENSOR
-    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
     if not parts and value.element is not None:
         parts = [value.element]
     return bool(parts) and all(_is_made_of_tensors(part) for part in parts)
@@ -206,7 +206,7 @@ def _is_on_host(source: cst.CSTNode, model: Model) -> bool:
 
 def _all_on_host(value: Value) -> bool:
     if value.is_container:
-        parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+        parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
         return bool(parts) and all(_all_on_host(part) for part in parts)
     return value.place is Place.HOST or value.is_(Kind.NUMBER, Kind.STRING)
 
@@ -214,7 +214,7 @@ def _all_on_host(value: Value) -> bool:
 def _on_accelerator(value: Value, depth: int = 0) -> bool:
     if value.place is Place.ACCELERATOR or (value.kind is Kind.DEVICE and value.place is not Place.HOST):
         return True
-    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
     if value.element is not None:
         parts.append(value.element)
     return depth < 4 and any(_on_accelerator(part, depth + 1) for part in parts)

@@ -346,7 +346,7 @@ def _contains(value: Value, made: Call, model: Model, depth: int = 0) -> bool:
         return False
     if value.kind not in (Kind.TENSOR, Kind.BATCH, Kind.ITERATOR) and _made_by(value, made, model):
         return True
-    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
     if value.element is not None and value.is_container:
         parts.append(value.element)
     return any(_contains(part, made, model, depth + 1) for part in parts)

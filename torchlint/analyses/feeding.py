@@ -104,7 +104,7 @@ def _draws(loop: Loop, loader: Loader) -> bool:
 
 
 def _holds(value: Value, loader: Loader) -> bool:
-    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
     return _is_loader(value, loader) or any(_holds(part, loader) for part in parts)
 
 

@@ -139,7 +139,7 @@ def _is_harmless(call: Call) -> bool:
 def _holds_gradients(argument: cst.BaseExpression, model: Model) -> bool:
     """Whether an argument is an optimizer, a module or its parameters, or holds one."""
     value = model.value(argument)
-    parts = [value, *(value.items or ()), *(part for _, part in value.fields or ())]
+    parts = [value, *(value.items or ()), *(part for _, part in value.known_fields)]
     if value.element is not None:
         parts.append(value.element)
     if any(part.kind in (Kind.OPTIMIZER, Kind.MODULE, Kind.PARAMETERS, Kind.SCALER) for part in parts):

@@ -396,10 +396,12 @@ class Expressions(Lookup, ABC):
         key = self.values.get(single.value, UNKNOWN).constant if isinstance(single, cst.Index) else None
         element = value if owner.element is None else join(owner.element, value)
         if owner.kind is Kind.DICT:
-            fields = None
-            if isinstance(key, str) and owner.fields is not None:
-                fields = tuple({**dict(owner.fields), key: value}.items())  # a key that is there keeps its place
-            return owner.but(element=element, fields=fields)
+            if not isinstance(key, str):
+                entries = tuple((name, join(held, value)) for name, held in owner.known_fields)
+                return owner.but(element=element, fields=None, entries=entries or None)
+            filled = tuple({**dict(owner.known_fields), key: value}.items())  # a key that is there keeps its place
+            is_whole = owner.fields is not None
+            return owner.but(element=element, fields=filled if is_whole else None, entries=None if is_whole else filled)
         return self.extended(owner, value)
 
     @staticmethod

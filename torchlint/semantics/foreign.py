@@ -153,7 +153,7 @@ class Imports:
         if depth > _DEPTH or (value.ref is not None and "<lambda>" in value.ref):
             return UNKNOWN
         ref = self._exported_name(value.ref, home) if value.ref is not None else None
-        if not value.origins and value.element is None and not value.items and not value.fields:
+        if not value.origins and value.element is None and not value.items and not value.known_fields:
             return value if ref == value.ref else value.but(ref=ref)
 
         def part(inner: Value) -> Value:
@@ -165,6 +165,7 @@ class Imports:
             element=part(value.element) if value.element is not None else None,
             items=tuple(part(v) for v in value.items) if value.items is not None else None,
             fields=tuple((k, part(v)) for k, v in value.fields) if value.fields is not None else None,
+            entries=tuple((k, part(v)) for k, v in value.entries) if value.entries is not None else None,
         )
 
     def _exported_name(self, dotted: str, home: Model) -> str:
@@ -427,7 +428,7 @@ def _class_of_receiver(model: Model, call: Call) -> str | None:
 def _origins(value: Value, depth: int = 0) -> Iterator[cst.CSTNode]:
     """The expressions that made a value, or a part of it."""
     yield from value.origins
-    parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+    parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
     if value.element is not None:
         parts.append(value.element)
     for part in parts if depth < _DEPTH else ():

@@ -125,11 +125,14 @@ class MethodCalls(LibraryCalls):
         if first is not None and first.fields is not None:
             added.extend(first.fields)
         elif first is not None:
-            return receiver.but(fields=None, element=join(receiver.element or UNKNOWN, first.element or UNKNOWN))
+            return receiver.but(
+                fields=None, entries=None, element=join(receiver.element or UNKNOWN, first.element or UNKNOWN)
+            )
         names = {name for name, _ in added}
-        kept = [(k, v) for k, v in receiver.fields or () if k not in names]
+        filled = (*((k, v) for k, v in receiver.known_fields if k not in names), *added)
+        is_whole = receiver.fields is not None
         element = transfer.join_all([*([receiver.element] if receiver.element else []), *(v for _, v in added)])
-        return receiver.but(fields=(*kept, *added) if receiver.fields is not None else None, element=element)
+        return receiver.but(fields=filled if is_whole else None, entries=None if is_whole else filled, element=element)
 
     def _list_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
         if method in ADDING_METHODS and given.positional:

@@ -82,6 +82,7 @@ def detached(value: Value, depth: int = 0) -> Value:
             element=detached(value.element, depth + 1) if value.element is not None else None,
             items=tuple(detached(item, depth + 1) for item in value.items) if value.items is not None else None,
             fields=tuple((k, detached(v, depth + 1)) for k, v in value.fields) if value.fields is not None else None,
+            entries=tuple((k, detached(v, depth + 1)) for k, v in value.entries) if value.entries is not None else None,
         )
     return value
 
@@ -103,7 +104,7 @@ def element_of(value: Value) -> Value:
         case Kind.MODULE:
             return Value(Kind.MODULE)
         case Kind.DICT:
-            return STRING if value.fields else UNKNOWN
+            return STRING if value.known_fields else UNKNOWN
         case Kind.LIST | Kind.TUPLE | Kind.SET | Kind.ITERATOR:
             if value.element is not None:
                 return value.element

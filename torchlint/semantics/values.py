@@ -69,6 +69,8 @@ class Value:
     element: Value | None = None  # what iterating over it yields
     items: tuple[Value, ...] | None = None  # of a tuple or list of known length
     fields: tuple[tuple[str, Value], ...] | None = None  # of a dict whose keys are known strings, in order
+    # Of a dict that has other keys, too, or not all of these: what it holds under those that are known strings.
+    entries: tuple[tuple[str, Value], ...] | None = None
     # The calls (or other expressions) that created the object; whole trees, too long to print.
     origins: frozenset[cst.CSTNode] = field(default=frozenset(), repr=False)
     bound: bool = False  # of a function: its first parameter is filled in, as of a method of an object
@@ -92,8 +94,12 @@ class Value:
     def but(self, **changes: object) -> Value:
         return replace(self, **changes)  # type: ignore[arg-type]
 
+    @property
+    def known_fields(self) -> tuple[tuple[str, Value], ...]:
+        return self.fields or self.entries or ()
+
     def field(self, key: str) -> Value | None:
-        return dict(self.fields).get(key) if self.fields is not None else None
+        return dict(self.known_fields).get(key)
 
 
 UNKNOWN = Value()
@@ -118,6 +124,16 @@ def _join_nested(a: Value | None, b: Value | None, depth: int) -> Value | None:
 def _calls_differ(a: Value, b: Value) -> bool:
     """Of two functions: whether no list of functions of the file says what a call of one or the other does."""
     return a.kind is Kind.FUNCTION and (a.bound is not b.bound or bool(a.origins) is not bool(b.origins))
+
+
+def _join_entries(a: Value, b: Value, depth: int) -> tuple[tuple[str, Value], ...] | None:
+    """Of two dicts: what may be found under a key that one of them has, wherever it is found at all."""
+    one, other = (value.fields if value.fields is not None else value.entries for value in (a, b))
+    if one is None or other is None:
+        return None
+    joined = dict(one)
+    joined.update((key, join(joined[key], value, depth + 1) if key in joined else value) for key, value in other)
+    return tuple(joined.items())
 
 
 def join(a: Value, b: Value, depth: int = 0) -> Value:
@@ -161,6 +177,7 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
         element=_join_nested(a.element, b.element, depth),
         items=items,
         fields=fields,
+        entries=_join_entries(a, b, depth) if fields is None else None,
         origins=a.origins | b.origins,
         bound=a.bound,
         optional=a.optional or b.optional,

@@ -351,3 +351,15 @@ def test_the_device_of_a_network_whose_program_names_the_cpu_alone(asked: str, n
 def test_a_loader_of_one_batch_is_not_pinned_unasked(size: str, applicability: Applicability, code: str) -> None:
     body = f"images = torch.utils.data.TensorDataset(torch.zeros(4, 8))\nloader = DataLoader(images, {size})\n"
     assert {finding.fix and finding.fix.applicability for finding in findings(script(body), code)} == {applicability}
+
+
+@pytest.mark.parametrize(("options", "found"), [("num_workers=4", 1), ("pin_memory=True", 0)])
+def test_a_loader_under_a_key_of_a_dict_that_holds_something_else_in_one_branch(options: str, found: int) -> None:
+    body = f"""
+        parts = {{}}
+        parts["train"] = DataLoader(images, 64, {options})
+        if images.train:
+            parts["test"] = [DataLoader(images, 64, pin_memory=True) for _ in range(10)]
+        loader = parts["train"]
+        """
+    assert len(findings(script(body), "DATA02")) == found

@@ -34,7 +34,7 @@ _PROVING_METHODS = frozenset(
 def carries(value: Value) -> bool:
     """Whether there is a graph in a value, be it in a part of a container."""
     if value.is_container:
-        parts = [*(value.items or ()), *(part for _, part in value.fields or ())]
+        parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
         return any(map(carries, parts)) or (value.element is not None and carries(value.element))
     return value.carries and value.is_(Kind.TENSOR, Kind.UNKNOWN)
 
