@@ -13,6 +13,8 @@ from torchlint.analyses.moves import copies_conversion, is_accelerator, moves_of
 from torchlint.analyses.steps import ends_at_once, runs_few_times
 from torchlint.analyses.trial_loops import is_trial
 from torchlint.finding import Confidence
+from torchlint.semantics.scopes import is_placeholder
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -36,9 +38,26 @@ def reach(loader: Loader) -> Confidence | None:
         return Confidence.LIKELY
     if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
         return Confidence.LIKELY
-    if (_is_returned(loader) or _is_kept_for_others(loader)) and loader.model.once(are_moved_elsewhere):
+    if (_is_returned(loader) or _is_kept_for_others(loader)) and _are_copied_by_others(loader.model):
         return Confidence.LIKELY
     return None
+
+
+def _are_copied_by_others(model: Model) -> bool:
+    """Whether other files copy batches, or functions of this file do that others give a loader."""
+    return model.once(are_moved_elsewhere) or model.once(_copies_given_batches)
+
+
+def _copies_given_batches(model: Model) -> bool:
+    """Whether the file copies batches, and other files give its functions something to draw from."""
+    entered = (loop for loop in model.loops if loop.function.foreign_callers and _draws_from_parameter(loop, model))
+    return copies_batches(model.source.text) and any(entered)
+
+
+def _draws_from_parameter(loop: Loop, model: Model) -> bool:
+    names = (node for node in walk(loop.iterable) if isinstance(node, cst.Name)) if loop.iterable is not None else ()
+    bindings = map(model.binding, names)
+    return any(binding is not None and binding.is_parameter for binding in bindings)
 
 
 def _is_only_tried(loader: Loader) -> bool:
@@ -175,13 +194,16 @@ def _handed_to(loader: Loader) -> Iterator[Call]:
     """Calls of code from elsewhere that get the loader or its batches together with something on an accelerator."""
     model = loader.model
     for call in model.calls:
-        if call.target is not None or call.is_forward or call.node in loader.built:
+        is_known = call.target is not None and not is_placeholder(call.target)
+        if is_known or call.is_forward or call.node in loader.built:
             continue
         if call.callee is not None and (_HARMLESS.match(call.callee) or call.callee in CLASSES):
             continue
         values = [model.value(arg.value) for arg in call.arguments]
         is_given = any(_comes_from(loader, value) or _is_made_with(loader, value) for value in values)
-        if is_given and (_is_accelerated(call, model) or _is_copied_elsewhere(call, model)):
+        if is_given and (
+            _is_accelerated(call, model) or _is_copied_elsewhere(call, model) or _is_copied_by_heirs(call, model)
+        ):
             yield call
 
 
@@ -192,6 +214,24 @@ def _is_copied_elsewhere(call: Call, model: Model) -> bool:
         return False
     home, function = entered
     return any(moves_of_unknown_origin(function.calls, home)) or copies_batches(home.source.text)
+
+
+def _is_copied_by_heirs(call: Call, model: Model) -> bool:
+    """Whether a method that a class leaves to those that derive from it in other files copies what it is given."""
+    cls = call.function.cls
+    if cls is None or call.receiver is None or not _is_self(call.receiver, call.function):
+        return False
+    heirs = re.compile(rf"^class \w+\(.*\b{cls.name}\b", re.MULTILINE)
+    taken = re.compile(rf"^[ \t]+def {call.method}\(\s*self\s*,\s*(\w+)", re.MULTILINE)
+    return any(
+        copies_batches(source.text, drawn={match[1] for match in taken.finditer(source.text)})
+        for source in model.users()
+        if heirs.search(source.text) and taken.search(source.text)
+    )
+
+
+def _is_self(receiver: cst.BaseExpression, function: Function) -> bool:
+    return isinstance(receiver, cst.Name) and list(function.params[:1]) == [receiver.value]
 
 
 def holds_arrays(loader: Loader) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,8 @@ _UNPACKED = re.compile(
 )
 _NAME = re.compile(r"[a-zA-Z_]\w*")
 _COPIED = re.compile(
-    r"\b([a-zA-Z_]\w*)(?:\[[^\[\]\n]*\])?\.(?:cuda\(|to\(\s*[\w.]*(?:device|gpu|cuda|rank|\bdev\b))", re.IGNORECASE
+    r"\b([a-zA-Z_]\w*)(?:\[[^\[\]\n]*\])?\.(?:cuda\(|to\(\s*[\"']?[\w.]*(?:device|gpu|cuda|rank|\bdev\b))",
+    re.IGNORECASE,
 )
 _INDICES = re.compile(r"(^|(?<!edge)_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
 _TEST_FOLDERS = frozenset({"test", "tests", "testing", "test_utils"})
@@ -218,14 +219,14 @@ def _sets_options(text: str, settings: frozenset[str] = frozenset()) -> bool:
     )
 
 
-def copies_batches(text: str) -> bool:
-    """Whether code draws batches and copies them to an accelerator."""
+def copies_batches(text: str, drawn: Set[str] = frozenset()) -> bool:
+    """Whether code draws batches, or has some under names that are known, and copies them to an accelerator."""
     if _sets_options(text) or _DEFAULT_CHANGED.search(text):
         return False
-    drawn = {name for match in _DRAWN.finditer(text) for name in _NAME.findall(match[1] or match[2])}
+    drawn = drawn | {name for match in _DRAWN.finditer(text) for name in _NAME.findall(match[1] or match[2])}
     for match in _UNPACKED.finditer(text):
         if (match[2] or match[4]) in drawn:
-            drawn.update(_NAME.findall(match[1] or match[3]))
+            drawn |= {*_NAME.findall(match[1] or match[3])}
     return any(match[1] in drawn for match in _COPIED.finditer(text))
 
 

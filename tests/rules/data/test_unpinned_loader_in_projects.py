@@ -216,3 +216,94 @@ def test_a_loader_that_goes_to_a_function_of_another_file(tmp_path: Path, copied
     script = LOADERS + "\n\nfit(get_loader('data', 8), 3)\nmodel.cuda()\n"
     training = f"def fit(loader, epochs):\n    for batch in loader:\n        x, y = batch\n        step({copied}, y)\n"
     assert in_project(tmp_path, "from solver import fit\n" + script, "", training) == [line + 1 for line in lines]
+
+
+OWN = """\
+import torch
+from torch.utils.data import DataLoader
+from photos import Photos
+
+
+def make_loader(size):
+    return DataLoader(Photos(), size, num_workers=4)
+
+
+def score(net, loader):
+    return sum(net(x{copied}).sum() for x in loader)
+
+
+def train(net, {given}):
+    for epoch in range(9):
+        for x in {drawn}:
+            net(x{copied}).sum().backward()
+"""
+USER = "import torch\nfrom own import make_loader, train\nfrom nets import net\n\ntrain(net, make_loader(8))\n"
+
+
+@pytest.mark.parametrize(
+    ("copied", "given", "drawn", "lines"),
+    [
+        pytest.param('.to("cuda")', "loader", "loader", [7], id="copied"),
+        pytest.param("", "loader", "loader", [], id="not copied"),
+        pytest.param('.to("cuda")', "size", "range(9)", [], id="of something else"),
+    ],
+)
+def test_a_loader_that_others_give_back_to_its_file(
+    tmp_path: Path, copied: str, given: str, drawn: str, lines: list[int]
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "main.py").write_text(USER)
+    code = OWN.format(copied=copied, given=given, drawn=drawn)
+    (tmp_path / "own.py").write_text(code.replace("for x in loader)", f"for x in {drawn})"))
+    found = lint(Source.read(tmp_path / "own.py"), Settings.selecting("DATA02"), strict=True, project=Project())
+    assert [finding.line for finding in found] == lines
+
+
+TEMPLATE = """\
+import torch
+from photos import Photos
+
+
+class Trainer:
+    def __init__(self):
+        self.loader = torch.utils.data.DataLoader(Photos(), 8, num_workers=4, pin_memory=False)
+        self.device = torch.device("cuda")
+
+    def step(self, data):
+        raise NotImplementedError
+
+    def start(self):
+        for batch in self.loader:
+            self.step(batch)
+"""
+HEIR = """\
+import torch
+from template import Trainer
+
+
+class {cls}:
+    def step(self, pair):
+        x, y = pair
+        return net({copied}) - y
+
+
+Heir().start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("cls", "copied", "lines"),
+    [
+        ("Heir(Trainer)", "x.to(self.device)", [7]),
+        ("Heir(Trainer)", "x.to(self.dtype)", []),
+        ("Heir", "x.to(self.device)", []),
+    ],
+)
+def test_a_batch_that_a_class_of_another_file_copies_for_its_base(
+    tmp_path: Path, cls: str, copied: str, lines: list[int]
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "template.py").write_text(TEMPLATE)
+    (tmp_path / "main.py").write_text(HEIR.format(cls=cls, copied=copied))
+    found = lint(Source.read(tmp_path / "template.py"), Settings.selecting("DATA02"), strict=True, project=Project())
+    assert [finding.line for finding in found] == lines
