@@ -61,7 +61,9 @@ def volatile_calls(model: Model) -> Iterator[Call]:
 
 def _asks_helper_for_no_graph(model: Model, call: Call) -> bool:
     home, function = model.elsewhere(call) or (model, call.target)
-    if function is None or "volatile" not in function.params:
+    if function is None:
+        return _asks_out_of_sight(call)
+    if "volatile" not in function.params:
         return False
     wish = call.argument("volatile").node or call.argument("volatile", function.params.index("volatile")).node
     if not isinstance(wish, cst.Name) or wish.value != "True":
@@ -70,6 +72,14 @@ def _asks_helper_for_no_graph(model: Model, call: Call) -> bool:
     made = (wrapper_of(inner) for inner in home.calls_to(VARIABLE) if inner.function is function)
     handed_on = [wrapper.volatile.node for wrapper in made if wrapper.volatile.node is not None]
     return parameter is not None and any(home.binding(node) is parameter for node in handed_on)
+
+
+def _asks_out_of_sight(call: Call) -> bool:
+    """`utils.variable(x, volatile=True)`, of a file that cannot be read: it may be of an older Python."""
+    if call.callee == VARIABLE or call.targets_class is not None or call.is_forward or len(call.arguments) < 2:
+        return False
+    asked = (arg for arg in call.arguments if arg.keyword is not None and arg.keyword.value == "volatile")
+    return any(isinstance(arg.value, cst.Name) and arg.value.value == "True" for arg in asked)
 
 
 def volatile_writes(model: Model) -> Iterator[cst.Attribute]:
@@ -113,6 +123,8 @@ def _is_volatile(model: Model, node: cst.BaseExpression) -> bool:
         return False
     if call.callee == VARIABLE:
         return wrapper_of(call).asks_for_no_graph
+    if _asks_helper_for_no_graph(model, call):
+        return True
     return call.method in _COPYING and call.receiver is not None and _asks_for_no_graph(model, call.receiver)
 
 

@@ -78,3 +78,23 @@ SCRIPT = """
 )
 def test_a_helper_that_runs_the_network_for_a_volatile_tensor(run: str, lines: list[int]) -> None:
     assert [finding.line for finding in findings(SCRIPT.format(run=run), "MEM05")] == lines
+
+
+EPISODE = """
+    import torch
+    from torch.autograd import Variable
+
+    class Episodes:
+        def process(self, x, trains):
+            net = {network}
+            loss = net(Variable(x, volatile=not trains)).pow(2).mean()
+            if trains:
+                loss.backward()
+                self.optimizers["net"].step()
+            return loss.item()
+    """
+
+
+@pytest.mark.parametrize(("network", "lines"), [('self.networks["net"]', [8]), ("torch.nn.Linear(4, 4)", [])])
+def test_a_network_that_an_object_keeps_is_not_only_tried_out(network: str, lines: list[int]) -> None:
+    assert [finding.line for finding in findings(EPISODE.format(network=network), "MEM05")] == lines

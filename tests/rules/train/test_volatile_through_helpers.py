@@ -57,3 +57,21 @@ def test_what_a_helper_is_asked_for(head: str, made: str, arguments: str, count:
     source = Source.read(tmp_path / "evaluation.py")
     found = lint(source, Settings.selecting("TRAIN10"), strict=True, project=Project())
     assert [finding.line for finding in found] == [8] * count
+
+
+@pytest.mark.parametrize(
+    ("helper", "asked", "count"),
+    [
+        ("from helpers import as_variable", "volatile=True", 1),
+        ("from helpers import as_variable", "volatile=False", 0),
+        ("from helpers import as_variable", "persistent=True", 0),
+        ("class as_variable:\n    def __init__(self, x, volatile):\n        self.x = x\n", "volatile=True", 0),
+        ("def as_variable(x, volatile):\n    return x\n", "volatile=True", 0),
+    ],
+)
+def test_a_helper_in_a_file_of_an_older_python(helper: str, asked: str, count: int, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "helpers.py").write_text("def as_variable(x, volatile=False):\n    return x.cuda(async=True)\n")
+    (tmp_path / "main.py").write_text(EVALUATION.format(start=helper, arguments=f"images, {asked}"))
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("TRAIN10"), strict=True, project=Project())
+    assert len(found) == count

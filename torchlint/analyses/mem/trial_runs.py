@@ -57,10 +57,13 @@ def _loads(model: Model, call: Call) -> bool:
 
 
 def _is_copied(model: Model, module: Binding) -> bool:
-    """Whether a variable gets another network, or a copy of one: `deepcopy(self.net)`; or one after the other."""
+    """Whether a variable gets another network, or a copy of one: `deepcopy(self.net)`, `self.nets["g"]`; or one after
+    the other."""
     given = [write.value for write in module.writes if write.value is not None]
     if any(write.kind == "for" for write in module.writes):
         return any(_names_network(model, node) for value in given for node in sources(model, value))
+    if any(isinstance(value, (cst.Attribute, cst.Subscript)) for value in given):
+        return True
     parts = (node for value in given for node in walk(value))
     return any(isinstance(node, (cst.Name, cst.Attribute)) and _names_network(model, node) for node in parts)
 
