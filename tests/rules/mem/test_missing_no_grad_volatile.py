@@ -95,6 +95,6 @@ EPISODE = """
     """
 
 
-@pytest.mark.parametrize(("network", "lines"), [('self.networks["net"]', [8]), ("torch.nn.Linear(4, 4)", [])])
+@pytest.mark.parametrize(("network", "lines"), [('self.networks["net"]', [7]), ("torch.nn.Linear(4, 4)", [])])
 def test_a_network_that_an_object_keeps_is_not_only_tried_out(network: str, lines: list[int]) -> None:
     assert [finding.line for finding in findings(EPISODE.format(network=network), "MEM05")] == lines
