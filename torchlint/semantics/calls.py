@@ -15,6 +15,7 @@ from torchlint.semantics.entities import Call, Class, Function
 from torchlint.semantics.method_calls import MethodCalls
 from torchlint.semantics.names import Names, canonical
 from torchlint.semantics.scopes import Scopes, is_placeholder, record_fields
+from torchlint.semantics.self_test import anywhere, calls_of_self_test
 from torchlint.semantics.signatures import Signature
 from torchlint.semantics.transfer import Arguments, element_of
 from torchlint.semantics.values import NONE, UNKNOWN, Grad, Kind, Place, Value
@@ -32,6 +33,7 @@ class Calls(MethodCalls):
         super().__init__(scopes, names, imports)
         self.decorators = Decorators(scopes)
         self._signatures: dict[Function, Signature] = {}
+        self._self_test = calls_of_self_test(scopes.module)
 
     def _call(self, node: cst.Call) -> Value:
         call = self.scopes.call_of[node]
@@ -286,7 +288,8 @@ class Calls(MethodCalls):
             target.callers.append(call)
         self.noted.note_call_grad(target, self.grad)
         wrapping = self.decorators.of(target)
-        self._hand_over(target, given if wrapping.keeps_arguments else Arguments(open=True), bound=bound)
+        handed = anywhere(given) if call.node in self._self_test else given
+        self._hand_over(target, handed if wrapping.keeps_arguments else Arguments(open=True), bound=bound)
         if not wrapping.keeps_result:
             return UNKNOWN
         if self.rehearsing:

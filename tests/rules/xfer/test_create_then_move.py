@@ -276,3 +276,56 @@ def test_numbers_are_made_in_the_type_of_the_tensor_that_they_go_with() -> None:
     code = returning("torch.tensor([0.25, 2.]).to(x.device, x.dtype)")
     assert fixed(code, "XFER01", unsafe=False) == code
     assert fixed(code, "XFER01") == returning("torch.tensor([0.25, 2.], dtype=x.dtype, device=x.device)")
+
+
+@pytest.mark.parametrize(
+    ("name", "computed", "count"),
+    [
+        ("pitch", "pitch * ramp", 1),
+        ("pitch", "ramp / pitch", 1),
+        ("pitch", "[pitch, ramp]", 0),
+        ("pitch", "pitch * n", 0),
+        ("idx", "ramp / idx", 0),
+    ],
+)
+def test_what_is_computed_with_a_tensor_is_no_device(name: str, computed: str, count: int) -> None:
+    code = f"import torch\n\ndef build(n, {name}, net):\n    net.cuda()\n    ramp = torch.arange(n).to({name})\n"
+    assert len(findings(f"{code}    return {computed}\n", "XFER01")) == count
+
+
+MODULE_FILE = """
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return self.mix(x, torch.zeros(len(x), 5).to(x.device))
+
+        def mix(self, x, h):
+            return h + torch.ones(len(x), 5).to(h.device)
+
+    def jacobian(y, n):
+        return torch.zeros(n, n).to(y.device)
+
+    def main():
+        print(jacobian(Net()(torch.randn(2, 3)), 3))
+
+    if {condition}:
+        print(Net()(torch.randn(2, 3)).shape, jacobian(torch.ones(2), 2))
+        {work}
+    """
+
+
+@pytest.mark.parametrize(
+    ("condition", "work", "lines"),
+    [
+        ('__name__ == "__main__"', "main()", [6, 9, 12]),
+        ('__name__ == "__main__"', "print(jacobian(torch.ones(2).cpu(), 2))", [6, 9, 12]),
+        ('__name__ == "__main__"', "Net()(torch.randn(2, 3)).sum().backward()", []),
+        ('__name__ == "__main__"', 'torch.save(Net(), open("net.pt", "wb"))', []),
+        ("torch.backends.mps.is_built()", "main()", []),
+    ],
+)
+def test_the_end_of_a_file_that_only_tries_it_out(condition: str, work: str, lines: list[int]) -> None:
+    found = findings(MODULE_FILE.format(condition=condition, work=work), "XFER01")
+    assert [finding.line for finding in found] == lines

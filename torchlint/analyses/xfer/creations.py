@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _COPIES = re.compile(r"\.cuda\(|\.to\(\s*[\w.]*(device|gpu|cuda)", re.IGNORECASE)
 _TRAINER = re.compile(r"\b(pytorch_lightning|lightning|accelerate)\b[\s\S]*\b(Trainer|Accelerator)\b")
+_INDEX = re.compile(r"(?i)rank|gpu|dev|cuda|(^|_)(id|idx|index|i|n)$")  # of a device, by which a tensor may be divided
 _JOINING = ("torch.cat", "torch.concat", "torch.stack")
 _QUESTIONS = frozenset(
     "shape dtype device is_cuda ndim size dim numel nelement is_contiguous get_device element_size".split()
@@ -190,9 +191,22 @@ def goes_with_tensor(move: Call, model: Model) -> cst.BaseExpression | None:
 
 
 def _is_joined_with_tensors(node: cst.BaseExpression, model: Model) -> bool:
-    """Whether a variable of which nothing else is known is a part of a `torch.cat` or `torch.stack`."""
+    """Whether a variable of which nothing else is known is a part of a `torch.cat` or `torch.stack`, or is computed
+    with a tensor, as no device is."""
     binding = model.binding(node) if model.value(node).kind is Kind.UNKNOWN else None
-    return binding is not None and any(_is_joined(read, model) for read in binding.reads)
+    if binding is None:
+        return False
+    is_index = _INDEX.search(binding.name) is not None
+    return any(_is_joined(read, model) or (not is_index and _is_operand(read, model)) for read in binding.reads)
+
+
+def _is_operand(read: cst.CSTNode, model: Model) -> bool:
+    """`pitch` of `pitch * torch.arange(8)`."""
+    operation = model.parent(read)
+    if not isinstance(operation, cst.BinaryOperation):
+        return False
+    other = operation.right if read is operation.left else operation.left
+    return model.value(other).kind is Kind.TENSOR
 
 
 def _is_joined(read: cst.CSTNode, model: Model) -> bool:

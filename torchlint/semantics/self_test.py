@@ -1,0 +1,59 @@
+"""The end of a file that tries out what the file defines: it says nothing of the devices of those who use it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import libcst as cst
+
+from torchlint.semantics.transfer import Arguments
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind, Place, Value
+
+# What a program does that is run for what comes of it.
+_WORK = re.compile(r"backward\(|\.step\(|optim|DataLoader|load|open\(|read|argparse|parse_args|sys\.argv|cuda|while ")
+
+
+def calls_of_self_test(module: cst.Module) -> frozenset[cst.CSTNode]:
+    """The calls below `if __name__ == "__main__":`, and in the functions that are run there, of a file that defines
+    functions or classes and does no work there but to try them out."""
+    block = next(filter(_is_main, reversed(module.body)), None)
+    if block is None:
+        return frozenset()
+    parts = [block, *_entered(block, module.body)]
+    if any(_WORK.search(module.code_for_node(part)) for part in parts):
+        return frozenset()
+    return frozenset(node for part in parts for node in walk(part) if isinstance(node, cst.Call))
+
+
+def anywhere(given: Arguments) -> Arguments:
+    """The same, where each tensor of the host may be on another device as well."""
+    keywords = {name: _anywhere(value) for name, value in given.keywords.items()}
+    positional, starred = map(_anywhere, given.positional), map(_anywhere, given.starred)
+    return replace(given, positional=tuple(positional), keywords=keywords, starred=tuple(starred))
+
+
+def _anywhere(value: Value) -> Value:
+    is_on_host = value.kind is Kind.TENSOR and value.place is Place.HOST
+    return value.but(place=Place.UNKNOWN) if is_on_host else value
+
+
+def _is_main(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.If(test=cst.Comparison(left=cst.Name(value="__name__"), comparisons=[cst.ComparisonTarget()])):
+            return True
+    return False
+
+
+def _entered(block: cst.CSTNode, body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    names = {node.func.value for node in walk(block) if isinstance(node, cst.Call) and isinstance(node.func, cst.Name)}
+    return (
+        node for node in body if isinstance(node, cst.FunctionDef) and node.name.value in names and not _takes(node)
+    )
+
+
+def _takes(function: cst.FunctionDef) -> bool:
+    params = function.params
+    return bool(params.params or params.posonly_params or params.kwonly_params)
