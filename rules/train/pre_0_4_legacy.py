@@ -79,10 +79,19 @@ class PreTorch04Legacy(Rule):
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.train.data_attribute import data_reads
-        from torchlint.analyses.variable_wrapper import volatile_calls, volatile_writes, wrappers
+        from torchlint.analyses.variable_wrapper import (
+            derived_calls,
+            volatile_calls,
+            volatile_writes,
+            wrapper_of,
+            wrappers,
+        )
 
         for wrapper in wrappers(model):
             yield Report(wrapper.call.node, _wrapper_message(wrapper, model), facts=wrapper)
+        for call in derived_calls(model):
+            says = _no_graph_message if wrapper_of(call).asks_for_no_graph else _purposeless_message
+            yield Report(call.node, says(model.code(call.node.func)))
         for call in volatile_calls(model):
             yield Report(call.node, _no_graph_message(model.code(call.node.func)))
         for node in volatile_writes(model):
@@ -107,6 +116,10 @@ def _wrapper_message(wrapper: Wrapper, model: Model) -> str:
             f"`{name}({inner})` returns `{inner}.detach()` since torch 0.4, so the graph behind `{inner}` ends here. "
             "Use the tensor itself, or detach it in plain sight."
         )
+    return _purposeless_message(name)
+
+
+def _purposeless_message(name: str) -> str:
     return f"`{name}` has had no purpose since torch 0.4: tensors have gradients themselves. Use the tensor as it is."
 
 

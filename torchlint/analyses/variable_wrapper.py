@@ -50,6 +50,14 @@ def wrappers(model: Model) -> Iterator[Wrapper]:
             yield wrapper_of(call)
 
 
+def derived_calls(model: Model) -> Iterator[Call]:
+    """Calls of classes of this file or another that derive from Variable: `class Variable(autograd.Variable)`."""
+    for call in model.calls:
+        behind = model.class_behind(call.callee) if call.value.kind is Kind.INSTANCE and call.callee else None
+        if behind is not None and VARIABLE in behind[1].bases and not is_for_other_releases(model, call.node):
+            yield call
+
+
 def wrapper_of(call: Call) -> Wrapper:
     return Wrapper(call, call.argument("data", 0), call.argument("requires_grad", 1), call.argument("volatile", 2))
 

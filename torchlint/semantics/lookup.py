@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 Env = dict[Binding, Value]
 _FALLBACKS = (Kind.NONE, Kind.NUMBER)  # what a name is set to where its import fails
+_TENSORS_OF_MODULES = {
+    "_parameters": Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.CARRIES, ref="torch.nn.Parameter", optional=True)),
+    "_buffers": Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.DETACHED, optional=True)),
+}
 _LIBRARIES = ("torch.", "numpy.", "builtins.", "math.", "os.")
 
 
@@ -172,6 +176,8 @@ class Lookup:
                     return transfer.BOOLEAN
                 if name == "device":
                     return Value(Kind.DEVICE, place=owner.place)
+                if name in _TENSORS_OF_MODULES:
+                    return _TENSORS_OF_MODULES[name]
                 if name in ("model", "base_model"):  # of a class out of sight
                     return Value(Kind.MODULE, place=owner.place)
                 return owner if name == "module" else Value(Kind.UNKNOWN, place=Place.UNKNOWN)
@@ -234,6 +240,8 @@ class Lookup:
     def _unknown_attribute(owner: Value, name: str) -> Value:
         if name == "device":
             return Value(Kind.DEVICE)
+        if name in _TENSORS_OF_MODULES:
+            return _TENSORS_OF_MODULES[name]
         if name == "shape":
             return transfer.SHAPE
         if name == "data":

@@ -245,3 +245,34 @@ def test_a_tensor_that_is_cut_off_for_it_is_not_cut_off_again(cut: str, between:
         exec(text, names)
         made.append(names["run"](None, torch.arange(6.0).view(2, 3)))
     assert all(torch.equal(before, now) and before.requires_grad is now.requires_grad for before, now in zip(*made))
+
+
+@pytest.mark.parametrize(
+    ("base", "made", "found"),
+    [
+        ("autograd.Variable", "Moved(x)", "has had no purpose"),
+        ("autograd.Variable", "Moved(x, volatile=True)", "`volatile` has no effect"),
+        ("autograd.Function", "Moved(x)", None),
+        ("object", "Moved(x)", None),
+    ],
+)
+def test_a_class_that_derives_from_variable(base: str, made: str, found: str | None) -> None:
+    code = f"""
+        import torch
+        from torch import autograd
+
+        class Moved({base}):
+            def __init__(self, data, *args, **kwargs):
+                super().__init__(data.cuda(), *args, **kwargs)
+
+        def step(net, x):
+            return net({made})
+        """
+    assert [found in finding.message for finding in findings(code, "TRAIN10") if found] == [True] * bool(found)
+    assert bool(findings(code, "TRAIN10")) == bool(found)
+
+
+@pytest.mark.parametrize(("holder", "count"), [("_parameters", 1), ("parts", 0)])
+def test_a_parameter_by_its_name(holder: str, count: int) -> None:
+    code = f"import torch\n\ndef widths(layer, name):\n    return layer.{holder}[name].data * 2\n"
+    assert len(findings(code, "TRAIN10")) == count
