@@ -51,6 +51,12 @@ BROKEN = [
         id="not between what a lambda takes",
     ),
     pytest.param(
+        "    partials = torch.linspace(1, number, number, dtype=torch.float32, device=device).unsqueeze(-1)\n",
+        "    partials = torch.linspace(1, number, number, dtype=torch.float32,\n"
+        "                              device=device).unsqueeze(-1)\n",
+        id="in front of one short call more",
+    ),
+    pytest.param(
         "    moved = {key: value.to(device, torch.float64, non_blocking=True) for key, value in extras.items()}\n",
         "    moved = {key: value.to(device, torch.float64, non_blocking=True)\n"
         "             for key, value in extras.items()}\n",

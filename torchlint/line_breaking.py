@@ -25,7 +25,7 @@ _LEAST = 15  # characters that a bracket holds are worth a line of their own
 _DIRECTIVE = re.compile(
     r"#\s*(noqa|nosec|type:|pylint|pragma|fmt|yapf|isort|ruff|mypy|pyright|torchlint)", re.IGNORECASE
 )
-_SHORT_REST = re.compile(r"[\])},:;\s]*(\.\w+\([\w.]*\)[\])},:;\s]*)?")
+_SHORT_REST = re.compile(r"[\])},:;\s]*(\.\w+\([-\w.]*\)[\])},:;\s]*)?")
 _OPENING, _CLOSING = "([{", ")]}"
 _LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 _FORMATTED = (getattr(tokenize, "FSTRING_START", -1), getattr(tokenize, "FSTRING_END", -1))
