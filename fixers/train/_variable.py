@@ -56,7 +56,7 @@ def unwrap(wrapper: Wrapper, model: Model) -> Fix:
     for each in all_of_it:
         _check(each, model)
     least = max((_remedy(each, model) for each in all_of_it), key=lambda remedy: _RANKED.index(remedy.applicability))
-    taken = _taken_together(wrapper.call, model)
+    taken = _taken_together(wrapper.call, model) or _is_all_of_a_list(wrapper, model)
     edits = _removal(wrapper.call, model) if taken else _replacement(wrapper, _remedy(wrapper, model).cut, model)
     return Fix(tuple(edits), least.applicability, least.why)
 
@@ -146,6 +146,27 @@ def _taken_together(call: Call, model: Model) -> set[Call]:
         model.call(value) for target, value in pairs if isinstance(value, cst.Call) and _is_itself(target, value, model)
     }
     return found if len(found) == len(pairs) else set()
+
+
+def _is_all_of_a_list(wrapper: Wrapper, model: Model) -> bool:
+    """Whether `a, b = [Variable(x) for x in [a, b]]` does nothing else. Raises NoFixError for others of which only a
+    copy would be left."""
+    call, inner = wrapper.call.node, wrapper.data.node
+    made = model.parent(call)
+    match made:
+        case cst.ListComp(elt=elt, for_in=cst.CompFor(target=cst.Name(value=name), iter=each, ifs=[])) if elt is call:
+            is_copy = isinstance(inner, cst.Name) and inner.value == name and not _wants_gradients(wrapper)
+        case _:
+            return False
+    if not is_copy or _remedy(wrapper, model).cut:
+        return False
+    pairs = assigned_pairs(model.small_statement(call))
+    target = pairs[0][0] if len(pairs) == 1 and pairs[0][1] is made else None
+    if isinstance(target, cst.Tuple) and isinstance(each, (cst.List, cst.Tuple)):
+        names = [text_of(element.value) for element in target.elements]
+        if names == [text_of(element.value) for element in each.elements]:
+            return True
+    raise NoFixError("nothing but a copy of the list would be left")
 
 
 def _name_of(value: cst.BaseExpression, model: Model) -> Binding | None:
@@ -390,7 +411,7 @@ def _holds_together(inner: cst.BaseExpression, suffix: str, parent: cst.CSTNode 
     is_atom = isinstance(inner, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
     if isinstance(parent, cst.Arg):
         return is_atom or not suffix
-    if not is_atom and (suffix or not isinstance(parent, (cst.Assign, cst.Return, cst.Element))):
+    if not is_atom and (suffix or not isinstance(parent, (cst.Assign, cst.Return, cst.Element, cst.BaseSimpleComp))):
         return False
     try:
         ast.parse(text_of(inner), mode="eval")

@@ -276,3 +276,32 @@ def test_a_class_that_derives_from_variable(base: str, made: str, found: str | N
 def test_a_parameter_by_its_name(holder: str, count: int) -> None:
     code = f"import torch\n\ndef widths(layer, name):\n    return layer.{holder}[name].data * 2\n"
     assert len(findings(code, "TRAIN10")) == count
+
+
+LISTED = """\
+import torch
+from torch.autograd import Variable
+
+
+def run(net, x):
+    a, b = [torch.DoubleTensor(each) for each in [[1.0, 2.0], [3.0]]]
+    {wrapped}
+    return [a, b]
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "after"),
+    [
+        ("a, b = [Variable(each) for each in [a, b]]", ""),
+        ("b, a = [Variable(each) for each in [a, b]]", None),
+        ("a, b = [Variable(each) for each in [a, b] if len(each)]", "a, b = [each for each in [a, b] if len(each)]"),
+        ("a, b = [Variable(2 * each) for each in [a, b]]", "a, b = [2 * each for each in [a, b]]"),
+    ],
+)
+def test_a_list_of_which_nothing_but_a_copy_is_left(wrapped: str, after: str | None) -> None:
+    code = LISTED.format(wrapped=wrapped)
+    expected = code if after is None else LISTED.format(wrapped=after).replace("    \n", "")
+    assert fixed(code, "TRAIN10").replace("from torch.autograd import Variable\n", "") == expected.replace(
+        "from torch.autograd import Variable\n", ""
+    )
