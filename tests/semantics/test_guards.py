@@ -56,6 +56,7 @@ def kinds_around(code: str) -> list[str]:
         "i & 15 == 0",
         "i % 10 == 0 or i == last",
         "args.verbose",
+        "verbosity",
         "torch.distributed.get_rank() == 0 and i % 10 == 0",
         "i == 0 and rank == 0",
     ],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.dist.samplers import LOADERS, SAMPLER, lent_samplers, shuffles
+from torchlint.analyses.rowwise.extent import rounds
 from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.frameworks import SET_EPOCH
@@ -101,7 +102,9 @@ def _epochs_over(sampler: Call, loader: Call, model: Model) -> StaleSampler | No
     """The training loop over a loader and the epoch loop around it, if loader and sampler outlive an epoch."""
     for drawn_from, around in _passes(loader, model):
         for epochs in around:
-            if epochs.role is Role.EPOCHS and not _made_again(sampler, loader, epochs, model):
+            if epochs.role is not Role.EPOCHS or rounds(model, epochs) == 1:
+                continue
+            if not _made_again(sampler, loader, epochs, model):
                 return StaleSampler(sampler, loader, drawn_from, epochs)
     return None
 

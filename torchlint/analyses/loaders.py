@@ -46,6 +46,8 @@ CLASSES: dict[str, dict[str, int]] = {
 # An option may also be set, or the place of every new tensor changed, where no argument shows it.
 _WORKERS_IN_COMMENT = re.compile(r"#.*\bnum_workers\b")
 _OPTION_SET = re.compile(r"(?<![\w.])([\w.]+)\.(pin_memory|num_workers)\s*=(?!=|\s*0\b)")
+# Nothing is copied to them from pinned memory, and what else they want of a loader is not known here.
+_OTHER_DEVICES = re.compile(r"\btorch_xla\b|\bmps\b")
 _SUBCLASS = re.compile(r"^[ \t]*class \w+\(.*Loader", re.MULTILINE)
 _DEFAULT_CHANGED = re.compile(r"set_default_(device|tensor_type)\s*\(")
 # What a file that is not modelled here takes out of something, one after the other, and what it copies to a device.
@@ -175,7 +177,7 @@ def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
     text = model.source.text
     built = list(_built(model))
-    if not built or _sets_options(text, _settings(model)) or ("torch_xla" in text and "cuda" not in text):
+    if not built or _sets_options(text, _settings(model)) or (_OTHER_DEVICES.search(text) and "cuda" not in text):
         return []
     if not (model.uses_accelerator or "lightning" in model.frameworks or model.once(are_moved_elsewhere)):
         return []

@@ -342,7 +342,7 @@ class Expressions(Lookup, ABC):
             self._store_item(target, value)
         else:
             if isinstance(target, cst.Attribute):
-                self.eval(target.value)
+                self._store_attribute(target, value)
             self._bind(target, value)
 
     def _bind(self, target: cst.CSTNode, value: Value) -> None:
@@ -376,6 +376,12 @@ class Expressions(Lookup, ABC):
         before, behind = starred.index(True), len(starred) - starred.index(True) - 1
         end = len(items) - behind
         return [*items[:before], transfer.join_all(items[before:end]), *items[end:]]
+
+    def _store_attribute(self, target: cst.Attribute, value: Value) -> None:
+        owner, binding = self.eval(target.value), self.scopes.bindings.get(target.value)
+        if target.attr.value == "requires_grad" and owner.kind is Kind.TENSOR and binding is not None:
+            grad = {True: Grad.CARRIES, False: Grad.DETACHED}.get(value.constant, Grad.UNKNOWN)
+            self.write(binding, owner.but(grad=grad))
 
     def _store_item(self, target: cst.Subscript, value: Value) -> None:
         owner = self.eval(target.value)

@@ -12,7 +12,7 @@ from torchlint.semantics.scopes import Scopes, dotted
 from torchlint.semantics.tree import walk
 
 _LOG_NAMES = re.compile(
-    r"(?i)(log(?!it|_?(alpha|prob|p\b|pi\b|std|sigma|var|ent|det|snr|softmax|scale|temp))|print|verbose|interval|freq"
+    r"(?i)(log(?!it|_?(alpha|prob|p\b|pi\b|std|sigma|var|ent|det|snr|softmax|scale|temp))|print|verbos|interval|freq"
     r"|every|displ|disp_|summar|report|debug|visual|plot|vis_|wandb|tensorboard"
     r"|writer|show|save|eval_step|last_)"
 )

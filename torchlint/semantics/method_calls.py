@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.semantics import frameworks, transfer
+from torchlint.semantics import frameworks, torch_api, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call
 from torchlint.semantics.hints import LOSS_NAMES
@@ -20,6 +20,7 @@ _TENSOR_ONLY_METHODS = frozenset(
     clamp clamp_ relu log exp pow norm new_zeros new_ones index_select flatten
     """.split()
 )
+_SWITCHING_METHODS = ("requires_grad_", "detach_")
 _PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "trainable_parameters"})
 _CHILD_METHODS = frozenset({"children", "modules", "named_children", "named_modules"})
 # Of what is imported or handed in, nothing is known but the name.
@@ -34,6 +35,7 @@ class MethodCalls(LibraryCalls):
             case Kind.TENSOR | Kind.BATCH:
                 call.callee = f"torch.Tensor.{method}"
                 value = transfer.tensor_method(receiver, method, given, self.grad)
+                self._change_in_place(call, receiver, method, value.grad)
                 target = given.get("device", 0)
                 if method == "to" and target is not None and target.is_(*_VAGUE) and self._device_like(call):
                     return value.but(place=Place.ACCELERATOR)
@@ -69,6 +71,14 @@ class MethodCalls(LibraryCalls):
                 return self._unknown_method(call, receiver, method, given)
             case _:
                 return UNKNOWN
+
+    def _change_in_place(self, call: Call, receiver: Value, method: str, grad: Grad) -> None:
+        """`out.copy_(x)` gives `out` the graph of `x`. A graph that is there stays, but for `detach_`."""
+        entry = torch_api.method(method)
+        if receiver.kind is not Kind.TENSOR or entry is None or not entry.may("inplace") or grad is receiver.grad:
+            return
+        if method in _SWITCHING_METHODS or (not receiver.carries and self.grad is not False):
+            self._rewrite_receiver(call, receiver.but(grad=grad))
 
     def _module_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
         call.callee = f"torch.nn.Module.{method}"
@@ -155,8 +165,11 @@ class MethodCalls(LibraryCalls):
             return
         if isinstance(call.receiver, cst.Subscript):
             owner = self.scopes.bindings.get(call.receiver.value)
-            if owner is not None and self.values[call.receiver.value].kind in (Kind.DICT, Kind.LIST):
-                self.write(owner, self.with_item(self.values[call.receiver.value], call.receiver, value))
+            held = self.values[call.receiver.value]
+            if owner is not None and held.kind in (Kind.DICT, Kind.LIST):
+                self.write(owner, self.with_item(held, call.receiver, value))
+            elif owner is not None and held.kind is Kind.TENSOR and not held.carries:
+                self.write(owner, held.but(grad=value.grad))
 
     def _unknown_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
         name = last_name(call.receiver)

@@ -112,6 +112,19 @@ LOOK_ALIKES = {
             nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
         """
     ),
+    "Apple GPU where there is one": dedent(
+        """\
+        import torch
+        from torch import nn
+        from torch.utils.data import DataLoader
+        from torchvision import datasets
+
+        device = torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        model = nn.Linear(8, 2).to(device)
+        for x, y in DataLoader(datasets.MNIST("data"), 64):
+            nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
+        """
+    ),
     "tensors that are on the GPU": script(
         """\
         x = torch.randn(100, 8).to(device)

@@ -203,6 +203,7 @@ def test_fixed(code: str, added: str) -> None:
 
 
 SILENT = [
+    pytest.param(MAKE + LOOP.replace("range(3)", "range(1)"), id="one epoch"),
     pytest.param(MAKE + LOOP.replace("3):", "3):\n    sampler.set_epoch(epoch)"), id="told"),
     pytest.param(MAKE + LOOP.replace("3):", "3):\n    loader.sampler.set_epoch(epoch)"), id="told through the loader"),
     pytest.param(MAKE + "alias = sampler" + LOOP.replace("3):", "3):\n    alias.set_epoch(epoch)"), id="alias"),

@@ -15,7 +15,31 @@ from torch import nn
 """
 
 
+FOLLOWING = """
+import torch
+from torch import nn
+
+
+class Penalty(nn.Module):
+    def forward(self, out, y):
+        out = out.float()
+        return (out - y + torch.eye(3, device=out.device)).square().mean()
+
+
+def train(model, loader, optimizer):
+    total = 0.0
+    penalty = Penalty()
+    for x, y in loader:
+        loss = penalty(model(x), y)
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+"""
+
+
 IN_EVERY_STEP = {
+    "a script that makes tensors where others are, and moves its batches": FOLLOWING.replace("(x)", "(x.cuda())"),
     "by a function of Python's": evaluation("kept.append(-10 * math.log10(loss))", "kept = []"),
     "by a function that is imported by its name": evaluation(
         "total += sqrt(loss)", "total = 0", "return total"
@@ -213,6 +237,13 @@ SILENT = {
     "a script for the CPU": training(
         "total += loss.item()", "total = 0.0", "return total", head="import torch\nfrom torch import nn\n\n\n"
     ).replace("        x, y = x.to(device), y.to(device)\n", ""),
+    "a script whose GPU is commented out": training(
+        "total += loss.item()",
+        "total = 0.0",
+        "return total",
+        head='import torch\nfrom torch import nn\n\n# device = torch.device("cuda")\n\n\n',
+    ).replace("        x, y = x.to(device), y.to(device)\n", ""),
+    "a script that only makes tensors where others are": FOLLOWING,
     "a test that makes its model and leaves it on the host": """
         import torch
         from torch import nn

@@ -209,6 +209,15 @@ def mc_dropout(batches):
 
 mc_dropout(test_loader)
 """,
+    "dropout that is asked for": """\
+def predict_with_dropout():
+    net.train()
+    with torch.no_grad():
+        for x, y in test_loader:
+            print(net(x).mean().item())
+
+predict_with_dropout()
+""",
     "training mode at each epoch": """\
 for epoch in range(3):
     net.train()

@@ -17,8 +17,13 @@ _FEW = 6
 
 def runs_few_times(model: Model, loop: Loop) -> bool:
     """Whether it is known to run less often than is worth a word."""
-    count = _count(model, loop.iterable) if loop.iterable is not None else None
+    count = rounds(model, loop)
     return count is not None and count < _FEW
+
+
+def rounds(model: Model, loop: Loop) -> int | None:
+    """How often a loop runs, where the file says so."""
+    return _count(model, loop.iterable) if loop.iterable is not None else None
 
 
 def _count(model: Model, node: cst.BaseExpression) -> int | None:

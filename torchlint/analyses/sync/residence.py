@@ -19,7 +19,7 @@ from torchlint.semantics.values import Kind, Place, Value
 from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Loop
+    from torchlint.semantics.entities import Argument, Call, Loop
     from torchlint.semantics.model import Model
 
 _MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|set_default")
@@ -35,7 +35,10 @@ class Residence:
         self.has_accelerator = _has_accelerator(model)
         self._on_host: dict[Function, bool] = {}
         self._lent: dict[Function, bool] = {}
-        self._names_hosts_only = not self.has_accelerator and (model.uses_accelerator or _names_devices(model) is False)
+        names = _names_devices(model)
+        self._only_follows = not self.has_accelerator and names is None and _follows_tensors(model)
+        names_none = names is None and model.uses_accelerator and not self._only_follows
+        self._names_hosts_only = not self.has_accelerator and (names is False or names_none)
 
     def may_be_device(self, tensor: cst.BaseExpression, step: Step, *, is_tensor: bool = False) -> bool:
         """Whether the tensor may be on a GPU, and is computed by the step at all.
@@ -51,7 +54,7 @@ class Residence:
             return False
         if step.loop is not None and (self._makes_its_models(step.loop) or self._stays_on_host(step.loop.function)):
             return False
-        moved = value.place is Place.ACCELERATOR and not self._names_hosts_only
+        moved = value.place is Place.ACCELERATOR and self._is_moved_on(self._model.function(tensor))
         if step.loop is None or step.role in (Role.STEPS, Role.EVALUATION):
             return moved or (value.kind is not Kind.BATCH and self._is_computed(tensor, step))
         if self._is_computed_by_loop(tensor, step.loop, moved):
@@ -60,6 +63,10 @@ class Residence:
             return False
         outer = self._around(step.loop)
         return outer is not None and self.may_be_device(tensor, outer, is_tensor=is_tensor)
+
+    def _is_moved_on(self, function: Function) -> bool:
+        """Whether there is a GPU to go to, for what goes to a device in a function."""
+        return not self._names_hosts_only and (not self._only_follows or self._is_lent(function))
 
     def _around(self, loop: Loop) -> Step | None:
         """The training step or the evaluation batch that a loop is a part of."""
@@ -83,7 +90,9 @@ class Residence:
 
     def is_made_on_device(self, tensor: cst.BaseExpression, step: Step) -> bool:
         """Whether a loop that runs no model computes the tensor anew, from what this file has moved to a device."""
-        if step.loop is None or self._names_hosts_only or is_forward_pass(self._model, step.loop.function):
+        if step.loop is None or is_forward_pass(self._model, step.loop.function):
+            return False
+        if not self._is_moved_on(step.loop.function):
             return False
         value = self._model.value(tensor)
         if value.kind is not Kind.TENSOR or value.place is not Place.ACCELERATOR:
@@ -258,16 +267,36 @@ def _has_accelerator(model: Model) -> bool:
         return True
     if is_of_another_library(model):
         return False
-    if not model.uses_accelerator or _ACCELERATORS.search(model.source.text):
+    if not model.uses_accelerator or _ACCELERATORS.search(model.code_text):
         return model.uses_accelerator
     return _names_devices(model) is True
 
 
 def _names_devices(model: Model) -> bool | None:
-    """Whether a device that the file names in an argument may be another one than the host; None if it names none."""
+    """Whether a device that the file names in an argument may be another one than the host; None if it names none, or
+    only those of tensors that it has."""
+    named = [device for device in _devices(model) if not _is_of_tensor(model, device.node)]
+    return any(_may_name_device(model, device.node, device.value) for device in named) if named else None
+
+
+def _devices(model: Model) -> list[Argument]:
     arguments = (call.argument("device", 0 if call.method == "to" else None) for call in model.calls)
-    named = [a for a in arguments if a.given and not a.value.is_(Kind.DTYPE, Kind.TENSOR)]
-    return any(_may_name_device(model, a.node, a.value) for a in named) if named else None
+    return [a for a in arguments if a.given and not a.value.is_(Kind.DTYPE, Kind.TENSOR)]
+
+
+def _follows_tensors(model: Model) -> bool:
+    """Whether the file puts things where its tensors are."""
+    return any(_is_of_tensor(model, device.node) for device in _devices(model))
+
+
+def _is_of_tensor(model: Model, node: cst.BaseExpression | None) -> bool:
+    """`x.device`, or a name for it: the device on which a tensor is anyway."""
+    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    if binding is not None and len(binding.writes) == 1:
+        node = binding.writes[0].value
+    return (
+        isinstance(node, cst.Attribute) and node.attr.value == "device" and model.value(node.value).kind is Kind.TENSOR
+    )
 
 
 def _may_name_device(model: Model, node: cst.BaseExpression | None, value: Value) -> bool:
