@@ -32,7 +32,9 @@ _TO_EVALUATION = re.compile(
 _WRAPPER = re.compile(r"torch\.nn\.(parallel\.)?(\w+\.)*(\w*DataParallel|convert_sync_batchnorm)|torch\.compile")
 # Other ways than `train()` and `eval()` of one module: they may mean any network.
 _INDIRECTLY = re.compile(r"\.training\s*=[^=]|eval_mode|train_mode|set_mode|\.mode\(|to_eval|set_eval|set_train\b")
-_ON_PURPOSE = re.compile(r"(?i)monte|(^|_)mc(_|$)|uncertain|bayes|ensemble|drop_?out|stochastic|update_bn|calibrat|statistic|warm")
+_ON_PURPOSE = re.compile(
+    r"(?i)monte|(^|_)mc(_|$)|uncertain|bayes|ensemble|drop_?out|stochastic|update_bn|calibrat|statistic|warm"
+)
 _RIGHT = frozenset({Mode.EVALUATION, Mode.UNKNOWN})  # on some way, or for all that is in sight
 _LOOPS = (cst.For, cst.While)
 
