@@ -380,7 +380,8 @@ class Expressions(Lookup, ABC):
     def _store_attribute(self, target: cst.Attribute, value: Value) -> None:
         owner, binding = self.eval(target.value), self.scopes.bindings.get(target.value)
         if target.attr.value == "requires_grad" and owner.kind is Kind.TENSOR and binding is not None:
-            grad = {True: Grad.CARRIES, False: Grad.DETACHED}.get(value.constant, Grad.UNKNOWN)
+            known = Grad.CARRIES if value.constant is True else Grad.DETACHED
+            grad = known if isinstance(value.constant, bool) else Grad.UNKNOWN
             self.write(binding, owner.but(grad=grad))
 
     def _store_item(self, target: cst.Subscript, value: Value) -> None:
