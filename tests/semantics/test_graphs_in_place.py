@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.semantics.programs import last_value, model_of
+from tests.semantics.programs import model_of, value_of
 from torchlint.semantics.values import Grad
 
 
@@ -25,7 +25,7 @@ from torchlint.semantics.values import Grad
 def test_what_is_written_into_a_tensor_gives_it_a_graph(change: str, grad: Grad) -> None:
     body = f"y = torch.zeros(3)\n    w = torch.ones(3, requires_grad=True)\n    {change}\n    out = y"
     model = model_of(f"import torch\nfrom m import f\n\ndef fill(x, flag):\n    {body}\n")
-    assert last_value(model, "out", "fill").grad is grad
+    assert value_of(model, "out", "fill").grad is grad
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_what_is_written_into_a_tensor_gives_it_a_graph(change: str, grad: Grad)
 )
 def test_a_graph_goes_only_where_it_is_cut(change: str, grad: Grad) -> None:
     model = model_of(f"import torch\n\nx = torch.ones(3)\ny = torch.ones(3, requires_grad=True)\n{change}\nout = y\n")
-    assert last_value(model, "out").grad is grad
+    assert value_of(model, "out").grad is grad

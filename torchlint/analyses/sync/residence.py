@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|set_default")
 _MAY_BE_TENSORS = (Kind.UNKNOWN, Kind.DICT, Kind.LIST, Kind.TUPLE)
-_ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat")
+_ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat|data_?parallel")
 
 
 class Residence:
