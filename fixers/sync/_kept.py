@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.sync.accumulators import check_empty_loop, host_sum
+from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.repeated_reads import numbers
 from torchlint.finding import Fix
 from torchlint.rule import NoFixError
@@ -25,7 +26,26 @@ def kept_sum(model: Model, read: Readback) -> Fix:
     made = _count(model, read) if read.is_count else _loss(model, read)
     if waits_beside(model, read.step, model.once(_movable)):
         raise NoFixError("something else in the same step waits for the device anyway")
+    if (other := _unknown_beside(model, read)) is not None:
+        raise NoFixError(f"`{model.code(other)}` in the same step may wait for the device anyway")
     return made
+
+
+def _unknown_beside(model: Model, read: Readback) -> cst.Call | None:
+    """Another `.item()` that goes into a sum in each iteration, of something of which no more is known."""
+    for node, tensor, how in reads(model):
+        statement = model.small_statement(node)
+        is_sum = isinstance(statement, cst.AugAssign) and isinstance(statement.operator, cst.AddAssign)
+        is_unknown = model.value(tensor).kind is Kind.UNKNOWN and isinstance(tensor, cst.Name)
+        if (
+            how == "item"
+            and is_sum
+            and is_unknown
+            and model.loop(node) is read.loop
+            and not model.guards(node, read.loop)
+        ):
+            return node
+    return None
 
 
 def _movable(model: Model) -> frozenset[cst.CSTNode]:

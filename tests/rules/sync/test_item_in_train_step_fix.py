@@ -127,6 +127,9 @@ def test_one_conversion_serves_what_stands_behind_the_with_statement_around_the_
     [
         ("mean += out.mean().item()", True),
         ("hits += (out.argmax(1) == y).sum().item()", True),
+        ("part = measure(out)\nmean += part.item()", False),
+        ("part = measure(out)\nif step % 9 == 0:\n    mean += part.item()", True),
+        ("part = measure(out)\nmean += part", True),
         ("rows.append(out.cpu().numpy())", False),
         ("if loss > 3:\n    break", False),
         ("if step % 9 == 0:\n    rows.append(out.cpu().numpy())", True),
