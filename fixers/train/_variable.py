@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
 _WITHOUT_GRADIENTS = frozenset({"int", "bool"})  # of these dtypes nothing can ask for gradients
 _SHORT = 40  # characters
+_FACTORIES = frozenset(
+    f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "eye", "rand", "randn", "linspace", "tensor")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,9 @@ def _replacement(wrapper: Wrapper, cut: str, model: Model) -> list[Edit]:
     asked = wrapper.requires_grad.node
     if asked is not None and not is_false(asked):
         suffix += f".requires_grad_({'' if _is_true(asked) else model.code(asked)})"
+    if suffix == ".requires_grad_()" and "\n" not in text[start:end] and _is_factory(inner, model):
+        argued = Rewriter(model).add_argument(cst.ensure_type(inner, cst.Call), "requires_grad=True")
+        return [Edit(start, first, ""), argued, Edit(last, end, "")]
     if not _holds_together(inner, suffix, model.parent(call)):
         before, suffix = "(", ")" + suffix
     alone = text[last:end].strip() == ")" and call.args[0].keyword is None and last == model.span(inner)[1]
@@ -225,6 +231,14 @@ def _replacement(wrapper: Wrapper, cut: str, model: Model) -> list[Edit]:
         start, end = rewriter.around_only_argument(call, len(before + given + suffix)) or (start, end)
     aligned = rewriter.moved_left(inner, first - start - len(before))
     return [Edit(start, first, before), *aligned, Edit(last, end, suffix)]
+
+
+def _is_factory(node: cst.BaseExpression, model: Model) -> bool:
+    """Whether a tensor is made by a function of torch that can make it a leaf with gradients by itself."""
+    if not isinstance(node, cst.Call) or node.lpar:
+        return False
+    call = model.call(node)
+    return call.callee in _FACTORIES and call.argument("requires_grad").absent
 
 
 def _fits_joined(wrapper: Wrapper, suffix: str, model: Model) -> bool:

@@ -305,3 +305,22 @@ def test_a_list_of_which_nothing_but_a_copy_is_left(wrapped: str, after: str | N
     assert fixed(code, "TRAIN10").replace("from torch.autograd import Variable\n", "") == expected.replace(
         "from torch.autograd import Variable\n", ""
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "after"),
+    [
+        ("Variable(torch.zeros(2, 3), requires_grad=True)", "torch.zeros(2, 3, requires_grad=True)"),
+        ("Variable(torch.ones(*[2, 3]), requires_grad=True)", "torch.ones(*[2, 3], requires_grad=True)"),
+        ("Variable(torch.zeros(2, 3) + 1, requires_grad=True)", "(torch.zeros(2, 3) + 1).requires_grad_()"),
+        ("Variable(torch.zeros(2, 3).double(), requires_grad=True)", "torch.zeros(2, 3).double().requires_grad_()"),
+        ("Variable(torch.FloatTensor([1.0]), requires_grad=True)", "torch.FloatTensor([1.0]).requires_grad_()"),
+    ],
+)
+def test_a_factory_makes_a_leaf_with_gradients_by_itself(made: str, after: str) -> None:
+    code = f"import torch\nfrom torch.autograd import Variable\n\nx = {made}\nprint(x)\n"
+    assert f"x = {after}\n" in fixed(code, "TRAIN10")
+    names = {"torch": torch, "Variable": torch.autograd.Variable}
+    leaves = [eval(text, dict(names)) for text in (made, after)]
+    assert torch.equal(*leaves)
+    assert all(leaf.is_leaf and leaf.requires_grad for leaf in leaves)
