@@ -104,9 +104,10 @@ class ExpressionEdits(CodeLayout):
         room = self._model.line_length - (start - self._line_start(start)) - len(rest)
         return (start, end) if length <= room else None
 
-    def string(self, content: str) -> str:
-        """A string in the quotes that the file prefers."""
-        quote = self._model.once(_quote)
+    def string(self, content: str, like: cst.CSTNode | None = None) -> str:
+        """A string in the quotes of another one, or in those that the file prefers."""
+        is_plain = isinstance(like, cst.SimpleString) and len(like.quote) == 1
+        quote: str = like.quote if isinstance(like, cst.SimpleString) and is_plain else self._model.once(_quote)
         return f"{quote}{content}{quote}"
 
     def moved_left(self, node: cst.BaseExpression, columns: int) -> list[Edit]:

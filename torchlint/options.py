@@ -32,10 +32,13 @@ def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter, beside
     match _place(loader, loader.option(beside) if beside is not None else None):
         case cst.Call() as call:
             return [rewriter.add_argument(call, f"{name}={value}")]
-        case cst.Dict(elements=[_, *_]) as literal:
-            return [rewriter.add_entry(literal, f"{rewriter.string(name)}: {value}")]
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=options))]) as store:
-            return [rewriter.insert_after(store, f"{loader.model.code(options)}[{rewriter.string(name)}] = {value}")]
+        case cst.Dict(elements=[*_, last]) as literal:
+            key = last.key if isinstance(last, cst.DictElement) else None
+            return [rewriter.add_entry(literal, f"{rewriter.string(name, key)}: {value}")]
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=options, slice=[place]))]) as store:
+            key = place.slice.value if isinstance(place.slice, cst.Index) else None
+            stored = f"{loader.model.code(options)}[{rewriter.string(name, key)}] = {value}"
+            return [rewriter.insert_after(store, stored)]
     raise NoFixError("the options come from a dict that is not made for loaders alone")
 
 

@@ -363,3 +363,11 @@ def test_a_loader_under_a_key_of_a_dict_that_holds_something_else_in_one_branch(
         loader = parts["train"]
         """
     assert len(findings(script(body), "DATA02")) == found
+
+
+@pytest.mark.parametrize("options", ["{'num_workers': 2}", '{"num_workers": 2}'])
+def test_the_option_is_quoted_like_those_beside_it(options: str) -> None:
+    quote = options[1]
+    body = f"options = {options}\nloader = DataLoader(TensorDataset(torch.zeros(4, 8)), 64, **options)\n"
+    code = script(f"from torch.utils.data import TensorDataset\nnames = ['a', 'b', \"c\", \"d\"]\n{body}")
+    assert f", {quote}pin_memory{quote}: torch.cuda" in fixed(code, "DATA02")
