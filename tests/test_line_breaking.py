@@ -103,6 +103,12 @@ def test_where_brackets_close_on_lines_of_their_own_so_does_this() -> None:
     )
 
 
+def test_lists_that_close_on_lines_of_their_own_say_nothing_of_calls() -> None:
+    lists = "f([\n    a,\n])\n" * 120
+    after = "    network.load_state_dict(torch.load(os.path.join(model_dir, name), map_location=device))\n"
+    assert broken(SHORT, after, lists) == broken(SHORT, after)
+
+
 def test_arguments_on_a_line_between_their_brackets_get_a_line_each() -> None:
     before = "    x = f(\n        aaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbb\n    )\n"
     after = before.replace("bbb\n", "bbb, dtype=predicted.dtype, device=predicted.device\n")

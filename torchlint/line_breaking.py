@@ -109,8 +109,9 @@ class _Layout:
 
     @property
     def closes_on_own_line(self) -> bool:
-        """Whether closing brackets stand on lines of their own more often than lines are laid out under a bracket."""
-        closed = sum(self.is_alone(bracket) for bracket in self.brackets)
+        """Whether calls are closed on lines of their own more often than lines are laid out under a bracket. Lists are
+        closed so by nearly everybody."""
+        closed = sum(self._is_laid_out_as_block(bracket) for bracket in self.brackets)
         under = {row for row, bracket in self.around.items() if bracket is not None and self._begins_beside(bracket)}
         return closed > len(under)
 
@@ -118,6 +119,10 @@ class _Layout:
         """Whether the closing bracket begins a line."""
         begin = self.starts[bracket.end_row]
         return bracket.end > 0 and bracket.end_row > bracket.row and not self.text[begin : bracket.end].strip(" \t)]}")
+
+    def _is_laid_out_as_block(self, bracket: _Bracket) -> bool:
+        is_call = self.text[bracket.start] == "(" and bracket.first >= self.starts[bracket.row + 1]
+        return is_call and self.is_alone(bracket)
 
     def _begins_beside(self, bracket: _Bracket) -> bool:
         return bracket.first >= 0 and bracket.first < self.starts[bracket.row + 1]
