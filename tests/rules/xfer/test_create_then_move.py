@@ -329,3 +329,23 @@ MODULE_FILE = """
 def test_the_end_of_a_file_that_only_tries_it_out(condition: str, work: str, lines: list[int]) -> None:
     found = findings(MODULE_FILE.format(condition=condition, work=work), "XFER01")
     assert [finding.line for finding in found] == lines
+
+
+@pytest.mark.parametrize(
+    ("entries", "count"),
+    [
+        ("[SOS_token for _ in range(n)]", 1),
+        ("[[vocabulary.PAD for _ in range(n)] for _ in range(2)]", 1),
+        ("[BOS] * n", 1),
+        ("[[0] for _ in range(n)]", 1),
+        ("[row for row in vocabulary]", 0),
+        ("[SOS_token for _ in vocabulary]", 0),
+        ("[vocabulary[word] for word in range(n)]", 0),
+        ("[sos for sos in range(n)]", 0),
+        ("[words] * n", 0),
+    ],
+)
+def test_symbols_that_a_sequence_begins_with_are_numbers(entries: str, count: int) -> None:
+    head = "import torch\nfrom vocabulary import BOS, vocabulary, words\n\nSOS_token = vocabulary.index['<s>']\n\n"
+    code = f'{head}def first(n, model):\n    return model(torch.tensor({entries}).to("cuda"))\n'
+    assert len(findings(code, "XFER01")) == count

@@ -14,6 +14,7 @@ from torchlint.analyses.host_use import is_before
 from torchlint.analyses.variable_wrapper import VARIABLE, is_false
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import reaches, text
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
@@ -114,6 +115,10 @@ _TAKING_APART = (cst.Attribute, cst.Subscript, cst.For, cst.CompFor, cst.Starred
 _EXACT_OPERATORS = (cst.Add, cst.Subtract, cst.Multiply)
 _MADE_OF_NUMBERS = _words("torch.tensor torch.as_tensor torch.asarray torch.scalar_tensor")
 _CONVERTERS = _words("tensor as_tensor from_numpy asarray frombuffer scalar_tensor stack cat concat")
+_SYMBOL = re.compile(
+    r"(?i)_*(sos|eos|bos|pad|unk|go|cls|sep|blank)(_?(token|idx|id|index|symbol|word))?"
+)
+_MAY_BE_NUMBERS = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE, Kind.CLASS)  # what is imported may be any of these
 _DEPTH = 12
 
 
@@ -345,17 +350,36 @@ def numbers_given(call: Call, model: Model) -> cst.BaseExpression | None:
 
 
 def _is_list_of_numbers(node: cst.BaseExpression, model: Model) -> bool:
-    """`[0, 1]`, `[[step]]`, `[0] * n`, `range(n)`."""
+    """`[0, 1]`, `[[step]]`, `[0] * n`, `[SOS_token for _ in range(n)]`, `range(n)`."""
     match node:
         case cst.List() | cst.Tuple():
             parts = [element.value for element in node.elements]
-            return bool(parts) and all(_is_number(part, model) or _is_list_of_numbers(part, model) for part in parts)
+            return bool(parts) and all(_is_entry(part, model) or _is_list_of_numbers(part, model) for part in parts)
+        case cst.ListComp(elt=part, for_in=cst.CompFor(iter=cst.Call() as rounds, inner_for_in=None)):
+            same = _is_entry(part, model) or _is_list_of_numbers(part, model)
+            return same and not _reads_variable(part, node.for_in) and _is_list_of_numbers(rounds, model)
         case cst.BinaryOperation(left=left, operator=cst.Multiply(), right=right):
             times = model.value(right).is_(Kind.NUMBER, Kind.UNKNOWN)
             return times and isinstance(left, (cst.List, cst.Tuple)) and _is_list_of_numbers(left, model)
         case cst.Call():
             return model.call(node).callee == "builtins.range"
     return False
+
+
+def _is_entry(node: cst.BaseExpression, model: Model) -> bool:
+    """A number, or the name of what stands for a word in a vocabulary."""
+    if _is_number(node, model):
+        return True
+    name = node.attr if isinstance(node, cst.Attribute) else node
+    is_symbol = isinstance(name, cst.Name) and _SYMBOL.fullmatch(name.value) is not None
+    return is_symbol and model.value(node).is_(*_MAY_BE_NUMBERS)
+
+
+def _reads_variable(node: cst.CSTNode, comprehension: cst.CompFor) -> bool:
+    while isinstance(node, cst.ListComp):
+        node = node.elt
+    names = {part.value for part in walk(comprehension.target) if isinstance(part, cst.Name)}
+    return any(isinstance(part, cst.Name) and part.value in names for part in walk(node))
 
 
 def equal_numbers(node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | None:
