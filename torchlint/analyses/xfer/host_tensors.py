@@ -115,9 +115,7 @@ _TAKING_APART = (cst.Attribute, cst.Subscript, cst.For, cst.CompFor, cst.Starred
 _EXACT_OPERATORS = (cst.Add, cst.Subtract, cst.Multiply)
 _MADE_OF_NUMBERS = _words("torch.tensor torch.as_tensor torch.asarray torch.scalar_tensor")
 _CONVERTERS = _words("tensor as_tensor from_numpy asarray frombuffer scalar_tensor stack cat concat")
-_SYMBOL = re.compile(
-    r"(?i)_*(sos|eos|bos|pad|unk|go|cls|sep|blank)(_?(token|idx|id|index|symbol|word))?"
-)
+_SYMBOL = re.compile(r"(?i)_*(sos|eos|bos|pad|unk|go|cls|sep|blank)(_?(token|idx|id|index|symbol|word))?")
 _MAY_BE_NUMBERS = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE, Kind.CLASS)  # what is imported may be any of these
 _DEPTH = 12
 
