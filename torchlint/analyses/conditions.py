@@ -21,7 +21,7 @@ def conditions(model: Model, node: cst.CSTNode) -> Conditions:
         if guard.test is None:
             continue
         holds = guard.branch == "body"
-        for part in _conjuncts(guard.test) if holds else [guard.test]:
+        for part in conjuncts(guard.test) if holds else [guard.test]:
             key, positive = normal(part)
             found.setdefault(key, holds is positive)
     return found
@@ -32,9 +32,9 @@ def exclude(a: Conditions, b: Conditions) -> bool:
     return any(b.get(key, holds) is not holds for key, holds in a.items())
 
 
-def _conjuncts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+def conjuncts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
     if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        return [*_conjuncts(test.left), *_conjuncts(test.right)]
+        return [*conjuncts(test.left), *conjuncts(test.right)]
     return [test]
 
 

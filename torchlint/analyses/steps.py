@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.conditions import normal
+from torchlint.analyses.conditions import conjuncts, normal
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role
 from torchlint.semantics.tree import children, walk
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.foreign import ForeignCall
     from torchlint.semantics.model import Model
 
+_COUNTING = ("builtins.enumerate", "builtins.range")
 _GATES = frozenset(["log", "handler"])
 _STEPPING = (Role.STEPS, Role.EVALUATION, Role.ELEMENTS, Role.PLAIN)
 _DEPTH = 3
@@ -108,7 +109,7 @@ def _runs_models(model: Model, loop: Loop) -> bool:
 def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     """Whether the node runs at some iterations only: to log something, to handle an error, to begin something."""
     guards = model.guards(node, inside=loop)
-    if any(_sets_what_is_missing(guard) or _ends_program(model, guard) for guard in guards):
+    if any(_sets_what_is_missing(guard) or _ends_program(model, guard) or _picks(model, guard) for guard in guards):
         return True
     gates = (guard for guard in guards if guard.kind in _GATES)
     return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates) or any(
@@ -127,6 +128,34 @@ def _ends_program(model: Model, guard: Guard) -> bool:
             return True
         case cst.SimpleStatementLine(body=[*_, cst.Expr(value=cst.Call() as call)]):
             return model.call(call).callee in EXITS
+    return False
+
+
+def _picks(model: Model, guard: Guard) -> bool:
+    """`if i in shown:` of the `i` that counts the batches: some of them are picked."""
+    return (
+        guard.branch == "body"
+        and guard.test is not None
+        and any(
+            isinstance(part, cst.Comparison)
+            and isinstance(part.comparisons[0].operator, cst.In)
+            and _counts(model, part.left)
+            for part in conjuncts(guard.test)
+        )
+    )
+
+
+def _counts(model: Model, node: cst.BaseExpression) -> bool:
+    """`i` of `for i, batch in enumerate(loader)` and of `for i in range(n)`."""
+    binding = model.binding(node)
+    loops = [w.loop for w in binding.writes if w.kind == "for" and w.loop is not None] if binding is not None else []
+    for loop in loops:
+        first = loop.target.elements[0].value if isinstance(loop.target, cst.Tuple) else loop.target
+        iterable = loop.iterable
+        while isinstance(iterable, cst.Call) and model.call(iterable).callee not in _COUNTING and iterable.args:
+            iterable = iterable.args[0].value
+        if isinstance(iterable, cst.Call) and first is not None and model.binding(first) is binding:
+            return True
     return False
 
 

@@ -45,6 +45,10 @@ _FUNCTIONS = (cst.FunctionDef, cst.Lambda)
 _Found = TypeVar("_Found")
 
 
+def _is_in_comment(text: str, at: int) -> bool:
+    return "#" in text[text.rfind("\n", 0, at) + 1 : at]
+
+
 class Model:
     """Facts about one file, found by one walk and one evaluation. Built by `Model.build`."""
 
@@ -169,7 +173,9 @@ class Model:
     @cached_property
     def uses_accelerator(self) -> bool:
         """Whether the file can run on a GPU: it mentions one, or moves things to a device."""
-        return _ACCELERATOR.search(self.source.text) is not None or bool(self.frameworks & frameworks.PLACE)
+        found = _ACCELERATOR.finditer(self.source.text)
+        mentions = any(not _is_in_comment(self.source.text, match.start()) for match in found)
+        return mentions or bool(self.frameworks & frameworks.PLACE)
 
     @cached_property
     def code_text(self) -> str:

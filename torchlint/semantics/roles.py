@@ -80,7 +80,9 @@ class RoleFinder:
             function.is_pass = True
         around = {outer for loop in loops if loop.role in working for outer in list(loop.around())[1:]}
         for loop in loops:
-            if loop.role in (Role.PLAIN, Role.ELEMENTS) and (loop in around or any(map(_runs_pass, loop.calls))):
+            if (loop.role in (Role.PLAIN, Role.ELEMENTS) and (loop in around or any(map(_runs_pass, loop.calls)))) or (
+                loop.role is Role.EVALUATION and _is_over_checkpoints(loop)
+            ):
                 loop.role = Role.EPOCHS
 
 
@@ -127,6 +129,18 @@ def _entered(call: Call) -> tuple[Function | None, ...]:
 
 def _runs_pass(call: Call) -> bool:
     return any(function is not None and function.is_pass for function in _entered(call))
+
+
+def _is_over_checkpoints(loop: Loop) -> bool:
+    """Each iteration loads what a pass over the data evaluates."""
+    own = [call for call in loop.calls if call.loop is loop]
+    loads = any(call.callee == "torch.load" for call in own) and not any(call.is_forward for call in own)
+    return loads and any(_runs_pass(call) or _runs_again_and_again(call) for call in own)
+
+
+def _runs_again_and_again(call: Call) -> bool:
+    """Whether a function of this file runs a model in a loop."""
+    return call.target is not None and any(inner.is_forward and inner.loop is not None for inner in call.target.calls)
 
 
 def _over_chunks(loop: Loop) -> bool:

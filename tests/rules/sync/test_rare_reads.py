@@ -1,0 +1,80 @@
+"""Reads that look as if every batch made them: of picked batches, of checkpoints, and on the host after all."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.sync.programs import evaluation
+from tests.support import findings
+
+CHECKPOINTS = """
+import torch
+from models import Net
+
+@torch.no_grad()
+def evaluate(net, loader):
+    total = torch.zeros(()).cuda()
+    for x, y in loader:
+        for _ in range(5):
+            total += (net(x.cuda()) - y.cuda()).abs().mean()
+    return total
+
+def main(paths, loader, net):
+    for path in paths:
+        {load}
+        {run}
+        print(path, total.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "run", "count"),
+    [
+        ("net = torch.load(path)", "total = evaluate(net, loader)", 0),
+        ("state = torch.load(path); net.load_state_dict(state)", "total = evaluate(net, loader)", 0),
+        ("x = torch.load(path).cuda()", "total = net(x).mean()", 1),  # one file is one batch
+        ("x = read(path).cuda()", "total = net(x).mean()", 1),
+    ],
+)
+def test_a_loop_over_checkpoints_is_none_over_batches(load: str, run: str, count: int) -> None:
+    code = CHECKPOINTS.format(load=load, run=run).replace(
+        "def main(paths, loader, net):", "def main(paths, loader, net: Net):\n    net.cuda()"
+    )
+    assert len(findings(code, "SYNC01")) == count
+
+
+@pytest.mark.parametrize(
+    ("test", "count"),
+    [
+        ("step in picked", 0),
+        ("picked is not None and step in picked", 0),
+        ("step not in picked", 1),
+        ("y in picked", 1),
+        ("picked", 1),
+    ],
+)
+def test_what_is_done_for_picked_batches_is_rare(test: str, count: int) -> None:
+    assert (
+        len(findings(evaluation(f"if {test}:\n    kept.append(loss.item())", "kept, picked = [], picks()"), "SYNC01"))
+        == count
+    )
+
+
+ON_SOME_DEVICE = """
+import torch
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = (model(x) - y).square().mean()
+        {line}
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "count"), [("loss.backward()  # loss.cuda().backward()", 0), ("loss.cuda().backward()  # all of it", 1)]
+)
+def test_a_device_that_only_a_comment_names_is_none(line: str, count: int) -> None:
+    assert len(findings(ON_SOME_DEVICE.format(line=line), "SYNC01")) == count
