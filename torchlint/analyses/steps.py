@@ -73,10 +73,10 @@ def is_forward(function: Function) -> bool:
 
 def _is_for_others(model: Model, function: Function, depth: int = _DEPTH) -> bool:
     """A model, or a loss, that nobody is seen to run is there for somebody's training; and what it calls, with it."""
-    if is_forward(function):
-        return not function.callers and not any(True for _ in model.calls_elsewhere(function))
     if function.is_module or not depth:
         return False
+    if is_forward(function) and not function.callers:
+        return not any(True for _ in model.calls_elsewhere(function))
     calls = [call for call in function.callers if not call.loops() and not is_gated(model, call.node, None)]
     return any(_is_for_others(model, call.function, depth - 1) for call in calls)
 

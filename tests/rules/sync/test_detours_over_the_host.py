@@ -80,3 +80,47 @@ def test_other_ways_over_the_host_are_left_alone(body: str) -> None:
 )
 def test_the_helper_of_a_loss_that_nobody_is_seen_to_run(work: str, call: str, lines: list[int]) -> None:
     assert [finding.line for finding in findings(ONE_HOT.format(work=work, call=call), "SYNC03")] == lines
+
+
+FOCAL = """
+import torch
+from torch import nn
+
+class Loss(nn.Module):
+    def forward(self, out, labels):
+        weight = self.weight
+        {weight}
+        index = labels.cpu().long()
+        codes = torch.zeros(len(labels), out.shape[1]).scatter_(1, index, 1)
+        {move}
+        return (codes * out).sum(1) * {use}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part, self.loss = nn.Linear(2, 2), Loss()
+
+    def forward(self, x, labels):
+        out = self.part(x)
+        {call}
+"""
+MOVE = "if codes.device != out.device: codes = codes.to(out.device)"
+MOVED = "weight = weight.to(out.device)"
+
+
+@pytest.mark.parametrize(
+    ("weight", "move", "use", "call", "lines"),
+    [
+        (MOVED, MOVE, "weight[index]", "return self.loss(out, labels)", [8]),
+        (MOVED, "codes = codes.to(out.device)", "weight[index]", "return self.loss(out, labels)", [8]),
+        (MOVED, "if len(out) > 3: codes = codes.to(out.device)", "weight[index]", "return self.loss(out, labels)", []),
+        ("pass", MOVE, "weight[index]", "return self.loss(out, labels)", []),
+        (MOVED, MOVE, "weight[index]", "return [self.loss(one, labels) for one in out]", []),
+        (MOVED, MOVE, "weight[index]", "return out", [8]),  # then the loss is there for others
+    ],
+)
+def test_codes_that_are_moved_where_they_are_not_on_the_device(
+    weight: str, move: str, use: str, call: str, lines: list[int]
+) -> None:
+    code = FOCAL.format(weight=weight, move=move, use=use, call=call)
+    assert [finding.line for finding in findings(code, "SYNC03")] == lines

@@ -57,6 +57,7 @@ def _found(tmp_path: Path, helper: str, body: str, code: str = "SYNC01") -> list
             "def measure(out, y):\n    return len(y), (out - y).abs().mean().item()",
             "n, part = measures.measure(out, y)\ntotal += part",
         ),
+        ("def measure(n):\n    return (n * 2.0).cuda().item()", "history.append(measures.measure(loss))"),
         ("def measure(loss):\n    return loss.view(-1).data.tolist()[0]", "history.append(measures.measure(loss))"),
         ("def measure(loss):\n    return loss.detach().cpu().numpy()", "total += measures.measure(loss)"),
         (
@@ -92,6 +93,11 @@ def test_a_number_that_the_helper_of_another_file_returns_is_read_at_its_call(
         ),
         # what it reads is nothing that it is given
         ("WEIGHT = torch.ones(3)\n\ndef measure(out, y):\n    return WEIGHT.mean().item()", APPEND),
+        # it makes a tensor of the number that it is given
+        (
+            "def measure(n):\n    return torch.tensor(n * 2.0).cuda().item()",
+            "history.append(measures.measure(loss))",
+        ),
         # a class is the answer that the model is asked for, and no measure of it
         ("def measure(out, y):\n    best = out.argmax()\n    return best.item()", APPEND),
         # the loop waits at intervals, goes on by the number, or has copied the tensor for it

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.host_use import is_before
 from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.steps import Step, is_gated
 from torchlint.analyses.sync.branching import waiting_step
 from torchlint.analyses.sync.readback import reads
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Call, Role
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
@@ -119,6 +121,8 @@ class _Walk:
                 self.works = True
             case cst.Index() | cst.SubscriptElement():
                 self.works = True
+            case cst.Subscript(value=whole) if whole is not node and self._is_moved(whole):
+                return True
             case cst.Subscript() if parent.value is node:
                 self.works = True
             case cst.Subscript() | cst.Element() | cst.Tuple() | cst.List() | cst.Slice():
@@ -170,5 +174,32 @@ class _Walk:
             return self._model.value(target.value).is_(Kind.TENSOR, Kind.ARRAY)
         if not isinstance(target, cst.Name) or binding is None or binding.shared:
             return False
-        self._left += [read for read in binding.reads if reaches(self._model, binding, target, read)]
+        moved = [above for read in binding.reads if (above := self._conditional_move(read)) is not None]
+        for read in binding.reads:
+            if reaches(self._model, binding, target, read) and not any(self._is_behind(read, move) for move in moved):
+                self._left.append(read)
         return True
+
+    def _is_moved(self, whole: cst.BaseExpression) -> bool:
+        """Whether a variable is a tensor that was moved to the device: what a host's index picks of it is there."""
+        binding = self._model.binding(whole)
+        return binding is not None and any(self._moves(write.value) for write in binding.writes)
+
+    def _moves(self, node: cst.CSTNode | None) -> bool:
+        return isinstance(node, cst.Call) and moves_to_accelerator(self._model.call(node), self._model)
+
+    def _conditional_move(self, read: cst.CSTNode) -> cst.If | None:
+        """`if x.device != y.device: x = x.to(y.device)`: behind it, x is on the device."""
+        statement = self._model.small_statement(read)
+        if not isinstance(statement, cst.Assign) or not self._moves(statement.value):
+            return None
+        branch = next((above for above in self._model.ancestors(statement) if isinstance(above, cst.If)), None)
+        is_condition = branch is not None and branch.orelse is None and _asks_for_device(branch.test)
+        return branch if is_condition else None
+
+    def _is_behind(self, read: cst.CSTNode, move: cst.If) -> bool:
+        return move not in self._model.ancestors(read) and is_before(self._model, move, read)
+
+
+def _asks_for_device(test: cst.BaseExpression) -> bool:
+    return any(isinstance(node, cst.Attribute) and node.attr.value in ("device", "is_cuda") for node in walk(test))

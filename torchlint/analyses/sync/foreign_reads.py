@@ -7,22 +7,28 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import libcst as cst
 
-from torchlint.analyses.host_use import KEPT, HostFlow
+from torchlint.analyses.host_use import HOST_TENSORS, KEPT, HostFlow
+from torchlint.analyses.rowwise.evidence import Evidence, evidence
 from torchlint.analyses.steps import is_gated
 from torchlint.semantics.dataflow import parameter_of_function, upstream
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 Read: TypeAlias = tuple[cst.Call, cst.BaseExpression, str]
+
+
+class Given(NamedTuple):
+    node: cst.BaseExpression
+    is_tensor: bool  # for the function does with it what can be done with a tensor only
 
 
 class ForeignRead(NamedTuple):
     """A call, and the read that it makes in the function that it enters."""
 
     call: Call
-    given: tuple[cst.BaseExpression, ...]  # the arguments that the read tensor is computed from
+    given: tuple[Given, ...]  # the arguments that the read tensor is computed from
     position: int | None  # of the number, where the function returns a tuple
     home: Model
     node: cst.Call
@@ -54,10 +60,18 @@ def _reads_of(
             yield ForeignRead(call, given, next(iter(flow.returned_at)), home, node, tensor, how)
 
 
-def _given(call: Call, function: Function, home: Model, tensor: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """The arguments that the tensor is computed from."""
+def _given(call: Call, function: Function, home: Model, tensor: cst.BaseExpression) -> Iterator[Given]:
     made_of = upstream(home, tensor)
     for arg in call.arguments:
         parameter = parameter_of_function(call, function, arg)
-        if parameter is not None and parameter in made_of:
-            yield arg.value
+        if parameter is not None and parameter in made_of and not _are_copied(home, parameter):
+            yield Given(arg.value, Evidence.TORCH in evidence(home, parameter.reads))
+
+
+def _are_copied(home: Model, parameter: Binding) -> bool:
+    """Whether the function makes a new tensor of what it is given, which are numbers then."""
+    made = [
+        {home.call(above).callee for above in home.ancestors(read) if isinstance(above, cst.Call)}
+        for read in parameter.reads
+    ]
+    return all(callees & {*HOST_TENSORS} for callees in made)

@@ -91,9 +91,8 @@ def _made_by_calls(model: Model, residence: Residence) -> Iterator[Readback]:
         step = step_of(model, call.node)
         if step is None or follows_answer(model, residence, call.node, step):
             continue
-        is_tensor = inside.how in ("item", "cpu")
-        on_device = (given for given in inside.given if residence.may_be_device(given, step, is_tensor=is_tensor))
-        tensor = next(on_device, None)
+        given = (arg.node for arg in inside.given if residence.may_be_device(arg.node, step, is_tensor=arg.is_tensor))
+        tensor = next(given, None)
         if tensor is None:
             continue
         is_number = inside.how not in _COPIES or _is_number(model, tensor) or _becomes_number(home, inside.node)
