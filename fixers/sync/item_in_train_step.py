@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchlint.rule import NoFixError
+
 from ._kept import kept_sum
 
 if TYPE_CHECKING:
@@ -13,4 +15,6 @@ if TYPE_CHECKING:
 
 
 def fix(report: Report, model: Model) -> Fix:
+    if report.facts is None:
+        raise NoFixError("a division by a number may round another way than one by a tensor")
     return kept_sum(model, report.facts)

@@ -17,8 +17,8 @@ class ItemInTrainStep(Rule):
 
     Finds `.item()`, `float(tensor)`, `int(tensor)`, `math.log10(tensor)`, stores into a cell of a NumPy array and the
     like, of single numbers, that run in every training step or evaluation batch and whose result is only summed,
-    stored, printed or logged. Reads behind a log interval, reads that decide what happens next and reads of tensors
-    that are on the host already are left out.
+    stored, printed or logged, or goes right back into an operation on tensors. Reads behind a log interval, reads that
+    decide what happens next and reads of tensors that are on the host already are left out.
 
     ## Why is this bad
 
@@ -95,11 +95,21 @@ class ItemInTrainStep(Rule):
     triggers = (".item", "float(", "int(", ".cpu", "numpy", ".tolist", "math", "tensor(", "Tensor(")
 
     def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.analyses.sync.put_back import numbers_put_back
         from torchlint.analyses.sync.repeated_reads import numbers
 
+        told = set()
         for read in model.once(numbers).single:
+            told.add(read.node)
             if not read.is_count:
                 yield Report(read.node, _message(model, read), facts=read)
+        for found in numbers_put_back(model):
+            if found.node not in told:
+                message = (
+                    f"`{model.code(found.node)}` makes the host wait for the device {found.step.rhythm}, only to "
+                    f"compute with tensors on the device. `{model.code(found.tensor)}`, detached, can stay there."
+                )
+                yield Report(found.node, message, facts=None)
 
 
 def _message(model: Model, read: Readback) -> str:
