@@ -48,6 +48,13 @@ ONE_BY_ONE = {
 }
 
 ROW_BY_ROW = {
+    "the class of each row": evaluation("for row in out:\n    kept.append(row.argmax().item())", "kept = []"),
+    "the class of each row by index": evaluation(
+        "for i in range(9):\n    kept.append(int(torch.argmax(out[i])))", "kept = []"
+    ),
+    "rows of which one element is large": evaluation(
+        "for i, row in enumerate(out):\n    if torch.max(row) > 0.9:\n        kept.append(i)", "kept = []"
+    ),
     "rows": evaluation("for row in out:\n    kept.append(row.cpu())", "kept = []"),
     "rows by index": evaluation("for i in range(9):\n    kept.append(out[i].detach().cpu().numpy())", "kept = []"),
     "rows beside names": evaluation(
@@ -146,6 +153,13 @@ SILENT = {
     "tensors of a list": evaluation("for part in model.parts(x):\n    kept.append(part.cpu())", "kept = []"),
     "all at once": evaluation("for b in out.argmax(1).tolist():\n    kept.append(b)", "kept = []"),
     "on the host": evaluation("best = out.argmax(1).cpu()\nfor b in best:\n    kept.append(b.item())", "kept = []"),
+    "the class of all": evaluation("for i in range(9):\n    kept.append(i + out.argmax().item())", "kept = []"),
+    "the class of each tensor of a list": evaluation(
+        "for part in model.parts(x):\n    kept.append(part.argmax().item())", "kept = []"
+    ),
+    "the class of each row on the host": evaluation(
+        "for row in out.cpu():\n    if row.max() > 0.9:\n        kept.append(row.argmax().item())", "kept = []"
+    ),
     "a number of each row": evaluation("for p in out:\n    kept.append(p.max().item())", "kept = []"),
     "the loop writes the tensor": evaluation(
         "best = out.argmax(1)\nfor i in range(9):\n    best[i] = best[0] + 1\n    kept.append(best[i].item())",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _WHOLE = ("cpu", "tolist")
 _BARE = (*_WHOLE, "index")
 _COMPARING = ("builtins.max", "builtins.min", "builtins.any", "builtins.all")
+_PICKING = ("argmax", "argmin")
+_REDUCING = (*_PICKING, "max", "min", "sum", "mean", "any", "all", "norm")
 _SAME = frozenset(["detach", "clone", "data", "squeeze", "float", "contiguous", "numpy", "long", "int"])
 
 
@@ -51,7 +53,10 @@ def element_reads(model: Model) -> list[ElementReads]:
         if not model.loops_around(node) or how.startswith("math."):
             continue
         element = _bare(model, read) if how in _BARE else read
-        for loop, tensor, is_iterated in _sources(model, element, rows=how in _WHOLE):
+        row = _reduced(model, element, how)
+        element = row or element
+        of_row = how in _WHOLE or row is not None
+        for loop, tensor, is_iterated in _sources(model, element, rows=of_row):
             if how != "index" and not model.value(tensor).is_tensor:
                 continue
             if how in _WHOLE and model.guards(node, inside=loop):
@@ -65,7 +70,7 @@ def element_reads(model: Model) -> list[ElementReads]:
                 if step is None or step.loop is loop or not residence.may_be_device(tensor, step, is_tensor=True):
                     continue
                 known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
-            known.of_rows |= how in _WHOLE or (is_iterated and isinstance(element, cst.Subscript))
+            known.of_rows |= of_row or (is_iterated and isinstance(element, cst.Subscript))
             known.asked |= how in ("truth", "index")
             known.nodes.append(node)
     return list(found.values())
@@ -127,7 +132,21 @@ def _asked(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpressio
             sides = [] if isinstance(model.parent(asked), cst.Attribute) else [asked]  # `.item()` is a read of its own
             if isinstance(asked, cst.Comparison):
                 sides = [asked.left, *(target.comparator for target in asked.comparisons)]
-            yield from ((asked, side, "truth") for side in sides if isinstance(side, (cst.Name, cst.Subscript)))
+            for side in sides:
+                if isinstance(side, (cst.Name, cst.Subscript)) or _reduced(model, side, "truth") is not None:
+                    yield asked, side, "truth"
+
+
+def _reduced(model: Model, node: cst.BaseExpression, how: str) -> cst.BaseExpression | None:
+    """The row in `row.max() > 3` and `row.argmax().item()`: what all rows could be asked at once."""
+    call = model.call(node) if isinstance(node, cst.Call) else None
+    names = _PICKING if how != "truth" else _REDUCING
+    if call is None or how in _BARE:
+        return None
+    if call.method in names and not call.arguments:
+        return call.receiver
+    is_function = (call.callee or "").removeprefix("torch.") in names and len(call.arguments) == 1
+    return call.arguments[0].value if is_function else None
 
 
 def _indices(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
