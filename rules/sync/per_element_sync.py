@@ -18,7 +18,8 @@ class PerElementSync(Rule):
     the truth, elements that are places in a list or an array, and `.cpu()` and `.tolist()` on its rows, in a loop or a
     comprehension that every training step or evaluation batch runs and that does not write the tensor. So are the
     `argmax()` of its rows, and comparisons of what its rows are reduced to. Rows that are copied on a condition are
-    left out, and loops of which each iteration waits for something else on the device, too. Python's `max`, `min`, `any` and `all` of a tensor are such loops.
+    left out, and loops of which each iteration waits for something else on the device, too. Python's `max`, `min`,
+    `any` and `all` of a tensor are such loops.
 
     ## Why is this bad
 
