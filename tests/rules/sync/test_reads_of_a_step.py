@@ -154,7 +154,7 @@ def test_before_a_break_all_iterations_run_whatever_its_limit_is_called(leaving:
 
 def test_after_such_a_break_a_number_is_still_needed_where_the_next_step_uses_it() -> None:
     reading = (
-        "if step == len(loader.dataset) // size:\n    break\nscale = loss.item()\n(scale * model(x)).sum().backward()"
+        "if step == len(loader.dataset) // size:\n    break\nscale = loss.item()\n(model(x) ** scale).sum().backward()"
     )
     assert findings(training(reading, "size = 64"), "SYNC01") == []
 
