@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.support import findings
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.semantics.project import Project
@@ -194,3 +195,45 @@ def test_the_method_that_makes_an_array_is_the_one_to_switch_off(
         """
     (tmp_path / "policy.py").write_text(dedent(POLICY).format(end=end))
     assert len(found(tmp_path, agent, driver)) == count
+
+
+EPISODE = """
+    import torch
+    {library}
+
+    class Agent(torch.nn.Module):
+        def __init__(self, env):
+            super().__init__()
+            self.env = env
+            self.layer = torch.nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.layer(x)
+
+        def evaluate(self, steps=99):
+            total, state = 0.0, self.env.reset()
+            for _ in range(steps):
+                state, reward, done, _ = {step}
+                total += reward
+            return total
+
+    def search(agent, tries=9):
+        return max(agent.evaluate() for _ in range(tries))
+
+    search(Agent(make()))
+    """
+
+
+@pytest.mark.parametrize(
+    ("library", "step", "lines"),
+    [
+        ("from gym import make", "self.env.step(self.forward(state))", [13]),
+        ("from gymnasium import make", "self.env.step(self.forward(state))", [13]),
+        ("from brax import make", "self.env.step(self.forward(state))", []),
+        ("from gym import make", "self.env.push(self.forward(state))", []),
+        ("from gym import make", "self.model.step(self.forward(state))", []),
+    ],
+)
+def test_an_environment_takes_numbers(library: str, step: str, lines: list[int]) -> None:
+    code = EPISODE.format(library=library, step=step)
+    assert [finding.line for finding in findings(code, "MEM05")] == lines

@@ -79,6 +79,8 @@ _REPORTERS = re.compile(
     r"|log(ger)?|log_(string|msg|message|metric|scalar|dict|loss|epoch|step|image|value|stat|train|val|eval|test|info"
     r"|result|data|line|text|histogram|table)\w*)"
 )
+_ENVIRONMENT = re.compile(r"(^|[._])(env|environment)s?(\[\w+\])?$")
+_GYM = re.compile(r"^\s*(import|from) (gym|gymnasium)\b", re.MULTILINE)
 _SEARCHES = _words("index count remove")
 _FILLING_ONLY = _words("append appendleft extend extendleft insert clear remove reverse")
 _FILLING_METHODS = _words("append appendleft add extend extendleft insert update setdefault put push put_nowait")
@@ -433,9 +435,14 @@ class _Trail:
         if call.method in _LOG_METHODS:
             return not receiver.is_(Kind.LIST, Kind.DICT, Kind.TENSOR, Kind.MODULE)
         if call.method == "step":
-            return receiver.is_(Kind.SCHEDULER) or (call.receiver is not None and "sched" in text(call.receiver))
+            named = text(call.receiver) if call.receiver is not None else ""
+            return receiver.is_(Kind.SCHEDULER) or "sched" in named or self._is_environment(named)
         name = call.method or (call.callee or text(call.node.func)).rpartition(".")[2]
         return receiver.is_(Kind.SCHEDULER) or _REPORTERS.fullmatch(name) is not None or self._is_of_reader(call)
+
+    def _is_environment(self, named: str) -> bool:
+        """`self.env` in a file that knows gym, whose environments compute with NumPy."""
+        return _ENVIRONMENT.search(named) is not None and _GYM.search(self.model.source.text) is not None
 
     def _is_of_reader(self, call: Call) -> bool:
         """A method of what a package that only reads has made, as `axes[0].scatter` or `env.step`."""
