@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.loaders import CLASSES, Loader, are_moved_elsewhere, copies_batches
+from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.moves import copies_conversion, is_accelerator, moves_of_unknown_origin, moves_to_accelerator
 from torchlint.analyses.steps import ends_at_once, runs_few_times
 from torchlint.analyses.trial_loops import is_trial
 from torchlint.finding import Confidence
+from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.scopes import is_placeholder
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Function, Loop
+    from torchlint.semantics.entities import Binding, Call, Function, Loop
     from torchlint.semantics.model import Model
 
 _HARMLESS = re.compile(r"(builtins|tqdm|numpy|time|torch(?!\.nn\.Module\.)|wandb|matplotlib|logging|itertools|copy)\b")
@@ -213,7 +215,18 @@ def _is_copied_elsewhere(call: Call, model: Model) -> bool:
     if entered is None:
         return False
     home, function = entered
-    return any(moves_of_unknown_origin(function.calls, home)) or copies_batches(home.source.text)
+    given = [parameter_of_function(call, function, arg) for arg in call.arguments]
+    return (
+        any(moves_of_unknown_origin(function.calls, home))
+        or any(_copies_one_of(given, inner, home) for inner in function.calls)
+        or copies_batches(home.source.text)
+    )
+
+
+def _copies_one_of(given: Sequence[Binding | None], call: Call, model: Model) -> bool:
+    """Whether a call copies to an accelerator what a function was given, or a view of it: `x.t().cuda()`."""
+    copied = root(model, call.receiver) if call.receiver is not None and moves_to_accelerator(call, model) else None
+    return copied is not None and copied in given
 
 
 def _is_copied_by_heirs(call: Call, model: Model) -> bool:

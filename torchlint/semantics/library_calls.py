@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import libcst as cst
 
@@ -120,6 +121,10 @@ class LibraryCalls(Expressions):
             return Value(Kind.ARRAY, place=Place.HOST, element=NUMBER if name in words.NUMPY_ROWS else None)
         if name.startswith("torch.distributions."):
             return transfer.distribution(name, given, self.grad).but(origins=frozenset([call.node]))
+        if name == "itertools.chain.from_iterable" and first is not None:
+            return self._chained([self.elements(first)], given)
+        if name == "itertools.chain":
+            return self._chained(given.positional, given)
         if name in ("copy.deepcopy", "copy.copy") and first is not None:
             return first
         if name in ("dataclasses.field", "attr.ib", "attrs.field"):
@@ -206,6 +211,13 @@ class LibraryCalls(Expressions):
                 return self.some_member(first) or UNKNOWN
             case _:
                 return UNKNOWN
+
+    def _chained(self, parts: Sequence[Value], given: Arguments) -> Value:
+        """What goes over one after the other of what it is given."""
+        if not parts or given.open:
+            return Value(Kind.ITERATOR)
+        origins = frozenset(origin for part in parts for origin in part.origins)
+        return Value(Kind.ITERATOR, element=transfer.join_all([self.elements(part) for part in parts]), origins=origins)
 
     def _iterated(self, name: str, first: Value | None, given: Arguments) -> Value:
         if name in ("filter", "map"):

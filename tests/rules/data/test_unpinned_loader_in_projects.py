@@ -307,3 +307,53 @@ def test_a_batch_that_a_class_of_another_file_copies_for_its_base(
     (tmp_path / "main.py").write_text(HEIR.format(cls=cls, copied=copied))
     found = lint(Source.read(tmp_path / "template.py"), Settings.selecting("DATA02"), strict=True, project=Project())
     assert [finding.line for finding in found] == lines
+
+
+PACKER = """\
+import torch
+
+
+class Packer:
+    def __init__(self, on_gpu):
+        self.on_gpu = on_gpu
+
+    def pack(self, words, tags, weights=None):
+        if self.on_gpu:
+            return {packed}
+        return words, tags
+"""
+TAGGER = """\
+import itertools
+
+import torch
+from packer import Packer
+from sentences import Sentences
+
+loaders = [torch.utils.data.DataLoader(Sentences(n), 8, num_workers=4) for n in (5, 9)]
+net = torch.nn.Linear(8, 2)
+packer = Packer(torch.cuda.is_available())
+for epoch in range(3):
+    for words, tags in itertools.{chained}:
+        words, tags = packer.pack(words, tags)
+        net(words).sub(tags).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("packed", "chained", "lines"),
+    [
+        ("words.transpose(0, 1).cuda(), tags.t().cuda()", "chain.from_iterable(loaders)", [7]),
+        ("words.transpose(0, 1).cuda(), tags.t().cuda()", "chain(loaders[0], loaders[1])", [7]),
+        ("words.transpose(0, 1).half(), tags.t()", "chain.from_iterable(loaders)", []),
+        ("words, torch.ones(8).cuda()", "chain.from_iterable(loaders)", []),
+        ("words, weights.cuda()", "chain.from_iterable(loaders)", []),
+    ],
+)
+def test_an_object_of_another_file_copies_what_it_is_given(
+    tmp_path: Path, packed: str, chained: str, lines: list[int]
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "packer.py").write_text(PACKER.format(packed=packed))
+    (tmp_path / "main.py").write_text(TAGGER.format(chained=chained))
+    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("DATA02"), strict=True, project=Project())
+    assert [finding.line for finding in found] == lines
