@@ -198,3 +198,86 @@ LAYERS = """
 )
 def test_one_layer_after_the_other_is_one_pass(use: str, count: int) -> None:
     assert len(findings(LAYERS + use + "\n", "MEM05")) == count
+
+
+SAMPLED = """
+    import torch
+    from weights import averaged
+
+    def spread(batches):
+        net = averaged()
+        net.load_state_dict(torch.load("net.pt"))
+        net.eval()
+        for scale in (0.1, 0.2, 0.5):
+            {use}
+            with torch.no_grad():
+                print(sum(net(x).item() for x in batches))
+    """
+
+
+@pytest.mark.parametrize(("use", "count"), [("net.sample(scale)", 0), ("print(net.sample(scale).item())", 1)])
+def test_a_method_whose_result_nobody_takes_is_no_pass(use: str, count: int) -> None:
+    assert len(findings(SAMPLED.format(use=use), "MEM05")) == count
+
+
+VECTORS = """
+    import torch
+
+    def scales(net, x):
+        found = 0
+        for scale in (1, 2, 4):
+            found += net(x * scale).cpu().data
+        return found
+
+    def vectors(net, batches):
+        net.eval()
+        with {switch}:
+            return [scales(net, x) for x in batches]
+    """
+USER = """
+    import torch
+    from main import scales
+
+    net = torch.load("net.pt")
+    net.eval()
+    print(scales(net, torch.ones(4)))
+    """
+
+
+@pytest.mark.parametrize(("switch", "count"), [("torch.no_grad()", 0), ("torch.profiler.profile()", 1)])
+def test_a_helper_whose_file_switches_gradients_off(tmp_path: Path, switch: str, count: int) -> None:
+    assert len(found_in(tmp_path, main=VECTORS.format(switch=switch), user=USER)) == count
+
+
+DECODING = """
+    import torch
+    from torch import nn
+
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.layer(x)
+
+        def generate(self, x):
+            found = []
+            for step in range(9):
+                x = self.layer(x)
+                found.append(x.argmax(1))
+            return found
+
+    class Translator({base}):
+        def __init__(self):
+            super().__init__()
+            self.decoder = Decoder()
+
+        def forward(self, x):
+            return self.decoder(x), self.decoder.generate(x)
+    """
+
+
+@pytest.mark.parametrize(("base", "count"), [("nn.Module", 0), ("object", 1)])
+def test_a_part_that_another_network_runs(base: str, count: int) -> None:
+    assert len(findings(DECODING.format(base=base), "MEM05")) == count

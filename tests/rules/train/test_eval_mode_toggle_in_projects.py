@@ -81,3 +81,35 @@ def test_another_file_may_return_to_training(tmp_path: Path) -> None:
     caller = PROJECT["train.py"].replace("        for x", "        net.train()\n        for x")
     assert lines_of(tmp_path, {**PROJECT, "evaluation.py": evaluation, "train.py": caller}, "evaluation.py") == []
     assert lines_of(tmp_path, {**PROJECT, "evaluation.py": evaluation, "train.py": caller}, "train.py") == []
+
+
+TRIED = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+def test_net():
+    with torch.no_grad():
+        model = Net()
+        out = model(torch.randn(2, 4))
+    assert all(size in (2, 4) for size in out.shape)
+"""
+
+
+@pytest.mark.parametrize(("name", "count"), [("tests/test_models.py", 0), ("scripts/models.py", 1)])
+def test_the_tests_of_a_project_try_networks_out(tmp_path: Path, name: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    file = tmp_path / name
+    file.parent.mkdir()
+    file.write_text(TRIED)
+    found = lint(Source.read(file), Settings.selecting("TRAIN04"), strict=True, project=Project())
+    assert len(found) == count

@@ -146,6 +146,8 @@ class _Finder:
             return False
         if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
             return False
+        if call.method not in (None, "forward") and isinstance(self._model.parent(call.node), cst.Expr):
+            return self._is_volatile_run(call)  # `net.sample(0.5)`, which draws its weights anew
         if LOSS_NAMES.search(last_name(call.node.func)) and self._is_given_no_graph(call):
             return False
         return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
@@ -285,9 +287,7 @@ class _Finder:
         """Whether a call of a method of a module is in sight that the module does not make itself."""
         methods = [method]
         for inner in methods:  # it grows while the loop runs
-            if calls_in_other_files(self._model, inner) or any(
-                call.function.cls is not inner.cls for call in inner.callers
-            ):
+            if calls_in_other_files(self._model, inner) or any(map(_comes_from_outside, inner.callers)):
                 return inner.name != "forward"
             methods.extend(call.function for call in inner.callers if call.function not in methods)
         return False
@@ -495,6 +495,11 @@ class _Finder:
             return False
         bindings = (binding for cls in behind[1].lineage() for binding in cls.attributes.values())
         return all(write.function.name == "__init__" for binding in bindings for write in binding.writes)
+
+
+def _comes_from_outside(call: Call) -> bool:
+    """Whether a call of a method of a module is none of another module, which may be a part of the same pass."""
+    return call.function.cls is None or not call.function.cls.is_module
 
 
 def _runs_without_gradients(model: Model, function: Function) -> bool:

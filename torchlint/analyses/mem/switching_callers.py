@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def is_off_abroad(model: Model, function: Function) -> bool:
-    """Whether other files reach a function, and none of them with autograd on."""
+    """Whether other files reach a function, and none of them with autograd on, or whether its own file switches it."""
+    if function.callers and not any(model.grad_enabled(call.node) for call in function.callers):
+        return True  # its own file switches it off: others that do not are the ones to do so
     grads: list[bool | None] = []
     for entry in _entered(function):
         grads += [home.grad_enabled(call.node) for home, call in calls_in_other_files(model, entry)]

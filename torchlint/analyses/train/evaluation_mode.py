@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.epochs import loops_around_calls
 from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.analyses.gradients import modules_of_optimizer
+from torchlint.analyses.mem.trial_runs import is_unit_test
 from torchlint.analyses.mode_layers import mode_layer
 from torchlint.analyses.module_mode import Mode, modes_at, switch_behind
 from torchlint.analyses.phases import calls_setting, truths
@@ -159,6 +160,8 @@ def _is_evaluated(model: Model, call: Call) -> bool:
     """Whether a forward pass measures or shows what a network has learned."""
     function = call.function
     if (function.cls is not None and function.cls.is_module) or _ON_PURPOSE.search(function.qualname):
+        return False
+    if is_unit_test(model, function):
         return False
     if is_loss_module(model.value(call.node.func).ref or "") or isinstance(model.parent(call.node), cst.Expr):
         return False
