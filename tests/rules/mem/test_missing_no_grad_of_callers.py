@@ -281,3 +281,51 @@ DECODING = """
 @pytest.mark.parametrize(("base", "count"), [("nn.Module", 0), ("object", 1)])
 def test_a_part_that_another_network_runs(base: str, count: int) -> None:
     assert len(findings(DECODING.format(base=base), "MEM05")) == count
+
+
+CASES = """
+    import unittest
+    import torch
+
+    class Checks({base}):
+        def setUp(self):
+            self.net = torch.nn.Linear(4, 2)
+
+        def test_shape(self):
+            out = self.net(torch.randn(3, 4))
+            self.assertEqual(out.shape, (3, 2))
+    """
+
+
+@pytest.mark.parametrize(("base", "count"), [("unittest.TestCase", 0), ("unittest.TestResult", 1)])
+def test_a_case_of_tests_in_whatever_file(base: str, count: int) -> None:
+    assert len(findings(CASES.format(base=base), "MEM05")) == count
+
+
+ZOO = """
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    def net18({option}=False):
+        model = Net()
+        if {option}:
+            model.load_state_dict(torch.hub.load_state_dict_from_url("https://example.org/net18.pt"))
+        return model
+
+    def test():
+        model = net18()
+        for _ in range(2):
+            print(model(torch.randn(2, 4)).size())
+    """
+
+
+@pytest.mark.parametrize(("option", "count"), [("pretrained", 0), ("resume", 1)])
+def test_weights_for_those_who_ask_for_them(option: str, count: int) -> None:
+    assert len(findings(ZOO.format(option=option), "MEM05")) == count

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.lifetime import root
-from torchlint.semantics.dataflow import sources
+from torchlint.semantics.dataflow import sources, text
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -23,7 +23,7 @@ def is_unit_test(model: Model, function: Function) -> bool:
     """Whether a test runner looks for a function by its name or its place."""
     path = model.path
     folders = set(path.parts[:-1])
-    if folders & {"tests", "testing"}:
+    if folders & {"tests", "testing"} or (function.cls is not None and "unittest.TestCase" in function.cls.bases):
         return True
     in_tests = path.name.startswith("test_") or "test" in folders
     if not in_tests or (function.cls is None and any(call.arguments for call in function.callers)):
@@ -53,7 +53,14 @@ def _loads(model: Model, call: Call) -> bool:
     """Whether a call, or a function of another file that it enters, fills a network from a file."""
     abroad = model.elsewhere(call)
     calls = [call, *(abroad[1].calls if abroad is not None else ())]
-    return any(inner.callee == "torch.load" or inner.method == "load_state_dict" for inner in calls)
+    home = abroad[0] if abroad is not None else model
+    loads = [inner for inner in calls if inner.callee == "torch.load" or inner.method == "load_state_dict"]
+    return any(not _is_asked_for(model if inner is call else home, inner) for inner in loads)
+
+
+def _is_asked_for(model: Model, load: Call) -> bool:
+    """`if pretrained:`, which is for those who want to use the network."""
+    return any(guard.test is not None and "pretrained" in text(guard.test) for guard in model.guards(load.node))
 
 
 def _is_copied(model: Model, module: Binding) -> bool:
