@@ -388,3 +388,83 @@ def test_what_a_loss_of_the_file_is_called_with_does_not_fill_its_self(tmp_path:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "main.py").write_text(OWN_LOSS)
     assert lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project()) == []
+
+
+@pytest.mark.parametrize(
+    ("switch", "given", "count"),
+    [
+        ("with torch.no_grad():", "support=x, query=x", 0),
+        ("if True:", "support=x, query=x", 1),
+        ("with torch.no_grad():", "x, x", 1),
+    ],
+)
+def test_one_of_several_forward_passes_that_are_meant_decides_by_itself(
+    tmp_path: Path, switch: str, given: str, count: int
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    methods = f"""
+        import torch
+
+        class Near(torch.nn.Module):
+            def forward(self, support, query, model=None):
+                return model(query) - model(support)
+
+        class Far(torch.nn.Module):
+            def forward(self, support, query, model=None):
+                if not self.training:
+                    {switch}
+                        return model(query)
+                return model(query) + model(support)
+        """
+    (tmp_path / "methods.py").write_text(dedent(methods))
+    main = f"""
+        import torch
+
+        def evaluate(method, batches):
+            method.eval()
+            for x in batches:
+                print(method({given}).mean().item())
+        """
+    (tmp_path / "main.py").write_text(dedent(main))
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+
+
+@pytest.mark.parametrize(
+    ("given", "update", "count"),
+    [
+        ("x, y, x", "grad(loss, w)[0]", 0),
+        ("x, y", "grad(loss, w)[0]", 1),
+        ("x, y, x", "w.mean()", 1),
+    ],
+)
+def test_a_pass_that_fits_the_call_takes_gradients_on_the_way(
+    tmp_path: Path, given: str, update: str, count: int
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    learner = f"""
+        import torch
+        from torch.autograd import grad
+
+        class Learner(torch.nn.Module):
+            def forward(self, support, labels, query):
+                w = torch.ones(4, requires_grad=True)
+                loss = ((support * w).sum(1) - labels).square().mean()
+                return query * (w - {update})
+        """
+    (tmp_path / "learner.py").write_text(dedent(learner))
+    main = f"""
+        import torch
+
+        class Trainer:
+            def __init__(self, net):
+                self.net = net
+
+            def validate(self, batches):
+                self.net.eval()
+                for x, y in batches:
+                    print(self.net({given}).mean().item())
+        """
+    (tmp_path / "main.py").write_text(dedent(main))
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count

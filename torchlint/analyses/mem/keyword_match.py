@@ -12,15 +12,31 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
+_USUAL = 2
 
-def method_meant(model: Model, call: Call) -> tuple[Model, Function] | None:
-    """The one method in another file of the project that has the name and all the keywords of a call, and its model."""
+
+def methods_meant(model: Model, call: Call) -> list[tuple[Model, Function]]:
+    """The methods in other files of the project that have the name and all the keywords of a call, and their models."""
     keywords = {arg.keyword.value for arg in call.arguments if arg.keyword is not None}
     if not keywords or call.target is not None or call.foreign is not None:
-        return None
-    name = call.method or "forward"
-    found = list(methods_elsewhere(model, name, keywords))
-    return found[0] if len(found) == 1 else None
+        return []
+    name = "forward" if call.method is None or _runs_module(call) else call.method
+    return list(methods_elsewhere(model, name, keywords))
+
+
+def _runs_module(call: Call) -> bool:
+    """`net(x)`, `self.net(x)`, `net.forward(x)`."""
+    return call.is_forward and "forward_" not in (call.method or "")
+
+
+def passes_that_fit(model: Model, call: Call, telling: re.Pattern[str]) -> Iterator[tuple[Model, Function]]:
+    """The forward passes in other files, whose text has what is looked for, that take as many arguments as a call of a
+    module out of sight gives, where those are more than the usual one or two."""
+    given = len(call.arguments)
+    if _runs_module(call) and given > _USUAL and call.target is None and call.foreign is None:
+        for home, function in methods_elsewhere(model, "forward", set(), telling):
+            if len(function.params) - 1 == given:
+                yield home, function
 
 
 def namesakes(model: Model, call: Call) -> list[tuple[Model, Function]]:

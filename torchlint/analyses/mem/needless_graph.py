@@ -21,7 +21,7 @@ from torchlint.analyses.mem.callers_by_name import (
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_frozen, is_teacher
-from torchlint.analyses.mem.keyword_match import method_meant, methods_named, namesakes
+from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, is_parameter_free_pass, module_of
 from torchlint.analyses.mem.state_reads import read_for_state
@@ -168,10 +168,14 @@ class _Finder:
         return bool(given) and all(value.is_tensor and value.grad is Grad.DETACHED for value in given)
 
     def _is_off_by_name(self, call: Call) -> bool:
-        """Whether the method that a call of an object out of sight must mean runs without gradients by itself, or every
-        method of that name does."""
-        meant = method_meant(self._model, call)
-        methods = [meant] if meant is not None else namesakes(self._model, call)
+        """Whether what a call of an object out of sight must mean runs without gradients by itself, or decides about
+        them, or every method of that name runs without."""
+        meant = methods_meant(self._model, call)
+        if any(_decides(*method) for method in meant) or any(
+            _takes_gradients(*method) for method in passes_that_fit(self._model, call, _GRADIENTS_TAKEN)
+        ):
+            return True
+        methods = meant if len(meant) == 1 else namesakes(self._model, call)
         return bool(methods) and all(_runs_without_gradients(*method) for method in methods)
 
     def _hands_on(self, call: Call) -> bool:
@@ -507,6 +511,12 @@ def _runs_without_gradients(model: Model, function: Function) -> bool:
     if not passes:
         passes = [inner for inner in function.calls if _may_be_pass(model, inner)]
     return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
+
+
+def _decides(model: Model, function: Function) -> bool:
+    """Whether some of the models in it run without gradients, or it takes gradients on the way."""
+    switches = any(inner.is_forward and model.grad_enabled(inner.node) is False for inner in function.calls)
+    return switches or _takes_gradients(model, function)
 
 
 def _may_be_pass(model: Model, call: Call) -> bool:
