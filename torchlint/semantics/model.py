@@ -39,14 +39,10 @@ if TYPE_CHECKING:
     from torchlint.semantics.foreign import ForeignCall, Imports
 
 _ACCELERATOR = re.compile(r"\bcuda\b|\.to\(\s*[\w.\[\]\"']*(dev|gpu|rank)|\bdevice\s*=|\bmps\b|\bxpu\b|[\"']gpu[\"']")
-_COMMENT_LINE = re.compile(r"^[ \t]*#.*", re.MULTILINE)
+_COMMENT = re.compile(r"#.*")
 _RECURSION_LIMIT = 20_000
 _FUNCTIONS = (cst.FunctionDef, cst.Lambda)
 _Found = TypeVar("_Found")
-
-
-def _is_in_comment(text: str, at: int) -> bool:
-    return "#" in text[text.rfind("\n", 0, at) + 1 : at]
 
 
 class Model:
@@ -172,15 +168,13 @@ class Model:
 
     @cached_property
     def uses_accelerator(self) -> bool:
-        """Whether the file can run on a GPU: it mentions one, or moves things to a device."""
-        found = _ACCELERATOR.finditer(self.source.text)
-        mentions = any(not _is_in_comment(self.source.text, match.start()) for match in found)
-        return mentions or bool(self.frameworks & frameworks.PLACE)
+        """Whether the file can run on a GPU: it mentions one, be it commented out, or moves things to a device."""
+        return _ACCELERATOR.search(self.source.text) is not None or bool(self.frameworks & frameworks.PLACE)
 
     @cached_property
     def code_text(self) -> str:
-        """The text without lines that are comments: what is commented out says nothing of what runs."""
-        return _COMMENT_LINE.sub("", self.source.text)
+        """The text without comments: what is commented out says nothing of what runs."""
+        return _COMMENT.sub("", self.source.text)
 
     def nodes_of(self, *types: type[cst.CSTNode]) -> list[cst.CSTNode]:
         """Every node of exactly these classes, in source order but for the parts of assignment targets."""
