@@ -27,10 +27,10 @@ def fix(report: Report, model: Model) -> Fix:
 
 
 def _value(loader: Loader, model: Model) -> str:
-    """Without workers the option raises, so that a number out of sight is asked."""
-    if loader.workers is not None:
-        return "True"
+    """Without workers the option raises, so that a number which is set elsewhere is asked."""
     count = loader.option("num_workers").node
+    if loader.workers is not None and not isinstance(count, (cst.Name, cst.Attribute, cst.Subscript)):
+        return "True"
     if count is None or any(isinstance(node, (cst.Call, cst.Lambda)) for node in walk(count)):
         raise NoFixError("the number of workers is not written in a way that can be asked a second time")
     code = model.code(count)

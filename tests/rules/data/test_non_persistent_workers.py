@@ -125,6 +125,11 @@ def test_a_number_out_of_sight_is_asked() -> None:
     assert "num_workers=workers, persistent_workers=workers > 0)" in after
 
 
+def test_a_number_that_is_set_elsewhere_is_asked_even_if_it_is_known() -> None:
+    code = "settings = {'workers': 2}\nloader = DataLoader(images, num_workers=settings['workers'])\n" + EPOCHS
+    assert "persistent_workers=settings['workers'] > 0)" in fixed(HEADER + code, "DATA03")
+
+
 WITH_OPTIONS = EPOCHS.replace("for epoch", "loader = DataLoader(images, **options)\nfor epoch", 1)
 # Where this runs nothing has workers, and the option raises: it has to stand where they are asked for.
 SOMETIMES = {
