@@ -329,6 +329,16 @@ LOOK_ALIKES = {
             print("copy", time.perf_counter() - start)
         """
     ),
+    "the clock starts when the copy is there": script(
+        """\
+        for x, y in loader:
+            x = x.to(device)
+            start = time.perf_counter()
+            model(x)
+            torch.cuda.synchronize()
+            print("network", time.perf_counter() - start)
+        """
+    ),
     "fresh tensor": script(
         """\
         for step in range(10):

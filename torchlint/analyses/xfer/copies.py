@@ -201,7 +201,8 @@ def _is_view(node: cst.CSTNode, origins: frozenset[cst.CSTNode], model: Model) -
 
 
 def _is_timed(call: Call, model: Model) -> bool:
-    """Whether the copy stands alone, or beside other copies, between two readings of a clock."""
+    """Whether the copy stands alone, or beside other copies, between two readings of a clock, or in front of one that
+    starts when it has arrived."""
     statement = model.statement(call.node)
     block = model.parent(statement)
     if not isinstance(block, cst.IndentedBlock):
@@ -210,7 +211,17 @@ def _is_timed(call: Call, model: Model) -> bool:
     place = body.index(statement)
     before = next((node for node in reversed(body[:place]) if not _is_copy(node, model)), None)
     after = next((node for node in body[place + 1 :] if not _is_copy(node, model)), None)
-    return before is not None and after is not None and _reads_clock(before, model) and _reads_clock(after, model)
+    if after is None or not _reads_clock(after, model):
+        return False
+    return _starts_clock(after, model) or (before is not None and _reads_clock(before, model))
+
+
+def _starts_clock(statement: cst.CSTNode, model: Model) -> bool:
+    """`start = time.time()`."""
+    match statement:
+        case cst.SimpleStatementLine(body=[cst.Assign(value=cst.Call() as call)]):
+            return model.call(call).callee in _CLOCKS
+    return False
 
 
 def _is_copy(statement: cst.CSTNode, model: Model) -> bool:
