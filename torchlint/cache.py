@@ -123,7 +123,7 @@ def remove(folder: Path) -> bool:
     try:
         shutil.rmtree(aside)
     except OSError as error:
-        if error.errno != errno.ENOTEMPTY:
+        if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):  # a run is still putting files there, or taking them
             raise
         shutil.rmtree(aside)  # a run that still had the folder in hand has put a file into it
     return True
