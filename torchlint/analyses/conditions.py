@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
+from torchlint.semantics.guards import conjuncts
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -30,12 +31,6 @@ def conditions(model: Model, node: cst.CSTNode) -> Conditions:
 def exclude(a: Conditions, b: Conditions) -> bool:
     """Whether two nodes never run in one pass, since a test that one needs is false for the other."""
     return any(b.get(key, holds) is not holds for key, holds in a.items())
-
-
-def conjuncts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        return [*conjuncts(test.left), *conjuncts(test.right)]
-    return [test]
 
 
 def normal(test: cst.BaseExpression) -> tuple[str, bool]:

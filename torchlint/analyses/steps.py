@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.conditions import conjuncts, normal
+from torchlint.analyses.conditions import normal
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role
+from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind, Value
 from torchlint.semantics.vocabulary import EXITS

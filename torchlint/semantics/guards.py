@@ -38,6 +38,15 @@ _TELLING = frozenset(
 """What can hold a condition, or end the way to one."""
 
 
+def conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """`a`, `b` and `c` of `a and b and c`."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from conjuncts(test.left)
+        yield from conjuncts(test.right)
+    else:
+        yield test
+
+
 class Guards:
     """The guards of the nodes of one file. What is asked again and again is worked out once."""
 
@@ -133,7 +142,7 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
     names = _identifiers(test)
     if any(_counts_round(node) for node in nodes) or _REMAINDERS.intersection(names):
         return "log"
-    telling = [part for part in _conjuncts(test) if any(map(_LOG_NAMES.search, _identifiers(part)))]
+    telling = [part for part in conjuncts(test) if any(map(_LOG_NAMES.search, _identifiers(part)))]
     if not all(map(_asks_for_sink, telling)):
         return "log"
     if depth < 2 and any(_assigned_gate(scopes, operand, depth) for operand in _operands(test)):
@@ -141,7 +150,7 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
     if depth < 2 and any(_asks_for_interval(scopes, node, depth) for node in nodes):
         return "log"
     if any(_RANK_NAMES.search(name) for name in names):
-        return "log" if any(map(_is_first_step, _conjuncts(test))) else "rank"
+        return "log" if any(map(_is_first_step, conjuncts(test))) else "rank"
     if telling or _is_optional(test):
         return "optional"
     if any(_PHASE_NAMES.match(name) for name in names):
@@ -259,15 +268,6 @@ def _asks_for_sink(test: cst.BaseExpression) -> bool:
     if not _is_optional(test) and not isinstance(test, (cst.Name, cst.Attribute)):
         return False
     return all(_SINKS.fullmatch(name) for name in _identifiers(test) if _LOG_NAMES.search(name))
-
-
-def _conjuncts(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """`a`, `b` and `c` of `a and b and c`."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from _conjuncts(test.left)
-        yield from _conjuncts(test.right)
-    else:
-        yield test
 
 
 def _is_first_step(test: cst.BaseExpression) -> bool:

@@ -269,3 +269,31 @@ def gradients(solver, given, y):
 )
 def test_parts_of_one_tensor_share_its_graph(loop: str, part: str, count: int) -> None:
     assert len(findings(PARTS.format(loop=loop, part=part), "MEM04")) == count
+
+
+EACH_BATCH = """
+import torch
+import torch.nn.functional as F
+
+
+def train(net, batches, registry, scaler: torch.amp.GradScaler):
+    y = torch.zeros(4)
+    meter = registry.build()
+    criterion = torch.nn.MSELoss()
+    for x in batches:
+        {}.backward(retain_graph=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "F.mse_loss(net(x), y)",
+        "criterion(net(x), y)",
+        "meter.loss(net(x), y)",
+        "scaler.scale(net(x).sum())",
+        "net(x).sum()",
+    ],
+)
+def test_what_is_called_may_be_there_before_the_loop_if_it_is_given_something_new(loss: str) -> None:
+    assert len(findings(EACH_BATCH.format(loss), "MEM04")) == 1

@@ -80,8 +80,8 @@ def _is_there_before(model: Model, source: cst.BaseExpression, loop: Loop) -> bo
     through the same graph."""
     node: cst.BaseExpression | None = source
     while isinstance(node, (cst.Subscript, cst.Call)):
-        if isinstance(node, cst.Call) and model.call(node).receiver_value.is_(Kind.SCALER, Kind.MODULE):
-            return False
+        if isinstance(node, cst.Call) and any(model.value(arg.value).kind is not Kind.NUMBER for arg in node.args):
+            return False  # it is computed from what it is given, too
         node = node.value if isinstance(node, cst.Subscript) else model.call(node).receiver
     binding = model.binding(node) if isinstance(node, cst.Name) else None
     if node is None or binding is None or binding.is_parameter:
