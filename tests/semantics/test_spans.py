@@ -5,7 +5,8 @@ from __future__ import annotations
 import libcst as cst
 import pytest
 
-from torchlint.semantics.scopes import Scopes, collect
+from torchlint.semantics.collecting import collect
+from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.spans import Spans
 from torchlint.source import Source
 

@@ -14,8 +14,8 @@ from torchlint.analyses.moves import copies_conversion, is_accelerator, moves_of
 from torchlint.analyses.steps import ends_at_once, runs_few_times
 from torchlint.analyses.trial_loops import is_trial
 from torchlint.finding import Confidence
+from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.dataflow import parameter_of_function
-from torchlint.semantics.scopes import is_placeholder
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 

@@ -10,11 +10,12 @@ import libcst as cst
 
 from torchlint.semantics import transfer
 from torchlint.semantics import vocabulary as words
+from torchlint.semantics.class_bodies import is_placeholder, record_fields
 from torchlint.semantics.decorators import Decorators
 from torchlint.semantics.entities import Call, Class, Function
 from torchlint.semantics.method_calls import MethodCalls
 from torchlint.semantics.names import Names, canonical
-from torchlint.semantics.scopes import Scopes, is_placeholder, record_fields
+from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.self_test import anywhere, calls_of_self_test
 from torchlint.semantics.signatures import Signature
 from torchlint.semantics.transfer import Arguments, element_of

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics import frameworks
+from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.entities import Function
 from torchlint.semantics.names import Names
-from torchlint.semantics.scopes import Scopes, is_placeholder
+from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.statements import Statements
 from torchlint.semantics.summaries import Run, Tables, no_answers
 from torchlint.semantics.transfer import Arguments

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.semantics.entities import Guard, Loop, Write
-from torchlint.semantics.scopes import Scopes, dotted
-from torchlint.semantics.tree import walk
+from torchlint.semantics.scopes import Scopes
+from torchlint.semantics.tree import dotted, walk
 
 _LOG_NAMES = re.compile(
     r"(?i)(log(?!it|_?(alpha|prob|p\b|pi\b|std|sigma|var|ent|det|snr|softmax|scale|temp))|print|verbos|interval|freq"

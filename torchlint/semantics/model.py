@@ -21,6 +21,7 @@ from torchlint.semantics import frameworks
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import ArgumentFinder
 from torchlint.semantics.calls import class_kind
+from torchlint.semantics.collecting import collect
 from torchlint.semantics.effects import EffectTable, classify
 from torchlint.semantics.entities import Binding, Call, Class, Effects, Function, Guard, Loop, Scope
 from torchlint.semantics.evaluate import Evaluator
@@ -29,7 +30,7 @@ from torchlint.semantics.guards import Guards
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import Switch
 from torchlint.semantics.roles import RoleFinder
-from torchlint.semantics.scopes import Scopes, collect
+from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.spans import Span, Spans
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.scopes import is_placeholder
+from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free
 

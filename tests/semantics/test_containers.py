@@ -1,0 +1,78 @@
+"""What is in lists and dicts, and what becomes of it."""
+
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from tests.semantics.programs import binding_of, model_of, value_of
+from torchlint.semantics.values import Grad, Kind, Place, Value
+
+
+@pytest.mark.parametrize(
+    ("use", "reaches"),
+    [
+        ("sum(losses).backward()", True),
+        ("total = torch.stack(losses).mean()\ntotal.backward()", True),
+        ("scaler.scale(losses[-1]).backward()", True),
+        ("torch.autograd.grad(losses[0], w)", True),
+        ("print(sum(losses) / len(losses))", False),
+        ("history = [l.item() for l in losses]", False),
+        ("plot(losses)", None),
+    ],
+)
+def test_what_becomes_of_a_list_of_losses(use: str, reaches: bool | None) -> None:
+    model = model_of(f"import torch\nlosses = []\nfor x in data:\n    losses.append(net(x).sum())\n{use}\n")
+    assert model.reaches_backward(binding_of(model, "losses")) is reaches
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["", "sum(kept)", "f = lambda: kept[-1]", "for old in kept:\n        print(old)"],
+    ids=["nothing", "a sum", "a lambda", "a loop"],
+)
+def test_what_a_loop_puts_into_a_list_is_in_it_in_later_iterations(use: str) -> None:
+    model = model_of(f"import torch\nkept = []\nfor x in data:\n    {use or 'pass'}\n    kept.append(torch.ones(2))\n")
+    added_to = next(read for read in binding_of(model, "kept").reads if isinstance(model.parent(read), cst.Attribute))
+    assert model.value(added_to).element == Value(Kind.TENSOR, Grad.DETACHED, Place.HOST, rank=1, dtype="float")
+
+
+def test_what_is_read_from_a_list_that_its_loop_fills() -> None:
+    model = model_of(
+        "import torch\nkept = []\nfor x in data:\n    y = [k for k in kept]\n    kept.append(torch.ones(2))\n"
+    )
+    element = value_of(model, "y").element
+    assert element is not None
+    assert element.kind is Kind.TENSOR
+
+
+def test_a_list_returned_to_a_caller_that_calls_backward_reaches_it() -> None:
+    model = model_of(
+        """
+        import torch
+        def collect(data):
+            losses = []
+            for x in data:
+                losses.append(net(x).sum())
+            return losses
+        sum(collect(data)).backward()
+        """
+    )
+    assert model.reaches_backward(binding_of(model, "losses", "collect")) is True
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        pytest.param('if fast:\n    parts["b"] = [1]', Kind.TENSOR, id="another key in a branch"),
+        pytest.param('if fast:\n    parts["a"] = [1]', Kind.UNKNOWN, id="this key in a branch"),
+        pytest.param('parts[name] = [1]\nparts["a"] = x', Kind.TENSOR, id="any key, and this one later"),
+        pytest.param("parts[name] = [1]", Kind.UNKNOWN, id="any key"),
+        pytest.param("parts[name] = x", Kind.TENSOR, id="any key that holds the same"),
+        pytest.param('if fast:\n    parts["b"] = 1\nparts.update(b=[1])', Kind.TENSOR, id="an update of another key"),
+        pytest.param('if fast:\n    parts["b"] = 1\nparts.update(more)', Kind.UNKNOWN, id="an update with anything"),
+    ],
+)
+def test_what_a_dict_holds_under_one_of_its_keys(change: str, kind: Kind) -> None:
+    code = f'import torch\nfrom m import fast, more, name\n\nx = torch.ones(3)\nparts = {{"a": x}}\n{change}\n'
+    assert value_of(model_of(f'{code}out = parts["a"]\n'), "out").kind is kind

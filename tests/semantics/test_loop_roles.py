@@ -1,0 +1,100 @@
+"""What loops are there for, and what a training step is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.semantics.programs import TRAINING_LOOP, model_of
+from torchlint.semantics.entities import Role
+
+
+def test_loops_have_roles() -> None:
+    assert [loop.role for loop in model_of(TRAINING_LOOP).loops] == [Role.EPOCHS, Role.STEPS, Role.EVALUATION]
+
+
+def test_a_loop_over_a_helper_that_runs_the_whole_epoch_is_an_epoch_loop() -> None:
+    model = model_of(
+        """
+        import torch
+        def train(net, loader, opt):
+            for x in loader:
+                loss = net(x).sum()
+                loss.backward()
+                opt.step()
+        for epoch in range(9):
+            train(net, loader, opt)
+        """
+    )
+    roles = {loop.function.qualname: loop.role for loop in model.loops}
+    assert roles == {"train": Role.STEPS, "": Role.EPOCHS}
+
+
+@pytest.mark.parametrize("run", ["out = net(x)", "out = [net(x) for net in nets]"], ids=["a loop", "a comprehension"])
+def test_a_loop_over_the_models_of_an_ensemble_is_part_of_an_evaluation(run: str) -> None:
+    inner = f"for k, net in enumerate(nets):\n                    {run}" if "for" not in run else run
+    model = model_of(
+        f"""
+        import torch
+        def evaluate(nets, batches, device):
+            for x, y in batches:
+                x = x.to(device)
+                {inner}
+        """
+    )
+    assert [loop.role for loop in model.loops] == [Role.EVALUATION, Role.MODULES]
+
+
+NETWORK = """
+import torch
+
+class Net(torch.nn.Module):
+    def {name}(self, batches):
+        {first}
+        for x, y in batches:
+            out = self.layers(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "role"),
+    [
+        ("evaluate", "self.layers.eval()", Role.EVALUATION),
+        ("fit", "self.train()", Role.EVALUATION),
+        ("multiscale", "self.layers.eval()", Role.PLAIN),
+        ("forward", "pass", Role.PLAIN),
+    ],
+)
+def test_a_method_of_a_network_that_switches_its_mode_goes_over_data(name: str, first: str, role: Role) -> None:
+    code = NETWORK.format(name=name, first=first).replace(
+        "class Net(torch.nn.Module):",
+        "class Net(torch.nn.Module):\n    def __init__(self):\n        "
+        "super().__init__()\n        self.layers = torch.nn.Linear(2, 2)\n",
+    )
+    assert [loop.role for loop in model_of(code).loops] == [role]
+
+
+def test_a_step_spread_over_methods_is_one_step() -> None:
+    model = model_of(
+        """
+        import torch
+        class Trainer:
+            def __init__(self, net):
+                self.net = net
+                self.optimizer = torch.optim.Adam(net.parameters())
+            def reset(self):
+                self.optimizer.zero_grad()
+            def step(self, x):
+                self.reset()
+                loss = self.net(x).mean()
+                loss.backward()
+                self.optimizer.step()
+                return loss
+            def fit(self, loader):
+                for x in loader:
+                    self.step(x)
+        """
+    )
+    loop = model.loops[0]
+    effects = model.effects(loop)
+    assert loop.role is Role.STEPS
+    assert len(effects.backward) == len(effects.zero_grads) == len(effects.optimizer_steps) == 1

@@ -1,0 +1,57 @@
+"""What tells that a value is a network, and that a method runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.semantics.programs import binding_of, model_of, value_of
+from torchlint.semantics.values import Kind
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        ("torch.jit.load(path)", Kind.MODULE),
+        ("PeftModel.from_pretrained(net, path).to(device)", Kind.MODULE),
+        ("torch.jit.load(path).model.to(device)", Kind.MODULE),
+        ("joblib.load(path)", Kind.UNKNOWN),
+        ("joblib.load(path).model", Kind.UNKNOWN),
+        ("torch.jit.load(path).classes", Kind.UNKNOWN),
+    ],
+)
+def test_networks_that_are_loaded(made: str, kind: Kind) -> None:
+    head = "import torch\nimport joblib\nfrom peft import PeftModel\n\n"
+    model = model_of(f"{head}def load(net, path, device):\n    found = {made}\n    return found\n")
+    assert value_of(model, "found", "load").kind is kind
+
+
+@pytest.mark.parametrize(
+    ("use", "kind"),
+    [
+        ("discriminator.feature_extraction(x)", Kind.MODULE),
+        ("discriminator.forward_lip(x)", Kind.MODULE),
+        ("discriminator.predict(x)", Kind.UNKNOWN),
+        ("judge.extract_features(x)", Kind.UNKNOWN),
+        ("judge(x, judge.zero_grad())", Kind.MODULE),
+        ("judge.zero_grad()", Kind.UNKNOWN),
+        ("judge.score(x, judge.zero_grad())", Kind.UNKNOWN),
+    ],
+)
+def test_a_parameter_that_has_what_only_networks_have(use: str, kind: Kind) -> None:
+    model = model_of(f"import torch\n\ndef run(discriminator, judge, x):\n    return {use}\n")
+    name = "judge" if "judge" in use else "discriminator"
+    assert model.value(binding_of(model, name, "run").reads[0]).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("method", "runs"),
+    [
+        *((name, True) for name in ("features", "extract_features", "get_image_features", "forward_features")),
+        *((name, True) for name in ("calculate_loss", "batchNLLLoss", "loss", "predict_proba", "encode", "log_prob")),
+        *((name, False) for name in ("num_features", "set_features", "update_loss", "plot_loss", "save", "adapt")),
+    ],
+)
+def test_the_name_of_a_method_of_a_network_tells_whether_it_runs_it(method: str, runs: bool) -> None:
+    model = model_of(f"import torch\ndef show(net, x):\n    net.eval()\n    return net.{method}(x)\n")
+    (call,) = (call for call in model.calls if call.method == method)
+    assert call.is_forward is runs

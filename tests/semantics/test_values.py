@@ -1,0 +1,130 @@
+"""What the model believes of the values in small programs: kinds, places, ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.semantics.programs import TRAINING_LOOP, model_of, value_of
+from torchlint.semantics.values import Grad, Kind, Place
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("net", Kind.MODULE),
+        ("opt", Kind.OPTIMIZER),
+        ("crit", Kind.MODULE),
+        ("loader", Kind.LOADER),
+        ("out", Kind.TENSOR),
+        ("loss", Kind.TENSOR),
+        ("value", Kind.NUMBER),
+    ],
+)
+def test_kinds_of_a_plain_training_loop(name: str, kind: Kind) -> None:
+    assert value_of(model_of(TRAINING_LOOP), name).kind is kind
+
+
+def test_the_loss_carries_a_graph_on_the_accelerator_and_has_no_dimensions() -> None:
+    loss = value_of(model_of(TRAINING_LOOP), "loss")
+    assert (loss.grad, loss.place, loss.rank) == (Grad.CARRIES, Place.ACCELERATOR, 0)
+
+
+def test_nothing_carries_a_graph_under_no_grad() -> None:
+    model = model_of(TRAINING_LOOP)
+    assert value_of(model, "guess").grad is Grad.DETACHED
+    assert value_of(model, "hits").dtype == "int"
+
+
+@pytest.mark.parametrize(
+    ("code", "rank"),
+    [
+        ("x = torch.randn(4, 5, 6)", 3),
+        ("x = torch.randn(4, 5, 6)[0]", 2),
+        ("x = torch.zeros((2, 3)).unsqueeze(0)", 3),
+        ("x = torch.randn(4, 5) @ torch.randn(5)", 1),
+        ("x = torch.randn(4, 5).sum(1)", 1),
+        ("x = torch.randn(4, 5).sum()", 0),
+        ("x = torch.randn(4, 5).view(-1)", 1),
+        ("x = torch.stack([torch.randn(3), torch.randn(3)])", 2),
+        ("x = torch.arange(5)[None, :]", 2),
+        ("x = unknown(3)", None),
+    ],
+)
+def test_ranks(code: str, rank: int | None) -> None:
+    assert value_of(model_of("import torch\n" + code), "x").rank == rank
+
+
+def test_the_element_of_what_has_no_dimensions_is_a_number() -> None:
+    model = model_of("import torch\nloss = torch.rand(3).mean()\nx = loss.data[0]\ny = loss[None]")
+    assert value_of(model, "x").kind is Kind.NUMBER
+    assert (value_of(model, "y").kind, value_of(model, "y").rank) == (Kind.TENSOR, 1)
+
+
+def test_unpacking_a_shape_says_how_many_dimensions_there_are() -> None:
+    model = model_of(
+        """
+        import torch
+        def f(x: torch.Tensor):
+            b, n, _ = x.shape
+            y = x[0]
+        """
+    )
+    assert value_of(model, "y", "f").rank == 2
+
+
+def test_an_attribute_that_another_file_sets_is_what_its_use_says() -> None:
+    model = model_of(
+        """
+        import torch
+        from project import Base
+        class Experiment(Base):
+            def evaluate(self, x):
+                self.model.eval()
+                out = self.model(x)
+        """
+    )
+    assert next(call for call in model.calls if call.method == "model").is_forward
+    assert value_of(model, "out", "Experiment.evaluate").carries
+
+
+def test_an_object_with_methods_that_no_tensor_has_is_no_tensor() -> None:
+    model = model_of("""
+        import torch
+        from somewhere import make
+
+        loss = make()
+        loss.reset()
+        loss.backward()
+        """)
+    assert value_of(model, "loss").kind is Kind.UNKNOWN
+
+
+OUTPUTS = """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    network = AutoModelForCausalLM.from_pretrained("gpt2").cuda()
+    outputs = network(tokens)
+    found = outputs{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("attribute", "kind"),
+    [(".loss", Kind.TENSOR), (".logits", Kind.TENSOR), (".grad", Kind.TENSOR), ("[0].speed", Kind.UNKNOWN)],
+)
+def test_an_attribute_that_no_tensor_has_may_be_anything_but_comes_from_the_same_graph(
+    attribute: str, kind: Kind
+) -> None:
+    found = value_of(model_of(OUTPUTS.format(attribute)), "found")
+    assert (found.kind, found.place) == (kind, Place.ACCELERATOR)
+    assert attribute == ".grad" or found.grad is Grad.CARRIES
+
+
+def test_code_that_libcst_visitors_cannot_walk() -> None:
+    many_terms = "x = " + " + ".join(["torch.ones(1)"] * 1500) + "\n"
+    reassigned = "y = torch.ones(1)\n" + "y = torch.exp(y)\n" * 2000
+    nested = "z = " + "[" * 80 + "]" * 80 + "\n"
+    model = model_of("import torch\n" + many_terms + reassigned + nested)
+    assert value_of(model, "x").kind is Kind.TENSOR
+    assert value_of(model, "y").kind is Kind.TENSOR
