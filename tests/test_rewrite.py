@@ -2,140 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
 import pytest
 
+from tests.rewriting import EXPRESSION, STATEMENT, applied, first, model_of, rewritten
 from torchlint import spelling
-from torchlint.finding import Edit
 from torchlint.rewrite import Rewriter
-from torchlint.rule import NoFixError
-from torchlint.semantics.model import Model
 from torchlint.semantics.tree import walk
-from torchlint.source import Source
-
-STATEMENT = (cst.BaseSmallStatement, cst.BaseCompoundStatement)
-EXPRESSION = cst.BaseExpression
-
-
-def model_of(text: str) -> Model:
-    return Model.build(Source.from_text(text), cst.parse_module(text))
-
-
-def applied(text: str, edits: list[Edit]) -> str:
-    for edit in sorted(edits, reverse=True):
-        text = text[: edit.start] + edit.text + text[edit.end :]
-    ast.parse(text)
-    return text
-
-
-def first(model: Model, code: str, kind: Any) -> Any:
-    """The outermost first node of a kind whose text begins with `code`."""
-    for node in walk(model.module):
-        if isinstance(node, kind) and model.source.text.startswith(code, model.span(node)[0]):
-            return node
-    raise AssertionError(f"no {code!r}")
-
-
-def rewritten(
-    text: str, code: str, change: Callable[[Rewriter, Any], Edit | list[Edit] | None], kind: Any = STATEMENT
-) -> str:
-    model = model_of(text)
-    edits = change(Rewriter(model), first(model, code, kind))
-    assert edits is not None
-    return applied(text, edits if isinstance(edits, list) else [edits])
-
-
-METHOD_CALLS = [
-    pytest.param("f(loss)\n", "loss", "f(loss.detach())\n", id="name"),
-    pytest.param("f(a.b[0](1))\n", "a.b[0](1)", "f(a.b[0](1).detach())\n", id="chain"),
-    pytest.param("f(a + b)\n", "a + b", "f((a + b).detach())\n", id="sum"),
-    pytest.param("f((a + b))\n", "(a + b)", "f((a + b).detach())\n", id="sum in its own parentheses"),
-    pytest.param("f(-a)\n", "-a", "f((-a).detach())\n", id="minus"),
-    pytest.param("f(a if c else b)\n", "a if", "f((a if c else b).detach())\n", id="conditional"),
-    pytest.param("f(lambda: a)\n", "lambda", "f((lambda: a).detach())\n", id="lambda"),
-    pytest.param("f(a < b)\n", "a < b", "f((a < b).detach())\n", id="comparison"),
-    pytest.param("f(not a)\n", "not a", "f((not a).detach())\n", id="negation"),
-    pytest.param("f(a for a in b)\n", "a for", "f((a for a in b).detach())\n", id="bare generator"),
-    pytest.param("f((a for a in b), 1)\n", "(a for", "f((a for a in b).detach(), 1)\n", id="generator in parentheses"),
-    pytest.param("f(1)\n", "1", "f((1).detach())\n", id="integer"),
-    pytest.param("f([a])\n", "[a]", "f([a].detach())\n", id="list"),
-    pytest.param(
-        "async def g():\n    f(await a)\n", "await", "async def g():\n    f((await a).detach())\n", id="await"
-    ),
-    pytest.param("f(a * (b\n    + c))\n", "a *", "f((a * (b\n    + c)).detach())\n", id="over two lines"),
-    pytest.param("x = a + \\\n    b\n", "a +", "x = (a + \\\n    b).detach()\n", id="continued line"),
-    pytest.param("return_ = 1 if(a)else 2\n", "(a)", "return_ = 1 if(a).detach()else 2\n", id="beside keywords"),
-]
-
-
-@pytest.mark.parametrize(("text", "code", "expected"), METHOD_CALLS)
-def test_method_call(text: str, code: str, expected: str) -> None:
-    assert rewritten(text, code, lambda r, node: r.method_call(node, ".detach()"), EXPRESSION) == expected
-
-
-def test_a_word_that_replaces_parentheses_keeps_away_from_keywords() -> None:
-    assert (
-        rewritten("x = 1 if(a)else 2\n", "(a)", lambda r, node: r.replace(node, "b"), EXPRESSION)
-        == "x = 1 if b else 2\n"
-    )
-
-
-def test_wrapping_keeps_away_from_keywords() -> None:
-    assert rewritten("assert(a)\n", "(a)", lambda r, node: r.wrap(node, "all(", ")"), EXPRESSION) == "assert all((a))\n"
-
-
-ARGUMENTS = [
-    pytest.param("f()\n", "f(k=1)\n", id="no argument"),
-    pytest.param("f(\n)\n", "f(\nk=1)\n", id="no argument over two lines"),
-    pytest.param("f(a)\n", "f(a, k=1)\n", id="one argument"),
-    pytest.param("f(a, )\n", "f(a, k=1, )\n", id="trailing comma"),
-    pytest.param("(f(a))\n", "(f(a, k=1))\n", id="call in parentheses"),
-    pytest.param("f((a))\n", "f((a), k=1)\n", id="argument in parentheses"),
-    pytest.param("f(x for x in y)\n", "f((x for x in y), k=1)\n", id="bare generator"),
-    pytest.param("f(\n    a, b\n)\n", "f(\n    a, b, k=1\n)\n", id="on one line of their own"),
-    pytest.param("f(a, **kw)\n", "f(a, **kw, k=1)\n", id="after keywords in a dict"),
-    pytest.param("f(\n    a,\n    b,\n)\n", "f(\n    a,\n    b,\n    k=1,\n)\n", id="one a line, trailing comma"),
-    pytest.param("f(\n    a,\n    b\n)\n", "f(\n    a,\n    b,\n    k=1\n)\n", id="one a line"),
-    pytest.param("f(a,\n  b)\n", "f(a,\n  b,\n  k=1)\n", id="aligned"),
-    pytest.param("f(a,\n  b, c)\n", "f(a,\n  b, c, k=1)\n", id="two on the last line"),
-    pytest.param("f(\n    a,\n    b  # c\n)\n", "f(\n    a,\n    b,  # c\n    k=1\n)\n", id="comment after the last"),
-    pytest.param("f(\n    a,  # c\n)\n", "f(\n    a,  # c\n    k=1,\n)\n", id="comment after the comma"),
-    pytest.param("[f(\n    a) for b in c]\n", "[f(\n    a, k=1) for b in c]\n", id="one that was pushed down"),
-    pytest.param("f(\n    a\n)\n", "f(\n    a,\n    k=1\n)\n", id="one in a column"),
-    pytest.param("f(\n    a  # c\n    ,\n)\n", "f(\n    a  # c\n    ,\n    k=1,\n)\n", id="comma on its own line"),
-    pytest.param("f(\r\n    a,\r\n    b,\r\n)\r\n", "f(\r\n    a,\r\n    b,\r\n    k=1,\r\n)\r\n", id="CRLF"),
-    pytest.param("f(\n\ta,\n\tb,\n)\n", "f(\n\ta,\n\tb,\n\tk=1,\n)\n", id="tabs"),
-    pytest.param("f(g(\n    1,\n    2,\n))\n", "f(g(\n    1,\n    2,\n), k=1)\n", id="nested call over lines"),
-    pytest.param("f(a, b = 2)\n", "f(a, b = 2, k = 1)\n", id="spaces around the equals sign"),
-    pytest.param("f(a=lambda: 1)\n", "f(a=lambda: 1, k=1)\n", id="lambda last"),
-]
-
-
-LONG = "x" * 90
-ARGUMENTS += [
-    pytest.param(f"y = f(a, {LONG})\n", f"y = f(a, {LONG},\n      k=1)\n", id="long line"),
-    pytest.param(f"if c:\n\ty = f(a, {LONG})\n", f"if c:\n\ty = f(a, {LONG},\n\t      k=1)\n", id="after a tab"),
-    pytest.param(f"f(a,\n    {LONG}, c)\n", f"f(a,\n    {LONG}, c,\n    k=1)\n", id="long last line"),
-    pytest.param(f"f(\n  a, {LONG}\n)\n", f"f(\n  a, {LONG}, k=1\n)\n", id="a formatter's long line"),
-    pytest.param(f"f(a, {LONG})  # c\n", f"f(a, {LONG}, k=1)  # c\n", id="long line with a comment"),
-    pytest.param(f"f(a, {LONG} + {LONG})\n", f"f(a, {LONG} + {LONG},\n  k=1)\n", id="long before"),
-    pytest.param(f"f(g(a), {LONG})\n", f"f(g(a), {LONG},\n  k=1)\n", id="call within"),
-    pytest.param(f"{LONG}(a)\n", f"{LONG}(a, k=1)\n", id="no room under the first argument"),
-    pytest.param("f(\n    a,\n    b=2)  # c\n", "f(\n    a,\n    k=1,\n    b=2)  # c\n", id="comment behind the call"),
-    pytest.param("f(\n    a,\n    b=2,\n)  # c\n", "f(\n    a,\n    b=2,\n    k=1,\n)  # c\n", id="bracket apart"),
-    pytest.param("f(\n    a,\n    b)  # c\n", "f(\n    a,\n    b,\n    k=1)  # c\n", id="and none by name"),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), ARGUMENTS)
-def test_add_argument(text: str, expected: str) -> None:
-    assert rewritten(text, "", lambda r, node: r.add_argument(node, "k=1"), cst.Call) == expected
-
 
 APART = [
     pytest.param("a, b = f(a), g(b)\n", "a = f(a)\nb = g(b)\n", id="two"),
@@ -160,39 +36,6 @@ def test_assign_apart(text: str, expected: str) -> None:
     model = model_of(text)
     edits = Rewriter(model).assign_apart(first(model, "", cst.Assign))
     assert applied(text, edits or []) == (expected or text)
-
-
-def test_an_argument_in_a_formatted_string_stays_on_its_line() -> None:
-    text = f"print(f'{{f(a)}} {LONG}')\n"
-    change = lambda r, node: r.add_argument(node, "k=1")  # noqa: E731
-    assert rewritten(text, "f(a", change, cst.Call) == text.replace("a)", "a, k=1)")
-
-
-def test_only_a_call_that_ends_its_line_is_broken() -> None:
-    text = f"y = [f(a, {LONG}), 2]\n"
-    change = lambda r, node: r.add_argument(node, "k=1")  # noqa: E731
-    assert rewritten(text, "f(a", change, cst.Call) == text.replace("),", ", k=1),")
-    text = f"y = [2, f(a, {LONG})]\n"
-    assert rewritten(text, "f(a", change, cst.Call) == text.replace(")]", ",\n          k=1)]")
-
-
-def test_a_new_line_begins_under_the_first_argument_as_other_edits_leave_it() -> None:
-    text = f"y = long_name(a, {LONG[:80]})\n"
-    renamed = Edit(4, 13, "f")
-    change = lambda r, node: [r.add_argument(node, "k='some text'", [renamed]), renamed]  # noqa: E731
-    assert rewritten(text, "long", change, cst.Call) == f"y = f(a, {LONG[:80]},\n      k='some text')\n"
-
-
-def test_what_other_edits_take_off_the_line_makes_room() -> None:
-    text = f"y = f(a, {LONG}).real\n"
-    cut = Edit(text.index(".real"), len(text) - 1, "")
-    change = lambda r, node: r.add_argument(node, "k=1", [cut])  # noqa: E731
-    assert rewritten(text, "f(a", change, cst.Call) == text.replace(").real", ", k=1).real")
-
-
-def test_replace_argument_keeps_the_keyword() -> None:
-    change = lambda r, node: r.replace_argument(node.args[0], "True")  # noqa: E731
-    assert rewritten("f(pin = (False), n=1)\n", "f(", change, cst.Call) == "f(pin = True, n=1)\n"
 
 
 BEFORE = [
@@ -331,25 +174,6 @@ def test_a_compound_statement_is_not_removed() -> None:
     assert Rewriter(model).remove_statement(first(model, "for", STATEMENT)) is None
 
 
-LAST_ARGUMENT = [
-    pytest.param("f(a=1)", "f()", id="the only one"),
-    pytest.param("f(a=1,)", "f()", id="the only one, with a comma"),
-    pytest.param("f(x, a=1)", "f(x)", id="the last one"),
-    pytest.param("f(x, a=1, )", "f(x, )", id="the last one, with a comma"),
-    pytest.param("f(a=1, y=2)", "f(y=2)", id="the first one"),
-    pytest.param("f(\n    x,\n    a=1,\n    y=2,\n)", "f(\n    x,\n    y=2,\n)", id="one of several lines"),
-    pytest.param("f(\n    x,\n    a=1,\n)", "f(\n    x,\n)", id="the last of several lines"),
-]
-
-
-@pytest.mark.parametrize(("before", "after"), LAST_ARGUMENT)
-def test_remove_argument(before: str, after: str) -> None:
-    model = model_of(before + "\n")
-    call = model.calls[0].node
-    argument = next(arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "a")
-    assert applied(before + "\n", [Rewriter(model).remove_argument(call, argument)]) == after + "\n"
-
-
 CONDITIONS = [
     pytest.param("x\nif q:\n    f()\ny\n", "x\ny\n", id="the condition goes too"),
     pytest.param("x\nif q: f()\ny\n", "x\ny\n", id="on one line"),
@@ -484,123 +308,3 @@ def test_every_statement_of_a_real_file_can_be_rewritten(operation: Any, newline
                 edits = operation(rewriter, node)
                 changed = applied(text, edits if isinstance(edits, list) else [edits])
                 assert newline == "\n" or "\n" not in changed.replace("\r\n", "")
-
-
-NAMES = [
-    pytest.param("import torch\nx = 1\n", "torch.no_grad", "torch.no_grad", "", id="package"),
-    pytest.param("import torch as th\nx = 1\n", "torch.no_grad", "th.no_grad", "", id="alias"),
-    pytest.param("from torch import no_grad as n\nx = 1\n", "torch.no_grad", "n", "", id="name"),
-    pytest.param("import torch\nfrom torch import nn\nx = 1\n", "torch.nn.Linear", "nn.Linear", "", id="longest"),
-    pytest.param("import torch.nn as n\nx = 1\n", "torch.no_grad", "torch.no_grad", "import torch", id="part of it"),
-    pytest.param(
-        "from torch.utils.data.distributed import DistributedSampler as DS\nx = 1\n",
-        "torch.utils.data.DistributedSampler",
-        "DS",
-        "",
-        id="exported twice",
-    ),
-    pytest.param(
-        "def f():\n    import torch as t\n    x = 1\n", "torch.no_grad", "t.no_grad", "", id="in the function"
-    ),
-    pytest.param("def f():\n    x = 1\nimport torch\n", "torch.no_grad", "torch.no_grad", "", id="below the function"),
-    pytest.param(
-        "def g():\n    import torch as t\ndef f():\n    x = 1\n",
-        "torch.no_grad",
-        "torch.no_grad",
-        "import torch",
-        id="in another function",
-    ),
-    pytest.param(
-        "try:\n    import torch\nexcept ImportError:\n    pass\ndef f():\n    x = 1\n",
-        "torch.no_grad",
-        "torch.no_grad",
-        "",
-        id="tried",
-    ),
-    pytest.param("import os\nx = 1\n", "math.sqrt", "math.sqrt", "import math", id="another package"),
-]
-
-
-@pytest.mark.parametrize(("text", "qualified", "expected", "imported"), NAMES)
-def test_name_for(text: str, qualified: str, expected: str, imported: str) -> None:
-    model = model_of(text)
-    found = Rewriter(model).name_for(qualified, first(model, "x", cst.Assign))
-    assert found[0] == expected
-    assert "".join(edit.text for edit in found[1]).strip("\n") == imported
-
-
-TAKEN = [
-    pytest.param("def f(torch):\n    x = 1\n", id="parameter"),
-    pytest.param("torch = None\ndef f():\n    x = 1\n", id="variable"),
-    pytest.param(
-        "try:\n    import torch\nexcept ImportError:\n    torch = object()\ndef f():\n    x = 1\n", id="replaced"
-    ),
-    pytest.param("def f():\n    x = 1\n    import torch\n", id="imported later"),
-    pytest.param("if TYPE_CHECKING:\n    import torch\ndef f():\n    x = 1\n", id="for types only"),
-    pytest.param("y = [(x := 1) for torch in range(2)]\n", id="comprehension"),
-]
-
-
-@pytest.mark.parametrize("text", TAKEN)
-def test_a_name_that_means_something_else_is_not_used(text: str) -> None:
-    model = model_of(text)
-    place = first(model, "x", cst.Name)
-    with pytest.raises(NoFixError, match="`torch` is not imported there, and its name is taken"):
-        Rewriter(model).name_for("torch.no_grad", place)
-
-
-IMPORTS = [
-    pytest.param(
-        "import os\nimport sys\n\nx = 1\n", "import os\nimport sys\nimport torch\n\nx = 1\n", id="after imports"
-    ),
-    pytest.param(
-        '"""Doc."""\nfrom __future__ import annotations\n\nx = 1\n',
-        '"""Doc."""\nfrom __future__ import annotations\nimport torch\n\nx = 1\n',
-        id="after future imports",
-    ),
-    pytest.param('"""Doc."""\nx = 1\n', '"""Doc."""\n\nimport torch\nx = 1\n', id="after the docstring"),
-    pytest.param(
-        "import os\nfrom torch import nn\n\nfrom .a import b\n\nx = 1\n",
-        "import os\nimport torch\nfrom torch import nn\n\nfrom .a import b\n\nx = 1\n",
-        id="before a part of it",
-    ),
-    pytest.param(
-        "import numpy\n\nfrom ..a import b\n\nx = 1\n",
-        "import numpy\nimport torch\n\nfrom ..a import b\n\nx = 1\n",
-        id="before the project's own",
-    ),
-    pytest.param("#!/bin/python\nx = 1\n", "#!/bin/python\nimport torch\n\nx = 1\n", id="after the first comment"),
-    pytest.param("import a  # c\r\nx = 1\r\n", "import a  # c\r\nimport torch\r\nx = 1\r\n", id="CRLF"),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), IMPORTS)
-def test_an_import_goes_to_the_others(text: str, expected: str) -> None:
-    model = model_of(text)
-    found = Rewriter(model).name_for("torch.no_grad", first(model, "x", cst.Assign))
-    assert applied(text, found[1]) == expected
-
-
-@pytest.mark.parametrize(
-    ("head", "expected"),
-    [
-        pytest.param("import torch\nfrom a import b\n", "import os\n\nimport torch\nfrom a import b\n", id="others"),
-        pytest.param("import math\nimport sys\n", "import math\nimport os\nimport sys\n", id="the alphabet"),
-        pytest.param("import sys\n\nimport torch\n", "import os\nimport sys\n\nimport torch\n", id="the first"),
-        pytest.param(
-            "import io\nfrom time import time\nimport torch\n",
-            "import io\nimport os\nfrom time import time\nimport torch\n",
-            id="before what it imports from",
-        ),
-        pytest.param(
-            "from __future__ import annotations\n\nimport torch\n",
-            "from __future__ import annotations\n\nimport os\n\nimport torch\n",
-            id="after future imports",
-        ),
-        pytest.param("", "import os\n\n", id="none"),
-    ],
-)
-def test_an_import_of_the_standard_library_goes_to_its_own(head: str, expected: str) -> None:
-    model = model_of(head + "x = 1\n")
-    found = Rewriter(model).name_for("os.cpu_count", first(model, "x", cst.Assign))
-    assert applied(head + "x = 1\n", found[1]) == expected + "x = 1\n"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers.xfer._reach import check_reach
 
 from torchlint.analyses.xfer.creations import goes_with_tensor
 from torchlint.analyses.xfer.host_tensors import (
-    PARAMETERS,
     SIZED_CLASSES,
     Agreement,
     equal_numbers,
@@ -22,7 +21,7 @@ from torchlint.analyses.xfer.host_tensors import (
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.dataflow import reaches, text
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -54,7 +53,6 @@ _CASTS = {
 }
 # Factories that make the same numbers in the type that is asked for as in another that is cast to it.
 _CASTABLE = frozenset({"torch.zeros", "torch.ones", "torch.eye", "torch.empty", *SIZED_CLASSES})
-_SOMETIMES = (cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.Lambda)
 _CONSTANTS: dict[float, str] = {0: "torch.zeros", 1: "torch.ones"}
 _SHORTER = {"torch.int64": "torch.long"}
 _OF_TENSOR = {
@@ -81,7 +79,7 @@ def fix(report: Report, model: Model) -> Fix:
     creation: Creation = report.facts
     rewriter = Rewriter(model)
     target = _target(creation.move, rewriter, model)
-    _check_reach(creation, model)
+    check_reach(creation, model)
     edits = _edits(creation, target, rewriter, model)
     why = _WHY[creation.made.agreement]
     if target.is_certain and _is_rounded_once(creation, target, model):
@@ -142,89 +140,6 @@ def _known(qualified: str, at: cst.CSTNode, rewriter: Rewriter) -> str:
     if name is None:
         raise NoFixError(f"the file does not import what it needs to say `{qualified}`")
     return name
-
-
-def _check_reach(creation: Creation, model: Model) -> None:
-    """The device can be named where the tensor is made, which then is made for the copy alone."""
-    if not creation.is_all_in_sight:
-        raise NoFixError("the tensor is made by a helper, or of what may be no number")
-    if _comes_back_at_once(creation.move, model):
-        raise NoFixError("the host reads the copy back at once, and needs no tensor on the device")
-    made = (creation.factory.node, *(read for read, _ in creation.made.writes))
-    wrappers = [call for node in made for call in _calls_between(node, creation.move, model)]
-    if any(call.callee in PARAMETERS for call in wrappers):
-        raise NoFixError("made on the device, the parameter would be one of its module, which its copy is not")
-    legacy = next((call for call in wrappers if call.callee in SIZED_CLASSES), None)
-    if legacy is not None:
-        raise NoFixError(f"`{model.code(legacy.node.func)}` takes no tensor that is on another device than the host")
-    if not creation.made.writes:
-        return
-    if len(creation.made.writes) > 1 or len(creation.made.factories) > 1:
-        raise NoFixError("the tensor is made at several places")
-    if creation.uses.fills:
-        raise NoFixError("the tensor is filled on the host before it is copied")
-    read, write = creation.made.writes[0]
-    statement = model.statement(creation.move.node)
-    before = model.statement(creation.factory.node)
-    if write.kind != "assign" or write.unpacked:
-        raise NoFixError("the tensor is not simply assigned to a variable")
-    around = model.parent(before) is not model.parent(statement) or isinstance(statement, cst.BaseCompoundStatement)
-    if around or model.loops_around(creation.move.node) != model.loops_around(creation.factory.node):
-        raise NoFixError("the tensor is copied under a condition or in a loop that it is not made in")
-    if not _is_only_read(read, before, statement, model):
-        raise NoFixError("the host has another use for the tensor")
-    if not _is_known_before(creation, before, statement, model):
-        raise NoFixError("the device is not known yet where the tensor is made")
-
-
-def _comes_back_at_once(move: Call, model: Model) -> bool:
-    """Whether all that is done with the copy is to bring it back to the host."""
-    match model.parent(move.node):
-        case cst.Attribute(attr=cst.Name(value="cpu")):
-            return True
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
-            binding = model.binding(target)
-        case _:
-            return False
-    reads = [read for read in binding.reads if reaches(model, binding, target, read)] if binding is not None else []
-    above = [model.parent(read) for read in reads]
-    return bool(above) and all(isinstance(node, cst.Attribute) and node.attr.value == "cpu" for node in above)
-
-
-def _calls_between(made: cst.CSTNode, move: Call, model: Model) -> list[Call]:
-    """The calls around a tensor that its copy is made of: `nn.Parameter(made).cuda()`."""
-    above = list(model.ancestors(made))
-    inside = above[: above.index(move.node)] if move.node in above else []
-    return [model.call(node) for node in inside if isinstance(node, cst.Call)]
-
-
-def _is_only_read(read: cst.CSTNode, before: cst.CSTNode, statement: cst.CSTNode, model: Model) -> bool:
-    """Whether nothing looks at the variable before the copy, nor after it, unless that is in the same variable."""
-    binding = model.binding(read)
-    inside = takewhile(lambda node: node is not statement, model.ancestors(read))
-    if binding is None or any(isinstance(node, _SOMETIMES) for node in inside):
-        return False
-    start, end = model.span(before)[1], model.span(statement)[0]
-    stored = [write for write in binding.writes if write.statement is statement]
-    others = [other for other in binding.reads if other is not read]
-    if any(isinstance(model.parent(write.target), cst.Element) for write in stored):
-        return False
-    if stored:
-        return all(not start <= model.span(other)[0] < end for other in others)
-    return not others and len(binding.writes) == 1
-
-
-def _is_known_before(creation: Creation, before: cst.CSTNode, statement: cst.CSTNode, model: Model) -> bool:
-    """Whether the names of the device mean the same where the tensor is made."""
-    start, end = model.span(before)[0], model.span(statement)[1]
-    for arg in creation.move.arguments:
-        for node in walk(arg.value):
-            if isinstance(node, (cst.Call, cst.Subscript, cst.NamedExpr)):
-                return False
-            binding = model.binding(node)
-            if binding is not None and any(start <= model.span(write.target)[0] < end for write in binding.writes):
-                return False
-    return True
 
 
 # -- edits

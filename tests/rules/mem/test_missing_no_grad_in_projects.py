@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,12 +15,23 @@ from torchlint.engine import lint
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
+if TYPE_CHECKING:
+    from torchlint.finding import Finding
+
+
+def linted(folder: Path, **files: str) -> list[Finding]:
+    """What is found in `main.py` of a project of these files, beside those that are there already."""
+    (folder / "pyproject.toml").touch()
+    for name, code in files.items():
+        (folder / f"{name}.py").write_text(dedent(code))
+    return lint(Source.read(folder / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+
 
 def test_a_network_out_of_sight_in_a_project(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     code = SETUP + WHILE_TRAINING["volatile in the midst of training"]
     (tmp_path / "main.py").write_text(code)
-    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    found = linted(tmp_path)
     assert [finding.line for finding in found] == [code[: code.index("# here")].count("\n") + 1]
 
 
@@ -34,7 +46,7 @@ def test_a_pass_that_may_train_first_is_no_evaluation(tmp_path: Path, adapts: st
     code = "import torch\n\ndef test(model, x, adapts):\n    if adapts:\n        out = model.forward_adapted(x)\n"
     code += "    else:\n        out = model.forward(x)\n    return out.data.cpu().numpy()\n"
     (tmp_path / "main.py").write_text(code)
-    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    found = linted(tmp_path)
     assert len(found) == count
 
 
@@ -78,7 +90,7 @@ def test_a_base_class_leaves_its_layers_to_those_that_derive(tmp_path: Path, for
     (tmp_path / "lib" / "__init__.py").write_text("from .base import Base\n")
     (tmp_path / "lib" / "base.py").write_text(dedent(BASE.format(forward=forward)))
     (tmp_path / "main.py").write_text(dedent(VALIDATION).removeprefix("\n"))
-    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    found = linted(tmp_path)
     assert [finding.line for finding in found] == lines
 
 
@@ -113,7 +125,7 @@ def test_a_network_comes_frozen_from_the_function_that_makes_it(tmp_path: Path, 
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "lib.py").write_text(dedent(LOADING.format(frozen=frozen)))
     (tmp_path / "main.py").write_text(dedent(SHOWING))
-    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    found = linted(tmp_path)
     assert len(found) == count
 
 
@@ -125,7 +137,7 @@ def test_a_network_whose_class_has_a_small_letter(tmp_path: Path) -> None:
     code = "import torch\nfrom pair import Pair\n\npair = Pair()\npair.load_state_dict(torch.load('pair.pt'))\n"
     code += "for x, _ in torch.utils.data.DataLoader(data):\n    print(pair.first(x).sum().item())\n"
     (tmp_path / "main.py").write_text(code)
-    found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    found = linted(tmp_path)
     assert [finding.line for finding in found] == [7]
 
 
@@ -190,7 +202,7 @@ def test_a_loop_in_which_another_file_takes_gradients_is_left_as_it_is(tmp_path:
                 improve(model, states)
         """
     (tmp_path / "main.py").write_text(dedent(code))
-    (finding,) = lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    (finding,) = linted(tmp_path)
     assert finding.fix is not None
     start, end = min(edit.start for edit in finding.fix.edits), max(edit.end for edit in finding.fix.edits)
     assert "improve(model" not in dedent(code)[start:end]
@@ -240,7 +252,7 @@ def test_a_class_of_another_file_that_runs_itself_when_it_is_made(tmp_path: Path
         "import torch\nfrom nets import Net\n\ntorch.load('x')\nfor size in range(3):\n    print(net := Net(size))\n"
     )
     (tmp_path / "main.py").write_text(script)
-    assert not lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert not linted(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -312,8 +324,7 @@ def test_the_only_method_that_takes_the_keywords_of_a_call(tmp_path: Path, switc
                 print(model.forward(noise, steps=9).mean().item())
         """
     (tmp_path / "main.py").write_text(dedent(main))
-    source = Source.read(tmp_path / "main.py")
-    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+    assert len(linted(tmp_path)) == count
 
 
 def test_what_callers_of_its_own_file_hand_in_is_not_what_another_file_does(tmp_path: Path) -> None:
@@ -346,7 +357,7 @@ def test_what_callers_of_its_own_file_hand_in_is_not_what_another_file_does(tmp_
         train(net, torch.utils.data.DataLoader(data), torch.optim.SGD(net.parameters(), 0.1))
         """
     (tmp_path / "main.py").write_text(dedent(main))
-    assert lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project()) == []
+    assert linted(tmp_path) == []
 
 
 OWN_LOSS = """\
@@ -387,7 +398,7 @@ train(data, model, criterion, scaler, torch.optim.Adam(model.parameters()))
 def test_what_a_loss_of_the_file_is_called_with_does_not_fill_its_self(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "main.py").write_text(OWN_LOSS)
-    assert lint(Source.read(tmp_path / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project()) == []
+    assert linted(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -401,7 +412,6 @@ def test_what_a_loss_of_the_file_is_called_with_does_not_fill_its_self(tmp_path:
 def test_one_of_several_forward_passes_that_are_meant_decides_by_itself(
     tmp_path: Path, switch: str, given: str, count: int
 ) -> None:
-    (tmp_path / "pyproject.toml").touch()
     methods = f"""
         import torch
 
@@ -416,7 +426,6 @@ def test_one_of_several_forward_passes_that_are_meant_decides_by_itself(
                         return model(query)
                 return model(query) + model(support)
         """
-    (tmp_path / "methods.py").write_text(dedent(methods))
     main = f"""
         import torch
 
@@ -425,9 +434,7 @@ def test_one_of_several_forward_passes_that_are_meant_decides_by_itself(
             for x in batches:
                 print(method({given}).mean().item())
         """
-    (tmp_path / "main.py").write_text(dedent(main))
-    source = Source.read(tmp_path / "main.py")
-    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+    assert len(linted(tmp_path, methods=methods, main=main)) == count
 
 
 @pytest.mark.parametrize(
@@ -441,7 +448,6 @@ def test_one_of_several_forward_passes_that_are_meant_decides_by_itself(
 def test_a_pass_that_fits_the_call_takes_gradients_on_the_way(
     tmp_path: Path, given: str, update: str, count: int
 ) -> None:
-    (tmp_path / "pyproject.toml").touch()
     learner = f"""
         import torch
         from torch.autograd import grad
@@ -452,7 +458,6 @@ def test_a_pass_that_fits_the_call_takes_gradients_on_the_way(
                 loss = ((support * w).sum(1) - labels).square().mean()
                 return query * (w - {update})
         """
-    (tmp_path / "learner.py").write_text(dedent(learner))
     main = f"""
         import torch
 
@@ -465,6 +470,4 @@ def test_a_pass_that_fits_the_call_takes_gradients_on_the_way(
                 for x, y in batches:
                     print(self.net({given}).mean().item())
         """
-    (tmp_path / "main.py").write_text(dedent(main))
-    source = Source.read(tmp_path / "main.py")
-    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+    assert len(linted(tmp_path, learner=learner, main=main)) == count

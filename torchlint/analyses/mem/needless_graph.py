@@ -13,17 +13,17 @@ import libcst as cst
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.analyses.feeding import repeats
-from torchlint.analyses.mem.array_reads import is_read_as_array
 from torchlint.analyses.mem.callers_by_name import (
     calls_in_other_files,
     is_called_only_with_gradients,
 )
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
-from torchlint.analyses.mem.frozen_modules import is_frozen, is_teacher
+from torchlint.analyses.mem.frozen_modules import is_teacher
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.lifetime import root
-from torchlint.analyses.mem.parameter_free import class_of_module, is_parameter_free_pass, module_of
+from torchlint.analyses.mem.parameter_free import class_of_module, module_of
+from torchlint.analyses.mem.recorded_passes import RecordedPasses, runs_without_gradients, takes_gradients
 from torchlint.analyses.mem.state_reads import read_for_state
 from torchlint.analyses.mem.switching_callers import (
     is_chosen_with_autograd_off,
@@ -33,14 +33,10 @@ from torchlint.analyses.mem.switching_callers import (
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
 from torchlint.analyses.variable_wrapper import is_volatile_pass
-from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Role
-from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Grad, Kind
-from torchlint.semantics.vocabulary import module_method
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class, Function, Loop
@@ -88,9 +84,7 @@ _GRADIENT_WORDS = re.compile(
 _LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import_module")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
-_MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
 _METRICS = re.compile(r"(?i)loss|crit|metric|acc|score|eval|error|measure|transform|preprocess|collate|decod|post")
-_TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 _FRAMEWORK_BASES = re.compile(
     r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
 )
@@ -109,10 +103,11 @@ class _Finder:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._tracer = Tracer(model)
+        self._passes = RecordedPasses(model, self._tracer)
         self._modes = model.once(Modes)
 
     def of_function(self, function: Function) -> Iterator[Evaluation]:
-        forwards = self._recording(function)
+        forwards = self._passes.of_function(function)
         if not forwards or self._is_out_of_scope(function) or self._is_part_of_a_pass(function):
             return
         whole = self._whole(function, forwards)
@@ -127,99 +122,16 @@ class _Finder:
             or is_chosen_with_autograd_off(self._model, function)
         )
 
-    def _recording(self, function: Function) -> list[Call]:
-        """Forward passes with autograd on; beside networks that the function itself switches it off for, only those of
-        networks: a helper or a loss was left out of the block on purpose, or has next to nothing to record."""
-        found = [call for call in function.calls if self._records(call)]
-        if any(call.is_forward and self._model.grad_enabled(call.node) is False for call in function.calls):
-            return [call for call in found if self._is_of_network(call)]
-        return found
-
-    def _is_of_network(self, call: Call) -> bool:
-        run = self._model.value(call.node.func)
-        return run.kind is not Kind.FUNCTION and not LOSS_NAMES.search(last_name(call.node.func))
-
-    def _records(self, call: Call) -> bool:
-        if self._model.grad_enabled(call.node) is not True:
-            return False
-        if not (call.is_forward or self._hands_on(call) or self._is_cut_off(call) or self._is_volatile_run(call)):
-            return False
-        if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
-            return False
-        if call.method not in (None, "forward") and isinstance(self._model.parent(call.node), cst.Expr):
-            return self._is_volatile_run(call)  # `net.sample(0.5)`, which draws its weights anew
-        if LOSS_NAMES.search(last_name(call.node.func)) and self._is_given_no_graph(call):
-            return False
-        return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
-
-    def _decides_inside(self, call: Call) -> bool:
-        """Whether the function that is called runs its models without gradients by itself, takes gradients, or ends the
-        graph, so that it is the one to switch off. `generate` of Hugging Face's models switches it off.
-        """
-        entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
-        if entered is None:
-            return call.method == "generate" and _TRANSFORMERS.search(self._model.source.text) is not None
-        ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
-        return ends_graph or _runs_without_gradients(*entered) or _takes_gradients(*entered)
-
-    def _is_given_no_graph(self, call: Call) -> bool:
-        """Whether all tensors that a call gets are known to have no graph."""
-        given = [self._model.value(arg.value) for arg in call.arguments]
-        return bool(given) and all(value.is_tensor and value.grad is Grad.DETACHED for value in given)
-
     def _is_off_by_name(self, call: Call) -> bool:
         """Whether what a call of an object out of sight must mean runs without gradients by itself, or decides about
         them, or every method of that name runs without."""
         meant = methods_meant(self._model, call)
         if any(_decides(*method) for method in meant) or any(
-            _takes_gradients(*method) for method in passes_that_fit(self._model, call, _GRADIENTS_TAKEN)
+            takes_gradients(*method) for method in passes_that_fit(self._model, call, _GRADIENTS_TAKEN)
         ):
             return True
         methods = meant if len(meant) == 1 else namesakes(self._model, call)
-        return bool(methods) and all(_runs_without_gradients(*method) for method in methods)
-
-    def _hands_on(self, call: Call) -> bool:
-        """Whether a helper of the file that training uses too runs the model and returns what it says."""
-        helpers = [call.target] if call.target is not None else call.alternatives
-        if any(helper.is_generator or self._uses_graph(helper) for helper in helpers):
-            return False
-        forwards = [inner.node for helper in helpers for inner in helper.calls if inner.is_forward]
-        return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
-
-    def _is_volatile_run(self, call: Call) -> bool:
-        """Whether a helper of the file runs the model for a tensor that was to have no graph, and returns nothing."""
-        helper = call.target if call.target is not None and call.target.is_procedure else None
-        runs = helper is not None and bool(self._model.effects(helper).forwards)
-        return runs and is_volatile_pass(self._model, call)
-
-    def _is_cut_off(self, call: Call) -> bool:
-        """`model.encoder(x).detach()`, of a network that was handed in: whether a part or method out of sight has a
-        graph, so that there is something to detach.
-        """
-        if not call.receiver_value.is_(Kind.MODULE) or (call.target or call.foreign) is not None or not call.arguments:
-            return False
-        network, read = root(self._model, call.node.func), self._model.parent(call.node)
-        if network is None or not network.is_parameter or module_method(call.method or "") is not None:
-            return False
-        return isinstance(read, cst.Attribute) and read.attr.value in ("detach", "data")
-
-    def _uses_graph(self, helper: Function) -> bool:
-        """Whether a helper sends something backward itself, or keeps what is: log-probabilities of an episode."""
-        effects = self._model.effects(helper)
-        forwards = (inner.node for inner in helper.calls if inner.is_forward)
-        return bool(effects.backward or effects.gradients) or Fate.BACKWARD in self._tracer.within(helper, *forwards)
-
-    def _makes_module(self, call: Call) -> bool:
-        """`Net(...)`, also of a class that came in as an argument: what it returns is used as a module."""
-        if self._model.value(call.node.func).kind is Kind.CLASS:
-            return True
-        node: cst.CSTNode | None = call.node
-        while isinstance(parent := self._model.parent(node) if node is not None else None, (cst.Attribute, cst.Call)):
-            node = parent
-        if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
-            return False
-        made = self._model.binding(parent.targets[0].target)
-        return made is not None and bool(made.methods & _MODULE_METHODS)
+        return bool(methods) and all(runs_without_gradients(*method) for method in methods)
 
     # -- what is left alone
 
@@ -234,7 +146,7 @@ class _Finder:
                 return True
         if function.passed_around and "ignite" in self._model.frameworks:
             return True
-        passes = filter(self._records, function.calls)
+        passes = filter(self._passes.records, function.calls)
         return is_unit_test(self._model, function) or is_smoke_test(
             self._model, function, passes, self._reached(function)
         )
@@ -386,7 +298,7 @@ class _Finder:
 
     def _may_adapt(self, call: Call) -> bool:
         """Whether a pass of an object out of sight may train a part of it first, as some class of the project does."""
-        return any(_takes_gradients(*method) for method in methods_named(self._model, call, _GRADIENTS_TAKEN))
+        return any(takes_gradients(*method) for method in methods_named(self._model, call, _GRADIENTS_TAKEN))
 
     @staticmethod
     def _reached(where: Function | Loop) -> Iterator[Call]:
@@ -506,31 +418,10 @@ def _comes_from_outside(call: Call) -> bool:
     return call.function.cls is None or not call.function.cls.is_module
 
 
-def _runs_without_gradients(model: Model, function: Function) -> bool:
-    passes = [inner for inner in function.calls if inner.is_forward] or model.effects(function).forwards
-    if not passes:
-        passes = [inner for inner in function.calls if _may_be_pass(model, inner)]
-    return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
-
-
 def _decides(model: Model, function: Function) -> bool:
     """Whether some of the models in it run without gradients, or it takes gradients on the way."""
     switches = any(inner.is_forward and model.grad_enabled(inner.node) is False for inner in function.calls)
-    return switches or _takes_gradients(model, function)
-
-
-def _may_be_pass(model: Model, call: Call) -> bool:
-    """Whether a method of an object out of sight, given something, is none of a tensor or of every module."""
-    if call.method is None or not call.arguments or (call.target or call.foreign) is not None:
-        return False
-    is_known = (torch_api.method(call.method) or module_method(call.method)) is not None
-    return not is_known and call.callee in (None, f"torch.nn.Module.{call.method}")
-
-
-def _takes_gradients(model: Model, function: Function) -> bool:
-    """Whether the result needs gradients on the way: a network that adapts itself to a task before it answers."""
-    effects = model.effects(function)
-    return bool(effects.gradients or effects.backward)
+    return switches or takes_gradients(model, function)
 
 
 def _picks_module(loop: Loop, call: Call) -> bool:

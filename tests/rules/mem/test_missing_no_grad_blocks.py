@@ -1,0 +1,173 @@
+"""MEM05: which statements its fix puts under one `no_grad`, and which it leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.mem.recorded_evaluations import SETUP
+from tests.support import findings, fixed
+
+
+def test_neighbouring_statements_go_into_one_block() -> None:
+    training = "G, H, D = nn.Linear(3, 4), nn.Linear(3, 4), nn.Linear(4, 1)\nfixed = torch.randn(2, 3)\n"
+    training += "for step in range(4):\n    opt.zero_grad()\n    D(G(torch.randn(2, 3)) + H(fixed)).mean().backward()\n"
+    training += "    opt.step()\n    if step % 2 == 0:\n"
+    first, second = "a = G(fixed).detach().numpy()\n", "b = H(fixed).detach().numpy()\n"
+    ends = "        print(a, b)\n"
+    block = f"        with torch.no_grad():\n            {first}            {second}".replace(".detach()", "")
+    assert fixed(f"{SETUP}{training}        {first}        {second}{ends}", "MEM05") == SETUP + training + block + ends
+    apart = f"        {first}        print(a)\n        {second}        print(b)\n"
+    assert fixed(SETUP + training + apart, "MEM05").count("with torch.no_grad():") == 2
+
+
+def test_branches_that_only_evaluate_go_into_one_block() -> None:
+    training = "G, D = nn.Linear(3, 4), nn.Linear(4, 1)\nfixed = torch.randn(2, 3)\nfor step in range(4):\n"
+    training += "    opt.zero_grad()\n    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
+    first, second = "a = G(fixed)[0].cpu().data.numpy()\n", "a = G(fixed).data.numpy()\n"
+    branches = f"    if step % 2 == 0:\n        {first}    else:\n        {second}"
+    block = (
+        f"    with torch.no_grad():\n        if step % 2 == 0:\n            {first}        else:\n            {second}"
+    )
+    ends = "    print(a)\n"
+    after = SETUP + training + block.replace(".data", "") + ends
+    assert fixed(SETUP + training + branches + ends, "MEM05") == after
+    apart = branches.replace(first, first + "        print(step)\n")
+    assert fixed(SETUP + training + apart + ends, "MEM05").count("with torch.no_grad():") == 2
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_fixed"),
+    [
+        ("    pool.put(G(fixed))\n", False),
+        ("    pool.put(H(fixed))\n", True),
+        ("    D(G(fixed)).mean().backward()\n", True),
+    ],
+    ids=["keeps its graph", "of another network", "is trained from"],
+)
+def test_a_pass_beside_that_would_keep_its_graph(beside: str, is_fixed: bool) -> None:
+    code = "from queue import SimpleQueue\n" + SETUP + "G, H, D = nn.Linear(3, 4), nn.Linear(3, 4), nn.Linear(4, 1)\n"
+    code += "fixed, pool = torch.randn(2, 3), SimpleQueue()\nfor step in range(4):\n    opt.zero_grad()\n"
+    code += "    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
+    code += "    a = G(fixed).detach().numpy()\n" + beside + "    print(a)\n"
+    assert len(findings(code, "MEM05")) == 1
+    assert ("with torch.no_grad():" in fixed(code, "MEM05")) is is_fixed
+
+
+def test_a_pass_on_attacked_inputs_beside_one_on_clean_ones() -> None:
+    code = (
+        SETUP
+        + """\
+def attack(net, x, y):
+    delta = torch.zeros_like(x, requires_grad=True)
+    F.cross_entropy(net(x + delta), y).backward()
+    return delta.grad.sign() * 0.1
+
+def main(epochs):
+    for epoch in range(epochs):
+        for x, y in loader:
+            if epoch < 3:
+                robust = F.cross_entropy(model(x + attack(model, x, y)), y)
+            opt.zero_grad()
+            robust.backward()
+            opt.step()
+        model.eval()
+        total = robust_total = 0
+        for x, y in val_loader:
+            delta = attack(model, x, y).detach()
+            robust_out = model(x + delta)
+            robust = F.cross_entropy(robust_out, y)
+            out = model(x)
+            loss = F.cross_entropy(out, y)
+            total += loss.item()
+            robust_total += robust.item()
+        print(total, robust_total)
+"""
+    )
+    assert findings(code, "MEM05")
+    assert "no_grad" not in fixed(code, "MEM05")
+
+
+@pytest.mark.parametrize(("other", "is_fixed"), [("pool, a = 1, G(fixed)", False), ("b = G(fixed)", True)])
+def test_a_branch_that_makes_the_same_and_would_keep_its_graph(other: str, is_fixed: bool) -> None:
+    code = (
+        SETUP + "G, D = nn.Linear(3, 4), nn.Linear(4, 1)\nfixed, seen = torch.randn(2, 3), []\nfor step in range(4):\n"
+    )
+    code += "    opt.zero_grad()\n    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
+    code += f"    if step % 2:\n        a = G(fixed).detach()\n    else:\n        {other}\n        seen.append(a)\n"
+    assert ("with torch.no_grad():" in fixed(code, "MEM05")) is is_fixed
+
+
+def test_a_branch_of_a_training_step_that_adds_to_its_loss_is_no_evaluation() -> None:
+    """What it adds is lost, since the loss is written anew: an oversight, which `no_grad` would only cover up."""
+    step = (
+        SETUP
+        + """\
+def train(x, y, masked):
+    loss = 0
+    if masked:
+        for part in x:
+            {target} += F.mse_loss(model(part[None]), model(part[None]).round())
+    loss = F.cross_entropy(model(x), y)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    return loss
+"""
+    )
+    code = step.format(target="loss")
+    assert len(findings(code, "MEM05")) == 1
+    assert fixed(code, "MEM05") == code
+
+
+MEASURED = """
+    import torch
+
+    def train(model, data, optimizer):
+        best = 0.0
+        for epoch in range(3):
+            optimizer.zero_grad()
+            model.loss(model.encode(data)).backward()
+            optimizer.step()
+            if epoch % 2:
+                model.eval()
+                codes = model.encode(data)
+                {0}
+                best = max(best, found)
+        return best
+"""
+
+
+def test_an_evaluation_that_the_network_goes_on_with_is_not_wrapped_by_halves() -> None:
+    body = "found = model.measure(codes).item()"
+    code = MEASURED.format(body)
+    assert [finding.fix for finding in findings(code, "MEM05")] == [None]
+    for other in ("found = codes.mean().item()", "with torch.no_grad():\n                    " + body):
+        assert "with torch.no_grad():\n                codes =" in fixed(MEASURED.format(other), "MEM05")
+
+
+SCATTERED = """
+def losses(net, x, y, is_train):
+    out = net(x)
+    print(out.shape)
+    loss = crit(out, y)
+    total = loss.item()
+    {more}
+    if is_train:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    return total
+
+for x, y in loader:
+    losses(model, x, y, True)
+model.eval()
+for x, y in loader:
+    losses(model, x, y, False)
+"""
+
+
+@pytest.mark.parametrize(("more", "is_fixed"), [("loss = loss + crit(net(x + 1), y)", False), ("pass", True)])
+def test_one_switch_for_several_places_is_for_the_user_to_set(more: str, is_fixed: bool) -> None:
+    code = SETUP + SCATTERED.format(more=more)
+    assert len(findings(code, "MEM05")) == 1
+    assert ("set_grad_enabled" in fixed(code, "MEM05")) is is_fixed

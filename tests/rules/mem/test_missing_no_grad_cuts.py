@@ -1,0 +1,107 @@
+"""MEM05: once no graph is recorded, what cut it off is gone."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+import torch
+
+from tests.rules.mem.recorded_evaluations import SETUP
+from tests.support import fixed
+
+
+@pytest.mark.parametrize("indent", ["", "    "], ids=["at the margin", "in a block"])
+def test_a_line_that_only_cuts_off_goes_from_under_a_block(indent: str) -> None:
+    before = f"{indent}for x, y in val_loader:\n{indent}    out = model(x)\n{indent}    out = out.detach()  \n\n"
+    before += f"{indent}    seen.append(out)\n"
+    after = f"{indent}with torch.no_grad():\n{indent}    for x, y in val_loader:\n{indent}        out = model(x)\n\n"
+    after += f"{indent}        seen.append(out)\n"
+    head = SETUP + "model.eval()\nseen = []\n" + ("if len(val_loader):\n" if indent else "")
+    assert fixed(head + before + "print(torch.cat(seen))\n", "MEM05") == head + after + "print(torch.cat(seen))\n"
+
+
+@pytest.mark.parametrize(
+    ("read", "after"),
+    [
+        ("    loss = D(a.detach()).mean()\n", "    loss = D(a).mean()\n"),
+        ("    shown = a.data\n    loss = D(shown).mean()\n", "    shown = a\n    loss = D(shown).mean()\n"),
+        ("    a = a.detach()\n    loss = D(a).mean()\n", "    loss = D(a).mean()\n"),
+        ("    a = D(a.detach())\n    loss = a.mean()\n", "    a = D(a)\n    loss = a.mean()\n"),
+        ("    a += D.bias\n    loss = D(a.detach()).mean()\n", "    a += D.bias\n    loss = D(a.detach()).mean()\n"),
+        ("    loss = D(a.detach()).mean()  # no graph\n", "    loss = D(a.detach()).mean()  # no graph\n"),
+    ],
+)
+def test_what_no_graph_can_reach_any_more_is_not_detached(read: str, after: str) -> None:
+    training = "G, D = nn.Linear(3, 4), nn.Linear(4, 4)\nfixed = torch.randn(2, 3)\nfor step in range(4):\n"
+    training += "    opt.zero_grad()\n    D(G(torch.randn(2, 3))).mean().backward()\n"
+    ends = "    loss.backward()\n    opt.step()\n"
+    block = "    with torch.no_grad():\n        a = G(fixed)\n"
+    code = f"{SETUP}{training}    a = G(fixed)\n{read}{ends}"
+    assert fixed(code, "MEM05") == f"{SETUP}{training}{block}{after}{ends}"
+
+
+def test_values_are_read_as_they_are_once_no_graph_is_recorded() -> None:
+    """TRAIN10 speaks of the code that MEM05 leaves, and not of what was there before."""
+    code = SETUP + "from torch.autograd import Variable\nG, D = nn.Linear(3, 4), nn.Linear(4, 4)\n"
+    code += "for step in range(4):\n"
+    code += "    opt.zero_grad()\n    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
+    code += "    shown = G(Variable(torch.randn(2, 3)))\n    shown = shown.mul(0.5).add(0.5)\n"
+    code += "    print(shown.data.cpu()[:2])\n"
+    after = code.replace("from torch.autograd import Variable\n", "").replace("shown.data.cpu()", "shown.cpu()")
+    before, inside = "    shown = G(Variable(torch.randn(2, 3)))\n", "        shown = G(torch.randn(2, 3))\n"
+    assert fixed(code, "MEM05", "TRAIN10") == after.replace(before, "    with torch.no_grad():\n" + inside)
+    assert "shown.detach().cpu()" in fixed(code, "TRAIN10")
+
+
+TWO = """
+    import torch
+
+    def rank(net, pairs):
+        net.eval()
+        hits = 0
+        for x, y in pairs:
+            first = net(x)
+            second = net(y)
+            first, second = first.data, second.data
+            hits += (first > second).sum().item()
+        return hits
+"""
+
+
+def test_names_that_would_only_get_what_they_have_are_not_assigned() -> None:
+    code = fixed(TWO, "MEM05")
+    assert "@torch.no_grad()" in code
+    assert "first, second =" not in code
+    counts = []
+    for program in (dedent(TWO), code):
+        torch.manual_seed(0)
+        names: dict[str, object] = {}
+        exec(program, names)
+        net = torch.nn.Linear(3, 4)
+        counts.append(names["rank"](net, [(torch.ones(2, 3), torch.zeros(2, 3))]))  # type: ignore[operator]
+    assert counts[0] == counts[1]
+
+
+def test_names_of_which_one_gets_another_value_are_assigned() -> None:
+    code = fixed(TWO.replace("first.data, second.data", "second.data, first.data"), "MEM05")
+    assert "first, second = second, first" in code
+
+
+@pytest.mark.parametrize(("codes", "read"), [(("MEM05",), "loss.data[0]"), (("MEM05", "TRAIN10"), "loss.item()")])
+def test_a_number_that_is_read_out_of_data_does_not_become_an_element(codes: tuple[str, ...], read: str) -> None:
+    code = """
+        import torch
+        import torch.nn.functional as F
+
+        def evaluate(net, test_loader):
+            net.eval()
+            total = 0
+            for x, y in test_loader:
+                loss = F.mse_loss(net(x), y).mean()
+                total += loss.data[0]
+            return total
+    """
+    after = fixed(code, *codes)
+    assert "no_grad()" in after
+    assert f"total += {read}" in after

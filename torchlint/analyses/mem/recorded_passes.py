@@ -1,0 +1,140 @@
+"""Forward passes that record a graph where they stand."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.array_reads import is_read_as_array
+from torchlint.analyses.mem.fate import Fate, Tracer
+from torchlint.analyses.mem.frozen_modules import is_frozen
+from torchlint.analyses.mem.lifetime import root
+from torchlint.analyses.mem.parameter_free import is_parameter_free_pass
+from torchlint.analyses.variable_wrapper import is_volatile_pass
+from torchlint.semantics import torch_api
+from torchlint.semantics.effects import last_name
+from torchlint.semantics.hints import LOSS_NAMES
+from torchlint.semantics.values import Grad, Kind
+from torchlint.semantics.vocabulary import module_method
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.model import Model
+
+
+_MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
+_TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
+
+
+class RecordedPasses:
+    """Tells which calls run a network with autograd on, and decide nothing about gradients by themselves."""
+
+    def __init__(self, model: Model, tracer: Tracer) -> None:
+        self._model = model
+        self._tracer = tracer
+
+    def of_function(self, function: Function) -> list[Call]:
+        """Forward passes with autograd on; beside networks that the function itself switches it off for, only those of
+        networks: a helper or a loss was left out of the block on purpose, or has next to nothing to record."""
+        found = [call for call in function.calls if self.records(call)]
+        if any(call.is_forward and self._model.grad_enabled(call.node) is False for call in function.calls):
+            return [call for call in found if self._is_of_network(call)]
+        return found
+
+    def _is_of_network(self, call: Call) -> bool:
+        run = self._model.value(call.node.func)
+        return run.kind is not Kind.FUNCTION and not LOSS_NAMES.search(last_name(call.node.func))
+
+    def records(self, call: Call) -> bool:
+        if self._model.grad_enabled(call.node) is not True:
+            return False
+        if not (call.is_forward or self._hands_on(call) or self._is_cut_off(call) or self._is_volatile_run(call)):
+            return False
+        if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
+            return False
+        if call.method not in (None, "forward") and isinstance(self._model.parent(call.node), cst.Expr):
+            return self._is_volatile_run(call)  # `net.sample(0.5)`, which draws its weights anew
+        if LOSS_NAMES.search(last_name(call.node.func)) and self._is_given_no_graph(call):
+            return False
+        return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
+
+    def _decides_inside(self, call: Call) -> bool:
+        """Whether the function that is called runs its models without gradients by itself, takes gradients, or ends the
+        graph, so that it is the one to switch off. `generate` of Hugging Face's models switches it off.
+        """
+        entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
+        if entered is None:
+            return call.method == "generate" and _TRANSFORMERS.search(self._model.source.text) is not None
+        ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
+        return ends_graph or runs_without_gradients(*entered) or takes_gradients(*entered)
+
+    def _is_given_no_graph(self, call: Call) -> bool:
+        """Whether all tensors that a call gets are known to have no graph."""
+        given = [self._model.value(arg.value) for arg in call.arguments]
+        return bool(given) and all(value.is_tensor and value.grad is Grad.DETACHED for value in given)
+
+    def _hands_on(self, call: Call) -> bool:
+        """Whether a helper of the file that training uses too runs the model and returns what it says."""
+        helpers = [call.target] if call.target is not None else call.alternatives
+        if any(helper.is_generator or self._uses_graph(helper) for helper in helpers):
+            return False
+        forwards = [inner.node for helper in helpers for inner in helper.calls if inner.is_forward]
+        return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
+
+    def _is_volatile_run(self, call: Call) -> bool:
+        """Whether a helper of the file runs the model for a tensor that was to have no graph, and returns nothing."""
+        helper = call.target if call.target is not None and call.target.is_procedure else None
+        runs = helper is not None and bool(self._model.effects(helper).forwards)
+        return runs and is_volatile_pass(self._model, call)
+
+    def _is_cut_off(self, call: Call) -> bool:
+        """`model.encoder(x).detach()`, of a network that was handed in: whether a part or method out of sight has a
+        graph, so that there is something to detach.
+        """
+        if not call.receiver_value.is_(Kind.MODULE) or (call.target or call.foreign) is not None or not call.arguments:
+            return False
+        network, read = root(self._model, call.node.func), self._model.parent(call.node)
+        if network is None or not network.is_parameter or module_method(call.method or "") is not None:
+            return False
+        return isinstance(read, cst.Attribute) and read.attr.value in ("detach", "data")
+
+    def _uses_graph(self, helper: Function) -> bool:
+        """Whether a helper sends something backward itself, or keeps what is: log-probabilities of an episode."""
+        effects = self._model.effects(helper)
+        forwards = (inner.node for inner in helper.calls if inner.is_forward)
+        return bool(effects.backward or effects.gradients) or Fate.BACKWARD in self._tracer.within(helper, *forwards)
+
+    def _makes_module(self, call: Call) -> bool:
+        """`Net(...)`, also of a class that came in as an argument: what it returns is used as a module."""
+        if self._model.value(call.node.func).kind is Kind.CLASS:
+            return True
+        node: cst.CSTNode | None = call.node
+        while isinstance(parent := self._model.parent(node) if node is not None else None, (cst.Attribute, cst.Call)):
+            node = parent
+        if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
+            return False
+        made = self._model.binding(parent.targets[0].target)
+        return made is not None and bool(made.methods & _MODULE_METHODS)
+
+
+def runs_without_gradients(model: Model, function: Function) -> bool:
+    passes = [inner for inner in function.calls if inner.is_forward] or model.effects(function).forwards
+    if not passes:
+        passes = [inner for inner in function.calls if _may_be_pass(model, inner)]
+    return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
+
+
+def _may_be_pass(model: Model, call: Call) -> bool:
+    """Whether a method of an object out of sight, given something, is none of a tensor or of every module."""
+    if call.method is None or not call.arguments or (call.target or call.foreign) is not None:
+        return False
+    is_known = (torch_api.method(call.method) or module_method(call.method)) is not None
+    return not is_known and call.callee in (None, f"torch.nn.Module.{call.method}")
+
+
+def takes_gradients(model: Model, function: Function) -> bool:
+    """Whether the result needs gradients on the way: a network that adapts itself to a task before it answers."""
+    effects = model.effects(function)
+    return bool(effects.gradients or effects.backward)
