@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.steps import is_the_rest
+from torchlint.analyses import host_calls
+from torchlint.analyses.host_reads import Reads, When
 from torchlint.semantics.dataflow import parameter_of_function, reaches
-from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
-from torchlint.semantics.tree import children
+from torchlint.semantics.entities import Binding, Call, Function, Loop
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
 
@@ -36,47 +35,9 @@ class Use(Flag):
 
 DEFERRABLE = Use.ACCUMULATED | Use.COLLECTED | Use.LOGGED | Use.SELDOM | Use.LATER | Use.HANDED
 KEPT = Use.NEEDED | Use.GATHERED
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_PASSING = _words(
-    """
-    float int round abs str repr format max min sum list tuple sorted dict bool complex pow
-    """
-)
-_PASSING_PACKAGES = _words("math numpy statistics scipy sklearn copy itertools collections")
-_CHECKS = _words("isnan isinf isfinite isclose allclose array_equal")
-_QUESTIONS = _words("isnan isinf isfinite")
-_LOG_PACKAGES = _words("logging wandb tqdm mlflow visdom neptune comet_ml loguru rich absl warnings")
-_LOG_METHODS = _words(
-    """
-    add_scalar add_scalars add_histogram add_text log info debug warning error print set_postfix set_postfix_str
-    set_description set_description_str log_metric log_metrics log_dict log_scalar logkv logkv_mean
-    """
-)
-_COLLECTING_METHODS = _words("append appendleft extend add insert update setdefault put record")
-_WRITING_METHODS = _words("write writelines writerow writerows")
-_NEEDING_METHODS = _words("step dump save savefig imsave imwrite send sendall put_nowait sleep decode")
-_NEEDING_BUILTINS = _words("range chr zip enumerate map filter iter next open getattr setattr slice exit")
-_REDUCTIONS = _words(
-    """
-    sum mean max min std var median average prod any all item count_nonzero nansum nanmean norm dot trace nanmax nanmin
-    accuracy_score
-    """
-)
-HOST_TENSORS = ("torch.tensor", "torch.Tensor", "torch.FloatTensor")  # they copy numbers into a tensor on the host
-_PAIRING = _words("zip enumerate len")
-_REDUCING_PACKAGES = _words("numpy torch builtins sklearn")
-_ARRAY_METADATA = _words("shape dtype device ndim size dim numel nelement")
-_DEVICE_METHODS = _words("cuda to backward type_as")
-
-
-_METERS = re.compile(r"(?i)(^|[._])\w*(meter|averager?|runningscore)$")
+_ARRAY_METADATA = frozenset("shape dtype device ndim size dim numel nelement".split())
+_DEVICE_METHODS = frozenset("cuda to backward type_as".split())
 _DEPTH = 3
-_FLOAT_FORMAT = re.compile(r"\{[^{}]*:[^{}]*[eEfFgG]\}")  # of an array with one element only
 
 
 class HostFlow:
@@ -88,6 +49,7 @@ class HostFlow:
     def __init__(self, model: Model, loop: Loop | None, depth: int = _DEPTH, entered: Function | None = None) -> None:
         self._model = model
         self._loop = loop
+        self._reads = Reads(model, loop)
         self._depth = depth
         self._entered = entered  # the function into which an array is followed
         self.returned_at: set[int | None] = (
@@ -210,7 +172,7 @@ class HostFlow:
         if not isinstance(statement, cst.Expr) or not isinstance(statement.value, cst.Call):
             return False
         call = self._model.call(statement.value)
-        return is_log(call) or (call.method or "").startswith("log")
+        return host_calls.is_log(call) or (call.method or "").startswith("log")
 
     def _serves(self, statement: cst.BaseSmallStatement, branch: cst.If) -> bool:
         """Whether a statement gives names to what is logged, and does nothing else."""
@@ -334,66 +296,18 @@ class HostFlow:
         if binding is None:
             self._use |= Use.LATER if number else Use.GATHERED
             return
-        function = self._model.function(statement)
-        for read in binding.reads:
-            if self._model.function(read) is not function:
-                if binding.cls is None:
-                    self._use |= Use.LATER if number and self._is_called_later(read, function) else Use.NEEDED
-            elif not self._is_in_loop(read):
-                if not self._is_rewritten(binding, statement, read):
-                    self._use |= Use.LATER if number else Use.GATHERED
-            elif self._sees(read, statement, binding):
-                if self._is_rare(read):
-                    self._use |= Use.SELDOM
-                else:
+        for read, when in self._reads.seeing(statement, binding):
+            match when:
+                case When.NOW:
                     self._on(read, number)
-
-    def _is_called_later(self, read: cst.CSTNode, function: Function) -> bool:
-        """Whether another function reads a variable of this one, which calls it behind the loop only."""
-        reader = self._model.function(read)
-        calls = reader.callers
-        is_known = bool(calls) and not (reader.passed_around or reader.foreign_callers)
-        return is_known and all(call.function is function and not self._is_in_loop(call.node) for call in calls)
-
-    def _is_rare(self, read: cst.CSTNode) -> bool:
-        """Whether a statement runs at log intervals only; `x if verbose else (x, y)` is read either way."""
-        gates = (
-            guard
-            for guard in self._model.guards(read, self._loop or self._model.loop(read))
-            if guard.kind in ("log", "handler") and not is_the_rest(guard)
-        )
-        return any(not isinstance(guard.node, cst.IfExp) for guard in gates)
-
-    def _is_in_loop(self, node: cst.CSTNode) -> bool:
-        return self._loop is None or self._loop in self._model.loops_around(node)
-
-    def _is_rewritten(self, binding: Binding, statement: cst.CSTNode, read: cst.CSTNode) -> bool:
-        """Whether a read behind the loop gets what another statement has written in between."""
-        blocks = [node for node in self._model.ancestors(read) if isinstance(node, cst.IndentedBlock)]
-        return any(
-            not self._is_in_loop(write.statement)
-            and write.kind != "augmented"
-            and self._model.parent(write.statement) in blocks
-            and is_before(self._model, statement, write.target)
-            and self._precedes(write, read)
-            for write in binding.writes
-        )
-
-    def _sees(self, read: cst.CSTNode, statement: cst.CSTNode, binding: Binding) -> bool:
-        """Behind the statement it does; before it, in the next iteration, unless something else is written first."""
-        if is_before(self._model, statement, read) and not _are_alternatives(self._model, statement, read):
-            return True
-        if self._loop is not None and any(write.statement is self._loop.node for write in binding.writes):
-            return False
-        others = [write for write in binding.writes if write.statement is not self._model.statement(statement)]
-        return not any(self._is_in_loop(write.statement) and self._precedes(write, read) for write in others)
-
-    def _precedes(self, write: Write, read: cst.CSTNode) -> bool:
-        """Whether the write is over when the read is made; in `x = x / n` the read comes first."""
-        own = self._model.small_statement(write.target)
-        if own is not None and own is self._model.small_statement(read):
-            return False
-        return is_before(self._model, write.target, read)
+                case When.SELDOM:
+                    self._use |= Use.SELDOM
+                case When.LATER:
+                    self._use |= Use.LATER if number else Use.GATHERED
+                case When.CALLED if number:
+                    self._use |= Use.LATER
+                case _:
+                    self._use |= Use.NEEDED
 
     # -- what is done with it
 
@@ -405,11 +319,11 @@ class HostFlow:
                 self._on(node, number)
         elif name in _ARRAY_METADATA:
             pass
-        elif name in _COLLECTING_METHODS and not number:
+        elif host_calls.collects(self._model.call(call)) and not number:
             self._use |= Use.GATHERED
         elif name in _DEVICE_METHODS:
             self._use |= Use.NEEDED
-        elif name in _REDUCTIONS and not call.args:
+        elif host_calls.is_reduction(name) and not call.args:
             self._on(call, True)
         else:
             self._on(call, number)
@@ -451,30 +365,22 @@ class HostFlow:
         return self._model.value(first.value).place is Place.HOST
 
     def _number_argument(self, call: Call, arg: cst.Arg, site: cst.Call) -> None:
-        package, last = _names(call)
-        method = call.method or ""
-        if last in _QUESTIONS:
+        if host_calls.asks(call):
             self._on(site, True)
-        elif _checks(call) or (package == "builtins" and last in _NEEDING_BUILTINS):
+        elif host_calls.checks(call) or host_calls.steers(call):
             self._use |= Use.NEEDED
-        elif is_log(call):
+        elif host_calls.is_log(call):
             self._use |= Use.LOGGED
-        elif (
-            (package == "builtins" and last in _PASSING)
-            or package in _PASSING_PACKAGES
-            or method == "format"
-            or call.receiver_value.is_(Kind.STRING)
-            or _makes_host_tensor(call)
-        ):
+        elif host_calls.passes_on(call):
             self._on(site, True)
-        elif method in _WRITING_METHODS:
+        elif host_calls.writes(call):
             if not self._enters(call, arg, True):
                 self._use |= Use.WRITTEN
-        elif method == "step" and self._model.value(arg.value).kind is Kind.STRING:  # of a progress bar
+        elif call.method == "step" and self._model.value(arg.value).kind is Kind.STRING:  # of a progress bar
             self._use |= Use.LOGGED
-        elif method in _NEEDING_METHODS or last.startswith("save_") or _feeds_device(call):
+        elif host_calls.needs(call):
             self._use |= Use.NEEDED
-        elif method in _COLLECTING_METHODS:
+        elif host_calls.collects(call):
             self._use |= Use.COLLECTED
             self._read_back(call)
         else:
@@ -485,39 +391,38 @@ class HostFlow:
         """`losses[-1]` in the loop, right after `losses.append(loss)`."""
         held = self._model.binding(call.receiver) if call.method == "append" and call.receiver is not None else None
         for read in held.reads if held is not None else ():
-            is_near = self._model.function(read) is call.function and self._is_in_loop(read)
+            is_near = self._model.function(read) is call.function and self._reads.is_in_loop(read)
             part = self._model.parent(read)
-            if is_near and isinstance(part, cst.Subscript) and _is_last_of(part, read) and not self._is_rare(read):
+            if (
+                is_near
+                and isinstance(part, cst.Subscript)
+                and _is_last_of(part, read)
+                and not self._reads.is_rare(read)
+            ):
                 self._on(part, True)
 
     def _array_argument(self, call: Call, site: cst.Call) -> None:
-        package, last = _names(call)
-        if _checks(call):
+        if host_calls.checks(call):
             self._use |= Use.NEEDED
-        elif package in _REDUCING_PACKAGES and last in _REDUCTIONS:
-            self._on(site, last != "max" or package == "builtins" or len(site.args) == 1)
-        elif call.method == "format" and _FLOAT_FORMAT.search(str(call.receiver_value.constant)):
+        elif host_calls.reduces(call):
+            self._on(site, host_calls.gives_number(call))
+        elif host_calls.shows_element(call):
             self._on(site, True)
         elif self._is_loss(call):
             if self._is_given_results(call):
                 self._on(site, self._model.value(site).rank == 0)
             else:
                 self._use |= Use.NEEDED
-        elif package == "numpy" or (package == "torch" and not call.is_forward) or self._pairs(call):
+        elif host_calls.computes(call) or (self._entered is not None and host_calls.pairs(call)):
             self._on(site, False)
-        elif call.method == "update" and _METERS.search(call.receiver_value.ref or ""):
+        elif host_calls.updates_meter(call):
             self._use |= Use.COLLECTED
-        elif (call.method or "") in _COLLECTING_METHODS:
+        elif host_calls.collects(call):
             self._use |= Use.GATHERED
         elif call.receiver_value.is_(Kind.TENSOR, Kind.ARRAY):
             self._on(site, False)
         else:
             self._use |= Use.NEEDED
-
-    def _pairs(self, call: Call) -> bool:
-        """`zip(truths, guesses)`, over which a function that measures them loops."""
-        package, last = _names(call)
-        return self._entered is not None and package == "builtins" and last in _PAIRING
 
 
 def _asks_if_set(comparison: cst.Comparison) -> bool:
@@ -536,50 +441,6 @@ def _is_last_of(part: cst.Subscript, whole: cst.CSTNode) -> bool:
     return False
 
 
-def _are_alternatives(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
-    """Whether one stands in the body of an `if` and the other in its `else`."""
-    branches: dict[cst.CSTNode, cst.CSTNode] = {}
-    below = first
-    for node in model.ancestors(first):
-        if isinstance(node, cst.If):
-            branches[node] = below
-        below = node
-    below = second
-    for node in model.ancestors(second):
-        if node in branches:
-            return branches[node] is not below
-        below = node
-    return False
-
-
-def is_before(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
-    """Whether `first` begins before `second` in the text; neither may be around the other."""
-    above = {}
-    below = first
-    for node in model.ancestors(first):
-        above[node] = below
-        below = node
-    below = second
-    for node in model.ancestors(second):
-        if node in above:
-            order = children(node)
-            return order.index(above[node]) < order.index(below)
-        below = node
-    return False
-
-
-def _names(call: Call) -> tuple[str, str]:
-    """Package and last name of the callee; of a method, the method."""
-    name = call.callee or ""
-    return name.partition(".")[0], name.rpartition(".")[2] or call.method or ""
-
-
-def _checks(call: Call) -> bool:
-    """`math.isnan(...)`, and the assertions of test cases."""
-    last = _names(call)[1]
-    return last in _CHECKS or last.startswith("assert")
-
-
 def _adds_to(value: cst.BaseExpression, target: cst.BaseExpression) -> bool:
     """`sums[k] + number`, which is stored in `sums[k]`."""
     return (
@@ -587,24 +448,3 @@ def _adds_to(value: cst.BaseExpression, target: cst.BaseExpression) -> bool:
         and isinstance(value.operator, cst.Add)
         and any(type(side) is type(target) and side.deep_equals(target) for side in (value.left, value.right))
     )
-
-
-def is_log(call: Call) -> bool:
-    if _names(call)[0] in _LOG_PACKAGES or call.callee == "builtins.print":
-        return True
-    if isinstance(call.receiver, cst.Attribute) and call.receiver.attr.value in ("stdout", "stderr"):
-        return True
-    return call.method in _LOG_METHODS and not call.receiver_value.is_(Kind.TENSOR, Kind.BATCH)
-
-
-def _makes_host_tensor(call: Call) -> bool:
-    """`torch.tensor([loss.item(), norm.item()])`: several numbers, which stay where they are."""
-    is_list = len(call.arguments) == 1 and isinstance(call.arguments[0].value, (cst.List, cst.Tuple))
-    return call.callee in HOST_TENSORS and is_list
-
-
-def _feeds_device(call: Call) -> bool:
-    """The number goes into an operation on tensors, a model, an optimizer or a scheduler."""
-    if call.is_forward or call.receiver_value.is_(Kind.TENSOR, Kind.BATCH, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.MODULE):
-        return True
-    return (call.callee or "").startswith("torch.") and not (call.callee or "").startswith("torch.utils.tensorboard")

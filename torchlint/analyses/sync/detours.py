@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.host_use import is_before
 from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.order import is_before
 from torchlint.analyses.steps import Step, is_gated
 from torchlint.analyses.sync.branching import waiting_step
 from torchlint.analyses.sync.readback import reads

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import libcst as cst
 
-from torchlint.analyses.host_use import HOST_TENSORS, KEPT, HostFlow
+from torchlint.analyses.host_calls import HOST_TENSORS
+from torchlint.analyses.host_use import KEPT, HostFlow
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
 from torchlint.analyses.steps import is_gated
 from torchlint.semantics.dataflow import parameter_of_function, upstream

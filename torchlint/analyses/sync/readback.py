@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.host_use import DEFERRABLE, HOST_TENSORS, KEPT, HostFlow, Use
+from torchlint.analyses.host_calls import HOST_TENSORS
+from torchlint.analyses.host_use import DEFERRABLE, KEPT, HostFlow, Use
 from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.foreign_reads import ForeignRead, foreign_reads

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.host_use import KEPT, HostFlow, Use, is_log
+from torchlint.analyses.host_calls import is_log
+from torchlint.analyses.host_use import KEPT, HostFlow, Use
 from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.residence import Residence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.host_use import is_before
 from torchlint.analyses.moves import moves_to_accelerator, names_cuda_type
+from torchlint.analyses.order import is_before
 from torchlint.analyses.steps import runs_few_times
 from torchlint.analyses.xfer.host_tensors import (
     Agreement,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.host_use import is_before
+from torchlint.analyses.order import is_before
 from torchlint.analyses.variable_wrapper import VARIABLE, is_false
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import reaches, text
