@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.xfer.host_tensors import (
-    PARAMETERS,
-    SIZED_CLASSES,
-)
+from torchlint.analyses.xfer.host_tensors import PARAMETERS
+from torchlint.analyses.xfer.sizes import SIZED_CLASSES
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk

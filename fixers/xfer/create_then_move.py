@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from torchlint.fixers.xfer._reach import check_reach
 
+from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.creations import goes_with_tensor
-from torchlint.analyses.xfer.host_tensors import (
-    SIZED_CLASSES,
-    Agreement,
-    equal_numbers,
-    has_sizes,
-    numbers_given,
-    types_of,
-)
+from torchlint.analyses.xfer.numbers import equal_numbers, numbers_given, types_of
+from torchlint.analyses.xfer.sizes import SIZED_CLASSES, has_sizes
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from torchlint.semantics import frameworks, transfer
+from torchlint.semantics import frameworks, tensor_methods, torch_results, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call, Function
 from torchlint.semantics.expressions import Expressions
@@ -60,7 +60,7 @@ class LibraryCalls(Expressions):
             return self._partial(call, first, given)
         entry = words.function(name)
         if entry is not None:
-            return transfer.torch_function(entry, given, self.grad)
+            return torch_results.torch_function(entry, given, self.grad)
         kind = words.class_kind(name) or self._kind_in_project(name)
         if kind is not None:
             return self._constructed(call, name, kind, first, given)
@@ -120,7 +120,7 @@ class LibraryCalls(Expressions):
         if name.startswith("numpy."):
             return Value(Kind.ARRAY, place=Place.HOST, element=NUMBER if name in words.NUMPY_ROWS else None)
         if name.startswith("torch.distributions."):
-            return transfer.distribution(name, given, self.grad).but(origins=frozenset([call.node]))
+            return tensor_methods.distribution(name, given, self.grad).but(origins=frozenset([call.node]))
         if name == "itertools.chain.from_iterable" and first is not None:
             return self._chained([self.elements(first)], given)
         if name == "itertools.chain":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics import frameworks, torch_api, transfer
+from torchlint.semantics import frameworks, tensor_methods, torch_api, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Binding, Class, Function
 from torchlint.semantics.hints import refined
@@ -189,7 +189,7 @@ class Lookup:
             case Kind.DICT:
                 return owner.field(name) or UNKNOWN
             case Kind.TUPLE:
-                return transfer.named_part(owner, name)
+                return tensor_methods.named_part(owner, name)
             case Kind.UNKNOWN:
                 return self._unknown_attribute(owner, name)
             case _:
@@ -234,7 +234,7 @@ class Lookup:
                 return Value(Kind.DEVICE, place=owner.place)
             case "dtype":
                 return Value(Kind.DTYPE, dtype=owner.dtype)
-        return transfer.tensor_attribute(owner, name)
+        return tensor_methods.tensor_attribute(owner, name)
 
     @staticmethod
     def _unknown_attribute(owner: Value, name: str) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.semantics import frameworks, torch_api, transfer
+from torchlint.semantics import frameworks, tensor_methods, torch_api, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call
 from torchlint.semantics.hints import LOSS_NAMES
@@ -34,7 +34,7 @@ class MethodCalls(LibraryCalls):
         match receiver.kind:
             case Kind.TENSOR | Kind.BATCH:
                 call.callee = f"torch.Tensor.{method}"
-                value = transfer.tensor_method(receiver, method, given, self.grad)
+                value = tensor_methods.tensor_method(receiver, method, given, self.grad)
                 self._change_in_place(call, receiver, method, value.grad)
                 target = given.get("device", 0)
                 if method == "to" and target is not None and target.is_(*_VAGUE) and self._device_like(call):
@@ -60,7 +60,7 @@ class MethodCalls(LibraryCalls):
                 return NUMBER if method == "item" else Value(Kind.ARRAY, place=Place.HOST)
             case Kind.INSTANCE if (receiver.ref or "").startswith("torch.distributions."):
                 call.callee = f"{receiver.ref}.{method}"
-                return transfer.distribution_method(receiver, method, self.grad)
+                return tensor_methods.distribution_method(receiver, method, self.grad)
             case Kind.INSTANCE if (known := frameworks.method(receiver.ref or "", method, given)) is not None:
                 return known
             case Kind.INSTANCE if method in ("cuda", "to", "cpu"):
@@ -204,7 +204,7 @@ class MethodCalls(LibraryCalls):
             case "forward" if any(value.is_tensor for value in given.all()):
                 return self._forwarded(call, Value(Kind.MODULE, place=receiver.place), UNKNOWN, given)
         if method in _TENSOR_ONLY_METHODS:
-            return transfer.tensor_method(receiver.but(kind=Kind.TENSOR), method, given, self.grad)
+            return tensor_methods.tensor_method(receiver.but(kind=Kind.TENSOR), method, given, self.grad)
         if LOSS_NAMES.search(method):
             return self._loss_like(given)
         return UNKNOWN

@@ -12,16 +12,9 @@ import libcst as cst
 from torchlint.analyses.moves import moves_to_accelerator, names_cuda_type
 from torchlint.analyses.order import is_before
 from torchlint.analyses.steps import runs_few_times
-from torchlint.analyses.xfer.host_tensors import (
-    Agreement,
-    Made,
-    brings_numbers,
-    equal_numbers,
-    is_host_copy,
-    looks_like_number,
-    made,
-    numbers_given,
-)
+from torchlint.analyses.xfer.agreement import Agreement
+from torchlint.analyses.xfer.host_tensors import Made, brings_numbers, is_host_copy, made
+from torchlint.analyses.xfer.numbers import equal_numbers, looks_like_number, numbers_given
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value

@@ -1,0 +1,130 @@
+"""What methods and attributes of tensors and of distributions give."""
+
+from __future__ import annotations
+
+from torchlint.semantics import torch_api
+from torchlint.semantics.torch_results import OTHERS, TENSORS, returned
+from torchlint.semantics.transfer import INTEGER, SHAPE, Arguments, mixed_grad, mixed_place, place_of_target
+from torchlint.semantics.values import NUMBER, UNKNOWN, Grad, Kind, Place, Value
+
+
+def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool | None) -> Value:
+    """Result of a method call on a tensor, or on a batch of which a tensor is the likeliest part."""
+    match method:
+        case "item":
+            return Value(Kind.NUMBER, dtype=receiver.dtype)
+        case "tolist":
+            return Value(Kind.LIST, element=NUMBER)
+        case "size" if given.positional or given.keywords:
+            return INTEGER
+        case "size" | "stride":
+            return SHAPE.but(items=(INTEGER,) * receiver.rank if receiver.rank else None)
+        case "detach" | "detach_" | "sample":  # no tensor has `sample`: it is a distribution that a network returned
+            return receiver.but(grad=Grad.DETACHED, kind=Kind.TENSOR)
+        case "requires_grad_":
+            on = given.get("requires_grad", 0)
+            off = on is not None and on.constant is False
+            return receiver.but(kind=Kind.TENSOR, grad=Grad.DETACHED if off else Grad.CARRIES)
+        case "cpu":
+            return receiver.but(place=Place.HOST)
+        case "cuda":
+            return receiver.but(place=Place.ACCELERATOR)
+        case "to" | "type":
+            return _moved(receiver, given)
+        case "clone" | "contiguous" | "pin_memory" | "share_memory_" | "float" | "double" | "half" | "bfloat16":
+            dtype = receiver.dtype if method in _KEEPING_DTYPE else "float"
+            return receiver.but(kind=Kind.TENSOR, dtype=dtype)
+    if method in ("items", "keys", "get", "pop"):  # no tensor has them: it is a dict of tensors
+        return _mapping(receiver.but(rank=None), method)
+    if receiver.kind is Kind.BATCH and method in ("values", "copy", "update"):
+        return _mapping(receiver, method)
+    entry = torch_api.method(method)
+    if entry is not None:
+        return returned(entry, receiver, given, enabled, receiver.place)
+    if receiver.kind is Kind.BATCH:
+        return receiver
+    return Value(Kind.TENSOR, mixed_grad((receiver, *given.all()), enabled), receiver.place, dtype=receiver.dtype)
+
+
+_KEEPING_DTYPE = ("clone", "contiguous", "pin_memory", "share_memory_")
+
+
+# Tensors in what models of transformers, diffusers and timm return. Of other objects that look like a tensor because
+# a network made them, nothing is known by an attribute's name.
+_OUTPUTS = frozenset(
+    """
+    loss logits last_hidden_state hidden_states attentions encoder_last_hidden_state pooler_output image_embeds
+    text_embeds logits_per_image logits_per_text start_logits end_logits pred_masks pred_boxes sample latents
+    prediction_logits past_key_values
+    """.split()
+)
+
+
+def tensor_attribute(owner: Value, name: str) -> Value:
+    """An attribute of a tensor, or of a batch of which it may be a part."""
+    entry = torch_api.attribute(name)
+    if entry is None:
+        is_tensor = owner.kind is Kind.BATCH or name in _OUTPUTS
+        return owner if is_tensor else Value(grad=owner.grad, place=owner.place, origins=owner.origins)
+    if not entry.results or entry.results[0][0] not in TENSORS:
+        return OTHERS.get(entry.results[0][0], UNKNOWN) if len(entry.results) == 1 else UNKNOWN
+    return owner.but(kind=Kind.TENSOR, grad=Grad.DETACHED if entry.grad == "no" else owner.grad)
+
+
+# Where the parts of what torch returns stand; a plain tuple has no attributes.
+_NAMES = ("values eigenvalues U Q sign solution", "indices eigenvectors S R logabsdet", "V Vh")
+_PARTS = {name: place for place, names in enumerate(_NAMES) for name in names.split()}
+
+
+def named_part(owner: Value, name: str) -> Value:
+    """`x.max(1).values`, `torch.linalg.svd(x).S`."""
+    place = _PARTS.get(name)
+    is_there = place is not None and owner.items is not None and place < len(owner.items)
+    return owner.items[place] if is_there else UNKNOWN  # type: ignore[index]
+
+
+def _mapping(receiver: Value, method: str) -> Value:
+    match method:
+        case "items":
+            return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(UNKNOWN, receiver)))
+        case "values":
+            return Value(Kind.ITERATOR, element=receiver)
+        case "keys":
+            return Value(Kind.ITERATOR)
+        case _:
+            return receiver
+
+
+def distribution(name: str, given: Arguments, enabled: bool | None) -> Value:
+    """An object of torch.distributions; its graph is the one of its parameters."""
+    if name.endswith("kl_divergence"):
+        grads = [value.grad for value in given.all()]
+        known = Grad.UNKNOWN if Grad.UNKNOWN in grads else Grad.DETACHED
+        carries = Grad.CARRIES in grads and enabled
+        return Value(Kind.TENSOR, Grad.CARRIES if carries else known)
+    inner = [value for value in given.all() if not (value.ref or "").startswith("torch.distributions.")]
+    nested = [value.grad for value in given.all() if value not in inner]
+    grad = Grad.CARRIES if Grad.CARRIES in nested else mixed_grad(inner, enabled)
+    return Value(Kind.INSTANCE, grad, mixed_place(given.all()), ref=name)
+
+
+def distribution_method(receiver: Value, method: str, enabled: bool | None) -> Value:
+    """Result of a method of an object of torch.distributions."""
+    entry = torch_api.lookup(f"torch.distributions.Distribution.{method}")
+    if entry is None or not entry.results:
+        return UNKNOWN
+    if not entry.returns_tensors:
+        return receiver
+    if entry.grad == "no" or enabled is False:
+        return Value(Kind.TENSOR, Grad.DETACHED, receiver.place)
+    return Value(Kind.TENSOR, receiver.grad if enabled else Grad.UNKNOWN, receiver.place)
+
+
+def _moved(receiver: Value, given: Arguments) -> Value:
+    target = given.get("device") or (given.positional[0] if given.positional else None)
+    if target is None:
+        return receiver
+    place = place_of_target(target)
+    dtypes = [value.dtype for value in given.all() if value.kind is Kind.DTYPE]
+    moved = receiver.but(dtype=dtypes[0]) if dtypes else receiver
+    return moved if place is None else moved.but(place=place)

@@ -1,0 +1,236 @@
+"""What the table of torch's functions and methods says of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torchlint.semantics import torch_api
+from torchlint.semantics.torch_api import Entry
+from torchlint.semantics.transfer import (
+    BOOLEAN,
+    INTEGER,
+    SHAPE,
+    Arguments,
+    binary_rank,
+    element_of,
+    mixed_grad,
+    mixed_place,
+    place_of_target,
+    widest,
+)
+from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value
+from torchlint.semantics.vocabulary import is_loss_function
+
+TENSORS = ("tensor", "index", "tensors")
+OTHERS = {
+    "none": NONE,
+    "bool": BOOLEAN,
+    "int": INTEGER,
+    "float": Value(Kind.NUMBER, dtype="float"),
+    "number": NUMBER,
+    "str": STRING,
+    "shape": SHAPE,
+    "dtype": Value(Kind.DTYPE),
+    "device": Value(Kind.DEVICE),
+    "array": Value(Kind.ARRAY, place=Place.HOST),
+}
+
+
+def torch_function(entry: Entry, given: Arguments, enabled: bool | None) -> Value:
+    """Result of a function of torch."""
+    if entry.kind in ("factory", "legacy-tensor"):
+        return _factory(entry, given, enabled)
+    arguments = given.all()
+    place = mixed_place([_flat(value) for value in arguments])
+    if not arguments:
+        return returned(entry, NUMBER, given, enabled, place)
+    first = given.positional[0] if given.positional else given.get("input") or arguments[0]
+    rest = {name: value for name, value in given.keywords.items() if value is not first}
+    return returned(
+        entry, _flat(first), Arguments(given.positional[1:], rest, given.open, given.starred), enabled, place
+    )
+
+
+def _flat(value: Value) -> Value:
+    return element_of(value) if value.kind in (Kind.LIST, Kind.TUPLE, Kind.ITERATOR) else value
+
+
+def returned(entry: Entry, first: Value, given: Arguments, enabled: bool | None, place: Place) -> Value:
+    """What a call makes of its first argument, which may be the receiver, and of the others."""
+    parts = _alternative(entry, given)
+    if parts is None or parts[0] not in TENSORS:
+        return OTHERS.get(parts[0], UNKNOWN) if parts is not None else UNKNOWN
+    tensor = Value(
+        Kind.TENSOR,
+        Grad.DETACHED if entry.grad == "no" else mixed_grad((first, *given.all()), enabled),
+        place,
+        rank=_rank(entry, first, given),
+        dtype=_dtype(entry, first, given),
+        origins=first.origins if entry.may("view") else frozenset(),
+    )
+    if parts == ("tensors",):
+        return Value(Kind.TUPLE, element=tensor)
+    if len(parts) == 1:
+        return tensor
+    index = tensor.but(grad=Grad.DETACHED, dtype="int")
+    others = {"index": index, "tensors": Value(Kind.TUPLE, element=tensor), "none": NONE}
+    return Value(Kind.TUPLE, items=tuple(others.get(part, tensor) for part in parts))
+
+
+def _alternative(entry: Entry, given: Arguments) -> tuple[str, ...] | None:
+    """Which of its possible results a call has: `x.max(1)` returns two, `x.max()` and `x.max(y)` return one."""
+    if len(entry.results) < 2:
+        return entry.results[0] if entry.results else None
+    several = next((parts for parts in entry.results if len(parts) > 1), None)
+    if several is not None and ("tensor",) in entry.results:
+        by_dim = not given.positional[0].is_tensor if given.positional else "dim" in given.keywords
+        return several if by_dim else ("tensor",)
+    if ("tensors",) in entry.results and (_asks_for_parts(given) or _is_nonzero(entry, given)):
+        return ("tensors",)
+    return next((parts for parts in entry.results if parts[0] in TENSORS), entry.results[0])
+
+
+def _asks_for_parts(given: Arguments) -> bool:
+    """`unique(x, return_inverse=True)`, `nonzero(x, as_tuple=True)`."""
+    return any(
+        name.startswith(("return_", "as_tuple")) and value.constant is not False
+        for name, value in given.keywords.items()
+    )
+
+
+def _is_nonzero(entry: Entry, given: Arguments) -> bool:
+    return entry.name == "torch.where" and not given.positional and not given.keywords
+
+
+def _dtype(entry: Entry, first: Value, given: Arguments) -> str | None:
+    asked = given.get("dtype")
+    if asked is not None and asked.kind is not Kind.NONE:
+        return asked.dtype
+    if is_loss_function(entry.name):
+        return "float"
+    kind = first.dtype
+    match entry.dtype:
+        case "":
+            return None
+        case "promoted":
+            return widest([first, *given.positional])
+        case "complex":
+            return "complex"
+        case "same":
+            return kind
+        case "inexact":
+            return "complex" if kind == "complex" else "float"
+        case "inexact-real":
+            return "float"
+        case "real":
+            return "float" if kind == "complex" else kind
+        case "widened":
+            return "int" if kind == "bool" else kind
+        case name:
+            return kind_of_dtype(name)
+
+
+def kind_of_dtype(name: str) -> str | None:
+    """`float` for `float16`."""
+    entry = torch_api.lookup(f"torch.{name}")
+    return entry.dtype if entry is not None else None
+
+
+def _rank(entry: Entry, first: Value, given: Arguments) -> int | None:
+    match entry.rank:
+        case "keep":
+            return first.rank if first.rank is not None or entry.short != "permute" else _count(given)
+        case "broadcast":
+            return _broadcast([first, *given.positional])
+        case "reduce":
+            return _reduced(entry, first, given)
+        case "sized":
+            return first.rank if given.positional and given.positional[0].kind is Kind.DTYPE else _count(given)
+        case "product":
+            return binary_rank("MatrixMultiply", first, given.positional[0]) if given.positional else None
+        case "":
+            return 0 if is_loss_function(entry.name) and not _is_unreduced(entry, given) else None
+        case change if change[0] in "+-":
+            return max(first.rank + int(change), 0) if first.rank is not None else None
+        case number:
+            return int(number)
+
+
+def _is_unreduced(entry: Entry, given: Arguments) -> bool:
+    """Whether a loss may be computed for each sample."""
+    names = {"reduction", "reduce", "size_average"} & given.keywords.keys()
+    position = torch_api.position(entry.name, "reduction")
+    told = [given.keywords[name] for name in names]
+    if position is not None and position < len(given.positional):
+        told.append(given.positional[position])
+    return given.open or any(value.constant not in ("mean", "sum", "batchmean") for value in told)
+
+
+def _broadcast(values: Sequence[Value]) -> int | None:
+    ranks = [value.rank if value.is_tensor or value.kind is Kind.UNKNOWN else 0 for value in values]
+    known = [rank for rank in ranks if rank is not None]
+    return max(known) if len(known) == len(ranks) else None
+
+
+def _reduced(entry: Entry, first: Value, given: Arguments) -> int | None:
+    dim = given.get("dim", torch_api.position(entry.name, "dim"))
+    keep = given.get("keepdim", torch_api.position(entry.name, "keepdim"))
+    if dim is not None and dim.is_tensor:
+        return _broadcast([first, dim])
+    if given.open or (keep is not None and keep.constant is True):
+        return first.rank if not given.open else None
+    if dim is None or dim.kind is Kind.NONE or dim.dtype == "bool":
+        return 0
+    if first.rank is None or (keep is not None and keep.constant is not False):
+        return None
+    if dim.kind in (Kind.TUPLE, Kind.LIST):
+        return max(first.rank - len(dim.items), 0) if dim.items is not None else None
+    return max(first.rank - 1, 0) if dim.kind is Kind.NUMBER else None
+
+
+def _count(given: Arguments) -> int | None:
+    """How many sizes or dimensions are given: `(2, 3)`, `2, 3`."""
+    if given.open:
+        return None
+    sizes = given.get("size") or given.get("shape") or next((v for v in given.positional if v.is_container), None)
+    if sizes is not None:
+        return len(sizes.items) if sizes.is_container and sizes.items is not None else None
+    return len(given.positional) if given.positional and all(v.kind is Kind.NUMBER for v in given.positional) else None
+
+
+def _factory(entry: Entry, given: Arguments, enabled: bool | None) -> Value:
+    """A tensor made of sizes, numbers or data, or like another one."""
+    first = given.positional[0] if given.positional else None
+    is_like = entry.short.endswith("_like") or (entry.rank in ("keep", "") and first is not None and first.is_tensor)
+    like = first if is_like else None
+    device, wants = given.get("device"), given.get("requires_grad")
+    if device is not None:
+        place = place_of_target(device) or Place.UNKNOWN
+    elif entry.name.startswith("torch.cuda."):
+        place = Place.ACCELERATOR
+    else:
+        place = like.place if like is not None else Place.HOST
+    grad = Grad.DETACHED if wants is None or wants.constant is False else Grad.CARRIES
+    if like is not None and entry.may("view"):
+        grad = mixed_grad((like,), enabled)
+    literal = first if first is not None and entry.name == "torch.tensor" else None
+    rank = _literal_rank(literal) if literal is not None else _rank(entry, like or UNKNOWN, given)
+    dtype = _dtype(entry, like or UNKNOWN, given)
+    if literal is not None and given.get("dtype") is None:
+        dtype = _literal_dtype(literal)
+    return Value(Kind.TENSOR, grad, place, rank=rank, dtype=dtype)
+
+
+def _literal_dtype(value: Value) -> str | None:
+    if value.kind in (Kind.LIST, Kind.TUPLE) and value.items:
+        return widest([Value(dtype=_literal_dtype(item)) for item in value.items])
+    return value.dtype if value.kind is Kind.NUMBER or value.is_tensor else None
+
+
+def _literal_rank(value: Value) -> int | None:
+    if value.kind is Kind.NUMBER:
+        return 0
+    if value.kind in (Kind.LIST, Kind.TUPLE) and value.items:
+        inner = _literal_rank(value.items[0])
+        return None if inner is None else inner + 1
+    return None
