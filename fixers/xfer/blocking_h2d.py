@@ -15,7 +15,7 @@ from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.analyses.sync.round_trips import RoundTrip
+    from torchlint.analyses.sync.round_trips import Trip
     from torchlint.analyses.xfer.copies import Copy
     from torchlint.finding import Edit
     from torchlint.rule import Report
@@ -72,7 +72,7 @@ def _doubt(copy: Copy, model: Model) -> tuple[Applicability, str | None]:
 
 def _is_only_read_back(copy: Copy, model: Model) -> bool:
     """Whether the batch comes back to the host at once, and nothing else is done with it on the device."""
-    ways = [trip.node for trip in model.once(_round_trips) if trip.there is copy.call]
+    ways = [trip.node for trip in model.once(_round_trips) if trip.other is copy.call]
     statement = model.small_statement(copy.call.node)
     if not ways or not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
         return bool(ways) and any(copy.call.node in walk(way) for way in ways)
@@ -83,7 +83,7 @@ def _is_only_read_back(copy: Copy, model: Model) -> bool:
     )
 
 
-def _round_trips(model: Model) -> list[RoundTrip]:
+def _round_trips(model: Model) -> list[Trip]:
     return list(round_trips(model))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.round_trips import Trip
     from torchlint.semantics.model import Model
 
 
@@ -85,26 +86,12 @@ class CpuNumpyInTrainStep(Rule):
 
         of_rows = {node for found in model.once(element_reads) for node in found.nodes}
         told: set[object] = set()
-        for trip in round_trips(model):
+        trips = [(trip, _of_batch) for trip in round_trips(model)] + [(trip, _of_work) for trip in detours(model)]
+        for trip, message_of in trips:
             statement = model.small_statement(trip.node) or trip.node
             if statement not in told and trip.node not in of_rows:
                 told.add(statement)
-                message = (
-                    f"`{model.code(trip.node)}` copies back to the host, {trip.step.rhythm}, what "
-                    f"`{model.code(trip.there.node)}` has copied to the device. "
-                    "Use the batch that the host has, under a name of its own: then it need not wait."
-                )
-                yield Report(trip.node, message)
-        for detour in detours(model):
-            statement = model.small_statement(detour.node) or detour.node
-            if statement not in told and detour.node not in of_rows:
-                told.add(statement)
-                message = (
-                    f"`{model.code(detour.node)}` copies to the host, {detour.step.rhythm}, what "
-                    f"`{model.code(detour.back.node)}` copies back to the device on {model.place(detour.back.node)}. "
-                    "The device can do what is done in between: leave it there."
-                )
-                yield Report(detour.node, message)
+                yield Report(trip.node, message_of(model, trip))
         for read in deferrable_readbacks(model):
             place = model.small_statement(read.node) or read.node
             if not read.is_number and place not in told and read.node not in of_rows:
@@ -115,3 +102,19 @@ class CpuNumpyInTrainStep(Rule):
                     else "for a metric. Compute it on the device and read it once at the end, or at log intervals."
                 )
                 yield Report(read.node, message, facts=read)
+
+
+def _of_batch(model: Model, trip: Trip) -> str:
+    return (
+        f"`{model.code(trip.node)}` copies back to the host, {trip.step.rhythm}, what "
+        f"`{model.code(trip.other.node)}` has copied to the device. "
+        "Use the batch that the host has, under a name of its own: then it need not wait."
+    )
+
+
+def _of_work(model: Model, trip: Trip) -> str:
+    return (
+        f"`{model.code(trip.node)}` copies to the host, {trip.step.rhythm}, what "
+        f"`{model.code(trip.other.node)}` copies back to the device on {model.place(trip.other.node)}. "
+        "The device can do what is done in between: leave it there."
+    )

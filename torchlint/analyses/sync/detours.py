@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -12,6 +12,7 @@ from torchlint.analyses.order import is_before
 from torchlint.analyses.steps import Step, is_gated
 from torchlint.analyses.sync.branching import waiting_step
 from torchlint.analyses.sync.readback import reads
+from torchlint.analyses.sync.round_trips import Trip
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Call, Role
 from torchlint.semantics.tree import walk
@@ -47,22 +48,15 @@ _WORK = _words(
 _LIMIT = 60
 
 
-class Detour(NamedTuple):
-    """`node` copies a tensor to the host, and `back` what has become of it to the device."""
-
-    node: cst.Call
-    back: Call
-    step: Step
-
-
-def detours(model: Model) -> Iterator[Detour]:
+def detours(model: Model) -> Iterator[Trip]:
+    """Trips to the host and, with what has become of the tensor there, back to the device."""
     for node, tensor, how in reads(model):
         step = _step(model, node) if how == "cpu" else None
         if step is None or not _may_be_device(model, tensor):
             continue
         walk = _Walk(model)
         if walk.goes_back(node) and walk.back is not None and walk.works:
-            yield Detour(node, walk.back, step)
+            yield Trip(node, walk.back, step)
 
 
 def _step(model: Model, node: cst.CSTNode) -> Step | None:

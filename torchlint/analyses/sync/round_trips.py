@@ -35,17 +35,18 @@ _LIMIT = 60
 _DEPTH = 2
 
 
-class RoundTrip(NamedTuple):
-    """`node` copies back to the host what `there` has copied to the device in the same step."""
+class Trip(NamedTuple):
+    """A tensor that one step copies to the host at `node` and to the device at `other`, before it or after it."""
 
     node: cst.Call
-    there: Call
+    other: Call
     step: Step
 
 
-def round_trips(model: Model) -> Iterator[RoundTrip]:
-    """Those that cost a wait of their own: beside a result, in one list, a batch only follows it to the host."""
-    found: list[RoundTrip] = []
+def round_trips(model: Model) -> Iterator[Trip]:
+    """Batches that come back to the host. Those that cost a wait of their own: beside a result, in one list, a batch
+    only follows it there."""
+    found: list[Trip] = []
     joined: set[cst.CSTNode | None] = set()  # lists with a result that is copied to the host
     for node, tensor, how in reads(model):
         step = step_of(model, node) if how in _BACK else None
@@ -55,7 +56,7 @@ def round_trips(model: Model) -> Iterator[RoundTrip]:
         if not way.leads_home(tensor):
             joined.add(_list_around(model, node))
         elif way.there is not None:
-            found.append(RoundTrip(node, way.there, step))
+            found.append(Trip(node, way.there, step))
     yield from (trip for trip in found if _list_around(model, trip.node) not in joined - {None})
 
 
