@@ -167,6 +167,8 @@ def _seldom_collected() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()
+        gc.unfreeze()  # what is there counts as old now: else all of it would be searched at once
         gc.set_threshold(*before)
 
 

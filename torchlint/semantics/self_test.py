@@ -12,8 +12,8 @@ from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 
-# What a program does that is run for what comes of it.
-_WORK = re.compile(r"backward\(|\.step\(|optim|DataLoader|load|open\(|read|argparse|parse_args|sys\.argv|cuda|while ")
+# Names and strings of a program that is run for what comes of it.
+_WORK = re.compile(r"^(backward|step|open|argv)$|optim|DataLoader|load|read|argparse|parse_args|cuda")
 
 
 def calls_of_self_test(module: cst.Module) -> frozenset[cst.CSTNode]:
@@ -23,9 +23,13 @@ def calls_of_self_test(module: cst.Module) -> frozenset[cst.CSTNode]:
     if block is None:
         return frozenset()
     parts = [block, *_entered(block, module.body)]
-    if any(_WORK.search(module.code_for_node(part)) for part in parts):
-        return frozenset()
-    return frozenset(node for part in parts for node in walk(part) if isinstance(node, cst.Call))
+    calls = []
+    for node in (node for part in parts for node in walk(part)):
+        if _is_work(node):
+            return frozenset()
+        if isinstance(node, cst.Call):
+            calls.append(node)
+    return frozenset(calls)
 
 
 def anywhere(given: Arguments) -> Arguments:
@@ -45,6 +49,13 @@ def _is_main(node: cst.CSTNode) -> bool:
         case cst.If(test=cst.Comparison(left=cst.Name(value="__name__"), comparisons=[cst.ComparisonTarget()])):
             return True
     return False
+
+
+def _is_work(node: cst.CSTNode) -> bool:
+    cls = type(node)
+    if cls is cst.Name or cls is cst.SimpleString:
+        return _WORK.search(node.value) is not None  # type: ignore[attr-defined]
+    return cls is cst.While
 
 
 def _entered(block: cst.CSTNode, body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
