@@ -56,8 +56,9 @@ class ElementLoop(Rule):
     Safe where every operation rounds the same way on one element and on many (`+ - * /`, comparisons, `where`) and
     fills a tensor that was made for it. Otherwise unsafe: sums and transcendental functions may differ in the last
     bits, all rows are in memory at once, and an empty batch gives an empty tensor where `torch.stack` raises. Where a
-    rank or a dtype is not known, the fix leaves the expression as it is and maps it with `torch.vmap`, under a
-    condition where that takes no empty batch. No fix where the independence of the iterations is not proven; the
+    rank or a dtype is not known, or no batched form of a function, the fix leaves the expression as it is and maps it
+    with `torch.vmap`, under a condition where that takes no empty batch: functions of torch that only compute, and
+    functions of the file that are made of such. No fix where the independence of the iterations is not proven; the
     finding then says what stood in the way.
 
     ## Measured effect

@@ -48,8 +48,9 @@ class StackOfComprehension(Rule):
     ## Fix safety
 
     Unsafe: sums and transcendental functions may differ in the last bits, all rows are in memory at once, and an empty
-    tensor gives an empty result where `torch.stack` raises. Where a rank or a dtype is not known, the fix maps the
-    expression of one row with `torch.vmap`.
+    tensor gives an empty result where `torch.stack` raises. Where a rank or a dtype is not known, or no batched
+    form of a function, the fix maps the expression of one row with `torch.vmap`. Functions of the file are mapped if
+    they do nothing but compute with functions of torch.
 
     ## Measured effect
 

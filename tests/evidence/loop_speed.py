@@ -30,7 +30,8 @@ import torch
 
 from tests.fixers.agreement import PROGRESS, Case
 from tests.fixers.generated import RULES, loops
-from tests.fixers.loops import COMPLEX, INTEGERS, Generated
+from tests.fixers.loop_parts import COMPLEX, INTEGERS
+from tests.fixers.loops import Generated
 from tests.support import fixed
 
 ROOT = Path(__file__).resolve().parents[2]

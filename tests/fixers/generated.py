@@ -21,7 +21,8 @@ from random import Random
 import torch
 
 from tests.fixers.agreement import Case, called, difference
-from tests.fixers.loops import COMPLEX, FLOATS, INTEGERS, PLANTED, Generated, Maker, planted
+from tests.fixers.loop_parts import COMPLEX, FLOATS, INTEGERS, PLANTED
+from tests.fixers.loops import Generated, Maker, planted
 from tests.support import findings, fixed
 
 RULES = ("VEC01", "VEC02", "VEC06", "VEC08", "LIN01", "LIN02", "LIN03")

@@ -11,128 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-FLOATS, INTEGERS, COMPLEX = "floats", "integers", "complex"
-
-_UNARY = {
-    FLOATS: ("torch.exp({})", "torch.tanh({})", "torch.abs({})", "{}.relu()", "-{}", "{}.sigmoid()", "{}.square()"),
-    INTEGERS: ("torch.abs({})", "-{}", "{}.square()", "{}.clamp(min=0)"),
-    COMPLEX: ("{}.conj()", "torch.exp({})", "-{}", "{}.square()", "torch.conj({})"),
-}
-_BINARY = {
-    FLOATS: ("{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "torch.where({} > 0, {}, 0 * {})"),
-    INTEGERS: ("{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "torch.where({} > 0, {}, 0 * {})"),
-    COMPLEX: ("{} + {}", "{} - {}", "{} * {}"),
-}
-_NUMBERS = ("2", "0.5", "3.0", "1")
-_REDUCTIONS = {
-    FLOATS: ("{}.sum()", "{}.mean()", "torch.sum({})", "{}.max()", "{}.norm()", "torch.norm({})", "{}.std()"),
-    INTEGERS: ("{}.sum()", "{}.max()", "{}.min()"),
-    COMPLEX: ("{}.sum()", "{}.mean()", "torch.sum({})", "{}.norm()"),
-}
-_ALONG = {
-    FLOATS: ("{}.sum({})", "{}.mean(dim={})", "torch.sum({}, {})", "{}.amax({})", "{}.max({}).values",
-             "{}.norm(dim={})"),
-    INTEGERS: ("{}.sum({})", "torch.sum({}, {})", "{}.amax({})"),
-    COMPLEX: ("{}.sum({})", "{}.mean(dim={})", "{}.norm(dim={})"),
-}  # fmt: skip
-_KEEPING = {
-    FLOATS: ("torch.softmax({}, dim={})", "{}.cumsum({})", "F.normalize({}, dim={})", "{}.log_softmax({})"),
-    INTEGERS: ("{}.cumsum({})",),
-    COMPLEX: ("{}.cumsum({})",),
-}
-_RANGES = {"range(n)": "range(n)", "tqdm(range)": "tqdm.tqdm(range(n))", "trange": "tqdm.trange(n)"}
-_COUNTS = {"range(len)": "len({})", "range(size)": "{}.size(0)", "range(shape)": "{}.shape[0]"}
-_LOSSES = ("F.mse_loss({}, {})", "F.l1_loss({}, {})", "F.cosine_similarity({}, {}, dim=0)")
-_OF_MATRIX = ("torch.linalg.det({})", "torch.logdet({})", "torch.linalg.inv({}).sum()", "torch.trace({})",
-              "torch.linalg.svdvals({}).sum()", "torch.linalg.eigvalsh({}).max()",
-              "torch.diagonal({}).sum()")  # fmt: skip
-
-# Lines that make an iteration depend on another one, or do more than compute. `{row}` is a row.
-DEPENDENCES = (
-    "h = h + {row}; rows.append(h)",
-    "h = torch.tanh({row} + h.mean()); rows.append(h)",
-    "h = torch.maximum(h, {row}); rows.append(h)",
-    "rows.append({row} * h.mean()); h = {row}",
-    "rows.append({row} + torch.randn(1))",
-    "rows.append({row} * torch.rand_like({row}))",
-    "rows.append(F.dropout({row}))",
-    "rows.append({row} + rows[-1] if rows else {row})",
-    "base.add_({row}.sum()); rows.append({row} * base.sum())",
-    "rows.append({row} * len(rows))",
-    "t.append(1); rows.append({row} * len(t))",
-    "out[i] = {row}.sum() + out[i - 1]; rows.append({row})",
-    "out[i + 1] = {row}.sum() + out[i]; rows.append({row})",
-    "out[i] = {row}.sum() + out[i + 1]; out[i + 1] = 2; rows.append({row})",
-    "out[i] = {row}.sum(); rows.append({row} * out.sum())",
-    "out[0] = {row}.sum(); rows.append({row} * out[0])",
-    "out[-1] += {row}.sum(); table[i, i] = out[i]; rows.append({row})",
-    "out[i] = out[count - 1 - i] + {row}.sum(); rows.append({row})",
-    "out[order[i]] = {row}.sum() + out[i]; rows.append({row})",
-    "out[labels[i]] = {row}.sum(); rows.append({row})",
-    "out[labels[i]] += {row}.sum(); table[i, i] = out[labels[i]]; rows.append({row})",
-    "table[labels[i], labels[i]] = {row}.sum(); rows.append({row})",
-    "alias[i] = {row}.sum(); table[i, i] = base[i]; rows.append({row})",
-    "shifted[i] = base[i] + {row}.sum(); rows.append({row})",
-    "turned[i] = {row}.sum() + out[i]; rows.append({row})",
-    "rows.append({row}.exp_())",
-    "rows.append({row}.clone()); rows[0].add_({row})",
-    "own[i] = {row} * 2; rows.append({row} + own.sum())",
-    "own[i + 1] = {row} * own[i]; rows.append({row})",
-    "row = own[i]; row *= 2; rows.append({row} + own.sum())",
-    "r = own[0]; r += {row}; rows.append({row} * own[i])",
-    "best = best if best > {row}.sum() else {row}.sum(); rows.append({row} * best)",
-    "total += {row}.sum(); rows.append({row} / total)",
-    "total = total + {row}.sum(); out[i] = total; rows.append({row})",
-    "rows.append({row} * next(numbers))",
-    "rows.append({row} + bump({row}))",
-    "count = count + 1; rows.append({row} * count)",
-)
-_BRANCHES = (
-    ("if {row}.sum() > h.sum():", "    h = {row}", "rows.append(h)"),
-    ("if {row}.sum() > 0:", "    rows.append({row})", "else:", "    rows.append(h)", "    h = h + 1"),
-    ("if {row}.sum() > 0:", "    rows.append({row})"),
-    ("if {row}.sum() > 4:", "    break", "rows.append({row})"),
-    ("if out[i - 1] > 0:", "    out[i] = {row}.sum()", "rows.append({row})"),
-    ("if base[i] > 0:", "    out[i] = out[i - 1] + 1", "rows.append({row})"),
-    ("if base[i] > 0:", "    base[i + 1] = -base[i]", "rows.append({row})"),
-    ("if base[i] > 0:", "    total += 1", "rows.append({row} * total)"),
-)
-# The like of those lines without a dependence.
-_WITHOUT = (
-    "rows.append({row})",
-    "h = {row}; rows.append(h)",
-    "h = torch.tanh({row} + x[i].mean()); rows.append(h)",
-    "rows.append({row} + out[i])",
-    "out[i] = base[i] + {row}.sum(); rows.append({row})",
-    "out[i] = {row}.sum(); table[i, i] = base[i]; rows.append({row})",
-    "table[i, i] = {row}.sum(); rows.append({row})",
-    "row = own[i]; row = row * 2; rows.append({row} + row)",
-    "own[i] = {row} * 2; rows.append({row})",
-    "best = {row}.sum(); rows.append({row} * best)",
-    "total += {row}.sum(); rows.append({row})",
-    "if base[i] > 0:;     out[i] = {row}.sum(); rows.append({row})",
-)
-INDEPENDENT = tuple(tuple(line.split("; ")) for line in _WITHOUT)
-# What these lines need before the loop, each name for itself: a second name of `out` would keep any loop as it is.
-_MADE_BEFORE = {
-    "rows": "rows = []",
-    "base": "base = torch.ones(n)",
-    "own": "own = x.clone()",
-    "t": "t = []",
-    "h": "h = torch.zeros(p)",
-    "count": "count = n",
-    "out": "out = torch.zeros(n)",
-    "alias": "alias = base",
-    "best": "best = torch.zeros(())",
-    "total": "total = 0.0",
-    "numbers": "numbers = iter(range(n))",
-    "shifted": "shifted = base[1:]",
-    "turned": "turned = out.view(n)",
-    "table": "table = torch.zeros(m, m)",
-    "order": "order = torch.randperm(n)",
-    "bump": "bump = lambda row, seen=[]: seen.append(row) or len(seen)",
-}
-PLANTED: tuple[tuple[str, ...], ...] = (*(tuple(line.split("; ")) for line in DEPENDENCES), *_BRANCHES)
+from tests.fixers import loop_parts as parts
+from tests.fixers.loop_parts import COMPLEX, FLOATS, INTEGERS
 
 
 @dataclass(frozen=True)
@@ -218,7 +98,7 @@ class Maker:
         kind = self.random.random()
         if kind < 0.2:
             self.body_of.add("pointwise")
-            return self.random.choice(_UNARY[self.kind]).format(_grouped(self.expression(dims, depth - 1)))
+            return self.random.choice(parts.UNARY[self.kind]).format(_grouped(self.expression(dims, depth - 1)))
         if kind < 0.5:
             return self.broadcasting(dims, depth)
         if kind < 0.65 and self.kind != INTEGERS:
@@ -228,22 +108,24 @@ class Maker:
             return self.matrix(dims, depth)
         if kind < 0.85 and len(dims) < 2:
             return self.along(dims, depth)
-        if kind < 0.93 and not dims:
+        if kind < 0.92 and not dims:
             return self.reduction(depth)
+        if self.kind == FLOATS and self.random.random() < 0.5:
+            return self.mapped(dims, depth)
         if dims:
             self.body_of.add("along")
             dim = self.random.randrange(-len(dims), len(dims))
-            form = self.random.choice(_KEEPING[self.kind])
+            form = self.random.choice(parts.KEEPING[self.kind])
             return form.format(_grouped(self.expression(dims, depth - 1)), dim)
         return self.atom(dims)
 
     def broadcasting(self, dims: tuple[str, ...], depth: int) -> str:
         self.body_of.add("pointwise")
-        form = self.random.choice(_BINARY[self.kind])
+        form = self.random.choice(parts.BINARY[self.kind])
         other = dims if self.random.random() < 0.7 else dims[self.random.randrange(len(dims) + 1) :]
         first, second = self.expression(dims, depth - 1), self.expression(other, depth - 1)
         if self.random.random() < 0.25 and form[0] == "{":
-            second = self.random.choice(_NUMBERS)
+            second = self.random.choice(parts.NUMBERS)
         if "where" in form:
             return form.format(_grouped(first), first, second)
         return form.format(_grouped(first), _grouped(second))
@@ -254,15 +136,15 @@ class Maker:
         where = self.random.randrange(len(dims) + 1)
         inside = [*dims[:where], extra, *dims[where:]]
         dim = where if self.random.random() < 0.5 else where - len(inside)
-        form = self.random.choice(_ALONG[self.kind])
+        form = self.random.choice(parts.ALONG[self.kind])
         return form.format(_grouped(self.expression(tuple(inside), depth - 1)), dim)
 
     def reduction(self, depth: int) -> str:
         self.body_of.add("reduction")
         if self.kind == FLOATS and self.random.random() < 0.2:
             rows = [self.expression(("p",), depth - 1) for _ in range(2)]
-            return self.random.choice(_LOSSES).format(*rows)
-        form = self.random.choice(_REDUCTIONS[self.kind])
+            return self.random.choice(parts.LOSSES).format(*rows)
+        form = self.random.choice(parts.REDUCTIONS[self.kind])
         inside = self.random.choice((("p",), ("p", "q")))
         return form.format(_grouped(self.expression(inside, depth - 1)))
 
@@ -298,11 +180,21 @@ class Maker:
         turned = self.random.choice(("mT", "T", "t()"))
         square = f"{of} @ {of}.{turned} + torch.eye({size})"
         if not dims:
-            return self.random.choice(_OF_MATRIX).format(square)
+            return self.random.choice(parts.OF_MATRIX).format(square)
         right = self.expression(dims, depth - 1)
         forms = ("torch.linalg.solve({}, {})", "torch.linalg.inv({}) @ {}", "torch.linalg.cholesky({}) @ {}")
         form = self.random.choice(forms)
         return form.format(square, right if "solve" in form else _grouped(right))
+
+    def mapped(self, dims: tuple[str, ...], depth: int) -> str:
+        """What only vmap has a batched form for."""
+        self.body_of.add("mapped")
+        if dims:
+            return self.random.choice(parts.MAPPED).format(_grouped(self.expression(dims, depth - 1)), dims[-1])
+        if self.random.random() < 0.3:
+            of = _grouped(self.expression(("p", "q"), depth - 2))
+            return self.random.choice(parts.MATRIX_TO_NUMBER).format(f"({of} @ {of}.mT + torch.eye(p))")
+        return self.random.choice(parts.MAPPED_TO_NUMBER).format(_grouped(self.expression(("p",), depth - 1)))
 
     # loops
 
@@ -328,13 +220,13 @@ class Maker:
         if not self.inner:
             forms += ["direct", "direct", "enumerate", "enumerate", "zip", "enumerate(zip)", "tqdm", "unbind"]
         form = self.random.choice(forms)
-        if form in _RANGES:
-            return form, f"for i in {_RANGES[form]}"
+        if form in parts.RANGES:
+            return form, f"for i in {parts.RANGES[form]}"
         x = self.tensor("n", *self.random.choice((("p",), ("p", "q"), ())))
         if form.startswith("range"):
             return (
                 form,
-                f"for i in range({_COUNTS[form].format(x)})",
+                f"for i in range({parts.COUNTS[form].format(x)})",
             )
         self.row = ("row", self.shapes[x][1:])
         self.indexed = "enumerate" in form
@@ -490,7 +382,8 @@ class Maker:
         head = [f"{dim} = SIZES['{dim}']" for dim in missing]
         body = "\n".join(f"    {line}" for line in [*head, *known, *lines, "return out"] if line)
         parameters = ", ".join(f"{name}: torch.Tensor" for name in self.shapes)
-        code = f"import torch\nimport torch.nn.functional as F\nimport tqdm\n\n\ndef f({parameters}):\n{body}\n"
+        own = "".join(f"\n\n{text}" for name, text in parts.OWN.items() if f"{name}(" in body)
+        code = f"import torch\nimport torch.nn.functional as F\nimport tqdm\n{own}\n\ndef f({parameters}):\n{body}\n"
         body_of = frozenset(self.body_of or {"copy"})
         return Generated(code, dict(self.shapes), self.kind, dict(self.indices), sink, wrapper, body_of)
 
@@ -506,7 +399,7 @@ def planted(random: Random, lines: tuple[str, ...]) -> Generated:
     used = set(re.findall(r"\w+", " ".join(lines)))
     used |= {"base"} if used & {"alias", "shifted"} else set()
     used |= {"out"} if "turned" in used else set()
-    head = [made for name, made in _MADE_BEFORE.items() if name in used]
+    head = [made for name, made in parts.MADE_BEFORE.items() if name in used]
     headers = ("for i in range(n - 1):", "for i, _ in enumerate(x[1:]):", "for i in tqdm.tqdm(range(n - 1)):")
     body = [f"    {line.format(row=f'({row})')}" for line in lines]
     kept = ["out = torch.stack(rows)"] if any("rows.append" in line for line in lines) else []

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from tests.fixers import loop_parts as parts
 from tests.fixers import loops as kinds
 from tests.fixers.generated import CASES, RULES, disagreement, loops, outcome, runs
 from tests.support import findings, fixed
 
-FLOATS, COMPLEX = CASES[kinds.FLOATS], CASES[kinds.COMPLEX]
+FLOATS, COMPLEX = CASES[parts.FLOATS], CASES[parts.COMPLEX]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -33,14 +34,14 @@ def test_most_generated_loops_are_rewritten() -> None:
 PLANTED_SEEDS = (6, 8, 9)  # of loops that are rewritten where no dependence is planted in them
 
 
-@pytest.mark.parametrize("lines", kinds.INDEPENDENT)
+@pytest.mark.parametrize("lines", parts.INDEPENDENT)
 def test_loops_without_a_planted_dependence_are_rewritten(lines: tuple[str, ...]) -> None:
     for seed in PLANTED_SEEDS:
         loop = kinds.planted(Random(seed), lines)
         assert fixed(loop.code, *RULES) != loop.code
 
 
-@pytest.mark.parametrize("lines", kinds.PLANTED)
+@pytest.mark.parametrize("lines", parts.PLANTED)
 def test_loops_with_a_planted_dependence_are_left_alone(lines: tuple[str, ...]) -> None:
     for seed in PLANTED_SEEDS:
         loop = kinds.planted(Random(seed), lines)
@@ -334,7 +335,7 @@ def module(body: str) -> str:
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_is_rewritten_and_agrees(name: str) -> None:
     body, cases = FORMS[name]
-    kind = kinds.COMPLEX if cases is COMPLEX else kinds.FLOATS
+    kind = parts.COMPLEX if cases is COMPLEX else parts.FLOATS
     loop = kinds.Generated(module(body), SHAPES, kind)
     new = fixed(loop.code, *RULES)
     assert "for " not in new.split("def f")[1]

@@ -8,11 +8,12 @@ from textwrap import dedent, indent
 
 import pytest
 
+from tests.fixers import loop_parts as parts
 from tests.fixers import loops as kinds
 from tests.fixers.generated import CASES, RULES, disagreement
 from tests.support import findings, fixed
 
-FLOATS = CASES[kinds.FLOATS]
+FLOATS = CASES[parts.FLOATS]
 
 # Of tensors whose ranks and dtypes are not in sight; a, b and c have these shapes or others.
 UNKNOWN = {
@@ -191,7 +192,7 @@ def test_the_rows_that_python_adds_up_are_added_by_torch(expression: str) -> Non
     if "exp" in expression:
         assert disagreement(kinds.Generated(code, {"x": ("n", "p", "q")}), new) is None
     else:
-        assert disagreement(kinds.Generated(code, {"x": ("n",)}, kinds.INTEGERS), new) is None
+        assert disagreement(kinds.Generated(code, {"x": ("n",)}, parts.INTEGERS), new) is None
 
 
 def test_a_sum_of_what_may_be_integers_without_a_name_stays_and_says_why() -> None:

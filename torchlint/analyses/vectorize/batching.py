@@ -26,6 +26,7 @@ from torchlint.analyses.vectorize.vocabulary import (
     PRODUCTS,
     REDUCTIONS,
     ROW_LOSSES,
+    TRAILING,
 )
 
 if TYPE_CHECKING:
@@ -135,6 +136,47 @@ def _along(lifter: Lifter, operation: Operation) -> Lifted:
     )
 
 
+def _trailing(lifter: Lifter, operation: Operation) -> Lifted:
+    """Along the last dimensions. The other arguments are the same in every iteration."""
+    first = lifter.tensor(operation.operands[0])
+    others = [*operation.operands[1:], *operation.keywords.values()]
+    if any(lifter.varies(other) for other in others) or len(operation.operands) > 2:
+        raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    if not operation.only("dim", "n", "norm", "normalized_shape", "pad", "value", "weight", "bias", "eps", "p", "ord"):
+        raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    second = lifter.invariant(operation.operands[1]) if len(operation.operands) == 2 else None
+    if second is not None and second.tensor and operation.name not in ("layer_norm", "pad"):
+        raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    dims, change = TRAILING[operation.name]
+    lifter.tensors.learn_least(first.rank, dims)
+    rest = [lifter.one_line(other) for other in operation.operands[1:]]
+    dim = operation.keywords.get("dim")
+    if dim is not None:
+        rest.append(f"dim={layout.shifted(lifter, first, layout.integer(lifter, dim))}")
+    lifter.operations.add("reduction")
+    if operation.name.startswith("fft."):
+        lifter.needs_rows = True
+        if lifter.mask is not None:
+            lifter.doubt(f"`{operation.code}` takes no empty batch, and the condition may hold for no row")
+    return first.but(
+        text=operation.called(operation.name, [first], *rest, *_keywords(lifter, operation, without="dim")),
+        level=ATOM,
+        rank=first.rank.plus(change),
+        dtype=_trailing_dtype(operation.name, first.dtype),
+        shares=False,
+        exact=False,
+        shape=None,
+    )
+
+
+def _trailing_dtype(name: str, dtype: DType) -> DType:
+    if name in ("fft.irfft", "fft.hfft", "fft.irfft2", "linalg.cond", "linalg.matrix_norm"):
+        return dtype.real() if dtype.inexact and dtype.category != "inexact" else UNKNOWN_DTYPE
+    if name.startswith("fft.") or name == "linalg.eigvals":
+        return DType(None, "complex")
+    return dtype if dtype.inexact else UNKNOWN_DTYPE
+
+
 def _keywords(lifter: Lifter, operation: Operation, without: str = "") -> list[str]:
     return [f"{name}={lifter.one_line(value)}" for name, value in operation.keywords.items() if name != without]
 
@@ -151,6 +193,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(REDUCTIONS, reductions.reduction),
     **dict.fromkeys(PAIRS - set(REDUCTIONS), reductions.pair),
     **dict.fromkeys(MATRIX_FUNCTIONS, matrices.matrix_function),
+    **dict.fromkeys(TRAILING, _trailing),
     **layout.RULES,
     **reductions.RULES,
     **matrices.RULES,

@@ -57,7 +57,7 @@ def _why(plan: Plan) -> str:
     reasons = list(plan.cautions)
     if "matmul" in plan.operations or "linalg" in plan.operations:
         reasons.append("a batched product may round differently from the products of single rows")
-    elif plan.operations & {"reduction", "pointwise"}:
+    elif plan.operations & {"reduction", "pointwise", "mapped"}:
         reasons.append("results may differ in the last bits")
     reasons.append("all rows are in memory at once")
     sentence = "; ".join(reasons)

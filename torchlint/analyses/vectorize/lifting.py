@@ -237,7 +237,7 @@ class Lifter:
 
     def _inferred(self, node: cst.BaseExpression) -> Lifted | None:
         """What the operations in an expression that does not vary say of its result."""
-        before = (dict(self.doubts), set(self.operations), set(self.others), self.bases.copy(), self.spread)
+        before = self._noted()
         try:
             inferred = self._by_form(node)
         except RefusedError:
@@ -361,8 +361,18 @@ class Lifter:
     # calls and attributes
 
     def _call(self, node: cst.Call) -> Lifted:
-        operation = Operation.read(self, node)
-        return batching.apply(self, operation)
+        before = self._noted()
+        try:
+            return batching.apply(self, Operation.read(self, node))
+        except RefusedError:
+            if self.mask is not None or not self.varies(node):
+                raise
+            self.doubts, self.operations, self.others, self.bases, self.spread = before
+            return mapping.last_resort(self, node)
+
+    def _noted(self) -> tuple[dict[str, Missing], set[str], set[str], Counter[str], bool]:
+        """What lifting an expression adds to."""
+        return dict(self.doubts), set(self.operations), set(self.others), self.bases.copy(), self.spread
 
     def part(self, pair: Lifted, name: str) -> Lifted:
         """`values` or `indices` of a pair."""

@@ -6,14 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from torchlint import spelling
-from torchlint.analyses.vectorize import alignment
+from torchlint.analyses.vectorize import alignment, mappable
 from torchlint.analyses.vectorize.operation import Operation, called_module
-from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted, Missing
+from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted, Missing, RefusedError
 from torchlint.analyses.vectorize.vocabulary import ROW_LOSSES
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
@@ -84,39 +84,64 @@ class _Text:
 def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, missing: set[Missing]) -> Lifted | None:
     """The expression under `torch.vmap`; None where it has no such form. `lifted` is what is known of its result,
     `missing` what is not known of its operands."""
+    if any(_is_unmapped(lifter, part) for part in walk(node)):
+        return None
+    form = _form(lifter, node, cast=Missing.DTYPE in missing)
+    if form is None or not all(row.tensor for row in form.rows):
+        return None
+    is_plain = not any(isinstance(part, (cst.Call, cst.MatrixMultiply)) for part in walk(node))
+    unknown = any(row.rank.base is not None for row in form.rows)
+    if is_plain and len(form.rows) > 1 and len(form.axes) == 1 and unknown:
+        return None  # rows that meet in an operator are alike as a rule, and nobody would map it
+    rank = lifted.rank if lifted.rank.base is None else lifter.some_rank()
+    return lifted.but(text=form.text, level=ATOM, axes=form.axes, rank=rank, exact=False, shape=None)
+
+
+def last_resort(lifter: Lifter, node: cst.Call) -> Lifted:
+    """A call under `torch.vmap`, where the table of batching rules has none for it. Refuses one that is more than a
+    computation of one tensor from rows."""
+    call = mappable.check(lifter, node)
+    form = _form(lifter, node, cast=True)
+    if form is None:
+        raise RefusedError(f"`{lifter.code(node.func)}` has no batched form")
+    lifter.operations.add("mapped")
+    lifter.needs_rows |= call.never_empty or any(row.rank.least == 0 for row in form.rows)
+    rank = call.rank if call.rank is not None else lifter.some_rank()
+    shares = call.views and any(row.shares for row in form.rows)
+    return Lifted(form.text, ATOM, form.axes, rank, call.dtype, shares=shares, exact=False)
+
+
+class _Form(NamedTuple):
+    """A call of a mapped function: its text, what runs over the rows, and these."""
+
+    text: str
+    axes: tuple[Axis, ...]
+    rows: list[Lifted]
+
+
+def _form(lifter: Lifter, node: cst.BaseExpression, *, cast: bool) -> _Form | None:
     vmap = spelling.spelled(lifter.model, "torch.vmap", lifter.place)
-    if vmap is None or any(_is_unmapped(lifter, part) for part in walk(node)):
+    if vmap is None:
         return None
     parameters = _Parameters(lifter.model.source.text)
     body = _Text(lifter.model)
     try:
         for row, name in _rows(lifter, node, parameters):
             body.put(lifter.model.span(row), name)
-        if Missing.DTYPE in missing:
+        if cast:
             _cast_choices(lifter, node, body)
     except _UnmappedError:
         return None
     spelled = _bare(node, body.of(node))
     rows = list(parameters.rows.values())
-    if not rows or "\n" in spelled or not all(row.tensor and not row.pair for row in rows):
+    if not rows or "\n" in spelled or any(row.pair for row in rows):
         return None
     axes = alignment.union(rows)
-    is_plain = not any(isinstance(part, (cst.Call, cst.MatrixMultiply)) for part in walk(node))
-    if is_plain and len(rows) > 1 and len(axes) == 1 and any(row.rank.base is not None for row in rows):
-        return None  # rows that meet in an operator are alike as a rule, and nobody would map it
     function = _function_of(node, list(parameters.rows), body) or f"lambda {', '.join(parameters.rows)}: {spelled}"
     mapped = [_Mapped(row) for row in rows]
     for axis in reversed(axes):
         function = f"{vmap}({function}{_dims(mapped, axis)})"
-    return lifted.but(
-        text=f"{function}({', '.join(row.text for row in mapped)})",
-        level=ATOM,
-        axes=axes,
-        rank=lifted.rank if lifted.rank.base is None else lifter.some_rank(),
-        shares=False,
-        exact=False,
-        shape=None,
-    )
+    return _Form(f"{function}({', '.join(row.text for row in mapped)})", axes, rows)
 
 
 def _bare(node: cst.BaseExpression, text: str) -> str:

@@ -190,7 +190,7 @@ class _Planner:
         if lifter.needs_rows and (lifter.accesses or lifter.adds):
             condition = self._runs(lifter) if lifter.guarded and not consumers else None
             if condition is None:
-                lifter.doubt("a rank or a dtype is not known, and torch.vmap takes no empty batch of scalars")
+                lifter.doubt("what the loop computes has no form for a batch of no rows")
         if condition is None and not all(axis.bounded for axis in lifter.loops):
             lifter.doubt("how often the loop runs is not known")
         if lifter.progress:

@@ -79,6 +79,23 @@ ALONG = {
     "argsort": 1,
 }
 
+# Along the last dimensions, whatever is in front of them: how many, and by how much the rank changes. A `dim` among the
+# arguments is the only one that counts dimensions.
+TRAILING = {
+    **{f"fft.{name}": (1, 0) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")},
+    **{f"fft.{name}": (2, 0) for name in ("fft2", "ifft2", "rfft2", "irfft2")},
+    "diff": (1, 0),
+    "trapezoid": (1, -1),
+    "trapz": (1, -1),
+    "cumulative_trapezoid": (1, 0),
+    "glu": (1, 0),
+    "layer_norm": (1, 0),
+    "pad": (1, 0),
+    "linalg.eigvals": (2, -1),
+    "linalg.cond": (2, -2),
+    "linalg.matrix_norm": (2, -2),
+}
+
 # torch.linalg batches over all but the last two dimensions: the number of dimensions of one result.
 MATRIX_FUNCTIONS = {
     "inverse": 2,
@@ -100,10 +117,34 @@ MATRIX_FUNCTIONS = {
 }
 PRODUCTS = _words("matmul mm bmm mv dot outer ger inner vdot einsum linear")
 
+# Losses of a row that is a batch by itself, with its classes in another dimension and some targets left out: they are
+# mapped as they are.
+ROW_LOSSES = _words("cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits")
+
 _LAYOUT = _words(
     """
     unsqueeze squeeze transpose swapaxes t permute flatten reshape view norm linalg.norm linalg.vector_norm trace
     linalg.solve normalize cosine_similarity mse_loss l1_loss diag diagonal
+    """
+)
+# No batched form of them is known here, but torch.vmap has one. Of no rows, some of them fail.
+NEVER_EMPTY = _words(
+    """
+    fft.fftn fft.ifftn fft.rfftn fft.irfftn conv1d conv2d conv3d conv_transpose1d
+    conv_transpose2d pad interpolate unfold avg_pool1d avg_pool2d group_norm pixel_shuffle pixel_unshuffle grid_sample
+    std var view reshape unflatten tile block_diag local_response_norm
+    """
+)
+SORTING = _words("max min median mode sort topk cummax cummin kthvalue")
+_ONLY_MAPPED = _words(
+    """
+    diff roll rot90 fliplr flipud msort cross linalg.cross cdist pairwise_distance gather index_select take_along_dim
+    scatter scatter_add index_add index_fill searchsorted bucketize trapezoid trapz cumulative_trapezoid fft.fftshift
+    fft.ifftshift adaptive_avg_pool1d adaptive_avg_pool2d max_pool1d max_pool2d layer_norm kron tensordot diag_embed
+    repeat glu huber_loss smooth_l1_loss slogdet linalg.slogdet linalg.multi_dot chain_matmul linalg.solve_triangular
+    cholesky_solve linalg.eigvals cat concat stack hstack vstack polar complex view_as_real view_as_complex addmm
+    addmv addr addcmul addcdiv baddbmm linalg.matrix_norm linalg.cond narrow select expand heaviside nanmean expand_as
+    linalg.vecdot prelu swapdims moveaxis movedim ravel clone zeros_like ones_like full_like real imag angle dist
     """
 )
 _METADATA = _words("size dim numel ndimension element_size stride is_floating_point is_complex nelement")
@@ -113,9 +154,13 @@ _BUILTINS = _words("len int float bool abs min max round complex tuple")
 _OPERATIONS = (
     POINTWISE | CASTS | BROADCASTING | frozenset(REDUCTIONS) | PAIRS | frozenset(ALONG) | frozenset(MATRIX_FUNCTIONS)
 ) | PRODUCTS | _LAYOUT  # fmt: skip
+# Of these, the numbers that vmap computes are those of one row after the other. mse_loss and l1_loss put the dimensions
+# of operands that differ in rank in the wrong places; argsort may order equal elements in another way.
+_COMPUTING = _OPERATIONS | _ONLY_MAPPED | NEVER_EMPTY | frozenset(TRAILING)
+MAPPED = _COMPUTING - _words("mse_loss l1_loss argsort")
 PURE_FUNCTIONS = _BUILTINS | {
     f"{space}{name}"
-    for name in _OPERATIONS | _FACTORIES
+    for name in _COMPUTING | _FACTORIES
     for space in ("torch.", "torch.nn.functional.", "torch.special.")
 } | {"torch.linalg." + name.removeprefix("linalg.") for name in MATRIX_FUNCTIONS} | {
     "torch.linalg.solve", "torch.linalg.norm", "torch.linalg.vector_norm",
@@ -141,9 +186,6 @@ PROVING_METHODS = (POINTWISE | frozenset(ALONG)) - _words(
     "round clip conj sign cumsum cumprod argsort positive"
 ) | _words("matmul mm bmm mv unsqueeze norm amax amin t permute logsumexp topk")
 
-# Losses of a row that is a batch by itself, with its classes in another dimension and some targets left out: they are
-# mapped as they are.
-ROW_LOSSES = _words("cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits")
 # Modules without state, by the function that they are.
 MODULES = {
     "torch.nn.MSELoss": "mse_loss",
