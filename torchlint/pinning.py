@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.cuda_flags import AVAILABLE, cuda_flag
-from torchlint.analyses.datasets import may_keep_tensors_of_gpu
 from torchlint.analyses.feeding import reach
 from torchlint.analyses.visible_devices import chosen_later
 from torchlint.finding import Applicability, Confidence
@@ -17,6 +16,9 @@ from torchlint.rule import NoFixError
 if TYPE_CHECKING:
     from torchlint.analyses.loaders import Loader
     from torchlint.finding import Edit
+
+
+_NO_WORKERS = "Without workers, the process that drives the GPU pins the batches itself, which gains little."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,12 @@ def pinning(loader: Loader) -> Pinning:
 
 
 def _doubt(loader: Loader) -> tuple[Applicability, str | None]:
+    if loader.workers == 0:
+        return Applicability.DISPLAY, _NO_WORKERS
     if loader.is_one_batch:
         return Applicability.DISPLAY, "All samples are one batch, and all of them would be page-locked for one copy."
-    if reach(loader) is not Confidence.CERTAIN or not loader.is_on_host:
-        is_guess = not loader.is_on_host and may_keep_tensors_of_gpu(loader.dataset().node, loader.model)
-        why = "Nothing here shows where the samples are: pinning raises for tensors that are on the GPU already."
-        return Applicability.DISPLAY if is_guess else Applicability.UNSAFE, why
+    if reach(loader) is not Confidence.CERTAIN:
+        return Applicability.UNSAFE, "That its batches go to a GPU is no more than likely."
     if "sparse" in loader.model.source.text.lower():
         return Applicability.UNSAFE, "Not every sparse tensor can be pinned."
     return Applicability.SAFE, None

@@ -75,9 +75,10 @@ class UnpinnedLoader(Rule):
     Safe: the batches hold the same numbers, no random number is drawn, and nothing changes on a machine without CUDA.
     Where the option is in a dict of the file, the dict is extended, provided that it is used for loaders only.
 
-    Unsafe where nothing shows that the samples are on the host, since pinning raises for tensors of the GPU, and where
-    the file handles sparse tensors, not all of which can be pinned. Only shown where such samples are the tensors of a
-    `TensorDataset` and no workers draw them: they may be a buffer on the GPU. An explicit `pin_memory=False` stays:
+    Unsafe where it is only likely that the batches go to a GPU, and where the file handles sparse tensors, not all of
+    which can be pinned. Only shown where the loader has no workers: there the process that drives the GPU would copy
+    the batches into pinned memory itself, which gains little; once workers are asked for (DATA01), it is a fix.
+    An explicit `pin_memory=False` stays:
     somebody may have been short of memory. Where the file sets `CUDA_VISIBLE_DEVICES` only behind the loader, there is
     no fix: some releases of torch ignore the variable once they were asked whether there is a GPU.
 

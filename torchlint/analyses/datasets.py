@@ -177,40 +177,6 @@ def _is_made_of_tensors(value: Value) -> bool:
     return bool(parts) and all(_is_made_of_tensors(part) for part in parts)
 
 
-def held_on_host(node: cst.BaseExpression | None, model: Model) -> bool:
-    """Whether the samples of a dataset are on the host for sure."""
-    return node is not None and all(_is_on_host(source, model) for source in _leaves(node, model, 0))
-
-
-def may_keep_tensors_of_gpu(node: cst.BaseExpression | None, model: Model) -> bool:
-    """Whether a dataset consists of ready tensors that nothing shows to be on the host: a buffer may be on the GPU."""
-    return node is not None and any(
-        isinstance(source, cst.Call) and model.call(source).callee == _TENSORS and not _is_on_host(source, model)
-        for source in _leaves(node, model, 0)
-    )
-
-
-def _is_on_host(source: cst.CSTNode, model: Model) -> bool:
-    if not isinstance(source, cst.Call):
-        return False
-    call = model.call(source)
-    if call.targets_class is not None:
-        getitem = call.targets_class.method("__getitem__")
-        returned = [node.value for node in getitem.returns] if getitem is not None else []
-        is_host = bool(returned) and all(node is not None and _all_on_host(model.value(node)) for node in returned)
-        return is_host or _memory_of_class(call.targets_class) is Memory.READ
-    if call.callee == _TENSORS:
-        return all(model.value(arg.value).place is Place.HOST for arg in call.arguments)
-    return _READ.fullmatch(call.callee or "") is not None
-
-
-def _all_on_host(value: Value) -> bool:
-    if value.is_container:
-        parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
-        return bool(parts) and all(_all_on_host(part) for part in parts)
-    return value.place is Place.HOST or value.is_(Kind.NUMBER, Kind.STRING)
-
-
 def _on_accelerator(value: Value, depth: int = 0) -> bool:
     if value.place is Place.ACCELERATOR or (value.kind is Kind.DEVICE and value.place is not Place.HOST):
         return True

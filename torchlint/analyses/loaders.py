@@ -12,7 +12,6 @@ import libcst as cst
 from torchlint.analyses.datasets import (
     Memory,
     held_on_accelerator,
-    held_on_host,
     is_handed_in,
     memory,
     returns_tensors,
@@ -160,11 +159,6 @@ class Loader:
     def dataset(self) -> Argument:
         found = self.option("dataset")
         return found if found.given or not self.is_graphs else self.option("data")
-
-    @property
-    def is_on_host(self) -> bool:
-        """Whether its samples are on the host for sure: tensors of a GPU do not come out of workers, either."""
-        return self.workers != 0 or self.is_graphs or held_on_host(self.dataset().node, self.model)
 
     def memory(self) -> Memory:
         """Whether what is loaded lies in memory already."""

@@ -172,21 +172,20 @@ def test_the_fix_is_not_safe_where_the_device_may_be_that_of_apple() -> None:
 PINNED = ", pin_memory=torch.cuda.is_available()"
 
 
-@pytest.mark.parametrize(
-    ("options", "after", "is_safe"),
-    [
-        (", num_workers=2", f", num_workers=2,\n{' ' * 27}{PINNED[2:]}", True),
-        ("", PINNED, False),
-    ],
-)
-def test_the_loader_is_pinned_in_the_same_change(options: str, after: str, is_safe: bool) -> None:
-    code = PROGRAM.replace(PINNED, options)
-    expected = PROGRAM.replace(PINNED, after).replace("float64)", "float64, non_blocking=True)")
-    expected = expected.replace("device).", "device, non_blocking=True).")
+def test_the_loader_is_pinned_in_the_same_change() -> None:
+    code = PROGRAM.replace(PINNED, ", num_workers=2")
+    expected = PROGRAM.replace(PINNED, f", num_workers=2,\n{' ' * 27}{PINNED[2:]}")
+    expected = expected.replace("float64)", "float64, non_blocking=True)").replace(
+        "device).", "device, non_blocking=True)."
+    )
     expected = expected.replace("True) for key", f"True)\n{' ' * 13}for key")
-    assert fixed(code, "XFER02") == expected
-    assert fixed(code, "XFER02", unsafe=False) == (expected if is_safe else code)
-    assert fixed(code, "XFER02", "DATA02") == expected
+    assert fixed(code, "XFER02", unsafe=False) == fixed(code, "XFER02", "DATA02") == expected
+
+
+def test_a_loader_without_workers_is_not_pinned_unasked() -> None:
+    code = PROGRAM.replace(PINNED, "")
+    assert len(findings(code, "XFER02")) == 2
+    assert fixed(code, "XFER02") == code
 
 
 def test_copies_of_a_loader_that_cannot_be_pinned_stay() -> None:
