@@ -113,7 +113,19 @@ class ExpressionEdits(CodeLayout):
     def moved_left(self, node: cst.BaseExpression, columns: int) -> list[Edit]:
         """Takes columns off the further lines of an expression, where these are laid out under its first one; fewer
         than none are put in front of them."""
-        start, end = self._model.span(node)
+        return self._moved_left(node, *self._model.span(node), columns)
+
+    def arguments_moved_left(self, call: cst.Call, columns: int) -> list[Edit]:
+        """Likewise the further lines of a call whose arguments are laid out under the first of them, on the line of
+        what is called."""
+        if not call.args:
+            return []
+        begin, start = self._model.span(call.func)[1], self._model.span(call.args[0])[0]
+        if "\n" in self._text[begin:start] or "\r" in self._text[begin:start]:
+            return []
+        return self._moved_left(call, start, self._model.span(call)[1], columns)
+
+    def _moved_left(self, node: cst.BaseExpression, start: int, end: int, columns: int) -> list[Edit]:
         lines = self._lines_outside_strings([node], start, end)[1:]  # type: ignore[list-item]
         column = start - self._line_start(start)
         margins = [
@@ -130,7 +142,9 @@ class ExpressionEdits(CodeLayout):
         end = self._model.span(last.value)[1]
         trailing = self._comma_after(end)
         separator = "," if trailing is None else ""
-        own_line = self._own_line(container, last)
+        own_line = self._own_line(container, last, others)
+        if trailing is None and self._is_filled(container) and self._fits_behind(text, container, others):
+            own_line = None
         at = end if trailing is None else trailing
         if own_line is None and self._is_one_line_of_its_own(container) and trailing is None:
             return self.insert(at, f", {text}")
@@ -152,7 +166,7 @@ class ExpressionEdits(CodeLayout):
             return argument
         return re.sub(r"^(\w+)=", r"\1 = ", argument)
 
-    def _own_line(self, container: Bracketed, last: Entry) -> str | None:
+    def _own_line(self, container: Bracketed, last: Entry, others: Sequence[Edit]) -> str | None:
         """The margin for one more argument or entry, where the last one stands on a line of its own."""
         start = self._model.span(last)[0]
         margin = self._margin(start)
@@ -160,7 +174,26 @@ class ExpressionEdits(CodeLayout):
             return None
         opening, end = self._model.span(container)
         is_broken = self._line_start(opening) != self._line_start(start)
-        return margin if is_broken and not self._is_pushed_down(container, last, end) else None
+        if not is_broken or self._is_pushed_down(container, last, end):
+            return None
+        moved = sum(
+            len(edit.text) - (edit.end - edit.start) for edit in others if start - len(margin) <= edit.start < start
+        )
+        return margin + " " * moved if moved > 0 else margin[: len(margin) + moved]
+
+    def _is_filled(self, container: Bracketed) -> bool:
+        """Whether lines hold several arguments or entries where there is room for them."""
+        entries = container.args if isinstance(container, cst.Call) else container.elements
+        lines = [self._line_start(self._model.span(entry)[0]) for entry in entries]
+        return len(set(lines)) < len(lines)
+
+    def _fits_behind(self, text: str, container: Bracketed, others: Sequence[Edit]) -> bool:
+        """Whether one more argument has room on the last line of a call that ends its line."""
+        end = self._model.span(container)[1]
+        line_start, line_end = self._line_start(end), self._line_end(end)
+        moved = sum(len(edit.text) - (edit.end - edit.start) for edit in others if line_start <= edit.start < line_end)
+        length = len(self._text[line_start:line_end].rstrip()) + moved + len(text) + 2
+        return length <= self._model.line_length and self._ends_line(container, others)
 
     def _is_one_line_of_its_own(self, container: Bracketed) -> bool:
         """Whether several arguments or entries share the line below the opening bracket, and no other is there."""
@@ -196,10 +229,11 @@ class ExpressionEdits(CodeLayout):
             margin = self._margin(end)
         return self.newline + margin if len(margin) + len(text) + 1 <= limit else " "
 
-    def _ends_line(self, container: Bracketed) -> bool:
+    def _ends_line(self, container: Bracketed, others: Sequence[Edit] = ()) -> bool:
         """Whether only closing brackets follow; in a formatted string no line ends before Python 3.12."""
         end = self._model.span(container)[1]
-        rest = self._text[end : self._line_end(end)]
+        gone = {at for edit in others if not edit.text for at in range(edit.start, edit.end)}
+        rest = "".join(self._text[at] for at in range(end, self._line_end(end)) if at not in gone)
         formatted = any(isinstance(outer, cst.FormattedStringExpression) for outer in self._model.ancestors(container))
         return not formatted and re.fullmatch(r"[)\]},:\s]*", rest) is not None
 

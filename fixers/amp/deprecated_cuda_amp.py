@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.amp.cuda_amp import Use
+from torchlint.analyses.amp.cuda_amp import Use, mentions, uses
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -21,7 +21,23 @@ _WHY_COMPILED = "TorchScript compiles the two names in different ways."
 
 
 def fix(report: Report, model: Model) -> Fix:
-    use: Use = report.facts
+    made = _renamed(report.facts, model)
+    if (stays := model.once(_first_that_stays)) is not None:
+        raise NoFixError(f"`{model.code(stays)}` has to stay in {model.place(stays)}, and both APIs in one help nobody")
+    return made
+
+
+def _first_that_stays(model: Model) -> cst.BaseExpression | None:
+    """A place of the file that has to keep the old API, where there is one."""
+    for use in uses(model):
+        try:
+            _renamed(use, model)
+        except NoFixError:
+            return use.callee
+    return next(mentions(model), None)
+
+
+def _renamed(use: Use, model: Model) -> Fix:
     rewriter = Rewriter(model)
     if use.name == "GradScaler" and _is_asked_for(model):
         raise NoFixError("the file asks with `isinstance` for the old class, which the new one is none of")

@@ -203,6 +203,9 @@ def _is_made(write: Write, model: Model, depth: int = 0) -> bool:
     value = write.value
     while isinstance(value, cst.Subscript):
         value = value.value
+    if write.kind == "for":
+        loop = model.loop_of(write.statement)
+        return loop is not None and is_over_data(loop)
     if write.kind != "assign" or depth > _MOST_NAMES:
         return False
     binding = model.binding(value) if isinstance(value, cst.Name) else None

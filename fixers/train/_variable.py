@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from torchlint.rule import NoFixError
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.dataflow import text as text_of
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import returns_tensor
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
 _WITHOUT_GRADIENTS = frozenset({"int", "bool"})  # of these dtypes nothing can ask for gradients
+_VOLATILE = re.compile(r"(?i)\bvolatile")
 _SHORT = 40  # characters
 _FACTORIES = frozenset(
     f"torch.{name}" for name in ("zeros", "ones", "empty", "full", "eye", "rand", "randn", "linspace", "tensor")
@@ -50,6 +53,7 @@ class _Remedy:
 
 
 _RANKED = list(Applicability)
+Pair = tuple[cst.BaseExpression, cst.BaseExpression]
 
 
 def unwrap(wrapper: Wrapper, model: Model) -> Fix:
@@ -61,6 +65,12 @@ def unwrap(wrapper: Wrapper, model: Model) -> Fix:
     least = max((_remedy(each, model) for each in all_of_it), key=lambda remedy: _RANKED.index(remedy.applicability))
     taken = _taken_together(wrapper.call, model) or _is_all_of_a_list(wrapper, model)
     edits = _removal(wrapper.call, model) if taken else _replacement(wrapper, _remedy(wrapper, model).cut, model)
+    idle = [] if taken else _idle_pairs(statement, model)
+    if isinstance(statement, cst.Assign) and idle:
+        left = {id(node) for _, value in idle for node in walk(value)}
+        others = {each.call: each for each in all_of_it if id(each.call.node) not in left}.values()
+        edits = [edit for each in others for edit in _replacement(each, _remedy(each, model).cut, model)]
+        edits += _without_pairs(statement, idle, model)
     return Fix(tuple(edits), least.applicability, least.why)
 
 
@@ -110,6 +120,8 @@ def _check(wrapper: Wrapper, model: Model) -> None:
         raise NoFixError("not all arguments are in sight")
     if wrapper.asks_for_no_graph and model.grad_enabled(wrapper.call.node) is not False:
         raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
+    if _VOLATILE.search(Rewriter(model).comments(wrapper.call.node)):
+        raise NoFixError("a comment beside it explains what volatile variables are for")
 
 
 def _is_understood(wrapper: Wrapper) -> bool:
@@ -149,6 +161,31 @@ def _taken_together(call: Call, model: Model) -> set[Call]:
         model.call(value) for target, value in pairs if isinstance(value, cst.Call) and _is_itself(target, value, model)
     }
     return found if len(found) == len(pairs) else set()
+
+
+def _idle_pairs(statement: cst.CSTNode | None, model: Model) -> list[Pair]:
+    """The parts of `x, y = Variable(x), Variable(2 * y)` of which nothing would be left."""
+    pairs = assigned_pairs(statement)
+    return [
+        (target, value) for target, value in pairs if isinstance(value, cst.Call) and _is_itself(target, value, model)
+    ]
+
+
+def _without_pairs(statement: cst.Assign, gone: list[Pair], model: Model) -> list[Edit]:
+    """The edits that take parts out of `x, y = ...`."""
+    target, value = statement.targets[0].target, statement.value
+    if target.lpar or value.lpar:
+        raise NoFixError("nothing would be left of a part of the statement")
+    kept = [pair for pair in assigned_pairs(statement) if pair not in gone]
+    edits = []
+    for whole, side in ((target, 0), (value, 1)):
+        start, end = model.span(whole)
+        for each in kept:
+            first, last = model.span(each[side])
+            edits.append(Edit(start, first, "" if each is kept[0] else ", "))
+            start = last
+        edits.append(Edit(start, end, ""))
+    return [edit for edit in edits if model.source.text[edit.start : edit.end] != edit.text]
 
 
 def _is_all_of_a_list(wrapper: Wrapper, model: Model) -> bool:

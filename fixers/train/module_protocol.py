@@ -23,7 +23,8 @@ def fix(report: Report, model: Model) -> Fix:
     rewriter = Rewriter(model)
     edits: list[Edit] = []
     if problem == "forward":
-        edits = [Edit(model.span(subject.receiver)[1], model.span(subject.node.func)[1], "")]
+        gone = Edit(model.span(subject.receiver)[1], model.span(subject.node.func)[1], "")
+        edits = [gone, *rewriter.arguments_moved_left(subject.node, gone.end - gone.start)]
     elif problem == "dropout":
         edits = [rewriter.add_argument(subject.node, f"training={subject.function.params[0]}.training")]
     else:

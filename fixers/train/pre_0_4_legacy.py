@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.train.data_attribute import NEW_TENSORS, DataRead, Use, data_reads
-from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES
-from torchlint.analyses.variable_wrapper import Wrapper
+from torchlint.analyses.train.data_attribute import NEW_TENSORS, DataRead, Use, data_reads, unclear_reads
+from torchlint.analyses.train.data_chain import is_first
+from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, without_moves
+from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, wrapper_of, wrappers
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
@@ -32,6 +33,9 @@ _MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "tor
 _RESHAPING = frozenset({"view", "reshape", "unsqueeze", "squeeze", "flatten", "long", "cpu", "cuda"})
 _LIKE_ANOTHER = frozenset({"type_as", "view_as", "expand_as", "reshape_as"})
 _BY_INDEX = frozenset({"gather", "index_select"})
+_OF_DIMENSIONS = frozenset(
+    "view size dim permute transpose unsqueeze squeeze topk chunk split flatten reshape expand t bmm mm".split()
+)
 _WITHOUT_GRADIENTS = frozenset({"int", "bool"})  # of these dtypes nothing can ask for gradients
 _ELEMENT = "the value becomes a Python number, which waits for the device"
 
@@ -39,9 +43,18 @@ _ELEMENT = "the value becomes a Python number, which waits for the device"
 def fix(report: Report, model: Model) -> Fix:
     match report.facts:
         case DataRead():
-            return _read(report.facts, model)
+            made = _read(report.facts, model)
+            if (stays := _read_that_stays(report.facts, model)) is not None:
+                raise NoFixError(f"`{model.code(stays)}` has to stay, and two idioms in one function help nobody")
+            return made
         case Wrapper():
-            return unwrap(report.facts, model)
+            made = unwrap(report.facts, model)
+            stays = model.once(_wrapper_that_stays)
+            if stays is not None and not _is_volatile_statement(report.node, model):
+                raise NoFixError(
+                    f"{model.place(stays)} has to keep its `Variable`, and two idioms in a file help nobody"
+                )
+            return made
     raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
 
 
@@ -56,7 +69,7 @@ def _read(read: DataRead, model: Model) -> Fix:
     name = model.span(read.node.attr)
     if read.use in (Use.ELEMENT, Use.NUMBER, Use.CHOICE):
         return _item(read, rewriter, model)
-    if _is_first_of_computed(read, model):
+    if _is_first_of_computed(read, model) or _is_first_of_unknown(read, model):
         raise NoFixError("whether that is an element, or the number of a tensor without dimensions, is not known")
     bare = _may_stand_bare(read, model)
     if _keeps_all_as_it_is(read.node, model) and bare and all(_may_stand_bare(other, model) for other in beside):
@@ -72,12 +85,75 @@ def _read(read: DataRead, model: Model) -> Fix:
     return Fix((edit,), Applicability.SAFE)
 
 
+def _is_volatile_statement(node: cst.CSTNode, model: Model) -> bool:
+    """Whether a statement asks for what the `torch.no_grad()` around it now does."""
+    statement = model.small_statement(node)
+    beside = (call for call in model.calls_to(VARIABLE) if model.small_statement(call.node) is statement)
+    return model.grad_enabled(node) is False and any(wrapper_of(call).asks_for_no_graph for call in beside)
+
+
+def _wrapper_that_stays(model: Model) -> cst.CSTNode | None:
+    """The first call of Variable that nothing takes the place of by itself."""
+    for wrapper in wrappers(model):
+        try:
+            shown_only = unwrap(wrapper, model).applicability is Applicability.DISPLAY
+        except NoFixError:
+            shown_only = True
+        if shown_only:
+            return wrapper.call.node
+    return None
+
+
+def _read_that_stays(read: DataRead, model: Model) -> cst.CSTNode | None:
+    """Another read of `.data` in the same function that has no fix."""
+    function = model.function(read.node)
+    return next((node for node in model.once(_reads_that_stay) if model.function(node) is function), None)
+
+
+def _reads_that_stay(model: Model) -> list[cst.CSTNode]:
+    found = []
+    for read in model.once(_all_reads):
+        try:
+            _read(read, model)
+        except NoFixError:
+            if not _is_thrown_away(read.node, model):
+                found.append(read.node)
+    return [*found, *unclear_reads(model)]
+
+
 def _is_first_of_computed(read: DataRead, model: Model) -> bool:
     """`(-log(p)).data[0]`, which before torch 0.4 was how one read the number in a sum."""
     is_computed = isinstance(read.owner, (cst.BinaryOperation, cst.UnaryOperation))
     match model.parent(read.node):
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))]):
             return is_computed and model.value(read.owner).rank is None
+    return False
+
+
+def _is_first_of_unknown(read: DataRead, model: Model) -> bool:
+    """`x.data[0]` that nothing more is done with, where nothing shows that `x` has a dimension: before torch 0.4 the
+    number in a loss was read like this."""
+    item = model.parent(read.node)
+    if not isinstance(item, cst.Subscript) or not is_first(item):
+        return False
+    value, binding = model.value(read.owner), model.binding(read.owner)
+    goes_on = isinstance(model.parent(item), (cst.Attribute, cst.Subscript))
+    if value.rank is not None or value.kind is Kind.BATCH or goes_on:
+        return False
+    return binding is None or not (
+        binding.methods & _OF_DIMENSIONS or any(_has_parts(each, model) for each in binding.reads)
+    )
+
+
+def _has_parts(tensor: cst.CSTNode, model: Model) -> bool:
+    """`x[0]`, `x.shape`, `for row in x`"""
+    match model.parent(tensor):
+        case cst.Subscript(value=owner):
+            return owner is tensor
+        case cst.Attribute(attr=cst.Name(value="shape")):
+            return True
+        case cst.For(iter=each) | cst.CompFor(iter=each):
+            return each is tensor
     return False
 
 
@@ -129,7 +205,7 @@ def _is_used_at_once(read: DataRead, model: Model) -> bool:
 
 def _has_no_graph(read: DataRead, model: Model) -> bool:
     """Whether the tensor is made in sight without a graph and, as far as the file goes, wants none."""
-    value, root = model.value(read.owner), read.owner
+    value, root = model.value(read.owner), without_moves(read.owner, model)
     if sees_leaves(model):
         return False
     while isinstance(root, cst.Subscript):

@@ -6,19 +6,23 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.sync.round_trips import round_trips
+from torchlint.analyses.xfer.copies import blocking_copies, flag_of
 from torchlint.finding import Applicability, FileEdits, Fix
 from torchlint.pinning import pinning
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
     from torchlint.analyses.sync.round_trips import Trip
     from torchlint.analyses.xfer.copies import Copy
     from torchlint.finding import Edit
     from torchlint.rule import Report
+    from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 _ARGUMENT = "non_blocking=True"
@@ -26,7 +30,13 @@ _SURENESS = (Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY)
 
 
 def fix(report: Report, model: Model) -> Fix:
-    copy: Copy = report.facts
+    made = _asynchronous(report.facts, model)
+    if (other := _waits_beside(report.facts, model)) is not None:
+        raise NoFixError(f"`{model.code(other)}` beside it waits all the same")
+    return made
+
+
+def _asynchronous(copy: Copy, model: Model) -> Fix:
     if copy.is_written(model):
         raise NoFixError("the host writes to the batch while the copy may still be under way")
     if _is_only_read_back(copy, model):
@@ -46,6 +56,35 @@ def fix(report: Report, model: Model) -> Fix:
     return Fix(
         tuple(edits), applicability, why or "Kernels that read the copy are queued behind it.", elsewhere=elsewhere
     )
+
+
+def _waits_beside(copy: Copy, model: Model) -> cst.Call | None:
+    """Another copy to the device in the same block that goes on waiting, so that little is gained."""
+    block, found = model.parent(model.statement(copy.call.node)), {each.call: each for each in model.once(_copies)}
+    for call in model.calls_to(".to", ".cuda"):
+        if call is copy.call or model.parent(model.statement(call.node)) is not block:
+            continue
+        if call in found and _is_only_read_back(found[call], model):
+            continue
+        if call in found:
+            try:
+                _asynchronous(found[call], model)
+            except NoFixError:
+                return call.node
+        elif _waits(call, model):
+            return call.node
+    return None
+
+
+def _waits(call: Call, model: Model) -> bool:
+    """Whether a call copies a tensor of the host to the device, and does not ask to go on meanwhile."""
+    value = call.receiver_value
+    is_moved = value.is_(Kind.TENSOR, Kind.BATCH) and value.place is not Place.ACCELERATOR
+    return is_moved and moves_to_accelerator(call, model) and not flag_of(call).given
+
+
+def _copies(model: Model) -> list[Copy]:
+    return list(blocking_copies(model))
 
 
 def _pins(copy: Copy) -> dict[Model, list[Edit]]:

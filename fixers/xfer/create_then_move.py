@@ -250,7 +250,7 @@ def _of_tensor(factory: Call, names: _Names, model: Model) -> tuple[list[Edit], 
     name = names.of(factory.callee) if factory.callee in _OF_TENSOR and factory.arguments else None
     if name is None or not names.is_of_tensor:
         return [], []
-    return _named(factory, factory.arguments[0].value, name, names.rewriter, model), []
+    return _called(factory, name, names.rewriter, model), []
 
 
 def _of_numbers(factory: Call, has_dtype: bool, names: _Names, model: Model) -> tuple[list[Edit], list[str]]:
@@ -299,6 +299,12 @@ def _is_filled(numbers: cst.Call) -> bool:
         return bool(range(*(int(ast.literal_eval(text(arg.value))) for arg in numbers.args)))
     except (ValueError, TypeError):
         return False
+
+
+def _called(factory: Call, name: str, rewriter: Rewriter, model: Model) -> list[Edit]:
+    """Another name for what makes the tensor, and the further lines of its arguments under the first one."""
+    columns = len(model.code(factory.node.func)) - len(name)
+    return [rewriter.replace(factory.node.func, name), *rewriter.arguments_moved_left(factory.node, columns)]
 
 
 def _named(factory: Call, first: cst.BaseExpression, name: str, rewriter: Rewriter, model: Model) -> list[Edit]:
@@ -362,7 +368,7 @@ def _renamed(
     typed = [f"dtype={names.known(own)}"] if own is not None else []
     if not factory.arguments:
         typed.insert(0, "0")
-    edits = [names.rewriter.replace(factory.node.func, names.of(name))]
+    edits = _called(factory, names.of(name), names.rewriter, model)
     if filler is not None and name != "torch.empty":
         edits.append(_cut(filler, "", model))
     return edits, typed

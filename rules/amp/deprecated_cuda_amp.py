@@ -53,7 +53,7 @@ class DeprecatedCudaAmp(Rule):
     Safe: the old names call the new ones. Arguments by position get their keywords, since the order is another one. The
     old `autocast` always means float16 on CUDA and the new one the type that is in force, so the fix writes
     `dtype=torch.float16` in files that use bfloat16 or set the type. No fix where the file asks for objects of the old
-    class with `isinstance`; unsafe in files that compile with `torch.jit`.
+    class with `isinstance` or hands an old name on without a call; unsafe in files that compile with `torch.jit`.
 
     ## Measured effect
 

@@ -63,8 +63,9 @@ class BlockingH2d(Rule):
 
     Safe: kernels that read the copy wait for it in the stream. That holds as long as the host does not write to the
     batch before the copy is done; where it writes to the batch later in the same iteration, there is no fix, and none
-    where all that happens to the copy is that the host reads it back. A loader that does not pin its memory yet is made
-    to by the same fix, which is as safe as that of DATA02 then. It is unsafe where the device may be Apple's, where
+    where all that happens to the copy is that the host reads it back. None either where another copy beside it
+    goes on waiting. A loader that does not pin its memory yet is made to by the same fix, which is as safe as that of
+    DATA02 then, and only shown where the loader has no workers. It is unsafe where the device may be Apple's, where
     such copies are not ordered, and where a collate function may make objects of its own class, whose `to` need not
     take the argument.
 

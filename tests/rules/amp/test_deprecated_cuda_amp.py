@@ -149,3 +149,19 @@ def test_what_is_compiled_is_no_safe_fix() -> None:
     [finding] = findings(code, "AMP01")
     assert finding.fix is not None
     assert finding.fix.applicability is Applicability.UNSAFE
+
+
+@pytest.mark.parametrize(
+    ("other", "is_fixed"),
+    [
+        ("context = torch.cuda.amp.autocast if fast else None", False),
+        ("context = functools.partial(torch.cuda.amp.autocast, enabled=fast)", False),
+        ("context = torch.amp.autocast if fast else None", True),
+    ],
+    ids=["handed on", "filled in", "the new one"],
+)
+def test_a_file_keeps_to_one_api(other: str, is_fixed: bool) -> None:
+    code = "import functools\nimport torch\n\ndef run(net, fast):\n"
+    code += f"    {other}\n    with torch.cuda.amp.autocast():\n        return net(context)\n"
+    assert findings(code, "AMP01")
+    assert ('torch.amp.autocast("cuda")' in fixed(code, "AMP01")) is is_fixed

@@ -105,3 +105,20 @@ def test_a_number_that_is_read_out_of_data_does_not_become_an_element(codes: tup
     after = fixed(code, *codes)
     assert "no_grad()" in after
     assert f"total += {read}" in after
+
+
+SHOWN = """\
+def show(net, loader, kept):
+    net.eval()
+    for x, mask in loader:
+        out = net(x)
+        for i in range(len(x)):
+            print(x[i].detach().numpy(), mask[i].detach().numpy(), out[i].detach().numpy())
+            print(kept[i].detach().numpy())
+"""
+
+
+def test_batches_of_a_loader_are_not_detached_beside_results() -> None:
+    after = fixed(SETUP + SHOWN, "MEM05")
+    assert "print(x[i].numpy(), mask[i].numpy(), out[i].numpy())" in after
+    assert "print(kept[i].detach().numpy())" in after

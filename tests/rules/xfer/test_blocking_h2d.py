@@ -320,3 +320,16 @@ for inputs in loader:
     optimizer.zero_grad()
 """
     assert len(findings(HEADER + code, "XFER02")) == count
+
+
+@pytest.mark.parametrize(
+    ("before", "moved"),
+    [("x = x * 2", "x, y = x.to(device), y.to(device)"), ("z = x + 1", "x, y, z = x, y.to(device), z.to(device)")],
+    ids=["it is computed on the host", "beside one that is"],
+)
+def test_no_copy_goes_on_while_another_beside_it_waits(before: str, moved: str) -> None:
+    """What the host has computed is in pageable memory."""
+    code = script(f"for x, y in loader:\n    {before}\n    {moved}\n    model(x), y\n")
+    assert findings(code, "XFER02")
+    assert fixed(code, "XFER02") == code
+    assert "non_blocking" in fixed(code.replace(before, "z = y"), "XFER02")

@@ -49,6 +49,19 @@ def uses(model: Model) -> Iterator[Use]:
     return (use for use in found if not _is_fallback(use, model))
 
 
+def mentions(model: Model) -> Iterator[cst.BaseExpression]:
+    """The old classes and functions where they are neither called nor decorate: `context = torch.cuda.amp.autocast`."""
+    called = {use.callee for use in uses(model)} | {call.node.func for call in model.calls_to(*_NAMES)}
+    for kind in (cst.Name, cst.Attribute):
+        for node in model.nodes_of(kind):
+            assert isinstance(node, (cst.Name, cst.Attribute))
+            above = model.parent(node)
+            if isinstance(above, (cst.Attribute, cst.ImportAlias, cst.AsName)) or node in called:
+                continue
+            if model.qualified(node) in _NAMES:
+                yield node
+
+
 def _use(node: cst.BaseExpression, qualified: str, call: Call | None) -> Use:
     return Use(node, qualified.rpartition(".")[2], qualified.split(".")[1], call)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.train.data_chain import VIEWS, Chain, last_word
-from torchlint.analyses.train.data_evidence import is_full_reduction, looks_like_tensor
+from torchlint.analyses.train.data_evidence import is_full_reduction, looks_like_tensor, may_look_like_tensor
 from torchlint.analyses.train.data_writes import is_exchanged, is_self, serves_a_write
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.hints import LOSS_NAMES
@@ -72,9 +72,27 @@ class DataRead:
 
 
 def data_reads(model: Model) -> Iterator[DataRead]:
-    """Reads of `.data` of a tensor, in source order. In a file that names nothing of torch, what has `data.numpy()` may
-    be the constant of a compiler, or of any other library of arrays."""
-    may_guess = _TORCH.search(model.source.text) is not None
+    """Reads of `.data` of a tensor, in source order."""
+    for node, value, chain in model.once(_plain_reads):
+        certain = value.kind is Kind.TENSOR
+        if certain or (_names_torch(model) and looks_like_tensor(model, node, value, chain)):
+            use = _use(model, node, value, chain)
+            if use is Use.FRESH or not is_exchanged(model, node.value):
+                whole = chain.end if use in (Use.NUMBER, Use.CHOICE) else chain.element
+                yield DataRead(node, use, certain, whole)
+
+
+def unclear_reads(model: Model) -> Iterator[cst.Attribute]:
+    """Reads of `.data` with something called on it that tensors have, where nothing else shows a tensor."""
+    for node, value, chain in model.once(_plain_reads):
+        may_be_one = value.kind is not Kind.TENSOR and may_look_like_tensor(model, node, chain)
+        if may_be_one and _names_torch(model) and not looks_like_tensor(model, node, value, chain):
+            yield node
+
+
+def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
+    """Reads of `.data` that serve no write, of what may be a tensor."""
+    found = []
     for node in model.nodes_of(cst.Attribute):
         assert isinstance(node, cst.Attribute)
         if node.attr.value != "data" or model.qualified(node) is not None:
@@ -85,14 +103,15 @@ def data_reads(model: Model) -> Iterator[DataRead]:
         chain = Chain(model, node)
         if isinstance(model.parent(chain.end), cst.Expr) and chain.end is node and not model.source.is_notebook:
             continue  # a statement that does nothing
-        if is_self(model, node.value) or chain.writes or serves_a_write(model, node, chain):
-            continue
-        certain = value.kind is Kind.TENSOR
-        if certain or (may_guess and looks_like_tensor(model, node, value, chain)):
-            use = _use(model, node, value, chain)
-            if use is Use.FRESH or not is_exchanged(model, node.value):
-                whole = chain.end if use in (Use.NUMBER, Use.CHOICE) else chain.element
-                yield DataRead(node, use, certain, whole)
+        if not (is_self(model, node.value) or chain.writes or serves_a_write(model, node, chain)):
+            found.append((node, value, chain))
+    return found
+
+
+def _names_torch(model: Model) -> bool:
+    """In a file that names nothing of torch, what has `data.numpy()` may be the constant of a compiler, or of any other
+    library of arrays."""
+    return _TORCH.search(model.source.text) is not None
 
 
 def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
@@ -227,4 +246,6 @@ def _holds_one_value(model: Model, owner: cst.BaseExpression, value: Value) -> b
     if (binding is not None and "backward" in binding.methods) or is_full_reduction(model, owner):
         return True
     name = last_word(owner)
-    return any(names.search(name) for names in (LOSS_NAMES, _TERM_NAMES)) and "losses" not in name.lower()
+    if not any(names.search(name) for names in (LOSS_NAMES, _TERM_NAMES)):
+        return False
+    return "losses" not in name.lower() or isinstance(owner, cst.Subscript)

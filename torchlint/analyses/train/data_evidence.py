@@ -80,6 +80,16 @@ def looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: Ch
     return _meets_tensors(model, chain.end)
 
 
+def may_look_like_tensor(model: Model, node: cst.Attribute, chain: Chain) -> bool:
+    """Whether `.data` has a method that tensors have, and its owner a name that says nothing against one."""
+    binding = model.binding(node.value)
+    if binding is None or (binding.cls is None and not binding.is_parameter and not binding.writes):
+        return False
+    is_named_otherwise = _NOT_TENSORS.search(last_word(node.value)) is not None
+    is_otherwise = _is_declared_otherwise(model, binding) or _holds_other_data(model, binding)
+    return bool(chain.methods) and _may_be_of_tensor(chain) and not (is_named_otherwise or is_otherwise)
+
+
 def _is_rows(owner: cst.BaseExpression) -> bool:
     """`x[:, 0]`, of nothing but a tensor or an array."""
     parts = [part.slice for part in owner.slice] if isinstance(owner, cst.Subscript) else []

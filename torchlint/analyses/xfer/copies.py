@@ -39,7 +39,7 @@ class Copy:
 
     @property
     def flag(self) -> Argument:
-        return _flag(self.call)
+        return flag_of(self.call)
 
     def is_written(self, model: Model) -> bool:
         """Whether the host writes to the batch after the copy began, in the same iteration."""
@@ -140,11 +140,11 @@ def _is_strided(source: cst.BaseExpression, model: Model) -> bool:
 
 def _waits(call: Call, model: Model) -> bool:
     """Whether a copy is not asked to go on in the background, and is not what the program measures."""
-    flag = _flag(call)
+    flag = flag_of(call)
     return not (flag.hidden or (flag.given and flag.value.constant is not False) or _is_timed(call, model))
 
 
-def _flag(call: Call) -> Argument:
+def flag_of(call: Call) -> Argument:
     return call.argument("non_blocking", 1 if call.method == "cuda" else 2)
 
 

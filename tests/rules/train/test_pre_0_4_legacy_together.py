@@ -1,0 +1,98 @@
+"""TRAIN10: like lines change together, or not at all. The findings stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings, fixed
+
+HEAD = """\
+import torch
+from torch import nn
+from torch.autograd import Variable
+net = nn.Linear(2, 2)
+"""
+
+
+def changed(code: str, *codes: str) -> str:
+    return fixed(HEAD + code, *(codes or ("TRAIN10",))).removeprefix(HEAD)
+
+
+@pytest.mark.parametrize(
+    "stays",
+    [
+        "def act(x):\n    return net(Variable(x, volatile=True))\n",
+        "def act(x):\n    return net(Variable(x, volatile=x.volatile))\n",
+        "def act():\n    # volatile: nothing is trained from it\n    x = Variable(torch.zeros(2))\n    return net(x)\n",
+    ],
+    ids=["what is to run without gradients", "an argument out of sight", "a comment that explains it"],
+)
+def test_a_file_keeps_its_variables_where_one_has_to_stay(stays: str) -> None:
+    code = "def make():\n    return Variable(torch.zeros(2))\n"
+    assert len(findings(HEAD + code + stays, "TRAIN10")) == 2
+    assert changed(code + stays) == code + stays
+    assert "Variable" not in changed(code)
+
+
+def test_what_stands_under_a_new_no_grad_keeps_no_volatile() -> None:
+    code = "def make(x):\n    return Variable(torch.zeros(2), volatile=x.volatile)\n\n"
+    code += "def evaluate(loader):\n    net.eval()\n    for x, y in loader:\n"
+    code += "        x, y = Variable(x, volatile=True), Variable(y)\n        print(net(x).argmax(1) == y)\n"
+    after = changed(code, "MEM05", "TRAIN10")
+    assert "@torch.no_grad()\ndef evaluate" in after
+    assert after.count("Variable") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x, y = Variable(x), Variable(y)", "x = x.detach()"),
+        ("a, x, y, b = 1, Variable(y), Variable(y), Variable(2 * y)", "a, x, b = 1, y, 2 * y"),
+        ("(x, y) = Variable(x), Variable(y)", "(x, y) = Variable(x), Variable(y)"),
+    ],
+)
+def test_no_variable_is_assigned_to_itself_beside_others(before: str, after: str) -> None:
+    head = "for x, y in torch.utils.data.DataLoader([]):\n    x = net(x)\n"
+    assert changed(f"{head}    {before}\n    print(x, y)\n").splitlines()[-2].strip() == after
+
+
+@pytest.mark.parametrize(
+    ("other", "is_fixed"),
+    [
+        ("h.data.max()", False),
+        ("labels.data.tolist()", False),
+        ("dataset.data.tolist()", True),
+        ("h.data.zero_()", True),
+        ("h.size()", True),
+    ],
+    ids=["nothing shows a tensor", "likewise, by its name", "no tensor, by its name", "a write", "no `.data`"],
+)
+def test_a_function_keeps_to_one_idiom(other: str, is_fixed: bool) -> None:
+    code = (
+        f"def show(h, labels, dataset):\n    out = net(torch.zeros(2))\n    print(out.data.cpu())\n    return {other}\n"
+    )
+    assert ("out.detach().cpu()" in changed(code)) is is_fixed
+
+
+@pytest.mark.parametrize(
+    ("read", "after"),
+    [
+        ("losses[name].data[0]", "losses[name].item()"),
+        ("x.data[0]", "x.data[0]"),
+        ("x.data[0].cpu()", "x.detach()[0].cpu()"),
+        ("x.data[0] + x[1].sum()", "x.detach()[0] + x[1].sum()"),
+        ("x.data[0] * x.size(1)", "x.detach()[0] * x.size(1)"),
+    ],
+    ids=["one of several losses", "a number, or a row", "a row is moved", "another row is read", "it has dimensions"],
+)
+def test_the_first_of_what_may_be_a_number(read: str, after: str) -> None:
+    """`.detach()[0]` of a tensor without dimensions raises as `.data[0]` does."""
+    code = f"def show(losses, name, x):\n    y = x.exp() + net.bias\n    print({read}, y)\n"
+    assert changed(code) == code.replace(read, after)
+
+
+def test_what_comes_out_of_a_network_without_gradients_is_not_detached() -> None:
+    code = "class Agent:\n    def act(self, obs):\n        with torch.no_grad():\n"
+    code += "            mu, pi = self.actor(obs, 1)\n            return mu.cpu().data.numpy()\n"
+    assert changed(code) == code.replace(".data", "")
+    assert ".detach().numpy()" in changed(code.replace("torch.no_grad()", "torch.enable_grad()"))
