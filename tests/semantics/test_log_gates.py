@@ -11,6 +11,8 @@ from tests.semantics.programs import model_of
     ("condition", "gated"),
     [
         ("if step % 10 == 0:", True),
+        ("if step % 1 == 0:", False),
+        ("if step % 1 == 0 and step % 10 == 0:", True),
         ("if args.log_interval and ready:", True),
         ("if rank == 0:", False),
         ("if x is not None:", False),

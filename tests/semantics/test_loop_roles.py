@@ -98,3 +98,27 @@ def test_a_step_spread_over_methods_is_one_step() -> None:
     effects = model.effects(loop)
     assert loop.role is Role.STEPS
     assert len(effects.backward) == len(effects.zero_grads) == len(effects.optimizer_steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("indices", "role"),
+    [
+        ("range(0, len(x), size)", Role.EVALUATION),
+        ("range(0, len(x), 32)", Role.EVALUATION),
+        ("range(0, len(x), 1)", Role.ELEMENTS),
+        ("range(len(x), 0, -1)", Role.ELEMENTS),
+        ("range(0, len(x))", Role.ELEMENTS),
+    ],
+)
+def test_a_range_with_a_stride_is_one_of_batches_where_a_model_runs_at_each_index(indices: str, role: Role) -> None:
+    model = model_of(
+        f"""
+        import torch
+        def evaluate(net: torch.nn.Module, x, size):
+            for i in {indices}:
+                out = net(x[i : i + size])
+            for i in range(0, len(x), size):
+                print(x[i])
+        """
+    )
+    assert [loop.role for loop in model.loops] == [role, Role.ELEMENTS]

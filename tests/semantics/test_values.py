@@ -72,6 +72,53 @@ def test_unpacking_a_shape_says_how_many_dimensions_there_are() -> None:
     assert value_of(model, "y", "f").rank == 2
 
 
+UNLIKE = """
+    import torch
+    def step(net, x, both):
+        if both:
+            return net(x).mean(), torch.ones(2).cuda(), torch.zeros(1).cuda()
+        return {short}
+    a, b, c = step(torch.nn.Linear(2, 2).cuda(), data, flag)
+"""
+
+
+@pytest.mark.parametrize(
+    ("short", "kind"),
+    [
+        ("net(x).mean(), torch.ones(2).cuda()", Kind.TENSOR),
+        ("net(x).mean(), 0.5", Kind.UNKNOWN),
+    ],
+)
+def test_of_returned_tuples_that_differ_in_length_the_parts_are_known_where_all_are_alike(
+    short: str, kind: Kind
+) -> None:
+    model = model_of(UNLIKE.format(short=short))
+    assert {value_of(model, name).kind for name in "abc"} == {kind}
+
+
+@pytest.mark.parametrize(
+    ("given_back", "known"),
+    [
+        ("net, opt = train(net, opt, 3)", [True, True]),
+        ("net = train(net, opt)", [True, True]),
+        ("opt, net = train(net, opt)", [True, True]),
+        ("net, opt = train(3)", [False, False]),
+        ("net, opt = train(other, opt)", [False, True]),
+    ],
+)
+def test_a_function_out_of_sight_gives_back_what_goes_by_the_same_name(given_back: str, known: list[bool]) -> None:
+    code = f"""
+        import torch
+        from somewhere import train
+        def run(other):
+            net = torch.nn.Linear(2, 2)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            {given_back}
+    """
+    model = model_of(code)
+    assert [value_of(model, name, "run").ref is not None for name in ("net", "opt")] == known
+
+
 def test_an_attribute_that_another_file_sets_is_what_its_use_says() -> None:
     model = model_of(
         """

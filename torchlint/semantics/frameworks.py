@@ -56,6 +56,7 @@ _TRANSFORMERS = {
     "prediction_step": Hook(Role.EVALUATION),
 }
 _TRAINER = re.compile(r"(transformers|trl|sentence_transformers|setfit)\.(\w+\.)*\w*Trainer")
+_METRIC = re.compile(r"(torchmetrics|ignite\.metrics)\.(\w+\.)*Metric")
 _ENGINES = ("ignite.engine.Engine", "ignite.engine.engine.Engine")
 
 
@@ -63,10 +64,17 @@ def note_methods(classes: Iterable[Class]) -> None:
     """Methods that a framework calls for every batch, by the bases of their classes."""
     for cls in classes:
         bases = [base or "" for ancestor in cls.lineage() for base in ancestor.bases]
-        hooks = _LIGHTNING if cls.is_lightning else _TRANSFORMERS if any(map(_TRAINER.fullmatch, bases)) else {}
-        for name, hook in hooks.items():
+        for name, hook in _hooks(cls, bases).items():
             if name in cls.methods:
                 cls.methods[name].hook = hook
+
+
+def _hooks(cls: Class, bases: list[str]) -> dict[str, Hook]:
+    if cls.is_lightning:
+        return _LIGHTNING
+    if any(map(_TRAINER.fullmatch, bases)):
+        return _TRANSFORMERS
+    return {"update": _EVALUATION} if any(map(_METRIC.fullmatch, bases)) else {}
 
 
 def note_functions(calls: Iterable[Call]) -> None:

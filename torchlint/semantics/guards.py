@@ -138,6 +138,8 @@ def _last(suite: cst.BaseSuite) -> cst.CSTNode | None:
 
 def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
     """log, rank, phase, optional or other."""
+    if _holds_each_round(test):
+        return "other"
     nodes = list(walk(test))
     names = _identifiers(test)
     if any(_counts_round(node) for node in nodes) or _REMAINDERS.intersection(names):
@@ -156,6 +158,17 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
     if any(_PHASE_NAMES.match(name) for name in names):
         return "phase"
     return "log" if _single_iteration(test) or _first_few(scopes, test) else "other"
+
+
+def _holds_each_round(test: cst.BaseExpression) -> bool:
+    """`step % 1 == 0`."""
+    match test:
+        case cst.Comparison(
+            left=cst.BinaryOperation(operator=cst.Modulo(), right=cst.Integer(value="1")),
+            comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.Integer(value="0"))],
+        ):
+            return True
+    return False
 
 
 def _counts_round(node: cst.CSTNode) -> bool:

@@ -39,10 +39,10 @@ class LibraryCalls(Expressions):
     def _loss_like(self, given: Arguments) -> Value:
         """A callable named for a loss, given something that carries a graph, returns something that does."""
         arguments = given.all()
+        place = transfer.place_behind(arguments)
         if not any(value.carries for value in arguments):
-            return Value(place=transfer.mixed_place(arguments))
-        grad = transfer.mixed_grad(arguments, self.grad)
-        return Value(Kind.TENSOR, grad, transfer.mixed_place(arguments))
+            return Value(place=place)
+        return Value(Kind.TENSOR, transfer.mixed_grad(arguments, self.grad), place)
 
     def _named_call(self, call: Call, name: str, given: Arguments) -> Value:
         first = given.positional[0] if given.positional else None

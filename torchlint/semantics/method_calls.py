@@ -106,7 +106,7 @@ class MethodCalls(LibraryCalls):
         if entry is not None or method in ("backward", "step", "save_checkpoint", "append", "extend", "insert"):
             return UNKNOWN
         call.is_forward = words.runs_network(method)
-        return Value(Kind.UNKNOWN, place=transfer.mixed_place(given.all()))
+        return Value(Kind.UNKNOWN, place=transfer.place_behind(given.all()))
 
     def _dict_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
         element = receiver.element if receiver.element is not None else UNKNOWN

@@ -69,7 +69,7 @@ class RoleFinder:
             return _yields_batches(loop.iterates)
         own = any(_iterates(loop, call) and self._effects.reached(call).has("forwards") for call in loop.calls)
         plain = element.kind in (Kind.UNKNOWN, Kind.BATCH, Kind.TUPLE, Kind.TENSOR) and not _is_counter(loop.iterates)
-        return own and (plain or _yields_batches(loop.iterates))
+        return own and (plain or _yields_batches(loop.iterates) or _strides(loop))
 
     def _find_passes(self, functions: list[Function], loops: list[Loop]) -> None:
         working = (Role.STEPS, Role.EVALUATION, Role.EPOCHS)
@@ -181,6 +181,16 @@ def _iterates(loop: Loop, call: Call) -> bool:
 
 def _is_counter(iterates: Value) -> bool:
     return iterates.ref == "builtins.range" or element_of(iterates).kind is Kind.NUMBER
+
+
+def _strides(loop: Loop) -> bool:
+    """`for i in range(0, len(data), size)`: what begins at each index is a batch."""
+    match loop.iterable:
+        case cst.Call(args=[_, _, cst.Arg(value=cst.Name() | cst.Attribute() | cst.Subscript())]):
+            return loop.iterates.ref == "builtins.range"
+        case cst.Call(args=[_, _, cst.Arg(value=cst.Integer() as stride)]):
+            return loop.iterates.ref == "builtins.range" and stride.evaluated_value > 1
+    return False
 
 
 def _over_modules(iterates: Value, element: Value) -> bool:

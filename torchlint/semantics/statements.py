@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
 
 _LOOP_PASSES = 2
+_KEPT = (Kind.MODULE, Kind.OPTIMIZER, Kind.SCHEDULER)
 _AUGMENTED = {
     "AddAssign": "Add",
     "SubtractAssign": "Subtract",
@@ -102,8 +103,24 @@ class Statements(Declared):
     def _assignment(self, node: cst.Assign) -> None:
         value = self.eval(node.value)
         for target in node.targets:
-            self.assign(target.target, loss_and_others(node.value, value, target.target))
+            given = self._given_back(node.value, value, target.target)
+            self.assign(target.target, loss_and_others(node.value, given, target.target))
         self._shape_unpacking(node)
+
+    def _given_back(self, source: cst.BaseExpression, value: Value, target: cst.CSTNode) -> Value:
+        """`model, opt = train(model, opt)`: a function out of sight gives back what goes by the same name again."""
+        call = self.scopes.call_of.get(source)
+        if call is None or call.target is not None or value.kind is not Kind.UNKNOWN or value.origins:
+            return value
+        bindings = self.scopes.bindings
+        given = {bindings.get(arg.value): self.values.get(arg.value, UNKNOWN) for arg in call.node.args if not arg.star}
+        kept = {binding: held for binding, held in given.items() if binding is not None and held.is_(*_KEPT)}
+        if isinstance(target, cst.Name):
+            return kept.get(bindings.get(target), value)  # type: ignore[arg-type]
+        names = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else []
+        if not any(bindings.get(name) in kept for name in names):
+            return value
+        return Value(Kind.TUPLE, items=tuple(kept.get(bindings.get(name), value) for name in names))  # type: ignore[arg-type]
 
     def _return(self, node: cst.Return) -> bool:
         value = self.eval(node.value) if node.value is not None else NONE

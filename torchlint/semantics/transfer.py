@@ -68,6 +68,13 @@ def mixed_place(values: Sequence[Value]) -> Place:
     return Place.HOST if places and all(place is Place.HOST for place in places) else Place.UNKNOWN
 
 
+def place_behind(values: Sequence[Value]) -> Place:
+    """Of what code out of sight returns for values: a batch, as the loader yields it, it may copy to the device."""
+    place = mixed_place(values)
+    is_raw = place is Place.HOST and any(value.kind is Kind.BATCH for value in values)
+    return Place.UNKNOWN if is_raw else place
+
+
 def detached(value: Value, depth: int = 0) -> Value:
     """The value with no graph in it, however deeply nested."""
     if depth > 4:

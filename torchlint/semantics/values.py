@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import reduce
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -121,6 +122,16 @@ def _join_nested(a: Value | None, b: Value | None, depth: int) -> Value | None:
     return join(a, b, depth + 1)
 
 
+def _alike(value: Value, other: Value) -> Value | None:
+    """What each part of a tuple is, where another one is longer or shorter, and all parts of both are of one kind."""
+    if value.items is None or other.items is None or len(value.items) == len(other.items):
+        return None
+    parts = (*value.items, *other.items)
+    if len({part.kind for part in parts}) != 1:
+        return None
+    return reduce(join, value.items) if value.items else None
+
+
 def _calls_differ(a: Value, b: Value) -> bool:
     """Of two functions: whether no list of functions of the file says what a call of one or the other does."""
     return a.kind is Kind.FUNCTION and (a.bound is not b.bound or bool(a.origins) is not bool(b.origins))
@@ -174,7 +185,7 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
         dtype=a.dtype if a.dtype == b.dtype else None,
         ref=a.ref if a.ref == b.ref else None,
         constant=a.constant if a.constant == b.constant and type(a.constant) is type(b.constant) else None,
-        element=_join_nested(a.element, b.element, depth),
+        element=_join_nested(*(value.element or _alike(value, other) for value, other in ((a, b), (b, a))), depth),
         items=items,
         fields=fields,
         entries=_join_entries(a, b, depth) if fields is None else None,
