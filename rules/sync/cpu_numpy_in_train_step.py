@@ -96,11 +96,13 @@ class CpuNumpyInTrainStep(Rule):
             place = model.small_statement(read.node) or read.node
             if not read.is_number and place not in told and read.node not in of_rows:
                 told.add(place)
-                message = f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, " + (
-                    "but it is used at intervals only. Copy it there."
-                    if read.use is Use.SELDOM
-                    else "for a metric. Compute it on the device and read it once at the end, or at log intervals."
+                purpose = {
+                    Use.NONE: "and nothing uses the copy. Leave it out.",
+                    Use.SELDOM: "but it is used at intervals only. Copy it there.",
+                }.get(
+                    read.use, "for a metric. Compute it on the device and read it once at the end, or at log intervals."
                 )
+                message = f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, {purpose}"
                 yield Report(read.node, message, facts=read)
 
 

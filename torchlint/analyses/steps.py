@@ -177,7 +177,9 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
     if function.is_module or function.is_generator or not depth:
         return None
     if not function.callers and not function.foreign_callers:
-        return Role.STEPS if _is_whole_step(model, function) else _step_of_module(model, function, depth)
+        if _is_whole_step(model, function):
+            return Role.STEPS
+        return _step_of_module(model, function, depth) or _step_of_base(model, function)
     for foreign in function.foreign_callers:
         found = (
             foreign.role if foreign.role in (Role.STEPS, Role.EVALUATION) else _foreign_step(model, function, foreign)
@@ -211,6 +213,30 @@ def _step_of_module(model: Model, function: Function, depth: int) -> Role | None
     return None
 
 
+def _step_of_base(model: Model, function: Function) -> Role | None:
+    """The role of the loop of a base class in another file that calls a method which this class puts in its place."""
+    for home, call in _calls_of_base(model, function):
+        loop = next((loop for loop in call.loops() if not _is_within_step(home, loop)), None)
+        if loop is None or is_gated(home, call.node, loop) or _drives_environment(home, loop):
+            continue
+        role = _unseen_step(home, function, model, call, loop)
+        if role is not None:
+            return role
+    return None
+
+
+def _calls_of_base(model: Model, function: Function) -> Iterator[tuple[Model, Call]]:
+    """`self.process(batch)` in a base class of another file than the one that says what `process` does."""
+    for ancestor in function.cls.lineage() if function.cls is not None else ():
+        behind = [model.class_behind(base) for base in ancestor.bases if base is not None]
+        for home, base in (found for found in behind if found is not None and found[0] is not model):
+            for call in home.calls:
+                own = call.function.params[:1]
+                is_of_self = isinstance(call.receiver, cst.Name) and [call.receiver.value] == own
+                if is_of_self and call.method == function.name and call.function.cls in [*base.lineage()]:
+                    yield home, call
+
+
 def _is_whole_step(model: Model, function: Function) -> bool:
     """Whether a function that nobody calls in sight does all that a training step does, with a model that it is given:
     whoever calls it does so in a loop. An optimizer that is given a closure may do all of the training by itself."""
@@ -233,11 +259,15 @@ def _foreign_step(model: Model, function: Function, foreign: ForeignCall) -> Rol
     caller = model.caller(foreign) if foreign.in_loop else None
     if caller is None or any(_drives_environment(caller[0], loop) for loop in caller[1].loops()):
         return None
+    return _unseen_step(caller[0], function, model, caller[1], caller[1].loops()[0])
+
+
+def _unseen_step(home: Model, function: Function, model: Model, call: Call, loop: Loop) -> Role | None:
+    """What a loop is whose file does not see what the function does that it calls."""
     if function.is_step:
         return Role.STEPS
-    loop = caller[1].loops()[0]
-    is_pass = foreign.role is Role.PLAIN and isinstance(loop.node, cst.For) and bool(model.effects(function).forwards)
-    return Role.EVALUATION if is_pass and _is_given(caller[0], caller[1], loop) else None
+    is_pass = loop.role is Role.PLAIN and isinstance(loop.node, cst.For) and bool(model.effects(function).forwards)
+    return Role.EVALUATION if is_pass and _is_given(home, call, loop) else None
 
 
 def _is_given(model: Model, call: Call, loop: Loop) -> bool:

@@ -185,7 +185,7 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
         dtype=a.dtype if a.dtype == b.dtype else None,
         ref=a.ref if a.ref == b.ref else None,
         constant=a.constant if a.constant == b.constant and type(a.constant) is type(b.constant) else None,
-        element=_join_nested(*(value.element or _alike(value, other) for value, other in ((a, b), (b, a))), depth),
+        element=_join_nested(a.element or _alike(a, b), b.element or _alike(b, a), depth),
         items=items,
         fields=fields,
         entries=_join_entries(a, b, depth) if fields is None else None,

@@ -28,6 +28,8 @@ SILENT = {
         "sizes = torch.sum(out > 0, 1)\nkept.append(nn.functional.ctc_loss(out, y, sizes.cpu(), [3]).detach())",
         "kept = []",
     ),
+    "a wait under no name": evaluation("out.cpu()"),
+    "a wait under the name of what nobody wants": evaluation("_ = out.cpu().numpy()"),
     "predictions are collected": evaluation("kept.append(out.cpu())", "kept = []", "return torch.cat(kept)"),
     "predictions are collected as arrays": evaluation("kept.extend(out.argmax(1).cpu().numpy())", "kept = []"),
     "predictions are collected as lists": evaluation(
@@ -345,3 +347,9 @@ def test_an_object_that_is_called_with_a_tensor_does_with_it_what_its_class_says
 def test_a_tensor_that_such_an_object_draws_is_needed_on_the_host() -> None:
     drawing = BOARD.replace("self.steps += 1", "self.draw(losses)")
     assert findings(drawing + training(SHOWING, "board = Board(9)"), "SYNC03") == []
+
+
+def test_a_copy_that_gets_a_name_and_is_never_asked_can_go() -> None:
+    [found] = findings(evaluation("guess = np.argmax(out.cpu().numpy(), 1)"), "SYNC03")
+    assert found.message.endswith("and nothing uses the copy. Leave it out.")
+    assert findings(evaluation("guess = np.argmax(out.cpu().numpy(), 1)", "guess = 0", "return guess"), "SYNC03") == []

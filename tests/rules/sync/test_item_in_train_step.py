@@ -455,3 +455,60 @@ def test_the_message_says_how_often_and_what_to_do() -> None:
     assert "`loss.item()` makes the host wait for the device in every training step. Add up" in step.message
     assert "after every evaluation batch" in batch.message
     assert printed.message.endswith("Log it every so many steps.")
+
+
+NOTED = """
+import torch
+from torch import nn
+
+
+def epoch(model, spare, loader, optimizer, device, sums):
+    model.to(device)
+    for x, y in loader:
+        model(x.to(device), y.to(device)).backward()
+        optimizer.step()
+        sums["penalty"].append({read}.item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [("model.criterion.penalty", 1), ("model.penalty", 1), ("spare.criterion.penalty", 0), ("optimizer.rate", 0)],
+)
+def test_what_a_model_keeps_of_its_forward_pass_is_read_from_the_device(read: str, count: int) -> None:
+    assert len(findings(NOTED.format(read=read), "SYNC01")) == count
+
+
+METRIC = """
+import torch
+from {package} import {base}
+
+
+class Error({base}):
+    def reset(self):
+        self.seen = []
+
+    def update(self, output):
+        guess, truth = output
+        self.seen.append((guess - truth).abs().sum().item())
+
+    def other(self, output):
+        self.seen.append(output[0].sum().item())
+
+model = torch.nn.Linear(2, 2).cuda()
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "base", "lines"),
+    [
+        ("ignite.metrics", "Metric", [11]),
+        ("ignite.metrics.metric", "Metric", [11]),
+        ("torchmetrics", "Metric", [11]),
+        ("metrics", "Metric", []),
+        ("ignite.engine", "Engine", []),
+    ],
+)
+def test_a_metric_of_a_framework_is_updated_with_every_batch(package: str, base: str, lines: list[int]) -> None:
+    found = findings(METRIC.format(package=package, base=base), "SYNC01")
+    assert [finding.line for finding in found] == lines

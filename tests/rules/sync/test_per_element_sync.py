@@ -38,6 +38,12 @@ ONE_BY_ONE = {
     "by index and counted": evaluation(
         "hits = out.argmax(1).eq(y)\nfor i in range(4):\n    total[i] += hits[i].item()", "total = [0] * 4"
     ),
+    "bounds of slices": evaluation(
+        "ends = (out > 0).sum(1)\nfor i, end in enumerate(ends):\n    out[i, end:] = 0",
+    ),
+    "bounds of slices by index": evaluation(
+        "ends = (out > 0).sum(1)\nfor i in range(9):\n    kept.append(names[i][: ends[i]])", "names = kept = make()"
+    ),
     "a test of each": training("for b in out.argmax(1):\n    if b.item() == 2:\n        seen += 1", "seen = 0"),
     "a comparison of each": evaluation(
         "best = out.argmax(1)\nkept = np.array([1 if b == t else 0 for b, t in zip(best, y)])", "kept = 0"
@@ -345,3 +351,15 @@ def test_a_part_of_what_a_loss_of_another_file_returns_may_be_a_list(tmp_path: P
     (tmp_path / "main.py").write_text(dedent(program))
     found = lint(Source.read(tmp_path / "main.py"), Settings.selecting("SYNC07"), strict=True, project=Project())
     assert all(finding.fix is None for finding in found)
+
+
+MASKED = evaluation("for i, end in enumerate({ends}):\n    out[i, {part}] = 0")
+
+
+@pytest.mark.parametrize(
+    ("ends", "part"),
+    [("(out > 0).sum(1).tolist()", "end:"), ("(out > 0).sum(1)", "end"), ("targets[step]", "end:")],
+    ids=["numbers of the host", "an index of a tensor of the device", "what is not known"],
+)
+def test_a_bound_or_an_index_that_nobody_waits_for_is_silent(ends: str, part: str) -> None:
+    assert findings(MASKED.format(ends=ends, part=part), "SYNC07") == []

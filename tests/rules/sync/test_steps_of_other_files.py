@@ -108,6 +108,58 @@ def test_a_model_that_another_file_puts_on_the_device_runs_there(
     assert lines_of(tmp_path, EPOCH.format(base=base), "import torch\n" + lender) == lines
 
 
+GIVING_BACK = """
+    def epoch(model, optimizer, batches):
+        losses = []
+        for batch in batches:
+            loss, guess = model.judged(batch)
+            losses.append(loss.item())
+            loss.backward()
+            optimizer.step()
+        return model, optimizer
+"""
+COPYING = """
+    import torch
+
+    class Network(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 2)
+
+        def judged(self, batch):
+            x, y = batch
+            {move}
+            guess = self.layer(x)
+            return (guess - y).square().mean(), guess
+"""
+
+
+@pytest.mark.parametrize(
+    ("move", "cuda", "lines"),
+    [
+        ("x, y = x.cuda(), y.cuda()", ".cuda()", [7]),
+        ("if self.gpu: x, y = x.cuda(), y.cuda()", ".cuda()", [7]),
+        ("pass", "", []),
+    ],
+)
+def test_a_network_that_an_epoch_gives_back_copies_its_batches_by_itself(
+    tmp_path: Path, move: str, cuda: str, lines: list[int]
+) -> None:
+    (tmp_path / "network.py").write_text(dedent(COPYING.format(move=move)))
+    main = f"""
+        import torch
+        from torch.utils.data import DataLoader
+        from network import Network
+        from steps import epoch
+        model = Network(){cuda}
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loader = DataLoader(data, batch_size=8)
+        for _ in range(9):
+            model, optimizer = epoch(model, optimizer, loader)
+    """
+    assert lines_of(tmp_path, "import torch\n" + dedent(GIVING_BACK), main) == lines
+
+
 def test_a_file_that_many_import_is_asked_for_those_that_name_the_function(tmp_path: Path) -> None:
     for number in range(9):
         (tmp_path / f"other{number}.py").write_text("import steps\n")
@@ -304,3 +356,52 @@ def test_a_loop_over_criteria_is_part_of_the_step(tmp_path: Path, body: str, loo
         "Trainer(model, ", "Trainer(model, [], "
     )
     assert lines_of(tmp_path, CRITERIA.format(body=body), main) == lines
+
+
+BASE = """
+    class Base:
+        def run(self, batches):
+            self.model.to(self.device)
+            {loop}
+
+        def process(self, batch):
+            raise NotImplementedError
+
+    class Other:
+        def run(self, batches):
+            for batch in batches:
+                self.process(batch)
+"""
+DERIVED = """
+    import torch
+    from base import {base}
+
+    class Derived({base}):
+        def process(self, batch):
+            x, y = batch
+            loss = (self.model(x.to(self.device)) - y.to(self.device)).square().mean()
+            {then}
+            self.losses.append(loss.item())
+"""
+EACH = "for batch in batches: self.process(batch)"
+
+
+@pytest.mark.parametrize(
+    ("base", "loop", "then", "lines"),
+    [
+        ("Base", EACH, "loss.backward()", [9]),
+        ("Base", EACH, "pass", [9]),
+        ("Base", "for number, batch in enumerate(batches): self.process(batch)", "pass", [9]),
+        ("Base", "for batch in batches:\n                if batch.number % 9 == 0: self.process(batch)", "pass", []),
+        ("Base", "self.process(batches[0])", "loss.backward()", []),
+        ("Base", "for name in batches: self.process(self.batch)", "pass", []),
+        ("Base", "for batch in batches: self.tool.process(batch)", "loss.backward()", []),
+        ("Other", "pass", "loss.backward()", [9]),
+        ("object", EACH, "loss.backward()", []),
+    ],
+)
+def test_a_base_class_of_another_file_calls_in_its_loop_what_this_class_puts_in_its_place(
+    tmp_path: Path, base: str, loop: str, then: str, lines: list[int]
+) -> None:
+    (tmp_path / "base.py").write_text(dedent(BASE.format(loop=loop)))
+    assert lines_of(tmp_path, DERIVED.format(base=base, then=then), "") == lines

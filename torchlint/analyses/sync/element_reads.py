@@ -150,14 +150,24 @@ def _reduced(model: Model, node: cst.BaseExpression, how: str) -> cst.BaseExpres
 
 
 def _indices(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
-    """`hits[label]` of a list or an array: what may be elements, which the host must know to find the place."""
+    """`hits[label]` of a list or an array, `row[:length]` of whatever it is: what may be elements, which the host must
+    know to find the place."""
     for node in model.nodes_of(cst.Subscript):
         assert isinstance(node, cst.Subscript)
-        whole = model.value(node.value)
-        if model.loop(node) is not None and whole.is_(Kind.LIST, Kind.ARRAY):
-            for part in node.slice:
-                if isinstance(part.slice, cst.Index) and _may_be_tensor(model, part.slice.value):
-                    yield part.slice.value, _named(model, part.slice.value), "index"
+        if model.loop(node) is None:
+            continue
+        is_of_host = model.value(node.value).is_(Kind.LIST, Kind.ARRAY)
+        for part in node.slice:
+            for place in _places(part.slice, is_of_host):
+                if _may_be_tensor(model, place):
+                    yield place, _named(model, place), "index"
+
+
+def _places(part: cst.BaseSlice, is_of_host: bool) -> list[cst.BaseExpression]:
+    """The index, of what is on the host, or the bounds of a slice."""
+    if isinstance(part, cst.Slice):
+        return [bound for bound in (part.lower, part.upper) if bound is not None]
+    return [part.value] if isinstance(part, cst.Index) and is_of_host else []
 
 
 def _may_be_tensor(model: Model, node: cst.BaseExpression) -> bool:

@@ -109,9 +109,9 @@ def _foreign_reads(model: Model) -> list[ForeignRead]:
 
 
 def _is_forgotten(model: Model, read: Readback) -> bool:
-    """Whether a number gets a name that nothing reads. One without a name may be there for the host to wait."""
-    match model.parent(read.node):
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if read.is_number:
+    """Whether what is read gets a name that nothing asks. One without a name may be there for the host to wait."""
+    match model.small_statement(read.node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if read.use is Use.NONE:
             binding = model.binding(name)
             return binding is not None and not (binding.reads or binding.is_global or name.value.startswith("_"))
     return False

@@ -127,6 +127,8 @@ class Residence:
 
     def _is_computed(self, tensor: cst.BaseExpression, step: Step) -> bool:
         """Whether a model computed the tensor, on whatever device it is, and that device may be a GPU."""
+        if self._is_noted_by_model(tensor, step):
+            return self.may_run_on_device(self._model.function(tensor))
         calls = calls_behind(self._model, tensor)
         if step.is_hook:
             return bool(calls)
@@ -139,7 +141,7 @@ class Residence:
             return is_trained or bool(forwards) or is_input
         if self._names_hosts_only:
             return False
-        if forwards and self._is_lent(self._model.function(tensor)):
+        if (forwards or is_trained) and self._is_lent(self._model.function(tensor)):
             return True
         if not is_training or step.loop is None or not self._brings_its_data(step.loop):
             return False
@@ -147,6 +149,21 @@ class Residence:
             return all(is_handed_in(self._model, call.receiver or call.node.func) for call in forwards)
         return is_trained and any(
             call.receiver is not None and is_handed_in(self._model, call.receiver) for call in calls
+        )
+
+    def _is_noted_by_model(self, tensor: cst.BaseExpression, step: Step) -> bool:
+        """`model.criterion.penalty`: what a model that the step runs keeps of its forward pass."""
+        owners = []
+        while isinstance(tensor, cst.Attribute):
+            tensor = tensor.value
+            owners.append(tensor)
+        if not owners:
+            return False
+        around = step.loop if step.loop is not None else self._model.function(tensor)
+        calls = self._model.effects(around).forwards
+        run = [call.receiver if call.method == "forward" else call.node.func for call in calls]
+        return any(
+            type(owner) is type(model) and owner.deep_equals(model) for owner in owners for model in run if model
         )
 
     def _is_of_input(self, tensor: cst.BaseExpression) -> bool:
