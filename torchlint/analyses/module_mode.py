@@ -127,7 +127,7 @@ class _Ways:
             return frozenset({Mode.UNSEEN})
         modes: set[Mode] = set()
         for home, call in callers:
-            given = _outside(home, call, function, network)
+            given = _outside(home, call, function, network, is_abroad=home is not model)
             modes |= self.at(home, call, given, depth + 1) if given is not None else {Mode.UNKNOWN}
         return frozenset(modes)
 
@@ -422,9 +422,9 @@ def _outlives(binding: Binding) -> bool:
     return binding.cls is not None or binding.is_global or binding.shared
 
 
-def _outside(model: Model, call: Call, function: Function, network: Binding) -> Binding | None:
-    """What a caller calls the network; None where it has no name there."""
-    if network.cls is not None or network.scope_function is not function:
+def _outside(model: Model, call: Call, function: Function, network: Binding, *, is_abroad: bool) -> Binding | None:
+    """What a caller calls the network; None where it has no name there, as a variable of the other file has none."""
+    if network.cls is not None or (network.scope_function is not function and not is_abroad):
         return network
     for arg in call.arguments:
         if parameter_of_function(call, function, arg) is network:

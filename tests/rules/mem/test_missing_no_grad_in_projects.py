@@ -471,3 +471,36 @@ def test_a_pass_that_fits_the_call_takes_gradients_on_the_way(
                     print(self.net({given}).mean().item())
         """
     assert len(linted(tmp_path, learner=learner, main=main)) == count
+
+
+def test_a_variable_around_an_inner_function_is_none_of_the_file_that_calls_it(tmp_path: Path) -> None:
+    main = """
+        import torch
+
+        def in_half(model):
+            def run(*args):
+                return model(*args).float()
+            return run
+
+        @torch.no_grad()
+        def noise_like(x):
+            return torch.randn_like(x)
+
+        def sample(model, x, steps):
+            run = in_half(model)
+            for t in steps:
+                x = run(x, t).detach() + noise_like(x)
+            return x
+        """
+    draw = """
+        import torch
+        import main
+
+        def scaled(x):
+            return x * 2
+
+        def draw(x, steps):
+            x = scaled(x)
+            return main.sample(torch.nn.Linear(4, 4), x, steps)
+        """
+    assert linted(tmp_path, main=main, draw=draw) == []
