@@ -330,3 +330,31 @@ def test_a_loss_of_answers_without_a_graph_has_none(around: str, count: int) -> 
             return total
         """
     assert len(findings(code, "MEM05")) == count
+
+
+FED = """
+    import torch
+
+    def run(net, optimizer, xs, y):
+        optimizer.zero_grad()
+        net.reset(y.size(1))
+        for x in xs:
+            {feed}
+        out = torch.stack([net() for _ in range(len(y))])
+        loss = (out - y).square().mean()
+        {update}
+        return loss.item()
+    """
+
+
+@pytest.mark.parametrize(
+    ("feed", "update", "count"),
+    [
+        ("net(x)", "loss.backward()", 0),
+        ("state = net(x)", "loss.backward()", 0),
+        ("print(net(x).mean().item())", "loss.backward()", 1),
+        ("net(x)", "print(loss)", 2),
+    ],
+)
+def test_a_network_that_keeps_what_it_is_fed_needs_the_graph(feed: str, update: str, count: int) -> None:
+    assert len(findings(FED.format(feed=feed, update=update), "MEM05")) == count

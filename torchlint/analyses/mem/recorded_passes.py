@@ -58,7 +58,26 @@ class RecordedPasses:
             return self._is_volatile_run(call)  # `net.sample(0.5)`, which draws its weights anew
         if LOSS_NAMES.search(last_name(call.node.func)) and self._is_given_no_graph(call):
             return False
+        if self._is_unread(call) and self._trains_beside(call):
+            return False
         return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
+
+    def _is_unread(self, call: Call) -> bool:
+        """Whether nobody looks at what a pass returns, so that it runs for what the network keeps of it."""
+        statement = self._model.parent(call.node)
+        match statement:
+            case cst.Expr():
+                return True
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]):
+                binding = self._model.binding(name)
+                return binding is not None and not binding.reads
+        return False
+
+    def _trains_beside(self, call: Call) -> bool:
+        """Whether the function that runs a network, or one that calls it, takes gradients: of a later pass, they go back
+        through what the network has kept of this one."""
+        around = (call.function, *(caller.function for caller in call.function.callers))
+        return any(effects.backward or effects.gradients for effects in map(self._model.effects, around))
 
     def _decides_inside(self, call: Call) -> bool:
         """Whether the function that is called runs its models without gradients by itself, takes gradients, or ends the
