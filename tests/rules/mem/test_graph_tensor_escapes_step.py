@@ -344,3 +344,37 @@ def test_a_method_of_a_network_that_trains_looks_into_other_files(
     (tmp_path / "meters.py").write_text(METER)
     source = source_of(LEARNER.format(name=name, last=last), str(tmp_path / "learner.py"))
     assert len(lint(source, Settings.selecting("MEM03"), strict=True, project=Project())) == count
+
+
+TRACKS = """\
+class Mean:
+    def __init__(self):
+        self.values = []
+
+    def {add}(self, value):
+        self.values.append(float(value))
+        return self
+
+
+class Tracks:
+    def __init__(self):
+        self.tracks = {{}}
+
+    def update(self, values):
+        for key, value in values.items():
+            if key not in self.tracks:
+                self.tracks[key] = self.new()
+            self.tracks[key] += value
+
+    def new(self):
+        return {made}
+
+
+tracks = Tracks()
+"""
+
+
+@pytest.mark.parametrize(("add", "made", "count"), [("__iadd__", "Mean()", 0), ("add", "0.0", 1)])
+def test_a_meter_in_a_dict_says_itself_what_adding_means(add: str, made: str, count: int) -> None:
+    code = TRACKS.format(add=add, made=made) + STEP + "    tracks.update({'loss': loss})\n"
+    assert len(found(code)) == count

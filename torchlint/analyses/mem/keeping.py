@@ -53,7 +53,7 @@ def _keepings(model: Model) -> Iterator[Keeping]:
                     continue
                 if _is_container(model, node, holder, method):
                     yield Keeping(Way.APPEND, node, holder, node.args[place].value)
-            case cst.AugAssign(operator=cst.AddAssign() | cst.SubtractAssign()):
+            case cst.AugAssign(operator=cst.AddAssign() | cst.SubtractAssign()) if not _adds_itself(model, node.target):
                 yield Keeping(_way_of_sum(node.value), node, node.target, node.value)
             case cst.Assign(targets=[cst.AssignTarget(target=target)]):
                 yield from _assigned(model, node, target)
@@ -65,6 +65,13 @@ def _is_container(model: Model, node: cst.Call, holder: cst.BaseExpression, meth
     if model.call(node).target is not None or kind in (Kind.INSTANCE, Kind.MODULE):
         return False
     return method != "add" or kind is Kind.SET
+
+
+def _adds_itself(model: Model, target: cst.BaseExpression) -> bool:
+    """Whether `+=` may be a method of a meter, which says itself what it keeps of a tensor."""
+    if model.value(target).kind is Kind.INSTANCE:
+        return True
+    return not isinstance(target, cst.Name) and "def __iadd__" in model.source.text
 
 
 def _way_of_sum(added: cst.BaseExpression) -> Way:
