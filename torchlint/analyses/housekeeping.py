@@ -199,7 +199,7 @@ def _is_pass_or_inference(model: Model, loop: Loop) -> bool:
     """Also a loop that runs the same model without gradients in each iteration: sampling, decoding, a warm-up."""
     if _is_pass(model, loop):
         return True
-    if not isinstance(loop.node, cst.For):
+    if not isinstance(loop.node, cst.For) or model.effects(loop).backward:
         return False
     passes = [call for call in loop.calls if call.is_forward and call.loop is loop and call.grad_enabled is False]
     return any(

@@ -161,15 +161,27 @@ def _counts(model: Model, node: cst.BaseExpression) -> bool:
 
 
 def _sets_what_is_missing(guard: Guard) -> bool:
-    """`if mean is None: mean = loss.item()`, which is over with the first iteration."""
+    """`if mean is None: mean = loss.item()` and `if mean == 0:`, which is over with the first iteration."""
     if guard.test is None or not isinstance(guard.node, cst.If):
         return False
     name, is_there = normal(guard.test)
+    if (start := _compared_with_zero(guard.test)) is not None:
+        name, is_there = start, False
     if is_there is (guard.branch == "body"):
         return False
     branch = guard.node.body if guard.branch == "body" else guard.node.orelse
     parts = walk(branch) if branch is not None else ()
     return any(isinstance(node, cst.AssignTarget) and text(node.target) == name for node in parts)
+
+
+def _compared_with_zero(test: cst.BaseExpression) -> str | None:
+    match test:
+        case cst.Comparison(
+            left=start,
+            comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.Integer() | cst.Float() as number)],
+        ) if not float(number.evaluated_value):
+            return text(start).strip()
+    return None
 
 
 def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Role | None:

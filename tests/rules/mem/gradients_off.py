@@ -95,6 +95,13 @@ def evaluate(batches):
 
 print(evaluate(val_loader))
 """,
+    "a network that is frozen behind a switch": """\
+net = nn.Linear(4, 3)
+net.cuda().eval().requires_grad_(False)
+
+for x, y in val_loader:
+    print((net(x).argmax(1) == y).sum().item())
+""",
     "a callback that runs without gradients": """def main(net, loader, opt):
     def show(x):
         plot(net, x)

@@ -349,6 +349,13 @@ class Translator:
             x = net(x)
             print(x.data)
 """,
+    "a network that is only switched": """\
+net = nn.Linear(4, 3)
+net.cuda().eval()
+
+for x, y in val_loader:
+    print((net(x).argmax(1) == y).sum().item())  # here
+""",
     "a network that one of its callers has frozen": """def rate(net, batches):  # here
     net.eval()
     return sum((net(x).argmax(1) == y).sum().item() for x, y in batches)

@@ -22,6 +22,8 @@ _FREEZING = re.compile(r"requires_grad(_\(False\)|\s*=\s*False)")
 _FROZEN_INSIDE = re.compile(
     r"requires_grad_\(False\)|for (\w+) in self\.parameters\(\):\s+\1\.requires_grad\s*=\s*False"
 )
+# Methods that return the module itself.
+_CHAINED = ("eval", "to", "cuda", "cpu", "half", "float", "double")
 _FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
 
 
@@ -85,10 +87,13 @@ def _hands_in_frozen(model: Model, call: Call, function: Function, module: Bindi
 
 
 def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
-    """`module.requires_grad_(False)`, a loop over its parameters, or a helper that is named for that."""
+    """`module.requires_grad_(False)`, also behind `.eval()`, a loop over its parameters, or a helper that is named for that."""
     node = read
     while isinstance(parent := model.parent(node), cst.Attribute) and called.startswith(text(parent)):
         node = parent
+    while isinstance(parent, cst.Attribute) and parent.attr.value in _CHAINED:
+        call = model.parent(parent)
+        parent = model.parent(call) if isinstance(call, cst.Call) else None
     if isinstance(parent, cst.Attribute) and parent.attr.value == "requires_grad_":
         return True
     if isinstance(parent, cst.Attribute) and parent.attr.value in ("parameters", "named_parameters"):
