@@ -51,6 +51,51 @@ def f(model, data):
         total += F.cross_entropy(model(x.cuda()), y.cuda()).item()
     return total
 """,
+    "batches of a loader by its name, made flat": """\
+def f(model: torch.nn.Module, test_loader_of_all):
+    total = 0
+    for x, y in test_loader_of_all:
+        scores = model(x.cuda().view(-1, 28 * 28))
+        total += (scores.argmax(1) == y.cuda()).sum()
+    return total
+""",
+    "a network that may keep a state from step to step": """\
+class Filter:
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, x):
+        n, length, d = x.shape
+        self.model.start(torch.zeros(n, d, 1), length)
+        found = []
+        for t in range(length):
+            at_t = x[:, t, :].unsqueeze(-1)
+            out = self.model.forward(at_t)
+            found.append(out.squeeze(-1))
+        return torch.stack(found, dim=1)
+""",
+    "objects of a class that compute with their tensors": """\
+class Beam:
+    def __init__(self, size):
+        self.scores = torch.zeros(size)
+
+    def best(self):
+        return torch.sort(self.scores, 0, True)
+
+    def word(self, place):
+        return [int(score) for score in self.scores[place]]
+
+
+def f(n, size):
+    beams = [Beam(size) for _ in range(n)]
+    every_score, every_word = [], []
+    for i in range(n):
+        scores, places = beams[i].best()
+        every_score += [scores[:4]]
+        words = [beams[i].word(place) for place in places[:4]]
+        every_word += [words]
+    return every_score, every_word
+""",
     "how often a class is met": """\
 def f(best, counts):
     for guess in best:

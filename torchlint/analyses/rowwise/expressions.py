@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ _OPERATORS = {cst.MatrixMultiply: "@", cst.Subtract: "arithmetic -"}
 _REDUCTIONS = ("sum", "any", "all", "count_nonzero")
 _SCALING = ("arithmetic", "mul", "add", "div")
 _SEVERAL = (Kind.TENSOR, Kind.BATCH, Kind.ARRAY, Kind.LIST)
+_GIVING_BATCHES = re.compile(r"(?i)load|batch")
 _SELECTING = (cst.Comparison, cst.BooleanOperation)
 
 
@@ -308,6 +310,8 @@ class Expressions:
             held = self.of(receiver)
             if held.varies or self.believed_tensor(receiver) or (not statement and self._is_pure_method(call)):
                 return self._method(node, call, held, given, statement=statement)
+        if receiver is not None and self.of(receiver).varies and not self._is_imported(call):
+            return self._opaque(node, together(self.of(receiver), *given))
         return self._function(node, call, given)
 
     def _is_pure_method(self, call: Call) -> bool:
@@ -378,7 +382,8 @@ class Expressions:
         """Of an operation whose arguments behind the first say what shape the result has."""
         seen = together(*given)
         sizes = given if is_factory(name) else given[1:]
-        if name.rpartition(".")[2] in ("view", "reshape") and seen.depends is Depends.FOREIGN and _is_literal(node):
+        is_sized = name.rpartition(".")[2] in ("view", "reshape") and _is_literal(node)
+        if is_sized and seen.depends is Depends.FOREIGN and not _are_batches(seen):
             return _alone(Seen(Depends.ROW, axes=seen.axes))
         return seen.at_least(Depends.RAGGED) if together(*sizes).varies else seen
 
@@ -477,6 +482,12 @@ def _adds_batch(node: cst.Subscript) -> bool:
     if not isinstance(upper, cst.BinaryOperation) or not isinstance(upper.operator, cst.Add):
         return False
     return isinstance(upper.right, cst.Integer) and upper.right.value == "1"
+
+
+def _are_batches(seen: Seen) -> bool:
+    """Whether the name of what is iterated over says that it gives batches."""
+    loops = (axis for axis in seen.axes if isinstance(axis, (cst.For, cst.CompFor)))
+    return any(_GIVING_BATCHES.search(spelled(loop.iter)) for loop in loops)
 
 
 def _is_literal(node: cst.Call) -> bool:

@@ -113,6 +113,8 @@ def nature(call: Call, depth: int = 0) -> Nature:
 
 def _of_torch(call: Call, name: str) -> Nature:
     last = name.rpartition(".")[2]
+    if name.startswith("torch.nn.Module."):
+        return Nature.FORWARD if last == "forward" else Nature.OPAQUE
     if last in _RANDOM or _DISTRIBUTIONS.match(name):
         return Nature.RANDOM
     if _TORCH_OPAQUE.match(name):
