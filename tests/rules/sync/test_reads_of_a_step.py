@@ -78,8 +78,8 @@ def test_a_number_that_decides_by_its_value_is_needed() -> None:
 
 
 def test_what_begins_beside_a_mean_that_is_zero_at_first_is_read_once() -> None:
-    body = "if mean == 0.0:\n    mean = loss.item()\n    error = loss.sqrt().item()\nerror = 0.9 * error + loss.sqrt().item()\n"
-    code = training(body + "print(error)", "mean = 0.0")
+    begun = "if mean == 0.0:\n    mean = loss.item()\n    error = loss.sqrt().item()\n"
+    code = training(begun + "error = 0.9 * error + loss.sqrt().item()\nprint(error)", "mean = 0.0")
     assert [code.splitlines()[found.line - 1].strip() for found in findings(code, "SYNC01")] == [
         "error = 0.9 * error + loss.sqrt().item()"
     ]

@@ -87,7 +87,8 @@ def _hands_in_frozen(model: Model, call: Call, function: Function, module: Bindi
 
 
 def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
-    """`module.requires_grad_(False)`, also behind `.eval()`, a loop over its parameters, or a helper that is named for that."""
+    """`module.requires_grad_(False)`, a loop over its parameters, or a helper that is named for that; each may stand
+    behind `.eval()`."""
     node = read
     while isinstance(parent := model.parent(node), cst.Attribute) and called.startswith(text(parent)):
         node = parent

@@ -74,7 +74,7 @@ class RecordedPasses:
         return False
 
     def _trains_beside(self, call: Call) -> bool:
-        """Whether the function that runs a network, or one that calls it, takes gradients: of a later pass, they go back
+        """Whether the function that runs a network, or one that calls it, takes gradients: those of a later pass go back
         through what the network has kept of this one."""
         around = (call.function, *(caller.function for caller in call.function.callers))
         return any(effects.backward or effects.gradients for effects in map(self._model.effects, around))

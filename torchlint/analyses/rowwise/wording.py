@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise.names import spelled
+from torchlint.analyses.rowwise.state import Sink
 
 if TYPE_CHECKING:
     from torchlint.analyses.rowwise.state import Step, Trace
@@ -52,12 +53,14 @@ def of_sum(summed: cst.BaseExpression) -> str:
 
 def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None) -> str:
     """Of a loop without a plan: `step` is what can leave it."""
-    of = f"`{next(iter(trace.subjects))}`" if trace.subjects else _filled(trace)
+    subject = next(iter(trace.subjects), None)
     if step is not None and code == "VEC02":
         name = model.code(step.node.func) if isinstance(step.node, cst.Call) else step.name
-        return f"`{name}` gets a batch of one row of {of} in every iteration. Give it all rows as one batch."
-    return _sentence(code, root, of)
+        of = f" of `{subject}`" if subject is not None else ""
+        return f"`{name}` gets a batch of one row{of} in every iteration. Give it all rows as one batch."
+    return _sentence(code, root, f"`{subject}`" if subject is not None else _filled(trace))
 
 
 def _filled(trace: Trace) -> str:
-    return next((f"`{kept.name}`" for kept in trace.kept if kept.name), "a tensor")
+    filled = (kept.name for kept in trace.kept if kept.sink is Sink.FILL and kept.name)
+    return next((f"`{name}`" for name in filled), "a tensor")
