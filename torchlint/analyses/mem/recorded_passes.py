@@ -74,10 +74,12 @@ class RecordedPasses:
         return False
 
     def _trains_beside(self, call: Call) -> bool:
-        """Whether the function that runs a network, or one that calls it, takes gradients: those of a later pass go back
-        through what the network has kept of this one."""
-        around = (call.function, *(caller.function for caller in call.function.callers))
-        return any(effects.backward or effects.gradients for effects in map(self._model.effects, around))
+        """Whether the function that runs a network, or one that calls it, takes gradients: those of a later pass go
+        back through what the network has kept of this one."""
+        effects = self._model.effects(call.function)
+        if effects.backward or effects.gradients:
+            return True
+        return any(beside.is_backward for caller in call.function.callers for beside in caller.function.calls)
 
     def _decides_inside(self, call: Call) -> bool:
         """Whether the function that is called runs its models without gradients by itself, takes gradients, or ends the
