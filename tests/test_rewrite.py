@@ -308,3 +308,17 @@ def test_every_statement_of_a_real_file_can_be_rewritten(operation: Any, newline
                 edits = operation(rewriter, node)
                 changed = applied(text, edits if isinstance(edits, list) else [edits])
                 assert newline == "\n" or "\n" not in changed.replace("\r\n", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import a\n\nimport b\n\n\nx = 1\n", "import a\n\n\nx = 1\n"),
+        ("import a\n\n\nimport b\n\nx = 1\n", "import a\n\n\nx = 1\n"),
+        ("import a\n\nimport b\nx = 1\n", "import a\n\nx = 1\n"),
+        ("if a:\n    import b\n\n    x = 1\n", "if a:\n    x = 1\n"),
+    ],
+    ids=["more behind", "more in front", "none behind", "the first of a block"],
+)
+def test_of_two_gaps_the_longer_one_stays(text: str, expected: str) -> None:
+    assert rewritten(text, "import b", lambda r, node: r.remove_statement(node)) == expected

@@ -169,8 +169,8 @@ class StatementEdits(CodeLayout):
         return [*edits, Edit(self._model.span(pairs[-1][1])[1], behind, "")]
 
     def _past_blank_lines(self, start: int, end: int) -> int:
-        """The end of lines that go, with the blank lines behind them if there are some in front of them as well, or
-        nothing is: they were the first of a block or of a cell."""
+        """The end of lines that go, with the blank lines behind them if nothing is in front of them: they were the
+        first of a block or of a cell. Of blank lines on both sides, the longer gap stays."""
         blank = re.compile(r"(?:[ \t\f]*(?:\r\n|\r|\n))*")
         above = start - (2 if self._text[max(start - 2, 0) : start] == "\r\n" else 1)
         before = self._text[self._line_start(above) : above].strip() if start else ""
@@ -178,6 +178,9 @@ class StatementEdits(CodeLayout):
         if before and not begins and all(cell.start != start for cell in self._model.source.cells):
             return end
         found = blank.match(self._text, end)
+        if found is not None and not before and start:
+            gap = len(self._text[:start].splitlines()) - len(self._text[:start].rstrip().splitlines())
+            found = re.compile(rf"(?:[ \t\f]*(?:\r\n|\r|\n)){{0,{gap}}}").match(self._text, end)
         crosses = found is None or self._model.source.objection([Edit(start, found.end(), "")]) is not None
         return end if found is None or crosses else found.end()
 

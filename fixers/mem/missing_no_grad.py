@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -10,29 +9,28 @@ import libcst as cst
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.needless_graph import Extent, evaluations
-from torchlint.analyses.train.data_attribute import Use, data_reads
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.effects import last_name
+from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.tree import walk
-from torchlint.semantics.vocabulary import is_reduction
+
+from ._cuts import needless_cuts, outermost
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.needless_graph import Evaluation
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Binding, Call, Write
+    from torchlint.semantics.entities import Binding, Call
     from torchlint.semantics.model import Model
 
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
 _LONG_ELSEWHERE = 10  # likewise of a loop that is not over data, such as a search or an episode
 _TRAINING = {"backward", "gradients", "optimizer_steps"}
-_OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
-_SAME = frozenset({"cpu", "squeeze", "float", "contiguous", "view", "reshape"})
 _DECORATOR = "0.4.1"  # the first release in which `no_grad` decorates functions
 _SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
-_MOST_NAMES = 4
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 
 
@@ -61,7 +59,10 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         raise NoFixError("it adds to the loss that the same step starts its backward pass from")
     if isinstance(region, cst.SimpleStatementLine) and _goes_on(region, found, model):
         raise NoFixError("the network goes on with the result below: what belongs to the evaluation is for you to say")
-    if isinstance(region, cst.SimpleStatementLine) and (other := _left_out(region, found, model)) is not None:
+    if found.extent is Extent.BLOCK and _is_all_of_a_step(region, found, model):
+        raise NoFixError("a backward pass starts from what is made of it")
+    is_statement = isinstance(region, cst.BaseStatement) and found.extent is Extent.BLOCK
+    if is_statement and (other := _left_out(region, found, model)) is not None:
         raise NoFixError(f"`{model.code(other)}` is a part of the same evaluation, and keeps its graph")
     if found.extent is Extent.PHASE and _is_scattered(found, model):
         raise NoFixError("the function evaluates in several places, and one switch for them all is for you to set")
@@ -73,13 +74,24 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         if _may_fail_to_import(name, model):
             raise NoFixError(f"`{name.partition('.')[0]}` need not be there when the function is defined")
         body = [line for line in region.body.body if isinstance(line, cst.BaseStatement)]
-        return [rewriter.decorate(region, f"@{name}()"), *_needless_cuts(body, rewriter, model)]
+        cuts = needless_cuts(body, rewriter, model)
+        return [rewriter.decorate(region, f"@{name}()"), *cuts, *_without_bare(found, rewriter)]
     header = f"with {name}({found.phase or ''}):"
     blocks = _blocks(model, found)
+    if found.phase is not None and any(_is_decided(block[0], found.phase, model) for block in blocks):
+        raise NoFixError(f"what runs where `{found.phase}` is decided around it already")
     edits = [edit for block in blocks for edit in _under(block, header, rewriter, model)]
+    if found.bare is not None and found.phase is None:
+        edits = _from_bare(found.bare, blocks, edits, rewriter, model)
     if found.phase is None:
-        edits += _needless_cuts([line for block in blocks for line in block], rewriter, model)
-    return _outermost(edits)
+        edits += needless_cuts([line for block in blocks for line in block], rewriter, model)
+    return outermost(edits)
+
+
+def _is_decided(line: cst.BaseStatement, phase: str, model: Model) -> bool:
+    """Whether a line stands in a branch that is taken in one of the phases only."""
+    tests = (above.test for above in model.ancestors(line) if isinstance(above, cst.If))
+    return any(model.code(test) in (phase, f"not {phase}") for test in tests)
 
 
 def _under(block: Sequence[cst.BaseStatement], header: str, rewriter: Rewriter, model: Model) -> list[Edit]:
@@ -95,6 +107,38 @@ def _under(block: Sequence[cst.BaseStatement], header: str, rewriter: Rewriter, 
         return edits
     first, line = edits[0], rewriter.indentation(block[0]) + header + rewriter.newline
     return [Edit(first.start, first.end, first.text.removeprefix(line)), *edits[1:]]
+
+
+def _without_bare(found: Evaluation, rewriter: Rewriter) -> list[Edit]:
+    """Takes a `torch.no_grad()` away that does nothing, unless a comment stands beside it."""
+    if found.bare is None or rewriter.comments(found.bare):
+        return []
+    gone = rewriter.remove_statement(found.bare)
+    return [gone] if gone is not None and not gone.text else []
+
+
+def _from_bare(
+    bare: cst.CSTNode,
+    blocks: Sequence[Sequence[cst.BaseStatement]],
+    edits: list[Edit],
+    rewriter: Rewriter,
+    model: Model,
+) -> list[Edit]:
+    """`torch.no_grad()`, which does nothing, as the header of the block below it, where that is all there is."""
+    line, first = model.statement(bare), blocks[0][0]
+    body = list(getattr(model.parent(first), "body", ()))
+    if len(blocks) > 1 or line not in body or body.index(line) != body.index(first) - 1 or not edits:
+        return edits
+    start, end = model.span(bare)
+    text = model.source.text
+    line_end = text.find("\n", end) + 1
+    begin = model.span(first)[0] - len(rewriter.indentation(first))
+    header, _, rest = edits[0].text.partition(rewriter.newline)
+    if text[line_end:begin].strip() or not header.strip().startswith("with ") or rest.strip():
+        return edits
+    made = [Edit(start, start, "with "), Edit(end, end, ":")]
+    gap = [Edit(line_end, begin, "")] if line_end < begin else []
+    return [*made, *gap, Edit(edits[0].start, edits[0].end, rest), *edits[1:]]
 
 
 def _switches_off(block: cst.With, model: Model) -> bool:
@@ -114,154 +158,6 @@ def _may_fail_to_import(name: str, model: Model) -> bool:
     return any(isinstance(above, cst.Try) for statement in imports for above in model.ancestors(statement))
 
 
-def _needless_cuts(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
-    """`.detach()` and `.data` of what these lines make, which no graph is left to be cut off from."""
-    found = [edit for line in lines for edit in _needless_detach(line, model)]
-    return _outermost([*found, *_needless_of_variables(lines, rewriter, model)])
-
-
-def _outermost(edits: Sequence[Edit]) -> list[Edit]:
-    """Without those of code that another removes: a line that goes needs no indentation."""
-    return [edit for edit in edits if not any(_lies_in(edit, other) for other in edits)]
-
-
-def _lies_in(edit: Edit, other: Edit) -> bool:
-    return other.start <= edit.start < other.end and edit.end <= other.end and edit != other
-
-
-def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
-    """`.detach()` or `.data` of what a forward pass returns, or an operation, right where it is returned."""
-    edits = []
-    for node in walk(line):
-        match node:
-            case cst.Call(
-                func=cst.Attribute(value=cst.BinaryOperation(lpar=[_]) as made, attr=cst.Name(value="detach")), args=[]
-            ):
-                edits += _without_detach(made, node, model)
-                continue
-            case cst.Call(func=cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="detach")), args=[]):
-                pass
-            case cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="data")):
-                if node in model.once(_reads_of_numbers):
-                    continue
-            case _:
-                continue
-        if model.call(_passed(made, model)).is_forward or is_reduction(model.call(made).method or ""):
-            edits.append(Edit(model.span(made)[1], model.span(node)[1], ""))
-    return edits
-
-
-def _without_detach(made: cst.BinaryOperation, whole: cst.Call, model: Model) -> list[Edit]:
-    """`a - b` of `(a - b).detach()`; the parentheses stay where something else may need them."""
-    start, end = model.span(made)
-    is_alone = isinstance(model.parent(whole), (cst.Assign, cst.Return)) and "\n" not in model.source.text[start:end]
-    if not is_alone:
-        return [Edit(end, model.span(whole)[1], "")]
-    return [Edit(start, start + 1, ""), Edit(end - 1, model.span(whole)[1], "")]
-
-
-def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
-    """`.detach()` and `.data` of a variable, where nothing but calls in these lines gives it its value."""
-    inside = {node for line in lines for node in walk(line)}
-    bindings = {model.binding(node): None for node in inside if isinstance(node, cst.Name)}
-    edits = []
-    for binding in bindings:
-        if binding is None or any(method.endswith("_") for method in binding.methods):
-            continue
-        made = [write.target for write in binding.writes if write.target in inside and _is_made(write, model)]
-        others = [write.target for write in binding.writes if write.target not in made]
-        for read in binding.reads:
-            cut = _cut_off(read, binding, rewriter, model)
-            if cut is None or any(reaches(model, binding, target, read) for target in others):
-                continue
-            if any(reaches(model, binding, target, read) for target in made):
-                edits.append(cut)
-    return [*edits, *_idle_assignments(inside, edits, rewriter, model)]
-
-
-def _idle_assignments(
-    inside: set[cst.CSTNode], cuts: Sequence[Edit], rewriter: Rewriter, model: Model
-) -> Iterator[Edit]:
-    """The edits that take out what the cuts leave of `a, b = a.data, b.data`."""
-    for node in inside:
-        pairs = assigned_pairs(node)
-        if len(pairs) > 1 and all(_is_left(target, value, cuts, model) for target, value in pairs):
-            gone = rewriter.remove_statement(node)
-            if gone is not None and not gone.text:
-                yield gone
-
-
-def _is_left(target: cst.BaseExpression, value: cst.BaseExpression, cuts: Sequence[Edit], model: Model) -> bool:
-    """Whether the cuts leave nothing of a value but the name that it is assigned to."""
-    start, end = model.span(value)
-    return any(cut.end == end and model.source.text[start : cut.start] == model.code(target) for cut in cuts)
-
-
-def _is_made(write: Write, model: Model, depth: int = 0) -> bool:
-    """Whether a variable gets what a call returns, or a part of it, and not a tensor that is there already and may want
-    gradients."""
-    value = write.value
-    while isinstance(value, cst.Subscript):
-        value = value.value
-    if write.kind == "for":
-        loop = model.loop_of(write.statement)
-        return loop is not None and is_over_data(loop)
-    if write.kind != "assign" or depth > _MOST_NAMES:
-        return False
-    binding = model.binding(value) if isinstance(value, cst.Name) else None
-    if binding is not None:
-        return all(_is_made(other, model, depth + 1) for other in binding.writes)
-    return isinstance(value, (cst.Call, cst.BinaryOperation, cst.UnaryOperation))
-
-
-def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Model) -> Edit | None:
-    """The edit that takes `.detach()` or `.data` off a read, or `x = x.detach()` away."""
-    tensor = _past_moves(read, model)
-    attribute = model.parent(tensor)
-    call = model.parent(attribute) if attribute is not None else None
-    match attribute, call:
-        case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
-            whole: cst.CSTNode = call
-        case cst.Attribute(attr=cst.Name(value="data")), _ if attribute not in model.once(_reads_of_numbers):
-            whole = attribute
-        case _:
-            return None
-    if _OF_GRAPH.search(rewriter.comments(read)):
-        return None
-    match model.parent(whole):
-        case cst.Assign(targets=[cst.AssignTarget(target=target)]):
-            if model.binding(target) is binding and tensor is read:
-                gone = rewriter.remove_statement(whole)
-                return gone if gone is not None and gone.text == "" else None
-        case cst.AssignTarget() | cst.AugAssign():
-            return None
-    return Edit(model.span(tensor)[1], model.span(whole)[1], "")
-
-
-def _reads_of_numbers(model: Model) -> set[cst.Attribute]:
-    """`loss.data` of `loss.data[0]`, which is to become `loss.item()` and not `loss[0]`."""
-    return {read.node for read in data_reads(model) if read.use in (Use.ELEMENT, Use.CHOICE, Use.NUMBER)}
-
-
-def _past_moves(read: cst.CSTNode, model: Model) -> cst.CSTNode:
-    """`x[0].squeeze().cpu()` around a read of `x`."""
-    parent = model.parent(read)
-    if isinstance(parent, cst.Subscript) and parent.value is read:
-        return _past_moves(parent, model)
-    call = model.parent(parent) if isinstance(parent, cst.Attribute) and parent.attr.value in _SAME else None
-    return _past_moves(call, model) if isinstance(call, cst.Call) and call.func is parent else read
-
-
-def _passed(node: cst.Call, model: Model) -> cst.Call:
-    """`model(x)` of `model(x)[0].cpu()`."""
-    inner: cst.BaseExpression = node
-    while isinstance(inner, cst.Subscript) or (
-        isinstance(inner, cst.Call) and model.call(inner).method in _SAME and model.call(inner).receiver is not None
-    ):
-        inner = inner.value if isinstance(inner, cst.Subscript) else model.call(inner).receiver or inner
-    return inner if isinstance(inner, cst.Call) else node
-
-
 def _adds_to_a_loss(region: cst.CSTNode, model: Model) -> bool:
     """Whether the region adds to what a backward pass of the same step starts from: a part of training that has no
     effect as the code stands, and that nobody would understand without its graph."""
@@ -272,6 +168,29 @@ def _adds_to_a_loss(region: cst.CSTNode, model: Model) -> bool:
         and model.loops_around(call.node) == model.loops_around(region)
         for call in model.calls_to(".backward")
     )
+
+
+def _is_all_of_a_step(region: cst.CSTNode, found: Evaluation, model: Model) -> bool:
+    """Whether a statement behind a region makes a loss of its result, one of integers, too, and nothing else there runs
+    a network: that is no evaluation, whatever becomes of the loss."""
+    loops = model.loops_around(region)
+    beside = (
+        call for call in found.forward.function.calls if model.loops_around(call.node) == loops and call.is_forward
+    )
+    if any(
+        region not in model.ancestors(call.node) and not LOSS_NAMES.search(last_name(call.node.func)) for call in beside
+    ):
+        return False
+    inside = {node for node in walk(region) if isinstance(node, cst.Name)}
+    for binding in {model.binding(node) for node in inside} - {None}:
+        assert binding is not None
+        written = [write.target for write in binding.writes if write.target in inside]
+        for read in (read for read in binding.reads if read not in inside):
+            losses = [model.binding(target) for target, _ in assigned_pairs(model.small_statement(read))]
+            is_loss = any(loss is not None and "backward" in loss.methods for loss in losses)
+            if is_loss and any(reaches(model, binding, target, read) for target in written):
+                return True
+    return False
 
 
 def _goes_on(region: cst.SimpleStatementLine, found: Evaluation, model: Model) -> bool:
@@ -288,7 +207,7 @@ def _goes_on(region: cst.SimpleStatementLine, found: Evaluation, model: Model) -
     )
 
 
-def _left_out(region: cst.SimpleStatementLine, found: Evaluation, model: Model) -> cst.Call | None:
+def _left_out(region: cst.CSTNode, found: Evaluation, model: Model) -> cst.Call | None:
     """A forward pass that is not trained from and goes with that of the region, of which no finding speaks: of the same
     network beside it, or of any in another branch, where that gives the same variable its value."""
     network, targets = model.code(found.forward.node.func), _targets(region, model)
@@ -306,7 +225,7 @@ def _left_out(region: cst.SimpleStatementLine, found: Evaluation, model: Model) 
     return None
 
 
-def _takes_gradients_beside(region: cst.SimpleStatementLine, model: Model) -> bool:
+def _takes_gradients_beside(region: cst.CSTNode, model: Model) -> bool:
     """Whether code of the loop that a region is in takes gradients itself, and not only an attack that it calls."""
     loop = model.loop(region)
     if loop is None or model.effects(loop).has("optimizer_steps"):
@@ -331,10 +250,12 @@ def _is_scattered(found: Evaluation, model: Model) -> bool:
     return found.region in lines and len({_around(line, lines, model)[0] for line in lines}) > 1
 
 
+def _smalls(line: cst.CSTNode) -> Sequence[cst.BaseSmallStatement]:
+    return line.body if isinstance(line, cst.SimpleStatementLine) else ()
+
+
 def _targets(line: cst.CSTNode, model: Model) -> set[Binding | None]:
-    parts = [
-        node for small in getattr(line, "body", ()) for target in getattr(small, "targets", ()) for node in walk(target)
-    ]
+    parts = [node for small in _smalls(line) for target in getattr(small, "targets", ()) for node in walk(target)]
     return {model.binding(node) for node in parts} - {None}
 
 
@@ -378,14 +299,27 @@ def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:
         lines = model.once(_single_statements)
         branches = _branches(region, lines, model)
         return [[branches]] if branches is not None else [_around(region, lines, model)]
-    forwards = [model.statement(call.node) for call in (found.forward, *found.others)]
+    forwards = [model.statement(call.node) for call in (found.forward, *found.others, *_same_passes(found, model))]
     over_data = any(loop.node is region and is_over_data(loop) for loop in found.forward.loops())
     short = model.code(region).count("\n") < (_LONG if over_data else _LONG_ELSEWHERE)
     if short or not all(isinstance(node, cst.SimpleStatementLine) for node in forwards):
         return [[region]] if isinstance(region, cst.BaseStatement) else []
     lines = {node for node in forwards if isinstance(node, cst.SimpleStatementLine)}
-    blocks = {block[0]: block for block in (_around(line, lines, model) for line in lines)}
+    blocks: dict[cst.BaseStatement, list[cst.BaseStatement]] = {}
+    for line in lines:
+        branches = _branches(line, lines, model)
+        block: list[cst.BaseStatement] = [branches] if branches is not None else _around(line, lines, model)
+        blocks[block[0]] = block
     return list(blocks.values())
+
+
+def _same_passes(found: Evaluation, model: Model) -> list[Call]:
+    """The passes of the same network in code that trains in one phase and evaluates in the other."""
+    if found.phase is None:
+        return []
+    network = model.code(found.forward.node.func)
+    calls = (call for call in found.forward.function.calls if model.code(call.node.func) == network)
+    return [call for call in calls if found.region in model.ancestors(call.node)]
 
 
 def _branches(region: cst.SimpleStatementLine, lines: set[cst.SimpleStatementLine], model: Model) -> cst.If | None:

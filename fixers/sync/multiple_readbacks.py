@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ def _stacked(model: Model, several: Several) -> Fix:
     function, edits = rewriter.name_for("torch.stack", first)
     names: list[str] = []
     for read in reads:
-        names.append(new_name(model, _wish(read), first, tuple(names)))
+        names.append(new_name(model, _wish(read, model), first, tuple(names)))
     tensors = [_detached(model, read) for read in reads]
     lines = _lines(names, function, tensors, rewriter.indentation(first), model)
     edits = [*edits, rewriter.insert_before(first, *lines)]
@@ -86,7 +87,7 @@ def _named(model: Model, again: Again) -> Fix:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]) if _is_written_once(model, target):
             name = target.value
         case _:
-            name = new_name(model, _wish(first), first.node)
+            name = new_name(model, _wish(first, model), first.node)
             edits += [
                 rewriter.insert_before(first.node, f"{name} = {model.code(first.node)}"),
                 rewriter.replace(first.node, name),
@@ -138,12 +139,13 @@ def _detached(model: Model, read: Readback) -> str:
     return f"{text if is_atom else f'({text})'}.detach()"
 
 
-def _wish(read: Readback) -> str:
-    """`loss_value` for `loss`, `out_mean` for `out.mean()`, `loss_sum` for `loss_a + loss_b`, `epe_lt_3_mean` for
-    `(epe < 3).float().mean()`."""
+def _wish(read: Readback, model: Model) -> str:
+    """`loss_value` for `loss`, or `loss_item` where the file has one; `out_mean` for `out.mean()`, `loss_sum` for
+    `loss_a + loss_b`, `epe_lt_3_mean` for `(epe < 3).float().mean()`."""
     match read.tensor:
         case cst.Name() | cst.Attribute():
-            return f"{_last_name(read.tensor)}_value"
+            name = _last_name(read.tensor)
+            return f"{name}_item" if re.search(rf"\b{name}_value\b", model.source.text) else f"{name}_value"
         case cst.Call():
             return _of_call(read.tensor) or "value"
         case cst.BinaryOperation(operator=cst.Add(), left=left, right=right):

@@ -118,10 +118,27 @@ def _is_told_apart(call: cst.Call, inner: cst.BaseExpression, model: Model) -> b
 def _check(wrapper: Wrapper, model: Model) -> None:
     if not _is_understood(wrapper):
         raise NoFixError("not all arguments are in sight")
-    if wrapper.asks_for_no_graph and model.grad_enabled(wrapper.call.node) is not False:
+    if wrapper.asks_for_no_graph and not _is_without_gradients(wrapper, model):
         raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
     if _VOLATILE.search(Rewriter(model).comments(wrapper.call.node)):
         raise NoFixError("a comment beside it explains what volatile variables are for")
+
+
+def _is_without_gradients(wrapper: Wrapper, model: Model) -> bool:
+    """Whether a variable is made where autograd is off, or read nowhere else."""
+    call = wrapper.call.node
+    if model.grad_enabled(call) is False:
+        return True
+    binding = _name_of(_with_moves(call, model), model)
+    target = (
+        next((write.target for write in binding.writes if write.statement is model.statement(call)), None)
+        if binding
+        else None
+    )
+    if binding is None or target is None or binding.cls is not None or binding.shared:
+        return False
+    reads = [read for read in binding.reads if reaches(model, binding, target, read)]
+    return bool(reads) and all(model.grad_enabled(read) is False for read in reads)
 
 
 def _is_understood(wrapper: Wrapper) -> bool:

@@ -213,7 +213,8 @@ def _has_no_graph(read: DataRead, model: Model) -> bool:
     binding = model.binding(root)
     made = [write.value for write in binding.writes] if binding is not None else [root]
     if value.kind is Kind.UNKNOWN:
-        return bool(made) and all(_is_called_without_graph(node, model) for node in made)
+        others = [node for node in made if node is None or binding is None or model.binding(node) is not binding]
+        return bool(others) and all(_is_called_without_graph(node, model) for node in others)
     if not value.is_(Kind.TENSOR, Kind.BATCH) or value.grad is not Grad.DETACHED:
         return False
     if binding is not None:

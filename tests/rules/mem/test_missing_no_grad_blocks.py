@@ -171,3 +171,109 @@ def test_one_switch_for_several_places_is_for_the_user_to_set(more: str, is_fixe
     code = SETUP + SCATTERED.format(more=more)
     assert len(findings(code, "MEM05")) == 1
     assert ("set_grad_enabled" in fixed(code, "MEM05")) is is_fixed
+
+
+LONG = """
+def train_model(model, loaders, optimizer, crit):
+    for phase in ["train", "val"]:
+        for x, y in loaders[phase]:
+            optimizer.zero_grad()
+            if phase == "train":
+                {first}
+            else:
+                out = model(x, None)
+            loss = crit(out, y)
+{filler}
+            if phase == "train":
+                loss.backward()
+                optimizer.step()
+            print(loss.item())
+"""
+
+
+def test_branches_that_run_a_network_go_under_one_switch() -> None:
+    code = SETUP + LONG.format(first="out = model(x, y)", filler="            print()\n" * 30)
+    switch = '            with torch.set_grad_enabled(phase == "train"):\n                if phase == "train":\n'
+    assert switch in fixed(code, "MEM05")
+    assert fixed(code, "MEM05").count("set_grad_enabled") == 1
+
+
+def test_nothing_is_switched_where_its_phase_is_decided_already() -> None:
+    code = SETUP + LONG.format(
+        first="x = x + 1\n                out = model(x, y)", filler="            print()\n" * 30
+    )
+    assert findings(code, "MEM05")
+    assert fixed(code, "MEM05") == code
+
+
+DROPPED = """
+def train(model, valid_loader):
+    for x, y in valid_loader:
+        opt.zero_grad()
+        crit(model(x), y).backward()
+        opt.step()
+    model.eval()
+    total = 0
+    torch.no_grad()  # less memory
+{between}    for x, y in valid_loader:
+        total += crit(model(x), y).item()
+    return total
+"""
+
+
+@pytest.mark.parametrize(("between", "is_used"), [("", True), ("\n", True), ("    print(total)\n", False)])
+def test_a_no_grad_that_does_nothing_becomes_the_header(between: str, is_used: bool) -> None:
+    after = fixed(SETUP + DROPPED.format(between=between), "MEM05")
+    header = "    with torch.no_grad():  # less memory\n        for x, y in valid_loader:\n"
+    assert (header in after) is is_used
+    assert after.count("with torch.no_grad():") == 1
+
+
+def test_a_no_grad_that_does_nothing_goes_from_a_decorated_function() -> None:
+    code = "def evaluate(model, loader):\n    torch.no_grad(){}\n    model.eval()\n"
+    code += "    return [model(x).argmax(1).tolist() for x, y in loader]\n"
+    assert "    torch.no_grad()" not in fixed(SETUP + code.format(""), "MEM05")
+    assert "    torch.no_grad()  # saves memory" in fixed(SETUP + code.format("  # saves memory"), "MEM05")
+
+
+def test_a_loop_is_not_switched_where_the_same_network_runs_beside_it_with_a_graph() -> None:
+    code = SETUP + "model.eval()\nx = torch.ones(2, 4)\nfirst = model(x).argmax(1)\n"
+    code += "for _ in range(9):\n    print(model(x).argmax(1).tolist(), first)\n"
+    assert findings(code, "MEM05")
+    assert fixed(code, "MEM05") == code
+    assert "with torch.no_grad():" in fixed(code.replace("first = model(x)", "first = x"), "MEM05")
+
+
+CHOSEN = """\
+import torch
+from torch import nn
+class Namer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(2, 2)
+    def forward(self, x, hidden):
+        return torch.argmax(self.line(x)), hidden
+namer, other, crit = Namer(), nn.Linear(2, 2), nn.NLLLoss()
+opt = torch.optim.SGD(namer.parameters(), lr=1)
+for i in range(10):
+    language, word = torch.ones(1), torch.ones(3, 2)
+    hidden = torch.ones(2)
+    for letter in word:
+        out, hidden = namer(letter, hidden)
+    loss = {}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "is_fixed"),
+    [("crit(out, language)", False), ("crit(out + other(word), language)", True)],
+    ids=["all that the step runs", "beside a network that is trained"],
+)
+def test_a_step_whose_loss_has_no_gradient_is_no_evaluation(loss: str, is_fixed: bool) -> None:
+    """Of the largest position no gradient is taken, which the program will find out by itself."""
+    code = CHOSEN.format(loss)
+    assert findings(code, "MEM05")
+    assert ("no_grad" in fixed(code, "MEM05")) is is_fixed

@@ -143,10 +143,11 @@ def test_a_number_that_has_a_name_is_read_once(body: str) -> None:
 
 def test_a_name_that_is_taken_is_left_alone() -> None:
     body = "loss_value = 3\nkept.append(loss.item())\nkept.append(loss.item() + loss_value)"
-    code = training(body, "kept = []", "return kept", head=TORCH_ONLY)
-    new = fixed(code, "SYNC02", unsafe=False)
-    assert "loss_value_2 = loss.item()" in new
-    assert result_of(code, "train", 3) == result_of(new, "train", 3)
+    for taken, name in (("", "loss_item"), ("loss_item = 4\n", "loss_item_2")):
+        code = training(taken + body, "kept = []", "return kept", head=TORCH_ONLY)
+        new = fixed(code, "SYNC02", unsafe=False)
+        assert f"{name} = loss.item()" in new
+        assert result_of(code, "train", 3) == result_of(new, "train", 3)
 
 
 def test_numbers_that_are_read_again_take_the_names_of_the_first_reading() -> None:

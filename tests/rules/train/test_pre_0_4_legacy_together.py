@@ -96,3 +96,10 @@ def test_what_comes_out_of_a_network_without_gradients_is_not_detached() -> None
     code += "            mu, pi = self.actor(obs, 1)\n            return mu.cpu().data.numpy()\n"
     assert changed(code) == code.replace(".data", "")
     assert ".detach().numpy()" in changed(code.replace("torch.no_grad()", "torch.enable_grad()"))
+
+
+@pytest.mark.parametrize(("more", "is_fixed"), [("", True), ("print(net(x))\n", False)])
+def test_a_volatile_variable_that_is_read_under_no_grad_alone(more: str, is_fixed: bool) -> None:
+    code = "x = torch.ones(1, 2)\nx = Variable(x, volatile=True)\n"
+    code += "with torch.no_grad():\n    print(net(x))\n" + more
+    assert ("Variable" not in changed(code)) is is_fixed

@@ -1,0 +1,179 @@
+"""What cuts results off a graph, where a new `no_grad` leaves no graph to be cut off from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.evaluation_names import is_over_data
+from torchlint.analyses.train.data_attribute import Use, data_reads
+from torchlint.finding import Edit
+from torchlint.parallel_assignment import assigned_pairs
+from torchlint.rewrite import Rewriter
+from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.tree import walk
+from torchlint.semantics.vocabulary import is_reduction
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Write
+    from torchlint.semantics.model import Model
+
+_OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
+_SAME = frozenset({"cpu", "squeeze", "float", "contiguous", "view", "reshape"})
+_MOST_NAMES = 4
+
+
+def needless_cuts(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
+    """`.detach()` and `.data` of what these lines make, which no graph is left to be cut off from."""
+    found = [edit for line in lines for edit in _needless_detach(line, model)]
+    return outermost([*found, *_needless_of_variables(lines, rewriter, model)])
+
+
+def outermost(edits: Sequence[Edit]) -> list[Edit]:
+    """Without those of code that another removes: a line that goes needs no indentation."""
+    return [edit for edit in edits if not any(_lies_in(edit, other) for other in edits)]
+
+
+def _lies_in(edit: Edit, other: Edit) -> bool:
+    return other.start <= edit.start < other.end and edit.end <= other.end and edit != other
+
+
+def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
+    """`.detach()` or `.data` of what a forward pass returns, or an operation, right where it is returned."""
+    edits = []
+    for node in walk(line):
+        match node:
+            case cst.Call(
+                func=cst.Attribute(value=cst.BinaryOperation(lpar=[_]) as made, attr=cst.Name(value="detach")), args=[]
+            ):
+                edits += _without_detach(made, node, model)
+                continue
+            case cst.Call(
+                func=cst.Attribute(value=cst.Call() | cst.Subscript() as made, attr=cst.Name(value="detach")), args=[]
+            ):
+                pass
+            case cst.Attribute(value=cst.Call() as made, attr=cst.Name(value="data")):
+                if node in model.once(_reads_of_numbers):
+                    continue
+            case _:
+                continue
+        computed = _passed(made, model)
+        if isinstance(computed, cst.Call) and (
+            model.call(computed).is_forward or is_reduction(model.call(computed).method or "")
+        ):
+            edits.append(Edit(model.span(made)[1], model.span(node)[1], ""))
+    return edits
+
+
+def _without_detach(made: cst.BinaryOperation, whole: cst.Call, model: Model) -> list[Edit]:
+    """`a - b` of `(a - b).detach()`; the parentheses stay where something else may need them."""
+    start, end = model.span(made)
+    is_alone = isinstance(model.parent(whole), (cst.Assign, cst.Return)) and "\n" not in model.source.text[start:end]
+    if not is_alone:
+        return [Edit(end, model.span(whole)[1], "")]
+    return [Edit(start, start + 1, ""), Edit(end - 1, model.span(whole)[1], "")]
+
+
+def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
+    """`.detach()` and `.data` of a variable, where nothing but calls in these lines gives it its value."""
+    inside = {node for line in lines for node in walk(line)}
+    bindings = {model.binding(node): None for node in inside if isinstance(node, cst.Name)}
+    edits = []
+    for binding in bindings:
+        if binding is None or any(method.endswith("_") for method in binding.methods):
+            continue
+        made = [write.target for write in binding.writes if write.target in inside and _is_made(write, model)]
+        others = [write.target for write in binding.writes if write.target not in made]
+        for read in binding.reads:
+            cut = _cut_off(read, binding, rewriter, model)
+            if cut is None or any(reaches(model, binding, target, read) for target in others):
+                continue
+            if any(reaches(model, binding, target, read) for target in made):
+                edits.append(cut)
+    return [*edits, *_idle_assignments(inside, edits, rewriter, model)]
+
+
+def _idle_assignments(
+    inside: set[cst.CSTNode], cuts: Sequence[Edit], rewriter: Rewriter, model: Model
+) -> Iterator[Edit]:
+    """The edits that take out what the cuts leave of `a, b = a.data, b.data`."""
+    for node in inside:
+        pairs = assigned_pairs(node)
+        if len(pairs) > 1 and all(_is_left(target, value, cuts, model) for target, value in pairs):
+            gone = rewriter.remove_statement(node)
+            if gone is not None and not gone.text:
+                yield gone
+
+
+def _is_left(target: cst.BaseExpression, value: cst.BaseExpression, cuts: Sequence[Edit], model: Model) -> bool:
+    """Whether the cuts leave nothing of a value but the name that it is assigned to."""
+    start, end = model.span(value)
+    return any(cut.end == end and model.source.text[start : cut.start] == model.code(target) for cut in cuts)
+
+
+def _is_made(write: Write, model: Model, depth: int = 0) -> bool:
+    """Whether a variable gets what a call returns, or a part of it, and not a tensor that is there already and may want
+    gradients."""
+    value = write.value
+    while isinstance(value, cst.Subscript):
+        value = value.value
+    if write.kind == "for":
+        loop = model.loop_of(write.statement)
+        return loop is not None and is_over_data(loop)
+    if write.kind != "assign" or depth > _MOST_NAMES:
+        return False
+    binding = model.binding(value) if isinstance(value, cst.Name) else None
+    if binding is not None:
+        return all(_is_made(other, model, depth + 1) for other in binding.writes)
+    return isinstance(value, (cst.Call, cst.BinaryOperation, cst.UnaryOperation))
+
+
+def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Model) -> Edit | None:
+    """The edit that takes `.detach()` or `.data` off a read, or `x = x.detach()` away."""
+    tensor = _past_moves(read, model)
+    attribute = model.parent(tensor)
+    call = model.parent(attribute) if attribute is not None else None
+    match attribute, call:
+        case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
+            whole: cst.CSTNode = call
+        case cst.Attribute(attr=cst.Name(value="data")), _ if attribute not in model.once(_reads_of_numbers):
+            whole = attribute
+        case _:
+            return None
+    if _OF_GRAPH.search(rewriter.comments(read)):
+        return None
+    match model.parent(whole):
+        case cst.Assign(targets=[cst.AssignTarget(target=target)]):
+            if model.binding(target) is binding and tensor is read:
+                gone = rewriter.remove_statement(whole)
+                return gone if gone is not None and gone.text == "" else None
+        case cst.AssignTarget() | cst.AugAssign():
+            return None
+    return Edit(model.span(tensor)[1], model.span(whole)[1], "")
+
+
+def _reads_of_numbers(model: Model) -> set[cst.Attribute]:
+    """`loss.data` of `loss.data[0]`, which is to become `loss.item()` and not `loss[0]`."""
+    return {read.node for read in data_reads(model) if read.use in (Use.ELEMENT, Use.CHOICE, Use.NUMBER)}
+
+
+def _past_moves(read: cst.CSTNode, model: Model) -> cst.CSTNode:
+    """`x[0].squeeze().cpu()` around a read of `x`."""
+    parent = model.parent(read)
+    if isinstance(parent, cst.Subscript) and parent.value is read:
+        return _past_moves(parent, model)
+    call = model.parent(parent) if isinstance(parent, cst.Attribute) and parent.attr.value in _SAME else None
+    return _past_moves(call, model) if isinstance(call, cst.Call) and call.func is parent else read
+
+
+def _passed(node: cst.BaseExpression, model: Model) -> cst.BaseExpression:
+    """`model(x)` of `model(x)[0].cpu()`."""
+    inner = node
+    while isinstance(inner, cst.Subscript) or (
+        isinstance(inner, cst.Call) and model.call(inner).method in _SAME and model.call(inner).receiver is not None
+    ):
+        inner = inner.value if isinstance(inner, cst.Subscript) else model.call(inner).receiver or inner
+    return inner if isinstance(inner, cst.Call) else node
