@@ -76,3 +76,24 @@ def test_a_list_returned_to_a_caller_that_calls_backward_reaches_it() -> None:
 def test_what_a_dict_holds_under_one_of_its_keys(change: str, kind: Kind) -> None:
     code = f'import torch\nfrom m import fast, more, name\n\nx = torch.ones(3)\nparts = {{"a": x}}\n{change}\n'
     assert value_of(model_of(f'{code}out = parts["a"]\n'), "out").kind is kind
+
+
+JOINED = """
+import torch
+
+def f(parts, criteria, x):
+    losses = [c(x) for c in criteria]
+    total = {}
+    first = losses[0]
+    pair = parts(x), 3
+    torch.stack(pair)
+    left, right = pair
+"""
+
+
+def test_what_torch_stacks_are_tensors_and_what_is_known_stays() -> None:
+    model = model_of(JOINED.format("torch.stack(losses).mean()"))
+    assert value_of(model, "first", "f").kind is Kind.TENSOR
+    assert value_of(model, "left", "f").kind is Kind.TENSOR
+    assert value_of(model, "right", "f").kind is Kind.NUMBER
+    assert value_of(model_of(JOINED.format("sum(losses)")), "first", "f").kind is Kind.UNKNOWN

@@ -228,6 +228,7 @@ class Binding:
     reads: list[cst.Name | cst.Attribute] = field(default_factory=list)
     methods: set[str] = field(default_factory=set)  # names of the methods called on it anywhere
     called: bool = False  # it is itself called somewhere
+    joined: bool = False  # it is given to torch.stack or torch.cat somewhere
     shared: bool = False  # read or written by a function other than its own
 
     @property

@@ -55,6 +55,19 @@ def implied(binding: Binding) -> Value:
     return UNKNOWN
 
 
+def _of_tensors(value: Value) -> Value:
+    """A list or tuple of which `torch.stack` makes a tensor: what is not known of it is a tensor."""
+
+    def tensor(part: Value) -> Value:
+        return (
+            part if part.kind is not Kind.UNKNOWN else Value(Kind.TENSOR, part.grad, part.place, origins=part.origins)
+        )
+
+    if value.items is not None:
+        return value.but(items=tuple(map(tensor, value.items)))
+    return value.but(element=tensor(value.element or UNKNOWN))
+
+
 def _is_definition(binding: Binding) -> bool:
     return any(write.kind in ("def", "class", "import") for write in binding.writes)
 
@@ -69,6 +82,8 @@ def refined(binding: Binding, value: Value) -> Value:
         return value.but(grad=Grad.CARRIES)
     if value.kind is Kind.TENSOR and binding.methods & _NO_TENSOR_METHODS:
         return Value(Kind.MODULE, place=value.place, origins=value.origins)  # `net = net(args)`: that was its class
+    if binding.joined and value.is_(Kind.LIST, Kind.TUPLE):
+        return _of_tensors(value)
     vague = value.kind is Kind.UNKNOWN or (value.kind is Kind.INSTANCE and not value.optional)
     if not vague:
         return value

@@ -63,6 +63,9 @@ def _owner(node: cst.Attribute, context: Context) -> Class | None:
     return None
 
 
+_JOINS = frozenset({"stack", "cat", "concat", "vstack", "hstack"})
+
+
 def note_uses(found: Scopes) -> None:
     for call in found.calls:
         func = call.node.func
@@ -72,9 +75,18 @@ def note_uses(found: Scopes) -> None:
             binding = found.bindings.get(func.value)
             if binding is not None and not _takes_loss(call):
                 binding.methods.add(func.attr.value)
+            joined = found.bindings.get(call.node.args[0].value) if _joins(func, call.node) else None
+            if joined is not None:
+                joined.joined = True
         called = found.bindings.get(func)
         if called is not None:
             called.called = True
+
+
+def _joins(func: cst.Attribute, node: cst.Call) -> bool:
+    """`torch.stack(rows)`"""
+    is_join = func.attr.value in _JOINS and isinstance(func.value, cst.Name) and func.value.value == "torch"
+    return is_join and bool(node.args) and not node.args[0].star
 
 
 def _takes_loss(call: Call) -> bool:

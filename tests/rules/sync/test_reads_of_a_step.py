@@ -85,6 +85,12 @@ def test_what_begins_beside_a_mean_that_is_zero_at_first_is_read_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(("read", "count"), [("[()]", 1), ("", 0), ("[0]", 0)])
+def test_the_one_number_of_an_array_without_dimensions_is_a_number(read: str, count: int) -> None:
+    body = f"history.append(criteria[0](model(x), y).data.cpu().numpy(){read})\nloss = loss.mean()"
+    assert len(findings(training(body, "history = []"), "SYNC01")) == count
+
+
 CRITERION = """
     from torch import nn
 

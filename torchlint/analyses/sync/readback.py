@@ -186,8 +186,16 @@ def _names_host(call: Call) -> bool:
     return target.is_(Kind.STRING, Kind.DEVICE) and (target.place is Place.HOST or target.constant == "cpu")
 
 
+def _is_unwrapped(node: cst.CSTNode | None) -> bool:
+    """`array[()]`: the one number of an array without dimensions."""
+    match node:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Tuple(elements=[])))]):
+            return True
+    return False
+
+
 def _becomes_number(model: Model, node: cst.CSTNode) -> bool:
-    """`loss.cpu().item()`, `float(loss.detach().cpu())`."""
+    """`loss.cpu().item()`, `float(loss.detach().cpu())`, `loss.cpu().numpy()[()]`."""
     parent = model.parent(node)
     while isinstance(parent, cst.Attribute):
         call = model.parent(parent)
@@ -196,6 +204,6 @@ def _becomes_number(model: Model, node: cst.CSTNode) -> bool:
         elif parent.attr.value in _KEEPING:
             node, parent = call, model.parent(call)
         else:
-            return parent.attr.value == "item"
+            return parent.attr.value == "item" or (parent.attr.value == "numpy" and _is_unwrapped(model.parent(call)))
     site = model.parent(parent) if isinstance(parent, cst.Arg) else None
     return isinstance(site, cst.Call) and model.call(site).callee in _CONVERSIONS
