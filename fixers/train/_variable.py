@@ -64,6 +64,8 @@ def unwrap(wrapper: Wrapper, model: Model) -> Fix:
         _check(each, model)
     least = max((_remedy(each, model) for each in all_of_it), key=lambda remedy: _RANKED.index(remedy.applicability))
     taken = _taken_together(wrapper.call, model) or _is_all_of_a_list(wrapper, model)
+    if _is_the_other_arm(wrapper, model):
+        raise NoFixError("both arms of the condition would be the same")
     edits = _removal(wrapper.call, model) if taken else _replacement(wrapper, _remedy(wrapper, model).cut, model)
     idle = [] if taken else _idle_pairs(statement, model)
     if isinstance(statement, cst.Assign) and idle:
@@ -72,6 +74,14 @@ def unwrap(wrapper: Wrapper, model: Model) -> Fix:
         edits = [edit for each in others for edit in _replacement(each, _remedy(each, model).cut, model)]
         edits += _without_pairs(statement, idle, model)
     return Fix(tuple(edits), least.applicability, least.why)
+
+
+def _is_the_other_arm(wrapper: Wrapper, model: Model) -> bool:
+    """`Variable(x) if wanted else x`"""
+    match model.parent(wrapper.call.node):
+        case cst.IfExp(body=one, orelse=other) if wrapper.call.node in (one, other) and wrapper.data.node is not None:
+            return any(arm.deep_equals(wrapper.data.node) for arm in (one, other))
+    return False
 
 
 def _remedy(wrapper: Wrapper, model: Model) -> _Remedy:

@@ -64,6 +64,9 @@ def fix(report: Report, model: Model) -> Fix:
 def _read(read: DataRead, model: Model) -> Fix:
     if isinstance(model.small_statement(read.node), cst.Expr) and _is_thrown_away(read.node, model):
         raise NoFixError("nothing is done with the result, so that the statement does nothing as it stands")
+    above = (model.call(node).callee for node in model.ancestors(read.node) if isinstance(node, cst.Call))
+    if VARIABLE in above and model.once(_wrapper_that_stays) is not None:
+        raise NoFixError("the `Variable` around it has to stay, and two idioms in one help nobody")
     beside = _reads_beside(read, model)
     rewriter = Rewriter(model)
     name = model.span(read.node.attr)

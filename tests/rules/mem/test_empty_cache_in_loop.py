@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import findings
+from tests.support import findings, fixed
 
 HEADER = """
 import torch
@@ -132,3 +132,15 @@ def test_found(code: str) -> None:
 @pytest.mark.parametrize("code", SILENT)
 def test_silent(code: str) -> None:
     assert findings(HEADER + code, "MEM06") == []
+
+
+@pytest.mark.parametrize(
+    ("above", "is_fixed"),
+    [("y = model(x)", True), ("del y", False), ("gc.collect()", False)],
+    ids=["a pass", "a variable is deleted", "garbage is collected"],
+)
+def test_a_cache_that_is_emptied_for_what_was_just_freed_is_left_to_its_author(above: str, is_fixed: bool) -> None:
+    code = f"{HEADER}import gc\n\n@torch.no_grad()\ndef warm_up(x):\n    for _ in range(10):\n        y = model(x)\n"
+    code += f"        {above}\n        torch.cuda.empty_cache()\n"
+    assert len(findings(code, "MEM06")) == 1
+    assert ("empty_cache" not in fixed(code, "MEM06")) is is_fixed

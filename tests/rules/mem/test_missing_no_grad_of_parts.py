@@ -247,3 +247,22 @@ EPISODE = """
 def test_what_a_loop_over_lists_collects_is_in_those_lists(end: str, count: int) -> None:
     code = dedent(EPISODE).format(end=end)
     assert len(findings(code, "MEM05")) == count
+
+
+@pytest.mark.parametrize(("name", "count"), [("__initv2__", 0), ("_set_up", 1)])
+def test_a_part_of_a_constructor_is_no_evaluation(name: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+
+        class Scanner:
+            def __init__(self):
+                self.{name}()
+
+            def {name}(self):
+                self.net = nn.Linear(2, 2)
+                self.net.eval()
+                for _ in range(3):
+                    print(self.net(torch.ones(2)).argmax().item())
+        """
+    assert len(findings(code, "MEM05")) == count

@@ -23,9 +23,10 @@ def changed(code: str, *codes: str) -> str:
     [
         "def act(x):\n    return net(Variable(x, volatile=True))\n",
         "def act(x):\n    return net(Variable(x, volatile=x.volatile))\n",
+        "def act(x, wanted):\n    return Variable(x) if wanted else x\n",
         "def act():\n    # volatile: nothing is trained from it\n    x = Variable(torch.zeros(2))\n    return net(x)\n",
     ],
-    ids=["what is to run without gradients", "an argument out of sight", "a comment that explains it"],
+    ids=["what is to run without gradients", "an argument out of sight", "the other arm", "a comment that explains it"],
 )
 def test_a_file_keeps_its_variables_where_one_has_to_stay(stays: str) -> None:
     code = "def make():\n    return Variable(torch.zeros(2))\n"
@@ -103,3 +104,10 @@ def test_a_volatile_variable_that_is_read_under_no_grad_alone(more: str, is_fixe
     code = "x = torch.ones(1, 2)\nx = Variable(x, volatile=True)\n"
     code += "with torch.no_grad():\n    print(net(x))\n" + more
     assert ("Variable" not in changed(code)) is is_fixed
+
+
+def test_what_a_variable_that_stays_is_given_stays_as_well() -> None:
+    code = "def copy(x, forward):\n    x = x.exp()\n    return Variable(x.data.clone(), volatile=forward)\n"
+    assert len(findings(HEAD + code, "TRAIN10")) == 2
+    assert changed(code) == code
+    assert "x.detach().clone()" in changed(code.replace("volatile=forward", "volatile=False"))

@@ -84,6 +84,7 @@ _GRADIENT_WORDS = re.compile(
 _LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import_module")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
+_PART_OF_CONSTRUCTOR = re.compile(r"__init\w+__")  # `__initv2__`, which `__init__` hands its work to
 _METRICS = re.compile(r"(?i)loss|crit|metric|acc|score|eval|error|measure|transform|preprocess|collate|decod|post")
 _FRAMEWORK_BASES = re.compile(
     r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
@@ -143,6 +144,8 @@ class _Finder:
             if cls.is_lightning or any(base and _FRAMEWORK_BASES.match(base) for base in cls.bases):
                 return True
             if cls.is_module and function.name in ("forward", "__init__", "__call__"):
+                return True
+            if _PART_OF_CONSTRUCTOR.fullmatch(function.name):
                 return True
         if function.passed_around and "ignite" in self._model.frameworks:
             return True
