@@ -163,8 +163,16 @@ def _kept(code: Code, call: ast.Call) -> Where | None:
     if isinstance(statement, ast.AugAssign):
         return Where.STATEMENT
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return Where.STATEMENT if last_name(statement.value.func) in _KEEPERS else None
+        if last_name(statement.value.func) not in _KEEPERS:
+            return None
+        return Where.PROGRAM if _is_given(code, call) else Where.STATEMENT
     return Where.PROGRAM if isinstance(statement, ast.Return) else None
+
+
+def _is_given(code: Code, call: ast.Call) -> bool:
+    """Whether the function was given the tensor: the finding is at the call that hands it over."""
+    scope = code.scope(call)
+    return isinstance(scope, Function) and root_name(call) in {argument.arg for argument in scope.args.args}
 
 
 def _is_collected(code: Code, call: ast.Call) -> bool:
@@ -316,11 +324,13 @@ def _count_in_step(code: Code) -> Iterator[Site]:
 
 
 def _metric_on_host(code: Code) -> Iterator[Site]:
-    """Both sides of the comparison go to the host as arrays."""
+    """The sides of the comparison go to the host as arrays."""
     for statement in _counts(code):
         for comparison in ast.walk(statement.value):
             if isinstance(comparison, ast.Compare):
-                sides = (comparison.left, comparison.comparators[0])
+                sides = [
+                    side for side in (comparison.left, comparison.comparators[0]) if not isinstance(side, ast.Constant)
+                ]
                 edits = (Edit(code.span(side)[1], code.span(side)[1], ".cpu().numpy()") for side in sides)
                 assert isinstance(statement.target, ast.Name)
                 yield Site(statement, (*edits, *_reads(code, statement.target)), Where.STATEMENT)

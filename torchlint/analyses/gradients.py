@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics import torch_api
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Call, Function, Loop
@@ -178,7 +179,8 @@ def _modules_reset(receiver: cst.BaseExpression, model: Model) -> Modules | None
 
 
 def _modules_in(parameters: cst.BaseExpression, model: Model) -> Modules | None:
-    """The modules in `a.parameters()`, `list(a.parameters()) + list(b.parameters())` and the like."""
+    """The modules in `a.parameters()`, `list(a.parameters()) + list(b.parameters())` and the like; for a tensor that is
+    trained by itself, what made it."""
     found: set[Made] = set()
     work: list[cst.CSTNode] = [parameters]
     while work:
@@ -189,13 +191,35 @@ def _modules_in(parameters: cst.BaseExpression, model: Model) -> Modules | None:
                 return None
             found |= modules
         elif isinstance(node, cst.Name):
-            if not (model.qualified(node) or "").startswith(("builtins.", "itertools.")):
+            made = _tensors_made(node, model)
+            found |= made
+            if not made and not (model.qualified(node) or "").startswith(("builtins.", "itertools.")):
                 return None
         elif isinstance(node, cst.Attribute):
-            work.append(node.value)
+            made = _tensors_made(node, model)
+            found |= made
+            if not made:
+                work.append(node.value)
         elif not isinstance(node, cst.Lambda):
             work.extend(children(node))
     return frozenset(found)
+
+
+def _tensors_made(name: cst.Name | cst.Attribute, model: Model) -> set[Made]:
+    """The calls that made a tensor of no module: `torch.zeros(1, requires_grad=True)`."""
+    binding = model.binding(name)
+    if binding is None or (binding.cls is not None and binding.cls.is_module):
+        return set()
+    made = {write.value for write in binding.writes if write.kind == "assign" and not write.unpacked}
+    if len(made) != len(binding.writes) or not all(_is_new_tensor(value, model) for value in made):
+        return set()
+    return {Made(value) for value in made if value is not None}
+
+
+def _is_new_tensor(value: cst.BaseExpression | None, model: Model) -> bool:
+    callee = model.call(value).callee if isinstance(value, cst.Call) else None
+    entry = torch_api.lookup(callee or "")
+    return entry is not None and entry.kind == "factory"
 
 
 def _modules_at(expression: cst.BaseExpression, model: Model, depth: int = 0) -> Modules | None:

@@ -217,4 +217,17 @@ for x, y in loader:
     total_loss += loss  # here
 print(total_loss)
 """,
+    "where gradients are on in training only": """\
+def run(net, batches, training):
+    totals = torch.zeros(2)
+    with torch.set_grad_enabled(training):
+        for x, y in batches:
+            loss = crit(net(x), y)
+            if training:
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            totals[0] += loss * len(x)  # here
+    return totals
+""",
 }

@@ -220,4 +220,22 @@ print(max(loss.item() for loss in losses))
         print(sum(window) / 100)
         window = []
 """,
+    "a loss that a method has sent backward and returns beside a number": """\
+class Trainer:
+    def __init__(self):
+        self.losses = []
+
+    def compute(self, x, y):
+        loss = crit(model(x), y)
+        loss.backward()
+        return len(y), loss
+
+    def fit(self):
+        for x, y in loader:
+            opt.zero_grad()
+            count, loss = self.compute(x, y)
+            opt.step()
+            self.losses.append(loss)  # here
+        return torch.stack(self.losses)
+""",
 }

@@ -350,4 +350,34 @@ for i, (x, y) in enumerate(loader):
     table[i] = loss
 print(table)
 """,
+    "losses that a method returns beside a number, for one backward pass later": """\
+class Trainer:
+    def __init__(self):
+        self.losses = []
+
+    def compute(self, x, y):
+        loss = crit(model(x), y)
+        return len(y), loss
+
+    def fit(self):
+        for x, y in loader:
+            count, loss = self.compute(x, y)
+            self.losses.append(loss)
+        return torch.stack(self.losses)
+""",
+    "the other of two results of a method that sends one backward": """\
+class Trainer:
+    def __init__(self):
+        self.scores = []
+
+    def compute(self, x, y):
+        crit(model(x), y).backward()
+        return crit(model(x), y), model(x).sum()
+
+    def fit(self):
+        for x, y in loader:
+            loss, score = self.compute(x, y)
+            self.scores.append(score)
+        return torch.stack(self.scores)
+""",
 }

@@ -308,4 +308,27 @@ def train(settings):
         total += loss
     return total
 """,
+    "where gradients may be on, of what nobody sends backward": """\
+def run(net, batches, training):
+    totals = torch.zeros(2)
+    with torch.set_grad_enabled(training):
+        for x, y in batches:
+            loss = crit(net(x), y)
+            totals[0] += loss * len(x)
+    return totals
+""",
+    "where gradients are on in training only, and off for the sum": """\
+def run(net, batches, training):
+    totals = torch.zeros(2)
+    with torch.set_grad_enabled(training):
+        for x, y in batches:
+            loss = crit(net(x), y)
+            if training:
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            with torch.set_grad_enabled(training and keep):
+                totals[0] += loss * len(x)
+    return totals
+""",
 }

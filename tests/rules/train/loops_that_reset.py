@@ -286,4 +286,33 @@ SILENT = [
         """,
         id="loop that ends behind the step",
     ),
+    pytest.param(
+        """
+        class Scaled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = nn.Linear(3, 1)
+                self.scale = nn.Parameter(torch.zeros(1))
+
+        scaled = Scaled()
+        solver = torch.optim.SGD([scaled.scale], lr=0.0)
+        for x, y in loader:
+            scaled.zero_grad()
+            criterion(scaled.inner(x) * scaled.scale, y).backward()
+            solver.step()
+        """,
+        id="a tensor of a network that is reset",
+    ),
+    pytest.param(
+        """
+        scale = torch.zeros(1, requires_grad=True)
+        solver = torch.optim.SGD([scale, *model.parameters()], lr=0.0)
+        for x, y in loader:
+            model.zero_grad()
+            solver.zero_grad()
+            criterion(model(x) * scale, y).backward()
+            solver.step()
+        """,
+        id="a tensor that is trained beside a network",
+    ),
 ]

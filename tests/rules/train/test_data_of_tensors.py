@@ -209,3 +209,23 @@ def test_a_wrapped_line_is_joined_only_where_it_fits(numbers: str, close: str, k
     assert (after.count("\n") == code.count("\n")) is kept
     assert ("+ (\n" in after) is kept
     assert _results(after) == _results(code)
+
+
+@pytest.mark.parametrize(("sign", "count"), [("+=", 1), ("=", 0)], ids=["a sum", "what it becomes"])
+def test_a_sum_that_is_emptied_is_no_part_of_what_is_added(sign: str, count: int) -> None:
+    code = f"""
+    import torch
+
+    def run(model, batches, optimizer):
+        window = torch.zeros(())
+        for step, x in enumerate(batches):
+            optimizer.zero_grad()
+            loss = model(x).mean()
+            loss.backward()
+            window {sign} loss.data
+            optimizer.step()
+            if step % 10 == 9:
+                print(window.item())
+                window.zero_()
+    """
+    assert len(findings(code, "TRAIN10")) == count

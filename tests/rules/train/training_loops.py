@@ -201,6 +201,20 @@ CASES = [
         ["optimizer.zero_grad(); "],
         id="one-line loop",
     ),
+    pytest.param(
+        """
+        scale = torch.zeros(1, requires_grad=True)
+        scale_opt = torch.optim.SGD([scale], lr=0.0)
+        for x, y in loader:
+            criterion(model(x), y).backward()  # found
+            optimizer.step()
+            scale_opt.zero_grad()
+            (scale * model(x).detach().mean()).backward()
+            scale_opt.step()
+        """,
+        ["    optimizer.zero_grad()"],
+        id="only a tensor that is trained by itself is reset",
+    ),
 ]
 
 

@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.analyses.mem.backward_pass import freeing_passes, is_term_of_loss
 from torchlint.analyses.mem.parameter_free import is_parameter_free_pass
 from torchlint.analyses.mem.single_tensor import carries, is_graphless, is_one_tensor
+from torchlint.analyses.mem.taken_apart import place_of, returned_at
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import upstream
 from torchlint.semantics.tree import walk
@@ -40,6 +41,29 @@ def carriers(model: Model, expression: cst.BaseExpression) -> Iterator[cst.BaseE
                 yield _smallest(model, expression)
             elif is_term_of_loss(model, expression):
                 yield expression
+            elif (operand := _backpropagated_operand(model, expression)) is not None:
+                yield operand
+
+
+def _backpropagated_operand(model: Model, expression: cst.BaseExpression) -> cst.BaseExpression | None:
+    """`loss` of `loss * n`, where gradients may be on or off, and a backward pass of the same function starts from the
+    loss: where that runs they are on, for both."""
+    match expression:
+        case cst.BinaryOperation(left=left, right=right) if model.grad_enabled(expression) is None:
+            operands = [left, right]
+        case _:
+            return None
+    carrying = [operand for operand in operands if isinstance(operand, cst.Name) and carries(model.value(operand))]
+    binding = model.binding(carrying[0]) if len(carrying) == 1 else None
+    if binding is None or not any(True for _ in freeing_passes(model, carrying[0])):
+        return None
+    around = _contexts(model, expression)
+    return carrying[0] if all(_contexts(model, write.target) == around for write in binding.writes) else None
+
+
+def _contexts(model: Model, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The `with` statements around a node."""
+    return [outer for outer in model.ancestors(node) if isinstance(outer, cst.With)]
 
 
 def _smallest(model: Model, expression: cst.BaseExpression) -> cst.BaseExpression:
@@ -76,21 +100,29 @@ def returned_by(model: Model, expression: cst.BaseExpression) -> list[cst.BaseEx
     """The parts with a graph of what the function of this file returns that an expression calls, or got a value from;
     of other expressions, the expression.
     """
-    call = _only_value(model, expression)
+    call, place = _only_value(model, expression)
     target = model.call(call).target if isinstance(call, cst.Call) else None
     if target is None:
         return [expression]
-    values = [node.value for node in target.returns if node.value is not None]
+    values = returned_at(target, place)
+    if values is None:
+        return [expression]
     return [part for value in values for part in carriers(model, value)]
 
 
-def _only_value(model: Model, expression: cst.BaseExpression) -> cst.BaseExpression:
-    """What the only assignment to a variable gives it; other expressions stand for themselves."""
+def _only_value(model: Model, expression: cst.BaseExpression) -> tuple[cst.BaseExpression, int | None]:
+    """What the only assignment to a variable gives it, and which of its elements; other expressions stand for
+    themselves."""
     binding = model.binding(expression)
     if binding is None or len(binding.writes) != 1:
-        return expression
+        return expression, None
     write = binding.writes[0]
-    return expression if write.kind != "assign" or write.unpacked or write.value is None else write.value
+    if write.kind != "assign" or write.value is None:
+        return expression, None
+    if not write.unpacked:
+        return write.value, None
+    place = place_of(model, write)
+    return (write.value, place) if place is not None else (expression, None)
 
 
 def depends_on_forward(model: Model, graph: cst.BaseExpression, loop: Loop | None) -> bool:

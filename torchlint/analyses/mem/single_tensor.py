@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.mem.taken_apart import place_of, returned_at
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import hold_the_same, text
 from torchlint.semantics.values import Grad, Kind, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Binding, Call, Write
     from torchlint.semantics.model import Model
 
 _SEVERAL = re.compile(r"torch\.nn\.(\w*(RNN|LSTM|GRU)|LSTMCell|MultiheadAttention|AdaptiveLogSoftmaxWithLoss)$")
@@ -95,14 +96,18 @@ def _holds_one_tensor(model: Model, binding: Binding, depth: int) -> bool:
     if binding.methods & _PROVING_METHODS:
         return True
     writes = [write for write in binding.writes if write.kind != "augmented"]
-    return bool(writes) and all(
-        write.kind == "assign"
-        and not write.unpacked
-        and write.value is not None
-        and depth > 0
-        and is_one_tensor(model, write.value, depth - 1)
-        for write in writes
-    )
+    return bool(writes) and depth > 0 and all(_writes_one_tensor(model, write, depth) for write in writes)
+
+
+def _writes_one_tensor(model: Model, write: Write, depth: int) -> bool:
+    if write.kind != "assign" or write.value is None:
+        return False
+    if not write.unpacked:
+        return is_one_tensor(model, write.value, depth - 1)
+    place = place_of(model, write)
+    target = model.call(write.value).target if isinstance(write.value, cst.Call) else None
+    parts = returned_at(target, place) if target is not None and place is not None else None
+    return parts is not None and all(is_one_tensor(model, part, depth - 1) for part in parts)
 
 
 def _is_backpropagated(model: Model, expression: cst.BaseExpression) -> bool:

@@ -42,10 +42,15 @@ def serves_a_write(model: Model, node: cst.Attribute, chain: Chain) -> bool:
     return any(
         _is_update(model, target, node.value)
         if _is_data_target(target)
-        else (statement.value is chain.end and _is_filled(model, target, chain))
+        else (_is_kept(statement, chain) and _is_filled(model, target, chain))
         or _is_put_back(model, target, node.value)
         for target in targets
     )
+
+
+def _is_kept(statement: cst.Assign | cst.AnnAssign | cst.AugAssign, chain: Chain) -> bool:
+    """Whether the target becomes what is read, which a sum that it is added to does not."""
+    return statement.value is chain.end and not isinstance(statement, cst.AugAssign)
 
 
 def _is_update(model: Model, target: cst.CSTNode, owner: cst.BaseExpression) -> bool:
