@@ -25,6 +25,8 @@ def fix(report: Report, model: Model) -> Fix:
     cycle: Cycle = report.facts
     if not _is_plain(cycle.optimizer):
         raise NoFixError("the optimizer has no name that means the same everywhere")
+    if _is_undefined(cycle.optimizer, model):
+        raise NoFixError("nothing in the file makes the optimizer")
     if cycle.reset in (Reached.OUTSIDE, Reached.RARELY):
         raise NoFixError(
             "the file resets these gradients elsewhere, and whether it means to add them up is for you to say"
@@ -37,6 +39,13 @@ def _is_plain(optimizer: cst.BaseExpression) -> bool:
     while isinstance(optimizer, cst.Attribute):
         optimizer = optimizer.value
     return isinstance(optimizer, cst.Name)
+
+
+def _is_undefined(optimizer: cst.BaseExpression, model: Model) -> bool:
+    if not isinstance(optimizer, cst.Name) or "import *" in model.source.text:
+        return False
+    binding = model.binding(optimizer)
+    return binding is None or not binding.writes
 
 
 def _edit(cycle: Cycle, model: Model) -> Edit:

@@ -67,6 +67,8 @@ def _read(read: DataRead, model: Model) -> Fix:
     above = (model.call(node).callee for node in model.ancestors(read.node) if isinstance(node, cst.Call))
     if VARIABLE in above and model.once(_wrapper_that_stays) is not None:
         raise NoFixError("the `Variable` around it has to stay, and two idioms in one help nobody")
+    if _is_asked_for_its_type(read.node, model):
+        raise NoFixError("`type` tells a parameter from its values")
     beside = _reads_beside(read, model)
     rewriter = Rewriter(model)
     name = model.span(read.node.attr)
@@ -131,6 +133,13 @@ def _is_first_of_computed(read: DataRead, model: Model) -> bool:
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))]):
             return is_computed and model.value(read.owner).rank is None
     return False
+
+
+def _is_asked_for_its_type(node: cst.CSTNode, model: Model) -> bool:
+    """`type(x.data)`"""
+    arg = model.parent(node)
+    call = model.parent(arg) if isinstance(arg, cst.Arg) else None
+    return isinstance(call, cst.Call) and model.call(call).callee == "builtins.type"
 
 
 def _is_first_of_unknown(read: DataRead, model: Model) -> bool:

@@ -23,6 +23,8 @@ _SOMETIMES = (cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.Lambda)
 
 def check_reach(creation: Creation, model: Model) -> None:
     """The device can be named where the tensor is made, which then is made for the copy alone."""
+    if creation.factory.callee in SIZED_CLASSES and _is_made_in_another_arm(creation.factory, model):
+        raise NoFixError("the other branch makes the same on the host, and two ways to say it help nobody")
     if not creation.is_all_in_sight:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
     if _comes_back_at_once(creation.move, model):
@@ -102,3 +104,16 @@ def _is_known_before(creation: Creation, before: cst.CSTNode, statement: cst.CST
             if binding is not None and any(start <= model.span(write.target)[0] < end for write in binding.writes):
                 return False
     return True
+
+
+def _is_made_in_another_arm(factory: Call, model: Model) -> bool:
+    """`x = torch.FloatTensor(n).cuda()` in one branch, `x = torch.FloatTensor(n)` in another."""
+    line = model.statement(factory.node)
+    branch = model.parent(model.parent(line) or line)
+    chain = model.parent(branch) if isinstance(branch, cst.Else) else branch
+    if not isinstance(chain, cst.If):
+        return False
+    arms = [chain.body, *([chain.orelse.body] if chain.orelse is not None else [])]
+    others = [other for arm in arms if line not in arm.body for other in arm.body]
+    name = model.code(factory.node.func)
+    return any(isinstance(node, cst.Call) and model.code(node.func) == name for other in others for node in walk(other))

@@ -204,3 +204,11 @@ def test_a_reset_that_is_named_between_the_pass_and_the_step_is_not_called() -> 
             optimizer.step()
     """
     assert "optimizer.zero_grad\n" in fixed(HEADER + dedent(code), "TRAIN01")
+
+
+@pytest.mark.parametrize(("made", "is_fixed"), [("", False), ("opt = torch.optim.SGD(net.parameters(), 0.1)\n", True)])
+def test_an_optimizer_that_nothing_makes_is_not_used_once_more(made: str, is_fixed: bool) -> None:
+    code = f"import torch\nfrom torch import nn\nnet = nn.Linear(2, 2)\n{made}for x in torch.ones(3, 2):\n"
+    code += "    net(x).sum().backward()\n    opt.step()\n"
+    assert len(findings(code, "TRAIN01")) == 1
+    assert ("opt.zero_grad()" in fixed(code, "TRAIN01")) is is_fixed

@@ -111,3 +111,9 @@ def test_what_a_variable_that_stays_is_given_stays_as_well() -> None:
     assert len(findings(HEAD + code, "TRAIN10")) == 2
     assert changed(code) == code
     assert "x.detach().clone()" in changed(code.replace("volatile=forward", "volatile=False"))
+
+
+def test_what_is_asked_for_its_type_stays() -> None:
+    code = "def means(image):\n    made = type(image.data)\n    return made(image.data.size()) + net(image)\n"
+    assert changed(code) == code
+    assert "made(image.size())" in changed(code.replace("type(image.data)", "torch.zeros"))

@@ -114,3 +114,11 @@ def test_lines_stay_under_the_first_argument(before: str, after: str) -> None:
     code = "import torch\n\ndef pad(x):\n    x = x.cuda()\n    pad = {}\n    return pad\n"
     before, after = (text.replace("|", "\n" + " " * len("    pad = ")) for text in (before, after))
     assert fixed(code.format(before), "XFER01") == code.format(after)
+
+
+@pytest.mark.parametrize(("other", "is_fixed"), [("torch.FloatTensor", False), ("torch.rand", True)])
+def test_a_class_of_tensors_that_the_other_branch_keeps_stays(other: str, is_fixed: bool) -> None:
+    code = "import torch\n\ndef make(n, fast, net):\n    if fast:\n        x = torch.FloatTensor(n, 3).cuda()\n"
+    code += f"    else:\n        x = {other}(n, 3)\n    return net(x)\n"
+    assert len(findings(code, "XFER01")) == 1
+    assert ("torch.empty(" in fixed(code, "XFER01")) is is_fixed
