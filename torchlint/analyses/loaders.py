@@ -173,7 +173,7 @@ def loaders(model: Model) -> list[Loader]:
     built = list(_built(model))
     if not built or _sets_options(text, _settings(model)) or (_OTHER_DEVICES.search(text) and "cuda" not in text):
         return []
-    if not (model.uses_accelerator or "lightning" in model.frameworks or model.once(are_moved_elsewhere)):
+    if not (model.uses_accelerator or "lightning" in model.frameworks or model.once(_are_moved_in_sight)):
         return []
     found = [loader for loader in built if not _is_out_of_scope(loader)]
     if _DEFAULT_CHANGED.search(text):
@@ -188,6 +188,11 @@ def loaders(model: Model) -> list[Loader]:
 def are_moved_elsewhere(model: Model) -> bool:
     """Whether files that may get a loader from this one draw batches and copy them to an accelerator."""
     return any(copies_batches(source.text) for source in model.companions())
+
+
+def _are_moved_in_sight(model: Model) -> bool:
+    """The same, or files that this one imports do, such as that of a trainer."""
+    return model.once(are_moved_elsewhere) or any(copies_batches(source.text) for source in model.neighbours())
 
 
 def _settings(model: Model) -> frozenset[str]:

@@ -280,3 +280,34 @@ def test_loaders_side_by_side_get_their_options_in_one_order() -> None:
     after = fixed(LOADERS, "DATA01", "DATA02")
     assert after.count("import os\n") == 1
     assert re.findall("num_workers|pin_memory", after) == ["num_workers", "pin_memory"] * 2
+
+
+FITTED = """\
+class Trainer:
+    def __init__(self, model, loader):
+        self.model, self.loader = model{move}, loader
+
+    def fit(self, optimizer):
+        for x, y in self.loader:
+            loss = (self.model(x{move}) - y{move}).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("move", "codes"), [(".cuda()", ["DATA01", "DATA02"]), ("", [])])
+def test_a_script_names_no_device_and_its_trainer_does(tmp_path: Path, move: str, codes: list[str]) -> None:
+    main = """\
+import torch
+from samples import Dataset
+from fitting import Trainer
+
+model = torch.nn.Linear(8, 2)
+loader = torch.utils.data.DataLoader(Dataset("photos"), 32, shuffle=True)
+trainer = Trainer(model, loader)
+trainer.fit(torch.optim.SGD(model.parameters(), 0.1))
+"""
+    samples = READ.format("np.load(self.paths[i])")
+    reported = found(tmp_path, main=main, samples=samples, fitting=FITTED.format(move=move))
+    assert [code for code, _ in reported] == codes
