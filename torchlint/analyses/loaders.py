@@ -42,6 +42,7 @@ CLASSES: dict[str, dict[str, int]] = {
     "torchdata.stateful_dataloader.StatefulDataLoader": _TORCH,
     **{f"torch_geometric.loader.{name}": _GRAPHS for name in _GRAPH_LOADERS.split()},
 }
+_TENSORS = "torch.utils.data.TensorDataset"
 # An option may also be set, or the place of every new tensor changed, where no argument shows it.
 _WORKERS_IN_COMMENT = re.compile(r"#.*\bnum_workers\b")
 _OPTION_SET = re.compile(r"(?<![\w.])([\w.]+)\.(pin_memory|num_workers)\s*=(?!=|\s*0\b)")
@@ -342,7 +343,15 @@ def _supplies_accelerator(loader: Loader) -> bool:
         return True
     if any(held_on_accelerator(argument, loader.model) for argument in arguments):
         return True
+    if loader.dataset().value.ref == _TENSORS and loader.model.once(_moves_attributes):
+        return True
     return loader.is_graphs and any(_is_moved_in_place(argument, loader.model) for argument in arguments)
+
+
+def _moves_attributes(model: Model) -> bool:
+    """`setattr(data, name, x.to(device))`: any attribute of an object may lie on an accelerator then."""
+    moved = (call.argument("value", 2).node for call in model.calls_to("builtins.setattr"))
+    return any(isinstance(node, cst.Call) and moves_to_accelerator(model.call(node), model) for node in moved)
 
 
 def _is_moved_in_place(node: cst.BaseExpression, model: Model) -> bool:

@@ -132,6 +132,15 @@ LOOK_ALIKES = {
         loader = DataLoader(torch.utils.data.TensorDataset(x, y), 64)
         """
     ),
+    "tensors of an object whose attributes go to the GPU": script(
+        """\
+        data = load()
+        for name in dir(data):
+            if torch.is_tensor(getattr(data, name)):
+                setattr(data, name, getattr(data, name).to(device))
+        loader = DataLoader(torch.utils.data.TensorDataset(data.x, data.y), 64)
+        """
+    ),
     "tensors made on the GPU": script(
         """\
         points = torch.utils.data.TensorDataset(torch.randn(100, 8, device=device), torch.zeros(100, device="cuda"))
