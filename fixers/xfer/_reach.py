@@ -27,6 +27,8 @@ def check_reach(creation: Creation, model: Model) -> None:
         raise NoFixError("the other branch makes the same on the host, and two ways to say it help nobody")
     if not creation.is_all_in_sight:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
+    if creation.is_by_distribution:
+        raise NoFixError("a distribution draws where its parameters are, and takes no device")
     if _comes_back_at_once(creation.move, model):
         raise NoFixError("the host reads the copy back at once, and needs no tensor on the device")
     made = (creation.factory.node, *(read for read, _ in creation.made.writes))

@@ -99,6 +99,11 @@ def _message(creation: Creation, model: Model) -> str:
     copied = f"and `{move}` copies it to the GPU while the host waits."
     if creation.is_by_helper:
         return f"`{factory}` makes this tensor on the host, {copied} Let it make the tensor there: pass it the device."
+    if creation.is_by_distribution:
+        return (
+            f"A distribution draws this tensor on the host, {copied} "
+            "Give it parameters that are tensors on the device: it draws where they are."
+        )
     if creation.is_random:
         return (
             f"`{factory}` draws this tensor on the host, {copied} "

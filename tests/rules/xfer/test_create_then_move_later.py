@@ -230,3 +230,101 @@ def test_each_branch_that_makes_a_tensor_for_the_copy(other: str, lines: list[in
     code = _BRANCHES.format(other=other)
     assert [finding.line for finding in findings(code, "XFER01")] == lines
     assert fixed(code, "XFER01") == dedent(code).removeprefix("\n")
+
+
+DRAWN = """
+import torch
+from torch.distributions import Categorical, Normal, Uniform
+
+shared = Normal(0, 1)
+
+
+class Noise(torch.nn.Module):
+    def __init__(self, scale, other=None):
+        super().__init__()
+        self.normal = Normal(0.0, 2 * 0.5)
+        self.scaled = Normal(0.0, scale)
+        self.taken = Normal(0, 1)
+        if other is not None:
+            self.taken = other
+
+    def forward(self, x, scores, device):
+        return {drawn}.to(device)
+"""
+
+
+@pytest.mark.parametrize(
+    ("drawn", "count"),
+    [
+        ("Uniform(-1, 1).sample([x.size(0), 8])", 1),
+        ("torch.distributions.uniform.Uniform(low=-1, high=1).sample((8,))", 1),
+        ("self.normal.sample(x.size())", 1),
+        ("self.normal.rsample(x.size()).unsqueeze(1)", 1),
+        ("shared.sample(x.size())", 1),
+        ("self.taken.sample(x.size())", 0),
+        ("self.scaled.sample(x.size())", 0),
+        ("Categorical(scores).sample()", 0),
+        ("Normal(x, 1).sample()", 0),
+        ("Normal(*scores).sample()", 0),
+        ("Uniform(-1, 1).log_prob(x)", 0),
+    ],
+)
+def test_a_distribution_of_numbers_draws_on_the_host_and_is_left_to_its_author(drawn: str, count: int) -> None:
+    code = DRAWN.format(drawn=drawn)
+    found = findings(code, "XFER01")
+    assert len(found) == count
+    assert all(finding.message.startswith("A distribution draws") and finding.fix is None for finding in found)
+    assert fixed(code, "XFER01").strip() == code.strip()
+
+
+@pytest.mark.parametrize(
+    ("default", "made", "count"),
+    [
+        ("torch.set_default_tensor_type(torch.cuda.FloatTensor)", "torch.FloatTensor(n, 3)", 1),
+        ('torch.set_default_device("cuda")', "torch.LongTensor(n, 3).zero_()", 1),
+        ("torch.set_default_tensor_type(torch.cuda.FloatTensor)", "torch.Tensor(n, 3)", 0),
+        ('torch.set_default_device("cuda")', "torch.zeros(n, 3)", 0),
+    ],
+)
+def test_classes_of_the_host_make_tensors_there_whatever_the_default_is(default: str, made: str, count: int) -> None:
+    code = f"import torch\n\n{default}\n\ndef build(n):\n    return {made}.cuda()\n"
+    assert len(findings(code, "XFER01")) == count
+
+
+IN_LOOP = """
+import torch
+
+
+def train(model, batches, n, gpu):
+    x = {made}
+    for batch in batches:
+        {then}
+        x.data.copy_(batch)
+        model(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "then", "count"),
+    [
+        ("torch.zeros(n, 3)", "if gpu: x = x.cuda()", 1),
+        ("torch.zeros(n, 3)", "x = x.cuda()", 1),
+        ("batches[0]", "x = x.cuda()", 0),
+        ("torch.zeros(n, 3)", "x = batch\n        x = x.cuda()", 0),
+        ("torch.zeros(n, 3)", "x = model(x).cuda()", 0),
+    ],
+)
+def test_a_tensor_that_a_loop_copies_once_and_then_finds_on_the_device(made: str, then: str, count: int) -> None:
+    code = IN_LOOP.format(made=made, then=then)
+    assert len(findings(code, "XFER01")) == count
+    assert fixed(code, "XFER01").strip() == code.strip()
+
+
+@pytest.mark.parametrize(("spread", "count"), [("std", 1), ("0.5", 1), ("data", 0), ("std[0]", 0)])
+def test_noise_about_a_tensor_of_zeros_is_drawn_of_numbers(spread: str, count: int) -> None:
+    code = f"""
+    import torch
+    def noise(x, n, std, data: torch.Tensor):
+        return torch.normal(mean=torch.zeros(n), std={spread}).cuda()
+    """
+    assert len(findings(code, "XFER01")) == count

@@ -15,6 +15,7 @@ from torchlint.analyses.steps import runs_few_times
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.host_tensors import Made, brings_numbers, is_host_copy, made
 from torchlint.analyses.xfer.numbers import equal_numbers, looks_like_number, numbers_given
+from torchlint.analyses.xfer.sizes import HOST_CLASSES
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
@@ -70,6 +71,11 @@ class Creation:
         return given is not None and equal_numbers(given) is None
 
     @property
+    def is_by_distribution(self) -> bool:
+        """Whether an object of torch.distributions draws the tensor, which it does where its parameters are."""
+        return (self.factory.callee or "").startswith("torch.distributions.")
+
+    @property
     def is_random(self) -> bool:
         return self.made.agreement is Agreement.RANDOM
 
@@ -80,12 +86,15 @@ def _is_helper(factory: Call) -> bool:
 
 def creations(model: Model) -> Iterator[Creation]:
     """Copies to an accelerator of tensors that are made of sizes and numbers and used for nothing else before."""
-    if _has_other_default(model) or not (model.uses_accelerator or _is_used_on_accelerator(model)):
+    if not (model.uses_accelerator or _is_used_on_accelerator(model)):
         return
+    has_other_default = model.once(_has_other_default)
     found = [_creation(move, model) for move in model.calls_to(".to", ".cuda", ".type", ".type_as")]
     known: set[cst.CSTNode] = set()
     for creation in _for_copies_alone([creation for creation in found if creation is not None]):
         for each in _alternatives(creation, model):
+            if has_other_default and each.factory.callee not in HOST_CLASSES:
+                continue
             if each.factory.node not in known and not _has_default_device(each.factory, model):
                 known.add(each.factory.node)
                 yield each

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.order import is_before
 from torchlint.analyses.variable_wrapper import VARIABLE
 from torchlint.analyses.xfer.agreement import (
@@ -65,6 +66,7 @@ _TRANSPARENT = frozenset(
 PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _EXACT_OPERATORS = (cst.Add, cst.Subtract, cst.Multiply)
 _CONVERTERS = frozenset("tensor as_tensor from_numpy asarray frombuffer scalar_tensor stack cat concat".split())
+_SAMPLING = ("sample", "rsample", "sample_n")
 _DEPTH = 12
 
 
@@ -145,7 +147,22 @@ def _of_call(call: Call, model: Model, depth: int) -> Made | None:
         return _of_function(call, function, model, depth)
     if call.receiver is not None and call.method is not None and package in ("", "torch.Tensor"):
         return _of_method(call, call.method, model, depth)
+    if package.startswith("torch.distributions.") and function in _SAMPLING and call.receiver is not None:
+        return Made((call,), Agreement.RANDOM) if _is_of_numbers(call.receiver, model) else None
     return None
+
+
+def _is_of_numbers(distribution: cst.BaseExpression, model: Model) -> bool:
+    """`Uniform(-1, 1)`, or a variable that holds it: the host keeps the numbers, and draws by them."""
+    if isinstance(distribution, cst.Call):
+        call = model.call(distribution)
+        given = [arg.value for arg in call.arguments if not arg.star]
+        numbers = all(is_literal(node) or model.value(node).kind is Kind.NUMBER for node in given)
+        is_whole = len(given) == len(call.arguments) and bool(given)
+        return is_whole and numbers and (call.callee or "").startswith("torch.distributions.")
+    binding = model.binding(distribution)
+    values = [write.value for write in binding.writes] if binding is not None else []
+    return bool(values) and all(isinstance(value, cst.Call) and _is_of_numbers(value, model) for value in values)
 
 
 def _of_helper(call: Call, model: Model, depth: int, *, elements: bool = False) -> Made | None:
@@ -175,6 +192,8 @@ def _of_function(call: Call, function: str, model: Model, depth: int) -> Made | 
         return None
     if function in SHAPING:
         return _of_first(call, model, depth, Agreement.EXACT)
+    if function == "normal":
+        return _combined([arg.value for arg in call.arguments], model, depth, Agreement.RANDOM, guess=True)
     alike = Agreement.EXACT if function in ROUNDED_ALIKE else Agreement.ROUNDED
     return _combined([arg.value for arg in call.arguments], model, depth, agreement_if_drawn(function, alike))
 
@@ -241,11 +260,11 @@ def brings_numbers(call: Call, model: Model, besides: Sequence[cst.BaseExpressio
 
 def _of_variable(node: cst.Name | cst.Attribute, model: Model, depth: int) -> Made | None:
     """What a variable holds where it is read: every write that reaches the place is made of sizes and numbers, or is a
-    None, which has no methods."""
+    None, which has no methods, or a copy of what it holds already, which an iteration before has made."""
     writes = _reaching(node, model)
     found = []
     for write in writes or ():
-        if write.kind == "assign" and isinstance(write.value, cst.Name) and write.value.value == "None":
+        if write.kind == "assign" and (_is_none(write.value) or _is_moved_again(write, model)):
             continue
         part = _of_write(node, write, model, depth)
         if part is None:
@@ -254,6 +273,19 @@ def _of_variable(node: cst.Name | cst.Attribute, model: Model, depth: int) -> Ma
     if not found:
         return None
     return _joined(found)
+
+
+def _is_none(node: cst.BaseExpression | None) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
+
+
+def _is_moved_again(write: Write, model: Model) -> bool:
+    """`x = x.cuda()` in a loop, before which `x` was made."""
+    call = model.call(write.value) if isinstance(write.value, cst.Call) else None
+    if call is None or call.receiver is None or write.loop is None or write.unpacked:
+        return False
+    binding = model.binding(write.target)
+    return moves_to_accelerator(call, model) and binding is not None and model.binding(call.receiver) is binding
 
 
 def _of_write(read: cst.CSTNode, write: Write, model: Model, depth: int) -> Made | None:

@@ -30,6 +30,9 @@ SIZED_CLASSES = {
 }
 
 
+HOST_CLASSES = frozenset(SIZED_CLASSES) - {"torch.Tensor"}  # wherever tensors are made by default
+
+
 def is_given_sizes(call: Call, model: Model) -> bool:
     """Whether `torch.FloatTensor(...)` gets sizes, or nothing. A single list, tuple or array is data, unless it is
     filled over."""
