@@ -50,6 +50,8 @@ def fix(report: Report, model: Model) -> Fix:
 
 def _check_is_alone(model: Model, growth: Growth, statement: cst.CSTNode | None, loop: cst.CSTNode) -> None:
     """Nothing else in the loops may have to do with the tensor, and no errors may be caught around them."""
+    if growth.binding.cls is not None:
+        raise NoFixError(f"other methods, and other files, may read `{growth.name}` at any time")
     if growth.watched:
         raise NoFixError(f"the loop asks for the length of `{growth.name}`, or whether there is one yet")
     if not growth.first:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Confidence
@@ -55,7 +56,8 @@ class GrowByCat(Rule):
 
     Safe where every part is a new tensor: the numbers, the dtype and the gradients are the same, and what the tensor
     was before the loop stays the first part. Unsafe where a part may be memory that a later iteration writes to. No fix
-    where the loop asks for the length of the tensor, or where the tensor is not made right before the loop.
+    where the loop asks for the length of the tensor, where the tensor is not made right before the loop, and where it
+    is an attribute, which others may read at any time.
 
     ## Measured effect
 
@@ -76,9 +78,10 @@ class GrowByCat(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
+        from torchlint.analyses.mem.attribute_growth import attribute_growths
         from torchlint.analyses.mem.cat_growth import growths
 
-        for growth in growths(model):
+        for growth in chain(growths(model), attribute_growths(model)):
             yield Report(
                 growth.call,
                 f"Every iteration copies all of `{growth.name}` to add to it: the time grows with the square of the "

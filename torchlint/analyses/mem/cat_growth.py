@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Loop, Write
     from torchlint.semantics.model import Model
 
-_CAT = re.compile(r"torch\.(cat|concat|concatenate|hstack|vstack|dstack|row_stack|column_stack)")
+CAT = re.compile(r"torch\.(cat|concat|concatenate|hstack|vstack|dstack|row_stack|column_stack)")
 _METADATA = ("shape", "ndim", "dtype", "device")
 _METADATA_METHODS = ("size", "dim", "numel", "new_zeros", "new_ones", "new_empty")
 
@@ -45,7 +45,7 @@ class Growth:
 def growths(model: Model) -> Iterator[Growth]:
     """Every tensor that grows in a loop and that no iteration works with."""
     for call in model.calls:
-        if call.loop is not None and call.callee is not None and _CAT.fullmatch(call.callee):
+        if call.loop is not None and call.callee is not None and CAT.fullmatch(call.callee):
             growth = _growth(model, call)
             if growth is not None:
                 yield growth
@@ -53,7 +53,7 @@ def growths(model: Model) -> Iterator[Growth]:
 
 def _growth(model: Model, call: Call) -> Growth | None:
     target = _assigned(model, call.node)
-    elements = _elements(call.node)
+    elements = elements_of(call.node)
     binding = _holder(model, target) if target is not None else None
     if target is None or binding is None or binding.shared or len(elements) < 2:
         return None
@@ -61,14 +61,14 @@ def _growth(model: Model, call: Call) -> Growth | None:
     if len(places) != 1 or places[0] not in (0, len(elements) - 1):
         return None
     loops = tuple(_carrying_loops(model, call, binding))
-    if not loops or _is_short(model, loops) or _is_of_dict(loops[0]) or _is_of_layers(loops[0]):
+    if not loops or is_short(model, loops) or is_of_dict(loops[0]) or is_of_layers(loops[0]):
         return None
     grown = elements[places[0]]
     inside: list[cst.CSTNode] = [read for read in binding.reads if loops[0].node in model.ancestors(read)]
     if isinstance(target, cst.Subscript):
         inside = [node for read in inside if (node := _entry(model, read, target)) is not None and node is not target]
     reads = [read for read in inside if read is not grown]
-    if any(not _is_watch(model, read) for read in reads) or (reads and isinstance(loops[0].node, cst.While)):
+    if any(not is_watch(model, read) for read in reads) or (reads and isinstance(loops[0].node, cst.While)):
         return None
     parts = tuple(element for place, element in enumerate(elements) if place not in places)
     return Growth(call.node, text(target), parts, places[0] == 0, loops, binding, bool(reads))
@@ -109,7 +109,7 @@ def _entry(model: Model, read: cst.CSTNode, entry: cst.Subscript) -> cst.CSTNode
     return above if _key(above) == _key(entry) else None
 
 
-def _elements(call: cst.Call) -> list[cst.BaseExpression]:
+def elements_of(call: cst.Call) -> list[cst.BaseExpression]:
     """What is put together, where that is written out."""
     first = call.args[0] if call.args else None
     if first is None or first.star or (first.keyword is not None and first.keyword.value != "tensors"):
@@ -153,11 +153,11 @@ def _are_apart(model: Model, condition: cst.If, one: cst.CSTNode, other: cst.CST
     return (condition.body in model.ancestors(one)) is not (condition.body in model.ancestors(other))
 
 
-def _is_short(model: Model, loops: Sequence[Loop]) -> bool:
+def is_short(model: Model, loops: Sequence[Loop]) -> bool:
     return all(runs_few_times(model, loop) for loop in loops)
 
 
-def _is_of_dict(loop: Loop) -> bool:
+def is_of_dict(loop: Loop) -> bool:
     """A loop over the entries of a dict: kinds of things, of which there are few."""
     match loop.iterable:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="items" | "keys" | "values"))):
@@ -165,7 +165,7 @@ def _is_of_dict(loop: Loop) -> bool:
     return loop.iterates.kind is Kind.DICT
 
 
-def _is_of_layers(loop: Loop) -> bool:
+def is_of_layers(loop: Loop) -> bool:
     """A loop over layers: each makes a part of its own, and there are few."""
     if loop.role is Role.MODULES or loop.iterates.kind is Kind.MODULE:
         return True
@@ -183,7 +183,7 @@ def _picks(function: cst.BaseExpression, names: set[str]) -> bool:
     return False
 
 
-def _is_watch(model: Model, read: cst.CSTNode) -> bool:
+def is_watch(model: Model, read: cst.CSTNode) -> bool:
     """A read that asks for the size, or whether there is a tensor yet."""
     parent = model.parent(read)
     if isinstance(parent, cst.Attribute):

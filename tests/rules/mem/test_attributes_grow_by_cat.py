@@ -1,0 +1,68 @@
+"""MEM10: tensors that an object keeps and a method of it makes longer, once for each iteration of a loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings, fixed
+
+FILTER = """
+import torch
+
+
+class Filter:
+    def start(self, n):
+        self.state = torch.zeros(n, 2, 1)
+        self.seen = self.state.clone()
+
+    def step(self, observed, gain):
+        self.state = self.state + gain @ (observed - self.state)
+        {grow}
+
+    def run(self, observed, gain, steps):
+        for t in {times}:
+            {body}
+        return self.seen
+"""
+GROW = "self.seen = torch.cat((self.seen, self.state.clone()), 2)"
+STEP = "self.step(observed[..., t], gain)"
+
+
+def program(grow: str = GROW, times: str = "range(steps)", body: str = STEP) -> str:
+    return FILTER.format(grow=grow, times=times, body=body)
+
+
+FOUND = {
+    "in a method that the loop calls": program(),
+    "in front": program("self.seen = torch.cat((self.state, self.seen), 2)"),
+    "in the loop itself": program("pass", body=GROW),
+    "where a branch calls the method": program(body="if t > 0: " + STEP),
+}
+SILENT = {
+    "the method reads what there is": program("print(self.seen.mean())\n        " + GROW),
+    "the loop reads what there is": program(body=STEP + "\n            print(self.seen.mean())"),
+    "another method of the loop reads it": program(body=STEP + "\n            self.show()").replace(
+        "    def run", "    def show(self):\n        print(self.seen.mean())\n\n    def run"
+    ),
+    "each iteration begins anew": program(body="self.start(3)\n            " + STEP),
+    "the object is handed on": program(body=STEP + "\n            show(self)"),
+    "at intervals": program(body="if t % 100 == 0: " + STEP),
+    "the method grows it at intervals": program("if self.count % 100 == 0: " + GROW),
+    "a few times": program(times="range(3)"),
+    "no loop": program().replace("for t in range(steps):", "if steps:"),
+    "another attribute": program("self.seen = torch.cat((self.state, self.state), 2)"),
+    "an attribute of another object": program("gain.seen = torch.cat((gain.seen, self.state), 2)"),
+}
+
+
+@pytest.mark.parametrize("code", FOUND.values(), ids=FOUND)
+def test_an_attribute_that_grows_in_each_iteration_is_found_and_left_to_its_author(code: str) -> None:
+    [found] = findings(code, "MEM10")
+    assert "all of `self.seen`" in found.message
+    assert found.fix is None
+    assert fixed(code, "MEM10").strip() == code.strip()
+
+
+@pytest.mark.parametrize("code", SILENT.values(), ids=SILENT)
+def test_an_attribute_that_somebody_works_with_or_that_grows_seldom_is_silent(code: str) -> None:
+    assert findings(code, "MEM10") == []

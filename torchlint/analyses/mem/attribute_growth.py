@@ -1,0 +1,107 @@
+"""Tensors that an object keeps and a method of it makes longer with torch.cat, once for each iteration of a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.cat_growth import CAT, Growth, elements_of, is_of_dict, is_of_layers, is_short, is_watch
+from torchlint.analyses.steps import is_gated
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Function, Loop
+    from torchlint.semantics.model import Model
+
+
+def attribute_growths(model: Model) -> Iterator[Growth]:
+    """Those that nothing which runs in the loop works with, or begins anew."""
+    for call in model.calls:
+        if call.function.cls is not None and call.callee is not None and CAT.fullmatch(call.callee):
+            target = _own_attribute(model, call)
+            growth = _growth(model, call, target) if target is not None else None
+            if growth is not None:
+                yield growth
+
+
+def _own_attribute(model: Model, call: Call) -> cst.Attribute | None:
+    match model.parent(call.node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value=owner)) as target)]):
+            return target if call.function.params[:1] == [owner] else None
+    return None
+
+
+def _growth(model: Model, call: Call, target: cst.Attribute) -> Growth | None:
+    binding, elements = model.binding(target), elements_of(call.node)
+    grown = [element for element in (elements[0], elements[-1]) if element.deep_equals(target)] if elements else []
+    if binding is None or len(elements) < 2 or len(grown) != 1:
+        return None
+    parts = tuple(element for element in elements if element is not grown[0])
+    for loop in _loops(model, call):
+        run = _run_by(loop) | ({call.function} if call.loop is None else set())
+        reads = [read for read in binding.reads if read is not grown[0] and _runs(model, read, loop, run)]
+        begins = any(write.target is not target and _runs(model, write.target, loop, run) for write in binding.writes)
+        if (
+            begins
+            or not all(is_watch(model, read) for read in reads)
+            or _is_read_elsewhere(loop, target, binding.reads)
+        ):
+            continue
+        return Growth(
+            call.node,
+            f"{call.function.params[0]}.{binding.name}",
+            parts,
+            grown[0] is elements[0],
+            (loop,),
+            binding,
+            bool(reads),
+        )
+    return None
+
+
+def _loops(model: Model, call: Call) -> Iterator[Loop]:
+    """The loop around the call, or those of this file that call its method in each iteration."""
+    sites = [call] if call.loop is not None else call.function.callers
+    if is_gated(model, call.node, call.loop):
+        return
+    for site in sites:
+        loop = site.loop
+        if (
+            loop is None
+            or loop.is_comprehension
+            or not isinstance(loop.node, cst.For)
+            or is_gated(model, site.node, loop)
+        ):
+            continue
+        if not is_short(model, (loop,)) and not is_of_dict(loop) and not is_of_layers(loop):
+            yield loop
+
+
+def _run_by(loop: Loop) -> set[Function]:
+    """The functions of this file that an iteration runs."""
+    found: set[Function] = set()
+    work = [*loop.calls]
+    while work:
+        call = work.pop()
+        for target in (call.target, *call.alternatives):
+            if target is not None and target not in found:
+                found.add(target)
+                work += target.calls
+    return found
+
+
+def _runs(model: Model, node: cst.CSTNode, loop: Loop, run: set[Function]) -> bool:
+    return model.function(node) in run or loop.node in model.ancestors(node)
+
+
+def _is_read_elsewhere(loop: Loop, target: cst.Attribute, known: list[cst.Name | cst.Attribute]) -> bool:
+    """Whether the loop reads the attribute of an object by another name than `self`, or hands the object on."""
+    owner = target.value
+    for node in walk(loop.node):
+        if isinstance(node, cst.Attribute) and node.attr.value == target.attr.value and node not in (*known, target):
+            return True
+        if isinstance(node, cst.Arg) and isinstance(node.value, cst.Name) and node.value.deep_equals(owner):
+            return True
+    return False
