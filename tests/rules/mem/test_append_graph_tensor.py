@@ -143,3 +143,24 @@ print(joined.argmax().item())
 """
     (finding,) = findings(SETUP + code, "MEM01")
     assert (finding.fix is not None) is is_fixed
+
+
+OF_ONE_STEP = """def update(model, users, opt):
+    losses = []
+    for x, y in users:
+        loss = crit(model(x), y)
+        loss.backward()
+        losses.append(loss)
+        @
+    !
+    return torch.stack(losses).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "behind", "count"),
+    [("pass", "opt.step()", 0), ("opt.step()", "pass", 1), ("pass", "pass", 1)],
+    ids=["one update for all", "an update for each", "no update in sight"],
+)
+def test_the_losses_of_one_update_go_with_it(inside: str, behind: str, count: int) -> None:
+    assert len(found(OF_ONE_STEP.replace("@", inside).replace("!", behind))) == count

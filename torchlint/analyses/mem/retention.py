@@ -260,7 +260,10 @@ def _is_within_step(model: Model, lives: Lifetime) -> bool:
     outermost = lives.loops[-1]
     if model.effects(outermost).optimizer_steps:
         return False
-    return any(model.effects(loop).optimizer_steps for loop in list(outermost.around())[1:2])
+    around = list(outermost.around())[1:2]
+    if not around:
+        return any(call.is_optimizer_step and call.loop is None for call in outermost.function.calls)
+    return any(model.effects(loop).optimizer_steps for loop in around)
 
 
 def _is_over_modules(model: Model, loop: Loop) -> bool:
