@@ -18,7 +18,8 @@ class CpuNumpyInTrainStep(Rule):
     Finds `.cpu()`, `.to("cpu")` and `.tolist()` on tensors of the device, in every training step or evaluation batch,
     where the copy is reduced to a number that is summed, stored or printed. Copies that an environment, a file, an
     image or the collection of all predictions needs are left out. Whatever it is for, the copy of a batch that the same
-    step has copied to the device, and has not changed, is found: the host has that batch.
+    step has copied to the device, and has not changed, is found: the host has that batch. So is the copy of what was
+    put on the device once before the steps, and stays as it is.
 
     ## Why is this bad
 
@@ -83,10 +84,13 @@ class CpuNumpyInTrainStep(Rule):
         from torchlint.analyses.sync.element_reads import element_reads
         from torchlint.analyses.sync.readback import deferrable_readbacks
         from torchlint.analyses.sync.round_trips import round_trips
+        from torchlint.analyses.sync.standing import standing_tensors
 
         of_rows = {node for found in model.once(element_reads) for node in found.nodes}
         told: set[object] = set()
-        trips = [(trip, _of_batch) for trip in round_trips(model)] + [(trip, _of_work) for trip in detours(model)]
+        trips = [(trip, _of_batch) for trip in round_trips(model)]
+        trips += [(trip, _of_work) for trip in detours(model)]
+        trips += [(trip, _of_standing) for trip in standing_tensors(model)]
         for trip, message_of in trips:
             statement = model.small_statement(trip.node) or trip.node
             if statement not in told and trip.node not in of_rows:
@@ -119,4 +123,11 @@ def _of_work(model: Model, trip: Trip) -> str:
         f"`{model.code(trip.node)}` copies to the host, {trip.step.rhythm}, what "
         f"`{model.code(trip.other.node)}` copies back to the device on {model.place(trip.other.node)}. "
         "The device can do what is done in between: leave it there."
+    )
+
+
+def _of_standing(model: Model, trip: Trip) -> str:
+    return (
+        f"`{model.code(trip.node)}` copies to the host, {trip.step.rhythm}, what no step changes: it is put on the "
+        f"device on {model.place(trip.other.node)}. Copy it once before the loop, or keep what the host had."
     )
