@@ -15,10 +15,10 @@ class EmptyCacheInLoop(Rule):
     ## What it does
 
     Finds `torch.cuda.empty_cache()`, and its twins of other accelerators, that run in every training step, for every
-    evaluation batch or after each pass of a sampling loop: in the loop, in a helper that the loop calls, in `forward`
-    or in a hook that a framework calls once per batch. Calls once per epoch, between two models, after an out-of-memory
-    error, every so many steps, before a measurement of memory, behind an option, or beside a model that goes back to
-    the host are no findings.
+    evaluation batch, after each pass of a sampling loop or for each part of the data that a loop computes with on the
+    device: in the loop, in a helper that the loop calls, in `forward` or in a hook that a framework calls once per
+    batch. Calls once per epoch, between two models, after an out-of-memory error, every so many steps, before a
+    measurement of memory, behind an option, or beside a model that goes back to the host are no findings.
 
     ## Why is this bad
 

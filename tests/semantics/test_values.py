@@ -175,3 +175,17 @@ def test_code_that_libcst_visitors_cannot_walk() -> None:
     model = model_of("import torch\n" + many_terms + reassigned + nested)
     assert value_of(model, "x").kind is Kind.TENSOR
     assert value_of(model, "y").kind is Kind.TENSOR
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("loss", Kind.TENSOR), ("box_loss", Kind.TENSOR), ("hits", Kind.UNKNOWN), ("more", Kind.UNKNOWN)]
+)
+def test_parts_of_a_loss_out_of_sight_that_are_named_for_losses_are_losses(name: str, kind: Kind) -> None:
+    model = model_of(
+        """
+        import torch
+        def step(net: torch.nn.Module, criterion, x, y):
+            loss, (box_loss, hits), more = criterion(net(x), y)
+        """
+    )
+    assert value_of(model, name, "step").kind is kind

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.step_cycle import changes
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.effects import last_name
@@ -72,9 +73,9 @@ class Chore:
 
     @property
     def rhythm(self) -> str:
-        if self.loop is None:
+        if self.loop is None or self.loop.role is Role.EVALUATION:
             return "for every batch"
-        return "in every training step" if self.loop.role is Role.STEPS else "for every batch"
+        return "in every training step" if self.loop.role is Role.STEPS else "in every iteration"
 
 
 def emptied_caches(model: Model) -> Iterator[Chore]:
@@ -196,15 +197,31 @@ def _is_pass(model: Model, loop: Loop) -> bool:
 
 
 def _is_pass_or_inference(model: Model, loop: Loop) -> bool:
-    """Also a loop that runs the same model without gradients in each iteration: sampling, decoding, a warm-up."""
+    """Also a loop that runs the same model without gradients in each iteration: sampling, decoding, a warm-up; and one
+    that copies a part of its data to the device each time, and computes with it there."""
     if _is_pass(model, loop):
         return True
     if not isinstance(loop.node, cst.For) or model.effects(loop).backward:
         return False
+    if _computes_by_parts(model, loop):
+        return True
     passes = [call for call in loop.calls if call.is_forward and call.loop is loop and call.grad_enabled is False]
     return any(
         not changes([call.node.func], loop, model) and not model.guards(call.node, inside=loop) for call in passes
     )
+
+
+def _computes_by_parts(model: Model, loop: Loop) -> bool:
+    own = [call for call in loop.calls if call.loop is loop and not model.guards(call.node, inside=loop)]
+    copied = [call for call in own if call.method in ("to", "cuda") and moves_to_accelerator(call, model)]
+    if not copied or not all(call.receiver_value.is_(Kind.TENSOR, Kind.BATCH) for call in copied):
+        return False  # modules, or what may be some, take turns on the device
+    return any(_computes_there(call) for call in own if call not in copied)
+
+
+def _computes_there(call: Call) -> bool:
+    is_there = call.value.kind is Kind.TENSOR and call.value.place is Place.ACCELERATOR
+    return is_there and (call.callee or "").startswith("torch.")
 
 
 def _removable(model: Model, call: Call, site: Call) -> Call:

@@ -247,6 +247,16 @@ def loss_and_others(source: cst.BaseExpression, value: Value, target: cst.CSTNod
         return value
     if not value.is_tensor or not value.carries or not LOSS_NAMES.search(last_name(source.func)):
         return value
-    other = Value(place=value.place)
-    named = [LOSS_NAMES.search(last_name(element.value)) is not None for element in target.elements]
-    return Value(Kind.TUPLE, items=tuple(value if is_loss else other for is_loss in named))
+    return _parts_of_loss(value, target)
+
+
+def _parts_of_loss(value: Value, target: cst.Tuple | cst.List) -> Value:
+    """Each name of a loss gets one, in `loss, (box_loss, class_loss), hits = criterion(x, y)` too."""
+    parts = []
+    for element in target.elements:
+        if isinstance(element.value, (cst.Tuple, cst.List)):
+            parts.append(_parts_of_loss(value, element.value))
+        else:
+            is_loss = LOSS_NAMES.search(last_name(element.value)) is not None
+            parts.append(value if is_loss else Value(place=value.place))
+    return Value(Kind.TUPLE, items=tuple(parts))

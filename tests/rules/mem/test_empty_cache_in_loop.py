@@ -46,6 +46,18 @@ def refine(x, steps):
 """,
         id="the same model, put into evaluation mode in each iteration",
     ),
+    pytest.param(
+        """
+def products(rows: torch.Tensor, size):
+    total = torch.zeros(4, 4)
+    for i in range(0, len(rows), size):
+        part = rows[i : i + size].cuda()
+        total = total + torch.matmul(part.t(), part).cpu()
+        torch.cuda.empty_cache()
+    return total
+""",
+        id="parts that are copied to the device and computed with there",
+    ),
 ]
 
 SILENT = [
@@ -61,6 +73,38 @@ for epoch in numpy.arange(9) + 1:
         print(model(held_out).mean().item())
 """,
         id="once an epoch that ends with an evaluation",
+    ),
+    pytest.param(
+        """
+def products(rows: torch.Tensor, size):
+    total = torch.zeros(4, 4)
+    for i in range(0, len(rows), size):
+        part = rows[i : i + size]
+        total = total + torch.matmul(part.t(), part)
+        torch.cuda.empty_cache()
+""",
+        id="parts that stay on the host",
+    ),
+    pytest.param(
+        """
+def spread(layers, x: torch.Tensor):
+    for layer in layers:
+        layer.cuda()
+        y = x.cuda()
+        print(torch.linalg.norm(y @ layer.weight))
+        layer.cpu()
+        torch.cuda.empty_cache()
+""",
+        id="layers that take turns on the device",
+    ),
+    pytest.param(
+        """
+def show(rows: torch.Tensor, queue):
+    for i in range(len(rows)):
+        queue.put(rows[i].cuda())
+        torch.cuda.empty_cache()
+""",
+        id="parts that something else takes",
     ),
     pytest.param(
         """
