@@ -15,7 +15,8 @@ class PerParameterReadback(Rule):
     ## What it does
 
     Finds loops over parameters that every training step runs and that read a number of each: a norm of its gradient
-    that is summed, compared or logged. Functions that no training step is seen to call are left out.
+    that is summed, compared or logged; or that copy each one, or its gradient, to the host to log it. Functions that no
+    training step is seen to call are left out.
 
     ## Why is this bad
 
@@ -88,7 +89,7 @@ class PerParameterReadback(Rule):
 
     code = "SYNC09"
     name = "per-parameter-readback"
-    triggers = (".item", "float(", "int(", "add_scalar", "print(", "log")
+    triggers = (".item", "float(", "int(", "add_scalar", "add_histogram", "print(", "log")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.sync.parameter_reads import parameter_reads

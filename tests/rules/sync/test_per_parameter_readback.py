@@ -22,6 +22,10 @@ PER_PARAMETER = {
     "written to tensorboard": training(
         "for name, p in model.named_parameters():\n    writer.add_scalar(name, p.grad.norm(), step)", "writer = make()"
     ),
+    "a histogram of its array": training(
+        "for name, p in model.named_parameters():\n    writer.add_histogram(name, p.grad.data.cpu().numpy(), step)",
+        "writer = make()",
+    ),
     "printed": training("for name, p in model.named_parameters():\n    print(name, p.grad.norm())"),
     "a helper that runs in every step": training("print(norm_of(model))").replace(
         "def train",
@@ -36,6 +40,18 @@ SILENT = {
     ),
     "on the device": training("for p in model.parameters():\n    total += p.grad.norm()", "total = 0.0"),
     "numbers of Python": training("for p in model.parameters():\n    total += p.numel()", "total = 0"),
+    "histograms at log intervals": training(
+        "if step % 100 == 0:\n    for name, p in model.named_parameters():\n"
+        "        writer.add_histogram(name, p.grad.cpu().numpy(), step)",
+        "writer = make()",
+    ),
+    "copies that are kept": training(
+        "for name, p in model.named_parameters():\n    kept[name] = p.detach().cpu().numpy()", "kept = {}"
+    ),
+    "copies that something computes with": training(
+        "for name, p in model.named_parameters():\n    writer.add_scalar(name, rank_of(p.cpu().numpy()), step)",
+        "writer = make()",
+    ),
     "shapes": training("for name, p in model.named_parameters():\n    print(name, p.shape)"),
     "before the training": training("pass", "for p in model.parameters():\n    print(p.norm().item())"),
     "after the training": training("pass", after="for p in model.parameters():\n    print(p.norm().item())"),

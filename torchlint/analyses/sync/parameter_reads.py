@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.host_calls import is_log
 from torchlint.analyses.host_use import KEPT, HostFlow
 from torchlint.analyses.steps import Step, step_around
 from torchlint.analyses.sync.readback import reads
@@ -41,10 +42,23 @@ def parameter_reads(model: Model) -> Iterator[ParameterRead]:
 
 
 def _numbers(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
-    yield from (read for read in reads(model) if read[2] in ("item", "float", "int"))
+    for node, tensor, how in reads(model):
+        if how in ("item", "float", "int"):
+            yield node, tensor, how
+        elif (shown := _shown_by(model, node)) is not None:
+            yield shown, tensor, "log"
     for call in model.calls:
         if call.loop is not None:
             yield from ((call.node, tensor, "log") for tensor in shown_in(model, call)[:1])
+
+
+def _shown_by(model: Model, copy: cst.CSTNode) -> cst.Call | None:
+    """The call that logs a copy on the host as it is: `writer.add_histogram(name, grad.cpu().numpy())`."""
+    above = model.parent(copy)
+    while isinstance(above, cst.Attribute) and isinstance(call := model.parent(above), cst.Call):
+        above = model.parent(call)
+    site = model.parent(above) if isinstance(above, cst.Arg) else None
+    return site if isinstance(site, cst.Call) and is_log(model.call(site)) else None
 
 
 def _is_over_parameters(model: Model, loop: Loop) -> bool:
