@@ -96,6 +96,8 @@ def _remedy(wrapper: Wrapper, model: Model) -> _Remedy:
     if found is Origin.GRAPH or _wants_gradients(wrapper) or _is_told_apart(wrapper.call.node, inner, model):
         return _Remedy(".detach()", Applicability.SAFE)
     name = text_of(inner) if len(text_of(inner)) < _SHORT else "the tensor"
+    if wrapper.asks_for_no_graph and model.grad_enabled(wrapper.call.node) is False:
+        return _Remedy("", Applicability.UNSAFE, f"`{name}` was to have no graph, and none is recorded here")
     if found is Origin.HIDDEN:
         return _Remedy(
             ".detach()", Applicability.DISPLAY, f"whether `{name}` has a graph to be cut off is out of sight"

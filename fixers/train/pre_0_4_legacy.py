@@ -16,6 +16,7 @@ from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics import torch_api
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
@@ -217,9 +218,11 @@ def _is_used_at_once(read: DataRead, model: Model) -> bool:
 
 def _has_no_graph(read: DataRead, model: Model) -> bool:
     """Whether the tensor is made in sight without a graph and, as far as the file goes, wants none."""
-    value, root = model.value(read.owner), without_moves(read.owner, model)
+    value, root = model.value(read.owner), read.owner
     if sees_leaves(model):
         return False
+    if _comes_without_graph(without_moves(root, model), model):
+        return True
     while isinstance(root, cst.Subscript):
         root = root.value
     binding = model.binding(root)
@@ -232,6 +235,15 @@ def _has_no_graph(read: DataRead, model: Model) -> bool:
     if binding is not None:
         return _holds_what_is_made_in_sight(binding, model, set())
     return all(_is_made_in_sight(node, model, set()) for node in made)
+
+
+def _comes_without_graph(tensor: cst.BaseExpression, model: Model) -> bool:
+    """Whether a variable holds what calls return where autograd records nothing, and nothing else there."""
+    binding = model.binding(tensor) if isinstance(tensor, cst.Name) else None
+    if binding is None:
+        return False
+    made = [write.value for write in binding.writes if reaches(model, binding, write.target, tensor)]
+    return bool(made) and all(_is_called_without_graph(value, model) for value in made)
 
 
 def _counts(node: cst.BaseExpression, model: Model) -> bool:

@@ -117,3 +117,17 @@ def test_what_is_asked_for_its_type_stays() -> None:
     code = "def means(image):\n    made = type(image.data)\n    return made(image.data.size()) + net(image)\n"
     assert changed(code) == code
     assert "made(image.size())" in changed(code.replace("type(image.data)", "torch.zeros"))
+
+
+def test_a_loop_that_trains_says_nothing_of_results_without_gradients() -> None:
+    code = "def run(loader):\n    for x, y in loader:\n        out = net(x)\n        out.sum().backward()\n"
+    code += "    with torch.no_grad():\n        for x, y in loader:\n            out = net(x)\n"
+    code += "            print(out.cpu().data.numpy())\n"
+    assert changed(code) == code.replace(".data", "")
+
+
+def test_what_was_to_have_no_graph_stands_bare_under_no_grad() -> None:
+    code = "def act(agent, rollouts):\n    with torch.no_grad():\n"
+    code += "        return agent.act(Variable(rollouts.states[0], volatile=True))\n"
+    assert "agent.act(rollouts.states[0])" in changed(code)
+    assert changed(code.replace("no_grad", "enable_grad")) == code.replace("no_grad", "enable_grad")
