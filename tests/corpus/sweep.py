@@ -126,9 +126,12 @@ def spoken_of(findings: list[dict[str, Any]]) -> set[int]:
 
 
 def imports(code: str) -> set[int]:
-    """Lines that import something: a later pass takes one away with the last use of its name."""
-    lines = enumerate(code.splitlines(), 1)
-    return {number for number, line in lines if line.lstrip().startswith(("import ", "from "))}
+    """Lines that import something, and blank ones beside them: a later pass takes one away with the last use of its
+    name."""
+    lines = [line.strip() for line in code.splitlines()]
+    found = {number for number, line in enumerate(lines, 1) if line.startswith(("import ", "from "))}
+    around = {number + step for number in found for step in (-2, -1, 1, 2)}
+    return found | {number for number in around if 0 < number <= len(lines) and not lines[number - 1]}
 
 
 def compare(name: str, before: bytes, after: bytes, findings: list[dict[str, Any]]) -> Iterator[str]:
