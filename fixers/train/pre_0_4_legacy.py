@@ -53,7 +53,7 @@ def fix(report: Report, model: Model) -> Fix:
             stays = model.once(_wrapper_that_stays)
             if stays is not None and not _is_volatile_statement(report.node, model):
                 raise NoFixError(
-                    f"{model.place(stays)} has to keep its `Variable`, and two idioms in a file help nobody"
+                    f"the `Variable` on {model.place(stays)} has to stay, and two idioms in a file help nobody"
                 )
             return made
     raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
