@@ -297,3 +297,21 @@ def train(net, batches, registry, scaler: torch.amp.GradScaler):
 )
 def test_what_is_called_may_be_there_before_the_loop_if_it_is_given_something_new(loss: str) -> None:
     assert len(findings(EACH_BATCH.format(loss), "MEM04")) == 1
+
+
+@pytest.mark.parametrize(("flag", "count"), [("True", 1), ("keep", 0)], ids=["said here", "asked for by the callers"])
+def test_a_graph_that_the_callers_ask_for_is_kept_for_them(flag: str, count: int) -> None:
+    code = f"""
+    import torch
+
+    def backward(loss, keep=False):
+        loss.backward(retain_graph={flag})
+
+    def step(model, x, optimizer):
+        for part in x:
+            loss = model(part).square().mean()
+            backward(loss, keep=True)
+            optimizer.step()
+            optimizer.zero_grad()
+    """
+    assert len(findings(code, "MEM04")) == count

@@ -222,7 +222,7 @@ SILENT = {
     "a file gets it": training("log.write(str(loss.item()))", "log = open('log.txt', 'w')"),
     "the next loss is raised to it": training("scale = loss.item()\n(loss**scale).backward()"),
     "a tensor is made from it": training("weights.append(torch.tensor(loss.item()))", "weights = []"),
-    "an index": training("row = table[y.max().item()]\nprint(row)", "table = load()"),
+    "an index": training("row = table[out.max().item()]\nprint(row)", "table = load()"),
     "a number of Python": training("total += float(len(x))", "total = 0.0", "return total"),
     "a batch of the loader": """
         import torch

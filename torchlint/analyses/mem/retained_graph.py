@@ -52,6 +52,9 @@ def needlessly_retained(model: Model) -> Iterator[Retained]:
         source = backpropagated(call) if call.is_backward else call.argument("outputs", 0).node
         if source is None or retain.arg is None or not _is_true(retain) or not _is_off(create):
             continue
+        flag = model.binding(retain.node) if retain.node is not None else None
+        if flag is not None and flag.is_parameter:
+            continue  # the callers that ask for it know what they go back through
         loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
         if loop is None and call.function.is_module and _is_followed(model, call):
             continue  # a demonstration: the next cell or line goes back once more
