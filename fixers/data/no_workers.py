@@ -14,8 +14,11 @@ from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.arguments import string_value
+from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
+    from torchlint.analyses.loaders import Loader
     from torchlint.rule import Report
     from torchlint.semantics.entities import Function, Scope
     from torchlint.semantics.model import Model
@@ -34,6 +37,8 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("no workers are asked for there, and how many there may be is for you to say")
     if keeps_what_it_reads(loader.dataset().node, loader.model):
         raise NoFixError("the dataset keeps what it has read, and workers would do so for one epoch only")
+    if _stays_in_process(loader):
+        raise NoFixError("the dataset holds a function without a name of its own, which no other process can be sent")
     imports: list[Edit] = []
     workers = _asked_of_user(model, report.node)
     if workers is None:
@@ -42,6 +47,19 @@ def fix(report: Report, model: Model) -> Fix:
     edits = set_option(loader, "num_workers", workers, rewriter)
     shown_only = _runs_on_import(model, report.facts.site.function)
     return Fix((*edits, *imports), Applicability.DISPLAY if shown_only else Applicability.UNSAFE, _WHY)
+
+
+def _stays_in_process(loader: Loader) -> bool:
+    """Whether a dataset is made with a lambda, or with a function of the function that makes it: neither can be pickled
+    for a worker that is spawned."""
+    dataset, model = loader.dataset().node, loader.model
+    if dataset is None:
+        return False
+    made_of = upstream(model, dataset)
+    if any(write.kind == "def" and not binding.is_global for binding in made_of for write in binding.writes):
+        return True
+    values = (write.value for binding in made_of for write in binding.writes if write.value is not None)
+    return any(isinstance(node, cst.Lambda) for value in (dataset, *values) for node in walk(value))
 
 
 def _asked_of_user(model: Model, at: cst.CSTNode) -> str | None:

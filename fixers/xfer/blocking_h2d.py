@@ -100,7 +100,7 @@ def _doubt(copy: Copy, model: Model) -> tuple[Applicability, str | None]:
     doubts: list[tuple[Applicability, str | None]] = [(Applicability.SAFE, None)]
     if "mps" in model.source.text or "current_accelerator" in model.source.text:
         why = "Copies to Apple's GPU are not ordered with the host: there, a batch may be freed or written too early."
-        doubts.append((Applicability.UNSAFE, why))
+        doubts.append((Applicability.DISPLAY, why))
     if not copy.is_tensor:
         why = "The collate function may make objects of a class whose `to` does not take `non_blocking`."
         doubts.append((Applicability.UNSAFE, why))

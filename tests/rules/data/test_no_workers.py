@@ -340,6 +340,41 @@ def test_only_shown_where_spawned_workers_would_run_the_script_again() -> None:
     assert finding.fix.applicability is Applicability.DISPLAY
 
 
+@pytest.mark.parametrize(
+    ("made", "count"),
+    [
+        ("Shifted(lambda x: x + 1)", 0),
+        ("Shifted(shift)", 0),
+        ("Shifted(abs)", 1),
+    ],
+)
+def test_no_fix_for_a_dataset_that_no_other_process_can_be_sent(made: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Shifted(Dataset):
+            def __init__(self, change):
+                self.change = change
+
+            def __getitem__(self, i):
+                return self.change(torch.load(f"{{i}}.pt"))
+
+            def __len__(self):
+                return 100
+
+        def train(model):
+            def shift(x):
+                return x + 1
+
+            samples = {made}
+            for x in DataLoader(samples, 8):
+                model(x.cuda()).sum().backward()
+        """
+    [finding] = findings(code, "DATA01")
+    assert (finding.fix is not None) == count
+
+
 def test_imports_os_where_it_is_needed() -> None:
     before, after = REWRITES["keyword appended"]
     without = program(before).replace("import os\n", "")

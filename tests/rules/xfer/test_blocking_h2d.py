@@ -12,6 +12,7 @@ from tests.rules.xfer.copied_batches import HEADER, LOOK_ALIKES, VARIANTS, scrip
 from tests.support import findings, fixed
 from torchlint.config import Settings
 from torchlint.engine import lint
+from torchlint.finding import Applicability
 from torchlint.fixing import fix_source, fix_together
 from torchlint.semantics.project import Project
 from torchlint.source import Source
@@ -163,10 +164,13 @@ def test_the_batches_stay_the_same() -> None:
     assert all(a.equal(b) for a, b in zip(before["seen"], after["seen"], strict=True))
 
 
-def test_the_fix_is_not_safe_where_the_device_may_be_that_of_apple() -> None:
+def test_the_fix_is_only_shown_where_the_device_may_be_that_of_apple() -> None:
     code = PROGRAM.replace('else "cpu")', 'else "mps")')
-    assert fixed(code, "XFER02", unsafe=False) == code
-    assert fixed(code, "XFER02", unsafe=True).count("non_blocking=True") == 2
+    assert fixed(code, "XFER02", unsafe=True) == code
+    assert [finding.fix and finding.fix.applicability for finding in findings(code, "XFER02")] == [
+        Applicability.DISPLAY,
+        Applicability.DISPLAY,
+    ]
 
 
 PINNED = ", pin_memory=torch.cuda.is_available()"
