@@ -8,43 +8,40 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.values import Kind
+from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_PASSING = _words(
+_PASSING = word_set(
     """
     float int round abs str repr format max min sum list tuple sorted dict bool complex pow
     """
 )
-_PASSING_PACKAGES = _words("math numpy statistics scipy sklearn copy itertools collections")
-_CHECKS = _words("isnan isinf isfinite isclose allclose array_equal")
-_QUESTIONS = _words("isnan isinf isfinite")
-_LOG_PACKAGES = _words("logging wandb tqdm mlflow visdom neptune comet_ml loguru rich absl warnings")
-_LOG_METHODS = _words(
+_PASSING_PACKAGES = word_set("math numpy statistics scipy sklearn copy itertools collections")
+_CHECKS = word_set("isnan isinf isfinite isclose allclose array_equal")
+_QUESTIONS = word_set("isnan isinf isfinite")
+_LOG_PACKAGES = word_set("logging wandb tqdm mlflow visdom neptune comet_ml loguru rich absl warnings")
+_LOG_METHODS = word_set(
     """
     add_scalar add_scalars add_histogram add_text log info debug warning error print set_postfix set_postfix_str
     set_description set_description_str log_metric log_metrics log_dict log_scalar logkv logkv_mean
     """
 )
-_COLLECTING_METHODS = _words("append appendleft extend add insert update setdefault put record")
-_WRITING_METHODS = _words("write writelines writerow writerows")
-_NEEDING_METHODS = _words("step dump save savefig imsave imwrite send sendall put_nowait sleep decode")
-_NEEDING_BUILTINS = _words("range chr zip enumerate map filter iter next open getattr setattr slice exit")
-_REDUCTIONS = _words(
+_COLLECTING_METHODS = word_set("append appendleft extend add insert update setdefault put record")
+_WRITING_METHODS = word_set("write writelines writerow writerows")
+_NEEDING_METHODS = word_set("step dump save savefig imsave imwrite send sendall put_nowait sleep decode")
+_NEEDING_BUILTINS = word_set("range chr zip enumerate map filter iter next open getattr setattr slice exit")
+_REDUCTIONS = word_set(
     """
     sum mean max min std var median average prod any all item count_nonzero nansum nanmean norm dot trace nanmax nanmin
     accuracy_score
     """
 )
 HOST_TENSORS = ("torch.tensor", "torch.Tensor", "torch.FloatTensor")  # they copy numbers into a tensor on the host
-_PAIRING = _words("zip enumerate len")
-_REDUCING_PACKAGES = _words("numpy torch builtins sklearn")
+_PAIRING = word_set("zip enumerate len")
+_REDUCING_PACKAGES = word_set("numpy torch builtins sklearn")
 _METERS = re.compile(r"(?i)(^|[._])\w*(meter|averager?|runningscore)$")
 _FLOAT_FORMAT = re.compile(r"\{[^{}]*:[^{}]*[eEfFgG]\}")  # of an array with one element only
 

@@ -8,11 +8,7 @@ from functools import lru_cache
 from torchlint.semantics import torch_api
 from torchlint.semantics.torch_api import Entry
 from torchlint.semantics.values import Kind
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+from torchlint.word_set import word_set
 
 # -- methods of tensors ----------------------------------------------------------------------------------------------
 
@@ -74,7 +70,7 @@ def waits(name: str) -> bool:
 
 _CALLED = ("function", "factory", "legacy-tensor")
 # What the norm of the gradients before clipping is computed by.
-GRADIENT_NORMS = _words("torch.nn.utils.clip_grad_norm_ torch.nn.utils.clip_grad_norm torch.nn.utils.get_total_norm")
+GRADIENT_NORMS = word_set("torch.nn.utils.clip_grad_norm_ torch.nn.utils.clip_grad_norm torch.nn.utils.get_total_norm")
 
 
 @lru_cache(maxsize=8192)
@@ -227,9 +223,9 @@ def makes_pipeline(name: str) -> bool:
 
 # -- contexts and effects --------------------------------------------------------------------------------------------
 
-NUMPY_ROWS = _words("numpy.arange numpy.linspace numpy.logspace numpy.geomspace")  # arrays whose elements are numbers
-GRAD_DISABLING = _words("torch.no_grad torch.inference_mode")
-GRAD_SWITCHES = GRAD_DISABLING | _words("torch.enable_grad torch.set_grad_enabled")
+NUMPY_ROWS = word_set("numpy.arange numpy.linspace numpy.logspace numpy.geomspace")  # arrays whose elements are numbers
+GRAD_DISABLING = word_set("torch.no_grad torch.inference_mode")
+GRAD_SWITCHES = GRAD_DISABLING | word_set("torch.enable_grad torch.set_grad_enabled")
 # What stands for a member of a package whose name is not known before the program runs.
 SOME_MEMBER = {
     "torch.nn": "torch.nn.Module",
@@ -237,19 +233,19 @@ SOME_MEMBER = {
     "torch.optim.lr_scheduler": "torch.optim.lr_scheduler.LRScheduler",
     "torchvision.models": "torchvision.models.get_model",
 }
-WRAPPERS = _words(
+WRAPPERS = word_set(
     """
     torch.nn.DataParallel torch.nn.parallel.DistributedDataParallel torch.compile torch.jit.script
     torch.distributed.fsdp.FullyShardedDataParallel torch.nn.SyncBatchNorm.convert_sync_batchnorm
     """
 )
 # Decorators and bases of classes whose annotated fields are the parameters of the constructor.
-RECORDS = _words("dataclasses.dataclass typing.NamedTuple attr.s attr.define attrs.define pydantic.BaseModel")
+RECORDS = word_set("dataclasses.dataclass typing.NamedTuple attr.s attr.define attrs.define pydantic.BaseModel")
 # Nothing behind them runs.
-EXITS = _words("sys.exit os._exit builtins.exit builtins.quit")
+EXITS = word_set("sys.exit os._exit builtins.exit builtins.quit")
 # They hand back what they are given, function or module.
-COMPILERS = _words("torch.compile torch.jit.script")
-CLIPPERS = _words(
+COMPILERS = word_set("torch.compile torch.jit.script")
+CLIPPERS = word_set(
     """
     torch.nn.utils.clip_grad_norm_ torch.nn.utils.clip_grad_value_ torch.nn.utils.clip_grad_norm
     """
@@ -276,7 +272,7 @@ FRAMEWORKS = {
     "horovod": "horovod",
 }
 # Packages whose functions do nothing to a model, an optimizer or a loss.
-HARMLESS_PACKAGES = _words(
+HARMLESS_PACKAGES = word_set(
     """
     builtins math time os sys random numpy logging json re copy itertools functools collections pathlib tqdm wandb
     argparse datetime matplotlib pandas scipy sklearn PIL cv2 pickle warnings glob shutil statistics typing yaml csv

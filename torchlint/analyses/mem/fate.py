@@ -12,6 +12,7 @@ from torchlint.analyses.mem.lifetime import root
 from torchlint.semantics.dataflow import given_to, parameter_of, parameter_of_function, reaches, text
 from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import module_method
+from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function
@@ -27,12 +28,8 @@ class Fate(Flag):
     ESCAPES = auto()  # returned to callers, or given to code, that this file does not show
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_FINAL_ATTRIBUTES = _words("data shape dtype device ndim requires_grad is_cuda is_leaf layout names itemsize nbytes")
-_FINAL_METHODS = _words(
+_FINAL_ATTRIBUTES = word_set("data shape dtype device ndim requires_grad is_cuda is_leaf layout names itemsize nbytes")
+_FINAL_METHODS = word_set(
     """
     item tolist numpy detach detach_ size dim ndimension numel nelement element_size get_device data_ptr stride
     argmax argmin argsort long int short byte bool nonzero count_nonzero bincount is_contiguous is_floating_point
@@ -40,8 +37,8 @@ _FINAL_METHODS = _words(
     count index keys format join startswith endswith __len__
     """
 )
-_GRADIENT_METHODS = _words("backward register_hook retain_grad requires_grad_ register_post_accumulate_grad_hook")
-_FINAL_FUNCTIONS = _words(
+_GRADIENT_METHODS = word_set("backward register_hook retain_grad requires_grad_ register_post_accumulate_grad_hook")
+_FINAL_FUNCTIONS = word_set(
     """
     builtins.print builtins.len builtins.float builtins.int builtins.str builtins.repr builtins.bool builtins.round
     builtins.isinstance builtins.format builtins.type builtins.id builtins.hash builtins.hasattr builtins.range
@@ -52,7 +49,7 @@ _FINAL_FUNCTIONS = _words(
     torchvision.utils.make_grid torch.distributed.all_reduce torch.distributed.reduce torch.distributed.broadcast
     """
 )
-_PASSING_FUNCTIONS = _words(
+_PASSING_FUNCTIONS = word_set(
     """
     builtins.sum builtins.max builtins.min builtins.sorted builtins.list builtins.tuple builtins.zip builtins.enumerate
     builtins.reversed builtins.dict builtins.set builtins.iter builtins.next builtins.abs builtins.map builtins.filter
@@ -60,14 +57,14 @@ _PASSING_FUNCTIONS = _words(
     collections.defaultdict copy.copy copy.deepcopy itertools.chain functools.reduce
     """
 )
-_READERS = _words(
+_READERS = word_set(
     """
     numpy matplotlib seaborn logging wandb json pickle csv pandas sklearn scipy tensorboard tensorboardX mlflow tqdm
     tensorboard_logger os sys math time visdom neptune comet_ml rich PIL cv2 statistics loguru warnings imageio nltk
     plotly skimage gym gymnasium builtins.open
     """
 )
-_LOG_METHODS = _words(
+_LOG_METHODS = word_set(
     """
     add_scalar add_scalars add_histogram add_image add_images add_figure add_text add_embedding log info debug warning
     warn error critical exception set_postfix set_postfix_str set_description set_description_str write writerow
@@ -81,9 +78,9 @@ _REPORTERS = re.compile(
 )
 _ENVIRONMENT = re.compile(r"(^|[._])(env|environment)s?(\[\w+\])?$")
 _GYM = re.compile(r"^\s*(import|from) (gym|gymnasium)\b", re.MULTILINE)
-_SEARCHES = _words("index count remove")
-_FILLING_ONLY = _words("append appendleft extend extendleft insert clear remove reverse")
-_FILLING_METHODS = _words("append appendleft add extend extendleft insert update setdefault put push put_nowait")
+_SEARCHES = word_set("index count remove")
+_FILLING_ONLY = word_set("append appendleft extend extendleft insert clear remove reverse")
+_FILLING_METHODS = word_set("append appendleft add extend extendleft insert update setdefault put push put_nowait")
 _DEPTH = 6
 _GRADIENT_PACKAGES = ("torch.autograd.", "torch.func.", "functorch.", "higher.", "captum.")
 

@@ -9,23 +9,20 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise.state import Fault, Step, Trace
+from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.analyses.rowwise.work import Root
     from torchlint.semantics.model import Model
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_DECOMPOSITIONS = _words(
+_DECOMPOSITIONS = word_set(
     """
     svd svdvals svd_lowrank pca_lowrank eig eigh eigvals eigvalsh symeig cholesky cholesky_ex qr lu lu_factor ldl_factor
     det logdet slogdet matrix_rank matrix_exp
     """
 )
-_SOLVERS = _words(
+_SOLVERS = word_set(
     """
     solve solve_ex solve_triangular triangular_solve cholesky_solve cholesky_inverse lstsq inv inv_ex inverse pinv
     pinverse
@@ -38,9 +35,9 @@ _ELEMENTWISE = re.compile(
     r"(exp|sin|cos|tan|sqrt|polar|complex|deg2rad|radians|pow|mul|conj|abs|arctan2?)"
 )
 _LOSSES = ("_loss", "cross_entropy", "cross_entropy_with_logits")
-_PRODUCTS = _words("matmul mm mv bmm dot vdot inner outer ger einsum tensordot kron addmm addmv baddbmm linear")
+_PRODUCTS = word_set("matmul mm mv bmm dot vdot inner outer ger einsum tensordot kron addmm addmv baddbmm linear")
 # Take a batch, and cost as much for a batch of one as for a whole one.
-_BATCHED = _words(
+_BATCHED = word_set(
     "interpolate grid_sample affine_grid conv1d conv2d conv3d conv_transpose1d conv_transpose2d fold unfold"
 )
 

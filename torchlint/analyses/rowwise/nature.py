@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method
+from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
@@ -28,32 +29,28 @@ class Nature(Enum):
     OPAQUE = "opaque"
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_RANDOM = _words(
+_RANDOM = word_set(
     """
     rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson dropout dropout1d
     dropout2d dropout3d alpha_dropout feature_dropout gumbel_softmax rrelu sample rsample normal_ uniform_ bernoulli_
     random_ exponential_ geometric_ cauchy_ log_normal_
     """
 )
-_RAGGED = _words("nonzero unique unique_consecutive masked_select argwhere nms batched_nms")
-_SHAPED = _words(
+_RAGGED = word_set("nonzero unique unique_consecutive masked_select argwhere nms batched_nms")
+_SHAPED = word_set(
     """
     narrow repeat repeat_interleave roll expand view reshape select diagonal diag split chunk unfold tile resize_
     interpolate pad one_hot topk histc bincount new_zeros new_ones new_empty new_full
     """
 )
-_COMPARING = _words(
+_COMPARING = word_set(
     """
     cosine_similarity CosineSimilarity pairwise_distance PairwiseDistance dist matmul mm bmm dot mv mul add sub div
     maximum minimum eq ne lt gt le ge
     """
 )
 # What these make has the shape that their arguments say.
-_FACTORIES = _words("range arange linspace logspace zeros ones full empty eye tril_indices triu_indices")
+_FACTORIES = word_set("range arange linspace logspace zeros ones full empty eye tril_indices triu_indices")
 _TORCH_OPAQUE = re.compile(
     r"torch\.(cuda|distributed|autograd|utils|jit|hub|multiprocessing|optim|backends|onnx|profiler|fx|compile|save|load"
     r"|manual_seed|seed|set_\w+|nn\.(init|parallel|utils|parameter)\b|nn\.functional\.(batch_norm|ctc_loss)|no_grad"
@@ -66,7 +63,7 @@ _ROWWISE_MODULES = re.compile(
     r"|Softmax|LogSoftmax|Softmin|Softplus|Softsign|Softshrink|Hard\w+|CosineSimilarity|PairwiseDistance|Fold|Unfold)"
 )
 _BATCH_LAYERS = re.compile(r"torch\.nn\.(Sequential|BatchNorm\dd|GroupNorm|InstanceNorm\dd|Dropout\w*|AlphaDropout)")
-_BUILTINS = _words(
+_BUILTINS = word_set(
     """
     len int float bool complex abs min max sum round range enumerate zip reversed list tuple sorted isinstance divmod
     pow map filter str any all set dict type hasattr getattr iter slice
@@ -79,10 +76,10 @@ _NUMPY_POINTWISE = re.compile(
     r"numpy\.(sin|cos|tan|arcsin|arccos|arctan2?|sinh|cosh|tanh|exp|log|log2|log10|sqrt|abs|absolute|power|square|conj"
     r"|deg2rad|rad2deg|real|imag|angle|float\d+|int\d+|maximum|minimum)"
 )
-_METADATA = _words(
+_METADATA = word_set(
     "size dim numel ndimension element_size is_floating_point is_complex nelement stride is_contiguous get_device"
 )
-_EFFECTS = _words("backward register_hook retain_grad share_memory_ apply_ map_ record_stream")
+_EFFECTS = word_set("backward register_hook retain_grad share_memory_ apply_ map_ record_stream")
 _DEPTH = 4
 
 

@@ -17,24 +17,21 @@ from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Call, Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
+from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_SHAPES = _words("shape dtype device ndim size dim numel nelement requires_grad")
-_SAME = _words(
+_SHAPES = word_set("shape dtype device ndim size dim numel nelement requires_grad")
+_SAME = word_set(
     """
     detach clone contiguous view reshape flatten squeeze unsqueeze permute transpose t expand expand_as repeat type
     float double half long int bool data numpy copy astype from_numpy tensor as_tensor array asarray FloatTensor
     LongTensor Tensor Variable ravel
     """
 )
-_WORK = _words(
+_WORK = word_set(
     """
     abs add all amax amin any arange argmax argmin argsort bitwise_and bitwise_not bitwise_or cat ceil chunk clamp clip
     concatenate cos cosh cumsum div dot einsum eq equal exp eye flip floor full full_like gather ge gt index_fill

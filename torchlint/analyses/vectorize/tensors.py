@@ -16,32 +16,31 @@ from torchlint.analyses.vectorize.uses import Uses
 from torchlint.analyses.vectorize.vocabulary import LIKE, SHAPED
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import returns_tensor
+from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_NEW = _words("new_zeros new_ones new_empty new_full")
-_SAME_SHAPE = _words(
+_NEW = word_set("new_zeros new_ones new_empty new_full")
+_SAME_SHAPE = word_set(
     """
     to cuda cpu float double half bfloat16 long int bool clone detach contiguous requires_grad_ abs exp log sqrt
     sigmoid tanh relu fill_ zero_ normal_ uniform_ clamp pin_memory
     """
 )
-_COPIES = _words("clone exp log sqrt sigmoid tanh relu abs")
-_RESHAPING = _words("resize_ squeeze_ unsqueeze_ t_ transpose_ set_ swapaxes_ as_strided_ unflatten_")
-_TENSOR_ONLY = _words("size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros new_tensor")
-_MAKE_INDICES = _words("randperm randint argsort argmax argmin multinomial")
+_COPIES = word_set("clone exp log sqrt sigmoid tanh relu abs")
+_RESHAPING = word_set("resize_ squeeze_ unsqueeze_ t_ transpose_ set_ swapaxes_ as_strided_ unflatten_")
+_TENSOR_ONLY = word_set(
+    "size dim unsqueeze detach cuda permute requires_grad_ numel expand type_as new_zeros new_tensor"
+)
+_MAKE_INDICES = word_set("randperm randint argsort argmax argmin multinomial")
 _DEPTH = 8
 _CONDITIONAL = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.BaseComp)
 _TENSOR_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
 # Modules of torch.nn that return more than one tensor, or whatever is in them.
-_RETURNS_MORE = _words(
+_RETURNS_MORE = word_set(
     """
     torch.nn.LSTM torch.nn.GRU torch.nn.RNN torch.nn.LSTMCell torch.nn.MultiheadAttention torch.nn.Sequential
     torch.nn.DataParallel torch.nn.Module torch.nn.ModuleList torch.nn.AdaptiveLogSoftmaxWithLoss

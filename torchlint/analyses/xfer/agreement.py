@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from torchlint.semantics import vocabulary as words
+from torchlint.word_set import word_set
 
 
 class Agreement(IntEnum):
@@ -15,41 +16,37 @@ class Agreement(IntEnum):
     RANDOM = 2  # each device has a random stream of its own
 
 
-def _words(names: str) -> frozenset[str]:
-    return frozenset(names.split())
-
-
 FACTORIES = {
-    **dict.fromkeys(_words("zeros ones full empty eye tril_indices triu_indices"), Agreement.EXACT),
+    **dict.fromkeys(word_set("zeros ones full empty eye tril_indices triu_indices"), Agreement.EXACT),
     **dict.fromkeys(
-        _words("linspace logspace hann_window hamming_window bartlett_window blackman_window kaiser_window"),
+        word_set("linspace logspace hann_window hamming_window bartlett_window blackman_window kaiser_window"),
         Agreement.ROUNDED,
     ),
-    **dict.fromkeys(_words("rand randn randint randperm"), Agreement.RANDOM),
+    **dict.fromkeys(word_set("rand randn randint randperm"), Agreement.RANDOM),
     "nn.Transformer.generate_square_subsequent_mask": Agreement.EXACT,
 }
 ALIKE = {
-    **dict.fromkeys(_words("zeros_like ones_like full_like empty_like"), Agreement.EXACT),
-    **dict.fromkeys(_words("rand_like randn_like randint_like"), Agreement.RANDOM),
+    **dict.fromkeys(word_set("zeros_like ones_like full_like empty_like"), Agreement.EXACT),
+    **dict.fromkeys(word_set("rand_like randn_like randint_like"), Agreement.RANDOM),
 }
-CASTS = _words("long int short bool byte char float double half bfloat16 type to")
-SHAPING = _words(
+CASTS = word_set("long int short bool byte char float double half bfloat16 type to")
+SHAPING = word_set(
     """
     view reshape unsqueeze squeeze expand repeat t transpose permute contiguous flatten view_as expand_as detach clone
     unflatten narrow movedim unsqueeze_ squeeze_ transpose_ t_ resize_ repeat_interleave tile chunk unbind
     """
 )
-FILLING = _words("zero_ fill_ fill_diagonal_")
-DRAWING = _words(
+FILLING = word_set("zero_ fill_ fill_diagonal_")
+DRAWING = word_set(
     "normal_ uniform_ random_ bernoulli_ exponential_ log_normal_ geometric_ cauchy_ bernoulli multinomial"
 )
-ROUNDED_ALIKE = _words(
+ROUNDED_ALIKE = word_set(
     """
     mul add sub neg abs clamp clamp_min clamp_max tril triu mul_ add_ sub_ neg_ abs_ clamp_ clamp_min_ clamp_max_ tril_
     triu_ eq ne lt le gt ge logical_not bitwise_not masked_fill masked_fill_ round floor ceil flip roll diag
     """
 )
-_BRINGING_OTHERS = _words("cuda requires_grad_ pin_memory copy_ apply_ map_ where")
+_BRINGING_OTHERS = word_set("cuda requires_grad_ pin_memory copy_ apply_ map_ where")
 
 
 def agreement_if_drawn(name: str, otherwise: Agreement) -> Agreement:
