@@ -31,6 +31,11 @@ class JointLoss(nn.Module):
                 loss += self.criterion(guess, truth)
         return loss / joints
 """,
+    "a method of a network for each sample": """\
+def features(net: nn.Module, samples):
+    samples = torch.from_numpy(samples).float().cuda()
+    return torch.cat([net.extract(samples[i].unsqueeze(0)) for i in range(samples.shape[0])])
+""",
     "a loss for each sequence": """\
 def noise_floor(x, y, count):
     criterion = nn.MSELoss()
