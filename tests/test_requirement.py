@@ -95,7 +95,14 @@ def test_the_oldest_torch_that_is_asked_for(tmp_path: Path, name: str, text: str
     assert (found and found.oldest) == oldest
 
 
-@pytest.mark.parametrize(("name", "text"), [("requirements.txt", "torch==1.9.0"), ("README.md", "PyTorch 1.9.0")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", "torch==1.9.0"),
+        ("failsafe_requirements.txt", "torch==1.9.0"),
+        ("README.md", "PyTorch 1.9.0"),
+    ],
+)
 def test_a_fix_that_needs_a_newer_torch_than_is_asked_for_is_only_shown(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(f"{text}\n")
     (tmp_path / "setup.py").write_text("")
@@ -124,6 +131,18 @@ def test_a_decorator_needs_a_newer_torch_than_a_with_block(
     assert fix is not None
     assert "@torch.no_grad()" in fix.edits[0].text
     assert fix.applicability is applicability
+
+
+def test_a_list_of_a_name_of_its_own_is_asked_after_the_usual_ones(tmp_path: Path) -> None:
+    (tmp_path / "old_requirements.txt").write_text("torch==1.7.1\n")
+    (tmp_path / "requirements.txt").write_text("torch\n")
+    found = torch_requirement(tmp_path)
+    assert found is not None
+    assert (found.oldest, found.file) == ((1, 7, 1), "old_requirements.txt")
+    (tmp_path / "requirements.txt").write_text("torch>=2.4\n")
+    found = torch_requirement(tmp_path)
+    assert found is not None
+    assert found.oldest == (2, 4)
 
 
 def test_a_list_is_believed_before_a_readme(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from torchlint.config import DEFAULT_EXCLUDE
 from torchlint.line_length import SETTINGS, configured
-from torchlint.requirement import STATEMENTS, TorchRequirement, torch_requirement
+from torchlint.requirement import TorchRequirement, is_statement, torch_requirement
 
 _REPOSITORY = (".git", ".hg")
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "torchlint.toml")
-_SPEAKING = frozenset(name.rpartition("/")[2] for name in (*SETTINGS, *STATEMENTS))
+_SETTINGS = frozenset(name.rpartition("/")[2] for name in SETTINGS)
 _MOST_FILES = 4_000
 _Said = TypeVar("_Said")
 
@@ -118,5 +118,9 @@ def _walk(root: str) -> Iterator[str]:
             if entry.is_dir(follow_symlinks=False):
                 if entry.name not in DEFAULT_EXCLUDE and not entry.name.startswith("."):
                     stack.append(entry.path)
-            elif (entry.name.endswith(".py") or entry.name in _SPEAKING) and os.path.isfile(entry.path):
+            elif _counts(entry.name) and os.path.isfile(entry.path):
                 yield entry.path
+
+
+def _counts(name: str) -> bool:
+    return name.endswith(".py") or name in _SETTINGS or is_statement(name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +18,10 @@ _FILES = (
     "environment.yaml",
     "cog.yaml",
 )
+_OTHER_LIST = re.compile(r"[\w.-]*requirements?[\w.-]*\.txt")  # `requirements-cpu.txt`, `old_requirements.txt`
 _READMES = ("README.md", "README.rst", "README.txt", "readme.md")
 _Release = tuple[int, ...]
-STATEMENTS = (*_FILES, *_READMES)
+_STATEMENTS = frozenset(name.rpartition("/")[2] for name in (*_FILES, *_READMES))
 _TORCH, _LIBRARY = "(?:py)?torch", "(?P<library>torchvision|torchaudio)"
 
 
@@ -71,7 +73,8 @@ class TorchRequirement:
 def torch_requirement(folder: Path) -> TorchRequirement | None:
     """What the lists of the folder say of an oldest release of torch, or of what goes with one only; None where nothing
     does. A README counts where no list says it."""
-    lists = {name: _COMMENT.sub("", text) for name, text in _texts(folder, _FILES)}
+    names = dict.fromkeys([*_FILES, *_other_lists(folder)])
+    lists = {name: _COMMENT.sub("", text) for name, text in _texts(folder, names)}
     for texts, readings in ((lists, _IN_LISTS), (dict(_texts(folder, _READMES)), _IN_READMES)):
         for pattern, release in readings:
             for name, text in texts.items():
@@ -82,7 +85,19 @@ def torch_requirement(folder: Path) -> TorchRequirement | None:
     return None
 
 
-def _texts(folder: Path, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def is_statement(name: str) -> bool:
+    """Whether a file of this name may say what a project runs with."""
+    return name in _STATEMENTS or _OTHER_LIST.fullmatch(name) is not None
+
+
+def _other_lists(folder: Path) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if _OTHER_LIST.fullmatch(name))
+    except OSError:
+        return []
+
+
+def _texts(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
     for name in names:
         try:
             yield name, (folder / name).read_text(encoding="utf-8")
