@@ -84,9 +84,9 @@ class UnpinnedLoader(Rule):
 
     ## Measured effect
 
-    `torchlint bench DATA02` on CPU (Intel(R) Xeon(R) Processor), torch 2.13.0+cpu, 2026-11-22; per training step, time
-    as a part of that before the fix, with its 99 % interval. Size 32: time × 1.00 (0.96 to 1.05), results identical;
-    size 512: time × 1.02 (1.00 to 1.04), results identical.
+    `torchlint bench DATA02` on CPU (AMD EPYC), torch 2.13.0+cpu, 2026-11-23; per training step, time as a part of that
+    before the fix, with its 99 % interval. Size 32: time × 0.95 (0.78 to 1.15), results identical; size 512: time ×
+    0.95 (0.83 to 1.09), results identical.
 
     ## References
 
