@@ -15,6 +15,7 @@ from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.effects import last_name
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -50,16 +51,28 @@ def fix(report: Report, model: Model) -> Fix:
 
 
 def _stays_in_process(loader: Loader) -> bool:
-    """Whether a dataset is made with a lambda, or with a function of the function that makes it: neither can be pickled
-    for a worker that is spawned."""
-    dataset, model = loader.dataset().node, loader.model
-    if dataset is None:
-        return False
-    made_of = upstream(model, dataset)
-    if any(write.kind == "def" and not binding.is_global for binding in made_of for write in binding.writes):
+    """Whether a dataset, or the loader for its batches, holds a lambda or a function of the function that makes it:
+    neither can be pickled for a worker that is spawned. What only helped to make the dataset, as in
+    `sorted(files, key=lambda file: file.name)`, is not held."""
+    dataset, collate, model = loader.dataset().node, loader.option("collate_fn").node, loader.model
+    if collate is not None and _is_local_function(collate, model):
         return True
-    values = (write.value for binding in made_of for write in binding.writes if write.value is not None)
-    return any(isinstance(node, cst.Lambda) for value in (dataset, *values) for node in walk(value))
+    made_of = upstream(model, dataset) if dataset is not None else ()
+    values = [dataset, *(write.value for binding in made_of for write in binding.writes)]
+    calls = (node for value in values if value is not None for node in walk(value) if isinstance(node, cst.Call))
+    held = (arg.value for call in calls if last_name(call.func)[:1].isupper() for arg in call.args)
+    return any(_is_local_function(part, model) for value in held for part in _parts(value))
+
+
+def _parts(value: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What is listed, as the transforms of `Compose`."""
+    return [element.value for element in value.elements] if isinstance(value, (cst.List, cst.Tuple)) else [value]
+
+
+def _is_local_function(node: cst.BaseExpression, model: Model) -> bool:
+    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    is_local = binding is not None and not binding.is_global and any(w.kind == "def" for w in binding.writes)
+    return isinstance(node, cst.Lambda) or is_local
 
 
 def _asked_of_user(model: Model, at: cst.CSTNode) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _ARGUMENT = "non_blocking=True"
+_MAY_BE_APPLE = re.compile(r"\bmps\b|\bcurrent_accelerator\b")
 _SURENESS = (Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY)
 
 
@@ -98,7 +100,7 @@ def _pins(copy: Copy) -> dict[Model, list[Edit]]:
 def _doubt(copy: Copy, model: Model) -> tuple[Applicability, str | None]:
     """The least sure of what the copy and the pinning of its batches are, and why."""
     doubts: list[tuple[Applicability, str | None]] = [(Applicability.SAFE, None)]
-    if "mps" in model.source.text or "current_accelerator" in model.source.text:
+    if _MAY_BE_APPLE.search(model.source.text):
         why = "Copies to Apple's GPU are not ordered with the host: there, a batch may be freed or written too early."
         doubts.append((Applicability.DISPLAY, why))
     if not copy.is_tensor:

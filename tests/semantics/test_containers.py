@@ -97,3 +97,10 @@ def test_what_torch_stacks_are_tensors_and_what_is_known_stays() -> None:
     assert value_of(model, "left", "f").kind is Kind.TENSOR
     assert value_of(model, "right", "f").kind is Kind.NUMBER
     assert value_of(model_of(JOINED.format("sum(losses)")), "first", "f").kind is Kind.UNKNOWN
+
+
+def test_a_list_that_is_made_anew_of_itself_may_have_held_anything() -> None:
+    code = "import torch\ndef f(read):\n    rows = [r for r in read()]\n    first = rows[0]\n    {}\n    return rows\n"
+    assert value_of(model_of(code.format("rows = torch.stack(rows)")), "first", "f").kind is Kind.TENSOR
+    anew = "rows = torch.stack([torch.tensor(row) for row in rows] + rows)\n    rows = torch.stack(rows)"
+    assert value_of(model_of(code.format(anew)), "first", "f").kind is Kind.UNKNOWN

@@ -6,6 +6,7 @@ import libcst as cst
 
 from torchlint.semantics.entities import Binding, Call, Class, Function, Write
 from torchlint.semantics.scopes import Context, Scopes
+from torchlint.semantics.tree import walk
 
 
 def link_classes(found: Scopes) -> None:
@@ -67,6 +68,7 @@ _JOINS = frozenset({"stack", "cat", "concat", "vstack", "hstack"})
 
 
 def note_uses(found: Scopes) -> None:
+    joined = set()
     for call in found.calls:
         func = call.node.func
         if isinstance(func, cst.Attribute):
@@ -75,18 +77,30 @@ def note_uses(found: Scopes) -> None:
             binding = found.bindings.get(func.value)
             if binding is not None and not _takes_loss(call):
                 binding.methods.add(func.attr.value)
-            joined = found.bindings.get(call.node.args[0].value) if _joins(func, call.node) else None
-            if joined is not None:
-                joined.joined = True
+            if _joins(call.node):
+                joined.add(found.bindings.get(call.node.args[0].value))
         called = found.bindings.get(func)
         if called is not None:
             called.called = True
+    for binding in joined:
+        if binding is not None:
+            binding.joined = not _is_made_of_itself(binding)
 
 
-def _joins(func: cst.Attribute, node: cst.Call) -> bool:
+def _is_made_of_itself(binding: Binding) -> bool:
+    """`rows = [torch.tensor(row) for row in rows]`: before that, they may be anything."""
+    values = [write.value for write in binding.writes if write.kind == "assign" and write.value is not None]
+    nodes = [node for value in values for node in walk(value)]
+    given = {node.args[0].value for node in nodes if isinstance(node, cst.Call) and _joins(node)}
+    return any(isinstance(node, cst.Name) and node.value == binding.name and node not in given for node in nodes)
+
+
+def _joins(node: cst.Call) -> bool:
     """`torch.stack(rows)`"""
-    is_join = func.attr.value in _JOINS and isinstance(func.value, cst.Name) and func.value.value == "torch"
-    return is_join and bool(node.args) and not node.args[0].star
+    match node:
+        case cst.Call(func=cst.Attribute(value=cst.Name(value="torch"), attr=cst.Name(value=name)), args=[first, *_]):
+            return name in _JOINS and not first.star
+    return False
 
 
 def _takes_loss(call: Call) -> bool:

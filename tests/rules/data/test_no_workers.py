@@ -341,14 +341,18 @@ def test_only_shown_where_spawned_workers_would_run_the_script_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "count"),
+    ("made", "options", "count"),
     [
-        ("Shifted(lambda x: x + 1)", 0),
-        ("Shifted(shift)", 0),
-        ("Shifted(abs)", 1),
+        ("Shifted(lambda x: x + 1)", "", 0),
+        ("Shifted(Both([abs, lambda x: x + 1]))", "", 0),
+        ("Shifted(shift)", "", 0),
+        ("Shifted(abs)", ", collate_fn=lambda parts: parts[0]", 0),
+        ("Shifted(abs)", "", 1),
+        ("Shifted(sorted(changes, key=lambda change: str(change))[0])", "", 1),
+        ("Shifted(shift(abs))", "", 1),
     ],
 )
-def test_no_fix_for_a_dataset_that_no_other_process_can_be_sent(made: str, count: int) -> None:
+def test_no_fix_for_a_dataset_that_no_other_process_can_be_sent(made: str, options: str, count: int) -> None:
     code = f"""
         import torch
         from torch.utils.data import DataLoader, Dataset
@@ -363,12 +367,12 @@ def test_no_fix_for_a_dataset_that_no_other_process_can_be_sent(made: str, count
             def __len__(self):
                 return 100
 
-        def train(model):
+        def train(model, changes):
             def shift(x):
                 return x + 1
 
             samples = {made}
-            for x in DataLoader(samples, 8):
+            for x in DataLoader(samples, 8{options}):
                 model(x.cuda()).sum().backward()
         """
     [finding] = findings(code, "DATA01")

@@ -173,6 +173,11 @@ def test_the_fix_is_only_shown_where_the_device_may_be_that_of_apple() -> None:
     ]
 
 
+def test_a_word_that_only_ends_like_the_device_of_apple_says_nothing_of_it() -> None:
+    code = PROGRAM + "import json\nprint(json.dumps({}))\n"
+    assert fixed(code, "XFER02", unsafe=False).count("non_blocking=True") == 2
+
+
 PINNED = ", pin_memory=torch.cuda.is_available()"
 
 
