@@ -12,12 +12,16 @@ from contextlib import contextmanager
 
 import libcst as cst
 
+from torchlint.semantics.light_nodes import lighten
+
+lighten()
+
 _SKIPPED_FIELDS = frozenset(
     """
     whitespace whitespace_before whitespace_after whitespace_between whitespace_after_func
     whitespace_before_args whitespace_after_arrow whitespace_before_colon whitespace_after_colon
-    leading_lines lines_after_decorators lines_after_module_docstring trailing_whitespace header footer
-    indent lpar rpar lbracket rbracket lbrace rbrace semicolon comma equal dot colon star_whitespace
+    leading_lines leading_whitespace lines_after_decorators lines_after_module_docstring trailing_whitespace
+    header footer indent lpar rpar lbracket rbracket lbrace rbrace semicolon comma equal dot colon star_whitespace
     newline asynchronous encoding default_indent default_newline has_trailing_newline type_parameters
     start end prefix quotes
     """.split()

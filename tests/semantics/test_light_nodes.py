@@ -1,0 +1,45 @@
+"""LibCST's nodes, once they are light, are what they were."""
+
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from torchlint.semantics.light_nodes import lighten
+
+CODE = "def f( x ):\n    # why\n    return ( x ,  [x for x in  x] )\n"
+
+
+@pytest.fixture(autouse=True)
+def light() -> None:
+    lighten()
+
+
+def test_nodes_are_keys_by_identity() -> None:
+    first, second = cst.Name("x"), cst.Name("x")
+    assert first != second
+    assert {first: 1, second: 2}[first] == 1
+    assert hash(first) == object.__hash__(first)
+
+
+def test_nodes_are_of_their_class_and_of_those_above_it() -> None:
+    node = cst.parse_expression("f(x)")
+    assert isinstance(node, (cst.Name, cst.BaseExpression))
+    assert isinstance(node, cst.CSTNode)
+    assert not isinstance(node, (cst.Attribute, cst.BaseStatement))
+    assert type(node).__instancecheck__ == type.__instancecheck__.__get__(type(node))
+
+
+def test_a_tree_still_prints_as_its_text() -> None:
+    assert cst.parse_module(CODE).code == CODE
+
+
+def test_equal_white_space_is_one_node() -> None:
+    assert cst.SimpleWhitespace("  ") is cst.SimpleWhitespace(value="  ")
+    assert cst.SimpleWhitespace("  ").value == "  "
+    assert isinstance(cst.SimpleWhitespace(""), cst.BaseParenthesizableWhitespace)
+
+
+def test_white_space_that_is_none_is_refused() -> None:
+    with pytest.raises(cst.CSTValidationError):
+        cst.SimpleWhitespace("x")
