@@ -48,6 +48,11 @@ def test_nothing_carries_a_graph_under_no_grad() -> None:
         ("x = torch.stack([torch.randn(3), torch.randn(3)])", 2),
         ("x = torch.arange(5)[None, :]", 2),
         ("x = unknown(3)", None),
+        ("x = torch.zeros(3, 4, 5).sum(axis=1)", 2),
+        ("x = torch.argmax(torch.zeros(3, 4), axis=1)", 1),
+        ("x = torch.zeros(3, 4).mean(axis=0, keepdims=True)", 2),
+        ("x = torch.sum(a=torch.zeros(3, 4), axis=0)", 1),
+        ("x, places = torch.zeros(3, 4).max(axis=1)", 1),
     ],
 )
 def test_ranks(code: str, rank: int | None) -> None:

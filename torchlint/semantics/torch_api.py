@@ -34,6 +34,8 @@ from typing import NamedTuple
 _DATA = Path(__file__).with_name("torch_api.tsv")
 _METHOD = "torch.Tensor."
 _TENSORS = ("tensor", "index", "tensors")
+# What torch's own argument parser takes in place of its names (torch/csrc/utils/python_arg_parser.cpp).
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 
 
 class Entry(NamedTuple):

@@ -38,6 +38,7 @@ OTHERS = {
 
 def torch_function(entry: Entry, given: Arguments, enabled: bool | None) -> Value:
     """Result of a function of torch."""
+    given = _as_torch_names(given)
     if entry.kind in ("factory", "legacy-tensor"):
         return _factory(entry, given, enabled)
     arguments = given.all()
@@ -51,12 +52,21 @@ def torch_function(entry: Entry, given: Arguments, enabled: bool | None) -> Valu
     )
 
 
+def _as_torch_names(given: Arguments) -> Arguments:
+    """`x.sum(axis=0, keepdims=True)` as `x.sum(dim=0, keepdim=True)`: torch takes numpy's names too."""
+    if torch_api.NUMPY_NAMES.keys().isdisjoint(given.keywords):
+        return given
+    keywords = {torch_api.NUMPY_NAMES.get(name, name): value for name, value in given.keywords.items()}
+    return Arguments(given.positional, keywords, given.open, given.starred)
+
+
 def _flat(value: Value) -> Value:
     return element_of(value) if value.kind in (Kind.LIST, Kind.TUPLE, Kind.ITERATOR) else value
 
 
 def returned(entry: Entry, first: Value, given: Arguments, enabled: bool | None, place: Place) -> Value:
     """What a call makes of its first argument, which may be the receiver, and of the others."""
+    given = _as_torch_names(given)
     parts = _alternative(entry, given)
     if parts is None or parts[0] not in TENSORS:
         return OTHERS.get(parts[0], UNKNOWN) if parts is not None else UNKNOWN

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.vectorize.shapes import Lifted, RefusedError
 from torchlint.analyses.vectorize.vocabulary import MODULES, PROVING_FUNCTIONS, PROVING_METHODS, ROW_LOSSES
+from torchlint.semantics.torch_api import NUMPY_NAMES
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ class Operation:
         positional = tuple(argument.value for argument in node.args if argument.keyword is None)
         keywords = {argument.keyword.value: argument.value for argument in node.args if argument.keyword is not None}
         qualified = model.qualified(node.func)
+        is_of_tensor = isinstance(node.func, cst.Attribute) and model.value(node.func.value).kind is Kind.TENSOR
+        if is_of_tensor or (qualified or "").startswith("torch."):
+            keywords = {NUMPY_NAMES.get(name, name): value for name, value in keywords.items()}
         if qualified is not None and qualified.startswith("torch."):
             if "input" in keywords:
                 positional = (keywords.pop("input"), *positional)
