@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics import transfer
+from torchlint.semantics import torch_results, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.class_bodies import is_placeholder, record_fields
 from torchlint.semantics.decorators import Decorators
@@ -394,17 +394,20 @@ class Calls(MethodCalls):
         is_loss = words.is_loss_module(ref)
         if is_loss and returned.is_container:
             return transfer.detached(returned) if self.grad is False else returned
-        if is_loss or words.is_parameter_free(ref):
-            rank = 0 if is_loss else (inputs[0].rank if inputs and ref.startswith("torch.") else None)
+        first = inputs[0] if inputs else UNKNOWN
+        if is_loss:
+            dtype = "float" if ref.startswith("torch.nn.") else None
             grad = transfer.mixed_grad(inputs, self.grad)
-            dtype = "float" if rank == 0 and ref.startswith("torch.nn.") else None
-            return Value(Kind.TENSOR, grad, transfer.mixed_place(inputs), rank=rank, dtype=dtype)
+            return Value(Kind.TENSOR, grad, transfer.mixed_place(inputs), rank=0, dtype=dtype)
+        if words.is_parameter_free(ref):
+            grad = transfer.mixed_grad(inputs, self.grad)
+            return torch_results.module_result(module, first, grad, transfer.mixed_place(inputs))
         call.is_forward = True
         grad = Grad.DETACHED if self.grad is False else (Grad.CARRIES if self.grad else Grad.UNKNOWN)
         place = transfer.mixed_place(inputs)
         place = place if place is Place.ACCELERATOR else module.place  # a wrapper may move what it is given
         if returned.kind is Kind.UNKNOWN:
-            return Value(Kind.TENSOR, grad, place)
+            return torch_results.module_result(module, first, grad, place)
         if returned.kind is Kind.TENSOR:
             return returned.but(grad=grad, place=place if returned.place is Place.UNKNOWN else returned.place)
         return transfer.detached(returned) if self.grad is False else returned

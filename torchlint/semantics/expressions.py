@@ -140,7 +140,13 @@ class Expressions(Lookup, ABC):
                 return Value(Kind.NUMBER, dtype=owner.dtype)  # `loss.data[0]`, before tensors without dimensions
             case Kind.TENSOR:
                 return owner.but(rank=self._indexed_rank(owner, node), optional=False)
-            case Kind.BATCH | Kind.ARRAY | Kind.MODULE | Kind.STRING | Kind.PARAMETERS:
+            case Kind.STRING:
+                return STRING
+            case Kind.MODULE if owner.ref in ("torch.nn.ParameterList", "torch.nn.ParameterDict"):
+                return transfer.element_of(owner.but(kind=Kind.PARAMETERS))
+            case Kind.MODULE if owner.element is not None and index is not None:
+                return transfer.element_of(owner)
+            case Kind.BATCH | Kind.ARRAY | Kind.MODULE | Kind.PARAMETERS:
                 return owner
             case Kind.DICT:
                 found = owner.field(index.constant) if index and isinstance(index.constant, str) else None
@@ -203,7 +209,8 @@ class Expressions(Lookup, ABC):
             (starred if isinstance(element, cst.StarredElement) else values).append(value)
         if starred or len(values) > _MAX_ITEMS:
             return Value(kind, element=transfer.join_all([*values[:4], *map(transfer.element_of, starred)]))
-        return Value(kind, items=tuple(values), origins=frozenset([node]) if kind is Kind.LIST else frozenset())
+        items = tuple(value.but(items=None) if _is_empty_list(value) else value for value in values)
+        return Value(kind, items=items, origins=frozenset([node]) if kind is Kind.LIST else frozenset())
 
     def _dict(self, node: cst.Dict) -> Value:
         fields: list[tuple[str, Value]] = []
@@ -420,3 +427,8 @@ class Expressions(Lookup, ABC):
 
 
 _MAX_ITEMS = 32
+
+
+def _is_empty_list(value: Value) -> bool:
+    """Within another container it is there to be filled, under whatever name a loop gives it."""
+    return value.kind is Kind.LIST and value.items == ()

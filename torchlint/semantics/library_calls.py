@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from torchlint.semantics import frameworks, tensor_methods, torch_results, transfer
+from torchlint.semantics import frameworks, numpy_results, tensor_methods, torch_results, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call, Function
 from torchlint.semantics.expressions import Expressions
@@ -105,7 +105,8 @@ class LibraryCalls(Expressions):
         if name == "torch.nn.Parameter":
             rank = first.rank if first is not None else None
             return Value(Kind.TENSOR, Grad.CARRIES, rank=rank, ref=name, origins=origins)
-        return Value(kind, ref=name, origins=origins)
+        held = self.elements(first) if name == "torch.nn.ModuleList" and first is not None else UNKNOWN
+        return Value(kind, ref=name, element=held if held.kind is Kind.MODULE else None, origins=origins)
 
     @staticmethod
     def _variable(first: Value, given: Arguments) -> Value:
@@ -118,7 +119,7 @@ class LibraryCalls(Expressions):
         if name.startswith("deepspeed."):
             return frameworks.function(name, given) or UNKNOWN
         if name.startswith("numpy."):
-            return Value(Kind.ARRAY, place=Place.HOST, element=NUMBER if name in words.NUMPY_ROWS else None)
+            return numpy_results.function(name[6:], given)
         if name.startswith("torch.distributions."):
             return tensor_methods.distribution(name, given, self.grad).but(origins=frozenset([call.node]))
         if name == "itertools.chain.from_iterable" and first is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics import frameworks, tensor_methods, torch_api, transfer
+from torchlint.semantics import frameworks, numpy_results, tensor_methods, torch_api, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Binding, Class, Function
 from torchlint.semantics.hints import refined
@@ -185,7 +185,7 @@ class Lookup:
                 known = {"dataset": Kind.DATASET, "sampler": Kind.SAMPLER, "batch_sampler": Kind.SAMPLER}
                 return Value(known[name], origins=owner.origins) if name in known else UNKNOWN
             case Kind.ARRAY:
-                return transfer.SHAPE if name == "shape" else Value(Kind.ARRAY, place=Place.HOST)
+                return numpy_results.attribute(name)
             case Kind.DICT:
                 return owner.field(name) or UNKNOWN
             case Kind.TUPLE:
@@ -229,7 +229,7 @@ class Lookup:
                 items = (transfer.INTEGER,) * owner.rank if owner.rank else None
                 return transfer.SHAPE.but(items=items)
             case "grad":
-                return Value(Kind.TENSOR, Grad.DETACHED, owner.place, rank=owner.rank)
+                return Value(Kind.TENSOR, Grad.DETACHED, owner.place, rank=owner.rank, optional=True)
             case "device":
                 return Value(Kind.DEVICE, place=owner.place)
             case "dtype":

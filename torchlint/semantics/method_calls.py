@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.semantics import frameworks, tensor_methods, torch_api, transfer
+from torchlint.semantics import frameworks, numpy_results, tensor_methods, torch_api, transfer
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.library_calls import LibraryCalls, last_name
 from torchlint.semantics.transfer import Arguments, element_of
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
+from torchlint.word_set import word_set
 
 ADDING_METHODS = frozenset({"append", "add", "appendleft", "insert"})
 _TENSOR_ONLY_METHODS = frozenset(
@@ -21,8 +22,16 @@ _TENSOR_ONLY_METHODS = frozenset(
     """.split()
 )
 _SWITCHING_METHODS = ("requires_grad_", "detach_")
-_PARAMETER_METHODS = frozenset({"parameters", "named_parameters", "buffers", "trainable_parameters"})
-_CHILD_METHODS = frozenset({"children", "modules", "named_children", "named_modules"})
+_PARTS_OF_MODULES = word_set(
+    "parameters named_parameters trainable_parameters buffers named_buffers children named_children modules"
+    " named_modules"
+)
+_LISTS_OF_STRINGS = word_set("split rsplit splitlines")
+_TUPLES_OF_STRINGS = word_set("partition rpartition")
+_NUMBERS_OF_STRINGS = word_set(
+    "find rfind index rindex count startswith endswith isdigit isalpha isalnum isnumeric isdecimal isspace isupper"
+    " islower istitle isidentifier"
+)
 # Of what is imported or handed in, nothing is known but the name.
 _VAGUE = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE)
 
@@ -55,9 +64,9 @@ class MethodCalls(LibraryCalls):
             case Kind.LIST | Kind.SET:
                 return self._list_method(call, receiver, method, given)
             case Kind.STRING:
-                return Value(Kind.LIST, element=STRING) if method in ("split", "splitlines") else STRING
+                return _of_string(method)
             case Kind.ARRAY:
-                return NUMBER if method == "item" else Value(Kind.ARRAY, place=Place.HOST)
+                return numpy_results.method(method)
             case Kind.INSTANCE if (receiver.ref or "").startswith("torch.distributions."):
                 call.callee = f"{receiver.ref}.{method}"
                 return tensor_methods.distribution_method(receiver, method, self.grad)
@@ -90,11 +99,9 @@ class MethodCalls(LibraryCalls):
             elif method == "to" and given.positional:
                 place = transfer.place_of_target(given.positional[0]) or place
             return receiver.but(place=place)
-        if method in _PARAMETER_METHODS:
-            parameters = Value(Kind.PARAMETERS, place=receiver.place)
-            return _named(parameters) if method == "named_parameters" else parameters
-        if method in _CHILD_METHODS:
-            return Value(Kind.ITERATOR, element=Value(Kind.MODULE))
+        if method in _PARTS_OF_MODULES:
+            parts = _parts_of_module(method.removeprefix("named_"), receiver.place)
+            return _named(parts) if method.startswith("named_") else parts
         if method == "state_dict":
             return Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.DETACHED))
         if method == "clone":  # of learn2learn, to adapt it to one task
@@ -103,7 +110,10 @@ class MethodCalls(LibraryCalls):
             return self._forwarded(call, receiver, UNKNOWN, given)
         if entry is not None and entry.results == (("none",),):
             return NONE
-        if entry is not None or method in ("backward", "step", "save_checkpoint", "append", "extend", "insert"):
+        if receiver.ref == "torch.nn.ModuleList" and method in ADDING_METHODS and given.positional:
+            self._rewrite_receiver(call, self._longer(receiver, given.positional[-1]))
+            return receiver
+        if entry is not None or method in ("backward", "step", "save_checkpoint", "extend"):
             return UNKNOWN
         call.is_forward = words.runs_network(method)
         return Value(Kind.UNKNOWN, place=transfer.place_behind(given.all()))
@@ -112,11 +122,11 @@ class MethodCalls(LibraryCalls):
         element = receiver.element if receiver.element is not None else UNKNOWN
         match method:
             case "items":
-                return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(STRING, element)))
+                return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(element_of(receiver), element)))
             case "values":
                 return Value(Kind.ITERATOR, element=element)
             case "keys":
-                return Value(Kind.ITERATOR, element=STRING)
+                return Value(Kind.ITERATOR, element=element_of(receiver))
             case "get" | "pop" | "setdefault":
                 key = given.positional[0].constant if given.positional else None
                 return (receiver.field(key) if isinstance(key, str) else None) or element
@@ -157,6 +167,11 @@ class MethodCalls(LibraryCalls):
             return receiver
         return Value(Kind.NUMBER, dtype="int") if method in ("index", "count") else UNKNOWN
 
+    @staticmethod
+    def _longer(modules: Value, added: Value) -> Value:
+        """A ModuleList with one more."""
+        return modules.but(element=added if modules.element is None else join(modules.element, added))
+
     def _rewrite_receiver(self, call: Call, value: Value) -> None:
         assert call.receiver is not None
         binding = self.scopes.bindings.get(call.receiver)
@@ -177,7 +192,7 @@ class MethodCalls(LibraryCalls):
             case "item":
                 return NUMBER
             case "tolist":
-                return Value(Kind.LIST, element=NUMBER)
+                return Value(Kind.LIST)
             case "numpy":
                 return Value(Kind.ARRAY, place=Place.HOST)
             case "cpu":
@@ -217,5 +232,24 @@ class MethodCalls(LibraryCalls):
         return "dev" in name or "gpu" in name or "rank" in name
 
 
-def _named(parameters: Value) -> Value:
-    return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(STRING, transfer.element_of(parameters))))
+def _parts_of_module(method: str, place: Place) -> Value:
+    if method in ("children", "modules"):
+        return Value(Kind.ITERATOR, element=Value(Kind.MODULE))
+    if method == "buffers":
+        return Value(Kind.ITERATOR, element=Value(Kind.TENSOR, Grad.DETACHED, place))
+    return Value(Kind.PARAMETERS, place=place)
+
+
+def _named(parts: Value) -> Value:
+    return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(STRING, element_of(parts))))
+
+
+def _of_string(method: str) -> Value:
+    """Result of a method of a string."""
+    if method in _LISTS_OF_STRINGS:
+        return Value(Kind.LIST, element=STRING)
+    if method in _TUPLES_OF_STRINGS:
+        return Value(Kind.TUPLE, items=(STRING,) * 3)
+    if method in _NUMBERS_OF_STRINGS:
+        return NUMBER
+    return UNKNOWN if method == "encode" else STRING

@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Kind, Place, Value
+from torchlint.semantics.values import Grad, Kind, Place, Value
 
 # Names and strings of a program that is run for what comes of it.
 _WORK = re.compile(r"^(backward|step|open|argv)$|optim|DataLoader|load|read|argparse|parse_args|cuda")
@@ -33,15 +33,17 @@ def calls_of_self_test(module: cst.Module) -> frozenset[cst.CSTNode]:
 
 
 def anywhere(given: Arguments) -> Arguments:
-    """The same, where each tensor of the host may be on another device as well."""
+    """The same, where each tensor may be on another device as well, and of another's graph."""
     keywords = {name: _anywhere(value) for name, value in given.keywords.items()}
     positional, starred = map(_anywhere, given.positional), map(_anywhere, given.starred)
     return replace(given, positional=tuple(positional), keywords=keywords, starred=tuple(starred))
 
 
 def _anywhere(value: Value) -> Value:
-    is_on_host = value.kind is Kind.TENSOR and value.place is Place.HOST
-    return value.but(place=Place.UNKNOWN) if is_on_host else value
+    if value.kind is not Kind.TENSOR:
+        return value
+    place = Place.UNKNOWN if value.place is Place.HOST else value.place
+    return value.but(place=place, grad=Grad.CARRIES if value.carries else Grad.UNKNOWN)
 
 
 def _is_main(node: cst.CSTNode) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from torchlint.semantics import torch_api
-from torchlint.semantics.torch_results import OTHERS, TENSORS, returned
+from torchlint.semantics.torch_results import OTHERS, TENSORS, result_dtype, returned
 from torchlint.semantics.transfer import INTEGER, SHAPE, Arguments, mixed_grad, mixed_place, place_of_target
-from torchlint.semantics.values import NUMBER, UNKNOWN, Grad, Kind, Place, Value
+from torchlint.semantics.values import UNKNOWN, Grad, Kind, Place, Value
 
 
 def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool | None) -> Value:
@@ -14,7 +16,7 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
         case "item":
             return Value(Kind.NUMBER, dtype=receiver.dtype)
         case "tolist":
-            return Value(Kind.LIST, element=NUMBER)
+            return _listed(receiver)
         case "size" if given.positional or given.keywords:
             return INTEGER
         case "size" | "stride":
@@ -34,16 +36,29 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
         case "clone" | "contiguous" | "pin_memory" | "share_memory_" | "float" | "double" | "half" | "bfloat16":
             dtype = receiver.dtype if method in _KEEPING_DTYPE else "float"
             return receiver.but(kind=Kind.TENSOR, dtype=dtype)
+        case "type_as" if given.positional:
+            other = given.positional[0]
+            return receiver.but(kind=Kind.TENSOR, dtype=other.dtype, place=other.place)
     if method in ("items", "keys", "get", "pop"):  # no tensor has them: it is a dict of tensors
         return _mapping(receiver.but(rank=None), method)
     if receiver.kind is Kind.BATCH and method in ("values", "copy", "update"):
         return _mapping(receiver, method)
     entry = torch_api.method(method)
     if entry is not None:
-        return returned(entry, receiver, given, enabled, receiver.place)
+        value = returned(entry, receiver, given, enabled, receiver.place)
+        is_receiver = receiver.carries and entry.may("inplace") and value.kind is Kind.TENSOR
+        return value.but(grad=Grad.CARRIES) if is_receiver else value
     if receiver.kind is Kind.BATCH:
         return receiver
     return Value(Kind.TENSOR, mixed_grad((receiver, *given.all()), enabled), receiver.place, dtype=receiver.dtype)
+
+
+def _listed(receiver: Value) -> Value:
+    """What `tolist` gives: a list of lists, down to the numbers, or a number."""
+    if receiver.rank is None:
+        return Value(Kind.LIST)
+    number = Value(Kind.NUMBER, dtype=receiver.dtype)
+    return reduce(lambda inner, _: Value(Kind.LIST, element=inner), range(receiver.rank), number)
 
 
 _KEEPING_DTYPE = ("clone", "contiguous", "pin_memory", "share_memory_")
@@ -68,7 +83,9 @@ def tensor_attribute(owner: Value, name: str) -> Value:
         return owner if is_tensor else Value(grad=owner.grad, place=owner.place, origins=owner.origins)
     if not entry.results or entry.results[0][0] not in TENSORS:
         return OTHERS.get(entry.results[0][0], UNKNOWN) if len(entry.results) == 1 else UNKNOWN
-    return owner.but(kind=Kind.TENSOR, grad=Grad.DETACHED if entry.grad == "no" else owner.grad)
+    grad = Grad.DETACHED if entry.grad == "no" else owner.grad
+    dtype = result_dtype(entry, owner, Arguments()) if entry.dtype else owner.dtype
+    return owner.but(kind=Kind.TENSOR, grad=grad, dtype=dtype, optional=("none",) in entry.results)
 
 
 # Where the parts of what torch returns stand; a plain tuple has no attributes.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import libcst as cst
+
 from torchlint.semantics import torch_api
 from torchlint.semantics.torch_api import Entry
 from torchlint.semantics.transfer import (
@@ -72,19 +74,40 @@ def returned(entry: Entry, first: Value, given: Arguments, enabled: bool | None,
         return OTHERS.get(parts[0], UNKNOWN) if parts is not None else UNKNOWN
     tensor = Value(
         Kind.TENSOR,
-        Grad.DETACHED if entry.grad == "no" else mixed_grad((first, *given.all()), enabled),
+        Grad.DETACHED if entry.grad == "no" else _grad(entry, first, given, enabled),
         place,
         rank=_rank(entry, first, given),
-        dtype=_dtype(entry, first, given),
+        dtype=result_dtype(entry, first, given),
         origins=first.origins if entry.may("view") else frozenset(),
     )
     if parts == ("tensors",):
-        return Value(Kind.TUPLE, element=tensor)
+        return _several(tensor)
     if len(parts) == 1:
         return tensor
     index = tensor.but(grad=Grad.DETACHED, dtype="int")
-    others = {"index": index, "tensors": Value(Kind.TUPLE, element=tensor), "none": NONE}
+    others = {"index": index, "tensors": _several(tensor), "none": NONE}
     return Value(Kind.TUPLE, items=tuple(others.get(part, tensor) for part in parts))
+
+
+def module_result(module: Value, first: Value, grad: Grad, place: Place) -> Value:
+    """What a forward pass of a module returns for its first input; a tensor, where torch's table does not say."""
+    tensor = Value(Kind.TENSOR, grad, place)
+    entry = torch_api.lookup(module.ref or "")
+    if entry is None or not entry.results:
+        return tensor
+    made_with = [argument for node in module.origins if isinstance(node, cst.Call) for argument in node.args]
+    if len(entry.results) > 1 and any(arg.keyword and arg.keyword.value == "return_indices" for arg in made_with):
+        return UNKNOWN
+    if not (entry.rank.isdigit() and made_with):  # `Flatten()` leaves two dimensions, `Flatten(2)` three
+        tensor = tensor.but(rank=_rank(entry, first, Arguments()))
+    parts = entry.results[0]
+    if len(parts) == 1:
+        return tensor
+    return Value(Kind.TUPLE, items=tuple(tensor if part != "tensors" else _several(tensor) for part in parts))
+
+
+def _several(tensor: Value) -> Value:
+    return Value(Kind.TUPLE, element=tensor)
 
 
 def _alternative(entry: Entry, given: Arguments) -> tuple[str, ...] | None:
@@ -93,11 +116,18 @@ def _alternative(entry: Entry, given: Arguments) -> tuple[str, ...] | None:
         return entry.results[0] if entry.results else None
     several = next((parts for parts in entry.results if len(parts) > 1), None)
     if several is not None and ("tensor",) in entry.results:
-        by_dim = not given.positional[0].is_tensor if given.positional else "dim" in given.keywords
-        return several if by_dim else ("tensor",)
+        return several if _asks_for_indices(entry, given) else ("tensor",)
     if ("tensors",) in entry.results and (_asks_for_parts(given) or _is_nonzero(entry, given)):
         return ("tensors",)
     return next((parts for parts in entry.results if parts[0] in TENSORS), entry.results[0])
+
+
+def _asks_for_indices(entry: Entry, given: Arguments) -> bool:
+    """`x.max(1)`, `max_pool2d(x, 2, return_indices=True)`."""
+    if entry.takes("return_indices"):
+        asked = given.get("return_indices", torch_api.position(entry.name, "return_indices"))
+        return asked is not None and asked.constant is True
+    return not given.positional[0].is_tensor if given.positional else "dim" in given.keywords
 
 
 def _asks_for_parts(given: Arguments) -> bool:
@@ -112,7 +142,13 @@ def _is_nonzero(entry: Entry, given: Arguments) -> bool:
     return entry.name == "torch.where" and not given.positional and not given.keywords
 
 
-def _dtype(entry: Entry, first: Value, given: Arguments) -> str | None:
+def _grad(entry: Entry, first: Value, given: Arguments, enabled: bool | None) -> Grad:
+    if enabled is False and first.carries and entry.may("view"):
+        return Grad.UNKNOWN  # a view that is made with autograd off keeps its base, and the graph of that
+    return mixed_grad((first, *given.all()), enabled)
+
+
+def result_dtype(entry: Entry, first: Value, given: Arguments) -> str | None:
     asked = given.get("dtype")
     if asked is not None and asked.kind is not Kind.NONE:
         return asked.dtype
@@ -225,7 +261,7 @@ def _factory(entry: Entry, given: Arguments, enabled: bool | None) -> Value:
         grad = mixed_grad((like,), enabled)
     literal = first if first is not None and entry.name == "torch.tensor" else None
     rank = _literal_rank(literal) if literal is not None else _rank(entry, like or UNKNOWN, given)
-    dtype = _dtype(entry, like or UNKNOWN, given)
+    dtype = result_dtype(entry, like or UNKNOWN, given)
     if literal is not None and given.get("dtype") is None:
         dtype = _literal_dtype(literal)
     return Value(Kind.TENSOR, grad, place, rank=rank, dtype=dtype)

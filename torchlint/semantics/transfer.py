@@ -101,12 +101,16 @@ def element_of(value: Value) -> Value:
             return value.but(rank=value.rank - 1 if value.rank else None, optional=False)
         case Kind.ARRAY:
             return value.element or value
-        case Kind.BATCH | Kind.STRING:
+        case Kind.BATCH:
             return value
+        case Kind.STRING:
+            return STRING
         case Kind.PARAMETERS:
-            return Value(Kind.TENSOR, Grad.CARRIES, value.place, ref="torch.nn.Parameter")
+            return _parameter(value.place)
         case Kind.MODULE:
-            return Value(Kind.MODULE)
+            if value.ref == "torch.nn.ParameterList":
+                return _parameter(value.place)
+            return value.element.but(place=value.place) if value.element is not None else Value(Kind.MODULE)
         case Kind.DICT:
             return STRING if value.known_fields else UNKNOWN
         case Kind.LIST | Kind.TUPLE | Kind.SET | Kind.ITERATOR:
@@ -115,6 +119,10 @@ def element_of(value: Value) -> Value:
             return join_all(value.items) if value.items else UNKNOWN
         case _:
             return Value(place=value.place)
+
+
+def _parameter(place: Place) -> Value:
+    return Value(Kind.TENSOR, Grad.CARRIES, place, ref="torch.nn.Parameter")
 
 
 def unpacked(value: Value, count: int) -> list[Value]:

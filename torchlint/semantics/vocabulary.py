@@ -223,7 +223,6 @@ def makes_pipeline(name: str) -> bool:
 
 # -- contexts and effects --------------------------------------------------------------------------------------------
 
-NUMPY_ROWS = word_set("numpy.arange numpy.linspace numpy.logspace numpy.geomspace")  # arrays whose elements are numbers
 GRAD_DISABLING = word_set("torch.no_grad torch.inference_mode")
 GRAD_SWITCHES = GRAD_DISABLING | word_set("torch.enable_grad torch.set_grad_enabled")
 # What stands for a member of a package whose name is not known before the program runs.
