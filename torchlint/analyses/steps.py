@@ -110,7 +110,9 @@ def _runs_models(model: Model, loop: Loop) -> bool:
 def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     """Whether the node runs at some iterations only: to log something, to handle an error, to begin something."""
     guards = model.guards(node, inside=loop)
-    if any(_sets_what_is_missing(guard) or _ends_program(model, guard) or _picks(model, guard) for guard in guards):
+    if any(
+        _sets_what_is_missing(model, guard) or _ends_program(model, guard) or _picks(model, guard) for guard in guards
+    ):
         return True
     gates = (guard for guard in guards if guard.kind in _GATES)
     return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates) or any(
@@ -160,7 +162,7 @@ def _counts(model: Model, node: cst.BaseExpression) -> bool:
     return False
 
 
-def _sets_what_is_missing(guard: Guard) -> bool:
+def _sets_what_is_missing(model: Model, guard: Guard) -> bool:
     """`if mean is None: mean = loss.item()` and `if mean == 0:`, which is over with the first iteration."""
     if guard.test is None or not isinstance(guard.node, cst.If):
         return False
@@ -170,8 +172,17 @@ def _sets_what_is_missing(guard: Guard) -> bool:
     if is_there is (guard.branch == "body"):
         return False
     branch = guard.node.body if guard.branch == "body" else guard.node.orelse
-    parts = walk(branch) if branch is not None else ()
-    return any(isinstance(node, cst.AssignTarget) and text(node.target) == name for node in parts)
+    targets = model.once(_targets).get(name, ()) if branch is not None else ()
+    return any(branch is above for target in targets for above in model.ancestors(target))
+
+
+def _targets(model: Model) -> dict[str, list[cst.CSTNode]]:
+    """The targets of assignments by what is written there."""
+    found: dict[str, list[cst.CSTNode]] = {}
+    for target in model.nodes_of(cst.AssignTarget):
+        assert isinstance(target, cst.AssignTarget)
+        found.setdefault(text(target.target), []).append(target)
+    return found
 
 
 def _compared_with_zero(test: cst.BaseExpression) -> str | None:

@@ -20,7 +20,7 @@ def calls_of_self_test(module: cst.Module) -> frozenset[cst.CSTNode]:
     """The calls below `if __name__ == "__main__":`, and in the functions that are run there, of a file that defines
     functions or classes and does no work there but to try them out."""
     block = next(filter(_is_main, reversed(module.body)), None)
-    if block is None:
+    if block is None or any(map(_is_work, walk(block))):
         return frozenset()
     parts = [block, *_entered(block, module.body)]
     calls = []

@@ -32,10 +32,11 @@ _fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}  # what is known of LibCS
 
 
 def fields(cls: type[cst.CSTNode]) -> tuple[str, ...]:
-    """Names of the fields of a node class that can hold code (not whitespace, not punctuation)."""
+    """Names of the fields of a node class that can hold nodes of code (not whitespace, not punctuation)."""
     found = _fields.get(cls)
     if found is None:
-        names = (name for name in cls.__dataclass_fields__ if name not in _SKIPPED_FIELDS)
+        known = cls.__dataclass_fields__.items()
+        names = (name for name, about in known if name not in _SKIPPED_FIELDS and about.type is not str)
         found = tuple(name for name in names if not name.startswith(("whitespace", "_")))
         _fields[cls] = found
     return found
@@ -54,7 +55,8 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """Direct children that are code, in field order."""
     found: list[cst.CSTNode] = []
     known = _is_node
-    for name in _fields.get(type(node)) or fields(type(node)):
+    names = _fields.get(type(node))
+    for name in fields(type(node)) if names is None else names:
         value = getattr(node, name)
         cls = type(value)
         if cls is list or cls is tuple:

@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Function, Write
+    from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
 _BLOCKS = (cst.IndentedBlock, cst.SimpleStatementSuite, cst.Module)
@@ -23,14 +23,13 @@ class Reaching:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._orders: dict[Function, dict[cst.CSTNode, int]] = {}
+        self._order: dict[cst.CSTNode, int] = {}
 
     def order(self, node: cst.CSTNode) -> int:
-        """Position in the text, comparable among the nodes of one function. A statement comes before its parts."""
-        function = self._model.function(node)
-        if function not in self._orders:
-            self._orders[function] = {part: index for index, part in enumerate(walk(function.node))}
-        return self._orders[function][node]
+        """Position in the text. A statement comes before its parts."""
+        if not self._order:
+            self._order = {part: index for index, part in enumerate(walk(self._model.module))}
+        return self._order[node]
 
     def reaching(self, binding: Binding, place: cst.CSTNode) -> Write | None:
         """The one write whose value `binding` has when control comes to `place`; None if that is not certain."""
