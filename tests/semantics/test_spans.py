@@ -97,6 +97,18 @@ def test_only_the_statement_around_a_node_is_printed(monkeypatch: pytest.MonkeyP
     assert not any("RuntimeError" in text for text in printed)
 
 
+def test_of_a_compound_statement_only_the_ends_are_printed() -> None:
+    scopes, source = scopes_of(PROGRAM)
+    spans = spans_of(scopes, source)
+    function = scopes.functions[1].node
+    assert isinstance(function, cst.FunctionDef)
+    for node in (function, function.body):
+        start, end = spans[node]
+        assert source.text[:start].endswith(")\n" if node is function else ":\n    ")
+        assert source.text[start:end].endswith("del x")
+    assert not any(isinstance(node, cst.Call) for node in spans._found)
+
+
 def test_a_module_that_the_interpreter_reads_otherwise_is_printed_as_a_whole() -> None:
     scopes, source = scopes_of(PROGRAM)
     spans = Spans(scopes.module, source.text, [start + 1 for start in source.line_starts], scopes.parents)

@@ -9,6 +9,7 @@ import ast
 import os
 import warnings
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Outline:
 
 def outline(text: str, path: str) -> Outline:
     """Outline of the file at the absolute `path`."""
-    tree = _parsed(text)
+    tree = parsed(text)
     if tree is None:
         return Outline()
     found = _Reader(path)
@@ -44,13 +45,15 @@ def outline(text: str, path: str) -> Outline:
 
 def names_used(text: str) -> set[str]:
     """Names that a file reads, or holds as a string, as `__all__` does; none where the interpreter cannot parse it."""
-    tree = _parsed(text)
+    tree = parsed(text)
     nodes = list(ast.walk(tree)) if tree is not None else []
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     return names | {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-def _parsed(text: str) -> ast.Module | None:
+@lru_cache(maxsize=4)
+def parsed(text: str) -> ast.Module | None:
+    """None where the interpreter cannot parse it. The positions in a file are asked for soon after its outline."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

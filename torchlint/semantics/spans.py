@@ -8,7 +8,6 @@ compared with the text from there. Where the two parsers do not see the same sta
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -17,10 +16,13 @@ from typing import Any
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
+from torchlint.semantics.outline import parsed
 from torchlint.semantics.tree import deep_recursion
 
 Span = tuple[int, int]
 _WITH_BODY = frozenset({cst.FunctionDef, cst.ClassDef, cst.For, cst.While, cst.With, cst.If, cst.Try})
+
+_KEYWORDS = ("def ", "async ", "class ", "for ", "while ", "with ", "if ", "try", "match ")
 
 
 class SourceMismatchError(Exception):
@@ -45,9 +47,29 @@ class Spans:
         """Raises SourceMismatchError where the printed tree differs from the text."""
         if node not in self._found:
             with deep_recursion():
-                if not self._print_around(node) or node not in self._found:
+                if not self._measure(node) and (not self._print_around(node) or node not in self._found):
                     self._print_all()
         return self._found[node]
+
+    def _measure(self, node: cst.CSTNode) -> bool:
+        """A compound statement, or a block, may be most of the file: of it, only its ends are printed."""
+        if not isinstance(node, (cst.BaseCompoundStatement, cst.IndentedBlock)):
+            return False
+        last = _last_line(node)
+        start = self._start(node) if last is not None else None
+        if last is None or start is None:
+            return False
+        self._found[node] = start, self[last][1]
+        return True
+
+    def _start(self, node: cst.BaseCompoundStatement | cst.IndentedBlock) -> int | None:
+        if isinstance(node, cst.IndentedBlock):
+            return self[node.body[0]][0]
+        found = self._statement(node)
+        if found is None or found[0] is not node:
+            return None
+        start = self._line_starts[found[2].lineno - 1] + sum(map(len, found[1]))
+        return start if self._text.startswith(_KEYWORDS, start) else None
 
     def _print_all(self) -> None:
         recorder = _SpanRecorder(self._module)
@@ -62,8 +84,8 @@ class Spans:
         found = self._statement(node)
         if found is None:
             return False
-        statement, indents, first_line = found
-        start = self._line_starts[max(first_line - 1 - len(statement.leading_lines), 0)]
+        statement, indents, counterpart = found
+        start = self._line_starts[max(_first_line(counterpart) - 1 - len(statement.leading_lines), 0)]
         recorder = _SpanRecorder(self._module, start)
         recorder.indent_tokens = indents
         statement._codegen(recorder)
@@ -74,8 +96,8 @@ class Spans:
         self._found.update(recorder.spans)
         return True
 
-    def _statement(self, node: cst.CSTNode) -> tuple[Any, list[str], int] | None:
-        """The innermost such statement, the indents before it and its first line."""
+    def _statement(self, node: cst.CSTNode) -> tuple[Any, list[str], ast.stmt] | None:
+        """The innermost such statement, the indents before it and what the interpreter's parser makes of it."""
         way = self._way_down(node)
         body: Any = self._module
         parsed, indents, found = self._parsed, list[str](), None
@@ -84,7 +106,7 @@ class Spans:
             counterpart = self._paired(body, parsed).get(statement)
             if counterpart is None:
                 break
-            found = statement, list(indents), _first_line(counterpart)
+            found = statement, list(indents), counterpart
             body = way.pop() if way else None
             if type(statement) not in _WITH_BODY or body is not statement.body or type(body) is not cst.IndentedBlock:
                 break
@@ -112,12 +134,19 @@ class Spans:
 
     @cached_property
     def _parsed(self) -> Sequence[ast.stmt]:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return ast.parse(self._text).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return ()
+        tree = parsed(self._text)
+        return tree.body if tree is not None else ()
+
+
+def _last_line(node: Any) -> cst.SimpleStatementLine | None:
+    """The last line of a statement, or of a part of it; None where it shares a line with what holds it."""
+    while not isinstance(node, cst.SimpleStatementLine):
+        parts = (getattr(node, name, None) for name in ("finalbody", "orelse", "handlers", "cases", "body"))
+        last = next(filter(None, parts), None)
+        node = last[-1] if isinstance(last, (list, tuple)) else last
+        if node is None or isinstance(node, cst.SimpleStatementSuite):
+            return None
+    return node
 
 
 def _first_line(statement: ast.stmt) -> int:
