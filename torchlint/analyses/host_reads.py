@@ -12,7 +12,7 @@ from torchlint.analyses.order import are_alternatives, is_before
 from torchlint.analyses.steps import is_the_rest
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Function, Loop, Write
+    from torchlint.semantics.entities import Binding, Function, Guard, Loop, Write
     from torchlint.semantics.model import Model
 
 
@@ -58,7 +58,7 @@ class Reads:
         gates = (
             guard
             for guard in self._model.guards(read, self._loop or self._model.loop(read))
-            if guard.kind in ("log", "handler") and not is_the_rest(guard)
+            if guard.kind in ("log", "handler") and not is_the_rest(guard) and not _compares_lengths(guard)
         )
         return any(not isinstance(guard.node, cst.IfExp) for guard in gates)
 
@@ -92,3 +92,14 @@ class Reads:
         if own is not None and own is self._model.small_statement(read):
             return False
         return is_before(self._model, write.target, read)
+
+
+def _compares_lengths(guard: Guard) -> bool:
+    """`if len(text) > len(shown): shown = text`, of what grows all the time."""
+    match guard.test:
+        case cst.Comparison(
+            left=cst.Call(func=cst.Name(value="len")),
+            comparisons=[cst.ComparisonTarget(comparator=cst.Call(func=cst.Name(value="len")))],
+        ):
+            return True
+    return False

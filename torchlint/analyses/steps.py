@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.conditions import normal
 from torchlint.semantics.dataflow import text, upstream
-from torchlint.semantics.entities import Function, Guard, Loop, Role
+from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind, Value
@@ -114,6 +114,8 @@ def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
         _sets_what_is_missing(model, guard) or _ends_program(model, guard) or _picks(model, guard) for guard in guards
     ):
         return True
+    if any(_is_switched_off(model, guard) for guard in guards):
+        return True
     gates = (guard for guard in guards if guard.kind in _GATES)
     return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates) or any(
         _is_of_skipped(model, guard) for guard in guards
@@ -131,6 +133,24 @@ def _ends_program(model: Model, guard: Guard) -> bool:
             return True
         case cst.SimpleStatementLine(body=[*_, cst.Expr(value=cst.Call() as call)]):
             return model.call(call).callee in EXITS
+    return False
+
+
+def _is_switched_off(model: Model, guard: Guard) -> bool:
+    """`show = False` and `if show:`, which nothing ever makes true."""
+    if guard.branch != "body" or guard.test is None:
+        return False
+    for part in conjuncts(guard.test):
+        binding = model.binding(part) if isinstance(part, cst.Name) else None
+        if binding is not None and binding.writes and not binding.is_global and all(map(_is_false, binding.writes)):
+            return True
+    return False
+
+
+def _is_false(write: Write) -> bool:
+    match write.value:
+        case cst.Name(value="False"):
+            return write.kind == "assign" and not write.unpacked
     return False
 
 
@@ -303,7 +323,10 @@ def _runs_seldom(model: Model, loop: Loop) -> bool:
     """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them.
     One that runs a model at them is an evaluation."""
     function = loop.function
-    step = next((outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)), None)
+    steps = [outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)]
+    step = next(iter(steps), None)
+    if step is loop and len(steps) > 1 and not model.effects(loop).optimizer_steps:
+        return bool(model.effects(steps[1]).optimizer_steps) and is_gated(model, loop.node, steps[1])
     if step is not None:
         return step is not loop and not _runs_models(model, loop) and is_gated(model, loop.node, step)
     if not _picks_samples(model, loop):
@@ -338,14 +361,18 @@ def _is_of_skipped(model: Model, guard: Guard) -> bool:
 
 def _trains(model: Model, guard: Guard) -> bool:
     """`if step % 5 == 0:` around a backward pass is no interval for logging, but a second kind of step; around the
-    update of the weights it is the end of one step, for which gradients of several batches were added up."""
+    update of the weights it is the end of one step, for which gradients of several batches were added up. A pass whose
+    gradients are only looked at, beside the one that trains, is neither."""
     if not isinstance(guard.node, cst.If):
         return False
     branch = guard.node.body if guard.branch == "body" else guard.node.orelse
     if branch is None or guard.kind != "log":
         return False
     done = model.effects(branch)
-    return bool(done.backward or done.optimizer_steps)
+    if done.optimizer_steps or not done.backward:
+        return bool(done.optimizer_steps)
+    around = model.effects(model.loop(guard.node) or model.function(guard.node))
+    return not (around.optimizer_steps and set(around.backward) - set(done.backward))
 
 
 def is_the_rest(guard: Guard) -> bool:

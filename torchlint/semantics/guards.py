@@ -144,7 +144,7 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
     names = _identifiers(test)
     if any(_counts_round(node) for node in nodes) or _REMAINDERS.intersection(names):
         return "log"
-    telling = [part for part in conjuncts(test) if any(map(_LOG_NAMES.search, _identifiers(part)))]
+    telling = [part for part in conjuncts(test) if any(map(_LOG_NAMES.search, _identifiers(part, lengths=False)))]
     if not all(map(_asks_for_sink, telling)):
         return "log"
     if depth < 2 and any(_assigned_gate(scopes, operand, depth) for operand in _operands(test)):
@@ -222,8 +222,24 @@ def _identifier(node: cst.Name | cst.Attribute) -> str:
     return node.attr.value if isinstance(node, cst.Attribute) else node.value
 
 
-def _identifiers(test: cst.BaseExpression) -> list[str]:
-    return [_identifier(node) for node in walk(test) if isinstance(node, (cst.Name, cst.Attribute))]
+def _identifiers(test: cst.BaseExpression, *, lengths: bool = True) -> list[str]:
+    """The names in a condition; without those in `len(last_text)`, which tell what there is, and not when."""
+    found = [_identifier(node) for node in walk(test) if isinstance(node, (cst.Name, cst.Attribute))]
+    if lengths or "len" not in found:
+        return found
+    measured = [arg for node in walk(test) if _is_length(node) for arg in node.args]  # type: ignore[attr-defined]
+    for arg in measured:
+        for name in _identifiers(arg.value):
+            if name in found:
+                found.remove(name)
+    return found
+
+
+def _is_length(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Call(func=cst.Name(value="len"), args=[_]):
+            return True
+    return False
 
 
 def _operands(test: cst.BaseExpression) -> Iterator[cst.Name | cst.Attribute]:

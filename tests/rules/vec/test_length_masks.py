@@ -61,6 +61,7 @@ def test_a_mask_of_lengths_is_one_comparison(body: str, loop: str) -> None:
         ("mask[i, :length] = 1", LOOP, "np.zeros((len(x), 9))"),
         ("mask[i, :length] = 1", LOOP, "[x, x, x]"),
         ("mask[i, :lengths[i]] = 1", "i in range(2)", "torch.zeros(x.size(0), 9)"),
+        ("mask[: lengths[i]] = 1", "i in range(x.size(0))", "torch.zeros(x.size(0), 9)"),  # whole rows
         ("mask[length, :i] = 1", LOOP, "torch.zeros(x.size(0), 9)"),
         ("mask[i, :length] = 1", "i, length in lengths.items()", "torch.zeros(x.size(0), 9)"),
     ],

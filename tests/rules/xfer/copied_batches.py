@@ -26,6 +26,12 @@ def script(body: str) -> str:
 
 
 VARIANTS = {
+    "a cast that changes nothing as a rule": script(
+        """\
+        for x, y in loader:
+            criterion(model(x.to(device)), y.long().to(device)).backward()  # found twice
+        """
+    ),
     "tuple assignment": script(
         """\
         for x, y in loader:
@@ -201,6 +207,13 @@ VARIANTS = {
 
 
 LOOK_ALIKES = {
+    "what had to be cast, which is copied by that to memory that is not pinned": script(
+        """\
+        for x, boxes in loader:
+            boxes = boxes.float()
+            criterion(model(x.half().view(-1, 8).to(device)), boxes.to(device)).backward()
+        """
+    ),
     "columns, which are laid out anew in memory that is not pinned": script(
         """\
         for x, labels in loader:

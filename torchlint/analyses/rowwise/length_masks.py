@@ -88,12 +88,11 @@ class _Body:
 
     def _fills(self, part: cst.BaseExpression) -> bool:
         """`mask[i, :length]`, `mask[i][length:]`, `mask[i].narrow(0, length, rest)`"""
-        root, slices, indices = _filled(part), 0, 0
+        root, slices = _filled(part), 0
+        indices = any(isinstance(at, cst.Name) and at.value == self._index for at in _indices(part))
         for node in walk(part):
             if isinstance(node, cst.Slice):
                 slices += any(bound is not None and self._is_length(bound) for bound in (node.lower, node.upper))
-            elif isinstance(node, cst.Index):
-                indices += isinstance(node.value, cst.Name) and node.value.value == self._index
             elif isinstance(node, cst.Call):
                 narrows = isinstance(node.func, cst.Attribute) and node.func.attr.value == "narrow"
                 slices += narrows and any(self._is_length(arg.value) for arg in node.args)
@@ -127,6 +126,15 @@ def _filled(part: cst.BaseExpression) -> cst.BaseExpression:
         case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="narrow"))):
             return root_of(inner)
     return root_of(part)
+
+
+def _indices(part: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """`i` of `mask[i, :n]`, `mask[i][:n]` and `mask[i].narrow(0, n, 1)`, but not of `mask[:lengths[i]]`."""
+    node: cst.CSTNode = part
+    while isinstance(node, (cst.Subscript, cst.Attribute, cst.Call)):
+        if isinstance(node, cst.Subscript):
+            yield from (at.slice.value for at in node.slice if isinstance(at.slice, cst.Index))
+        node = node.func if isinstance(node, cst.Call) else node.value
 
 
 def of_mask(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.conditions import conditions, exclude
 from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.steps import Step, called_per_step, step_of
 from torchlint.analyses.sync.readback import reads
@@ -55,7 +56,7 @@ def round_trips(model: Model) -> Iterator[Trip]:
         way = _Way(model, step.loop)
         if not way.leads_home(tensor):
             joined.add(_list_around(model, node))
-        elif way.there is not None:
+        elif way.there is not None and not exclude(conditions(model, node), conditions(model, way.there.node)):
             found.append(Trip(node, way.there, step))
     yield from (trip for trip in found if _list_around(model, trip.node) not in joined - {None})
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _NOT_WRITING = frozenset({"requires_grad_", "detach_", "share_memory_", "retain_grad_"})
 _STRIDING = frozenset({"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t"})
+_CASTS = frozenset({"float", "double", "half", "bfloat16", "int", "short", "byte", "char", "bool"})
+_VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous"})
 _CLOCKS = frozenset(
     {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.time_ns", "time.perf_counter_ns"}
 )
@@ -108,7 +110,7 @@ def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
         return None
     if not move.origins <= frozenset().union(*(owner.built for owner in owners)):
         return None
-    if not _waits(move.call, model) or _is_strided(move.source, model):
+    if not _waits(move.call, model) or _is_strided(move.source, model) or _is_cast(move.source, model):
         return None
     options = [owner.option("pin_memory") for owner in owners]
     if any(owner.is_pinned for owner in owners):
@@ -126,16 +128,38 @@ def _is_strided(source: cst.BaseExpression, model: Model) -> bool:
     that is not pinned."""
     match source:
         case cst.Name():
-            if (binding := model.binding(source)) is None:
-                return False
-            made = [write.value for write in binding.writes if reaches(model, binding, write.target, source)]
-            views = [value for value in made if isinstance(value, (cst.Subscript, cst.Call))]
-            return bool(made) and views == made and all(_is_strided(view, model) for view in views)
+            views = _held(source, model)
+            return bool(views) and all(_is_strided(view, model) for view in views)
         case cst.Subscript(slice=parts):
             return len(parts) > 1
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))):
             return method in _STRIDING or (method in ("squeeze", "unsqueeze") and _is_strided(receiver, model))
     return False
+
+
+def _is_cast(source: cst.BaseExpression, model: Model) -> bool:
+    """`x.float()`, or a name of that: a batch that has to be cast is copied by that, to memory that is not pinned.
+
+    Not so `y.long()`, which most write to be sure: whole numbers are collated as such.
+    """
+    match source:
+        case cst.Name():
+            made = _held(source, model)
+            return bool(made) and all(_is_cast(value, model) for value in made)
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))):
+            return method in _CASTS or (method in _VIEWS and _is_cast(receiver, model))
+    return False
+
+
+def _held(name: cst.Name, model: Model) -> list[cst.BaseExpression]:
+    """What a variable holds where it is read, if all of that is made by subscripts and calls."""
+    binding = model.binding(name)
+    writes = binding.writes if binding is not None else []
+    made = [write for write in writes if reaches(model, binding, write.target, name)]  # type: ignore[arg-type]
+    parts: list[cst.BaseExpression] = [
+        write.value for write in made if isinstance(write.value, (cst.Subscript, cst.Call)) and not write.unpacked
+    ]
+    return parts if len(parts) == len(made) else []
 
 
 def _waits(call: Call, model: Model) -> bool:

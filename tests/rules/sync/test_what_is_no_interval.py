@@ -1,0 +1,189 @@
+"""Conditions that make a line rare, and those that only look as if they did."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.support import findings
+
+GRADIENTS = """
+import torch
+
+model = torch.nn.Linear(8, 2).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train(loader, every):
+    for step, (x, y) in enumerate(loader):
+        hidden = model(x.cuda())
+        losses = (hidden - y.cuda()).pow(2).mean(0)
+        loss = losses.sum()
+        optimizer.zero_grad()
+        {condition}:
+            for term in range(2):
+                losses[term].backward(retain_graph=True)
+                print(losses[term])
+            {update}
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "update", "count"),
+    [
+        ("if step % every == 0", "pass", 0),
+        ("if step % every == 0", "optimizer.step()", 1),  # a second kind of step
+        ("if step >= 0", "pass", 1),
+    ],
+)
+def test_gradients_that_are_only_looked_at_are_no_second_kind_of_step(condition: str, update: str, count: int) -> None:
+    assert len(findings(GRADIENTS.format(condition=condition, update=update), "SYNC04")) == count
+
+
+REPORT = """
+import torch
+from torch import nn
+
+class Trainer:
+    def __init__(self, net):
+        self.net = net.cuda()
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+
+    def step(self, y):
+        loss = -self.net(y.cuda()).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+    def report(self, writer, y, step):
+        y = y.cuda()
+        writer.add_image("data", y[:, 0].cpu().numpy(), step)
+        writer.add_image("samples", self.net.backward(y), step)
+
+def main(net, dataset, writer):
+    loader = torch.utils.data.DataLoader(dataset)
+    trainer = Trainer(net)
+    for step, y in enumerate(loader):
+        trainer.step(y)
+        {call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [
+        ("trainer.report(writer, y, step)", 1),
+        ("if step == 1 or step % 100 == 0:\n            trainer.report(writer, y, step)", 0),
+    ],
+)
+def test_a_report_at_intervals_may_call_a_pass_that_is_named_backward(call: str, count: int) -> None:
+    assert len(findings(REPORT.format(call=call), "SYNC03")) == count
+
+
+SHOWN = """
+import torch
+
+@torch.no_grad()
+def evaluate(model, loader):
+    model = model.cuda()
+    {before}
+    for x in loader:
+        out = model(x.cuda())
+        {inside}
+        if flagged:
+            print(out[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "count"),
+    [
+        ("pass", "flagged = False", 0),
+        ("flagged = False", "pass", 0),
+        ("flagged = False", "flagged = flagged or out.ndim", 1),
+        ("flagged = True", "pass", 1),
+    ],
+)
+def test_what_nothing_switches_on_never_runs(before: str, inside: str, count: int) -> None:
+    assert len(findings(SHOWN.format(before=before, inside=inside), "SYNC04")) == count
+
+
+ERRORS = """
+import torch
+from torch.nn import functional as F
+
+def error(model, x, disp_true, mask, wanted):
+    model.eval()
+    with torch.no_grad():
+        out = model(x.cuda())
+    {use}
+
+def main(model, loader):
+    total = 0
+    for x, y in loader:
+        total += error(model.cuda(), x, y, y > 0, 3)
+    print(total)
+"""
+
+
+@pytest.mark.parametrize(
+    "condition", ["len(disp_true[mask]) == 0", "len(disp_true) > len(wanted)", "len(mask) > len(disp_true)"]
+)
+def test_how_much_there_is_makes_nothing_rare(condition: str) -> None:
+    use = f"out = out.cpu()\n    if {condition}:\n        return 0\n    return F.l1_loss(out[mask], disp_true[mask])"
+    (found,) = findings(ERRORS.format(use=use), "SYNC03")
+    assert "intervals" not in found.message.partition(", ")[2].partition(".")[0]
+
+
+GROWING = """
+import torch
+
+@torch.no_grad()
+def generate(model, tokens, decode, steps):
+    model = model.cuda()
+    tokens = tokens.cuda()
+    last_text = ""
+    candidates = []
+    for step in range(steps):
+        logits = model(tokens)
+        best = logits.softmax(-1).topk(5).values.tolist()
+        text = decode(step)
+        if {condition}:
+            last_text = text
+            candidates.append(best)
+    return candidates
+"""
+
+
+def test_a_text_that_grows_sets_no_pace() -> None:
+    messages = [found.message for found in findings(GROWING.format(condition="len(text) > len(last_text)"), "SYNC03")]
+    assert not any("at intervals only" in message for message in messages)
+
+
+EXCLUSIVE = """
+import torch
+
+def bank(loader, device):
+    vectors = []
+    for batch in loader:
+        rows = batch["rows"]
+        if {there}:
+            rows = rows.to(device, non_blocking=True)
+        vectors.append(rows.cpu() if {back} else rows)
+    return torch.cat(vectors)
+"""
+
+
+@pytest.mark.parametrize(
+    ("there", "back", "count"),
+    [
+        ('device and device != "cpu"', 'device == "cpu"', 0),
+        ('device != "cpu"', 'device == "cpu"', 0),
+        ('device != "cpu"', "batch.keep", 1),
+    ],
+)
+def test_branches_that_exclude_each_other_make_no_round_trip(there: str, back: str, count: int) -> None:
+    code = dedent(EXCLUSIVE).format(there=there, back=back)
+    assert len(findings(code, "SYNC03")) == count
