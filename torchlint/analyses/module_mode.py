@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _DEPTH = 6
+_OTHERS = 4
 _EVALUATED = re.compile(r"\.(eval|from_pretrained|pipeline)\s*\(|\.train\(\s*[^)\s]")
 _LOADED = re.compile(r"(^|\.)load(_\w+)?\(")
 # What code out of sight may be called that switches the mode of a network that it is given.
@@ -46,6 +47,8 @@ _NOWHERE: Modes = frozenset()
 _LEARNING: Modes = frozenset({Mode.FRESH, Mode.TRAINING, Mode.UNSEEN})
 _RANK = re.compile(r"(?i)rank|main_process|master")
 _ENTRY: Modes = frozenset({Mode.ENTRY})
+_TRAINING: Modes = frozenset({Mode.TRAINING})
+_EVALUATION: Modes = frozenset({Mode.EVALUATION})
 # Statements that hold no others, nor lead elsewhere.
 _PLAIN = frozenset({cst.Expr, cst.Assign, cst.AugAssign, cst.AnnAssign, cst.Assert, cst.Del, cst.Pass, cst.Import})
 
@@ -54,7 +57,7 @@ def modes_at(model: Model, forward: Call) -> Modes:
     """The modes in which the network that a call runs can be, on every way to it that is in sight."""
     module = _unwrapped(forward.node.func)
     binding = model.binding(module)
-    return _Ways(model).at(model, forward, binding) if binding is not None else frozenset({Mode.UNKNOWN})
+    return _Ways(model).at(model, forward.node, binding) if binding is not None else frozenset({Mode.UNKNOWN})
 
 
 def is_evaluated_at(model: Model, forward: Call) -> bool:
@@ -63,7 +66,7 @@ def is_evaluated_at(model: Model, forward: Call) -> bool:
     if network is None:
         return False
     ways = _Ways(model)
-    modes = ways.at(model, forward, network)
+    modes = ways.at(model, forward.node, network)
     if modes == {Mode.UNSEEN} and network.cls is not None:
         modes = ways.kept(model, network)
     return modes == {Mode.EVALUATION} and bool(ways.switches)
@@ -75,12 +78,12 @@ def switch_behind(model: Model, forward: Call, loops: Iterable[Loop]) -> tuple[L
     binding = model.binding(_unwrapped(forward.node.func))
     if binding is None:
         return None
-    first = _Ways(model, frozenset()).at(model, forward, binding)
+    first = _Ways(model, frozenset()).at(model, forward.node, binding)
     if not first or not first <= _LEARNING:
         return None
     for loop in loops:
         ways = _Ways(model, frozenset({loop.node}))
-        modes = ways.at(model, forward, binding)
+        modes = ways.at(model, forward.node, binding)
         if Mode.EVALUATION in modes and modes <= first | {Mode.EVALUATION}:
             own = [call for call in ways.switches if call.function.module == model.name]
             return loop, own[-1] if own else forward
@@ -94,6 +97,7 @@ class _Ways:
         self._entered = {call.node: function for function in model.functions for call in function.foreign_callers}
         self._home = model
         self._after: dict[tuple[Function, Binding], Modes] = {}
+        self._nesting = 0
         self.again = again
         self.switches: list[Call] = []  # calls of `eval()` on the network, in the order in which they came
 
@@ -112,9 +116,10 @@ class _Ways:
             return frozenset({Mode.UNKNOWN})
         return _Walk(self, model, network, None).after(makers.pop()) - _ENTRY
 
-    def at(self, model: Model, call: Call, network: Binding, depth: int = 0) -> Modes:
-        function = call.function
-        modes = _Walk(self, model, network, call.node).before(function)
+    def at(self, model: Model, place: cst.CSTNode, network: Binding, depth: int = 0) -> Modes:
+        """At a call or a statement of one of the files."""
+        function = model.function(place)
+        modes = _Walk(self, model, network, place).before(function)
         if Mode.ENTRY not in modes:
             return modes
         return (modes - _ENTRY) | self._at_callers(model, function, network, depth)
@@ -128,8 +133,17 @@ class _Ways:
         modes: set[Mode] = set()
         for home, call in callers:
             given = _outside(home, call, function, network, is_abroad=home is not model)
-            modes |= self.at(home, call, given, depth + 1) if given is not None else {Mode.UNKNOWN}
+            modes |= self.at(home, call.node, given, depth + 1) if given is not None else {Mode.UNKNOWN}
         return frozenset(modes)
+
+    def of_others(self, model: Model, place: cst.CSTNode, networks: Iterable[Binding | None]) -> Modes:
+        """What other networks, of which one is made or to which a name is given, are in."""
+        modes = _NOWHERE
+        for network in networks if self._nesting < _OTHERS else (None,):
+            self._nesting += 1
+            modes |= self.at(model, place, network) if network is not None else frozenset({Mode.UNKNOWN})
+            self._nesting -= 1
+        return modes
 
     def entered(self, model: Model, call: Call) -> tuple[Model, Function] | None:
         if call.node in self._entered:
@@ -168,6 +182,7 @@ class _Walk:
         self._ways, self._model, self._network, self._place, self._depth = ways, model, network, place, depth
         self._before: Modes = _NOWHERE
         self._left: Modes = _NOWHERE
+        self._noted: dict[Binding, Modes] = {}
         self._broken: Modes = _NOWHERE
         self._continued: Modes = _NOWHERE
         self._writes: dict[cst.CSTNode | None, list[cst.BaseExpression]] = {}  # what makes the network, by statement
@@ -196,6 +211,7 @@ class _Walk:
 
     def _statement(self, node: cst.CSTNode, modes: Modes) -> Modes:
         if type(node) in _PLAIN:
+            self._pass(node, modes)
             return _NOWHERE if self._ends_program(node) else self._written(node, self._calls(node, modes))
         match node:
             case cst.SimpleStatementLine() | cst.SimpleStatementSuite():
@@ -207,7 +223,9 @@ class _Walk:
                 then = self._body(body, modes)
                 if self._ways.again is not None and _holds_once(test):
                     return modes
-                return then | (self._statement(orelse, modes) if orelse is not None else modes)
+                otherwise = self._statement(orelse, modes) if orelse is not None else modes
+                kept = self._kept(test) if then == _TRAINING and otherwise == _EVALUATION else None
+                return then | otherwise if kept is None else kept
             case cst.Else(body=body) | cst.Finally(body=body):
                 return self._body(body, modes)
             case cst.For() | cst.While():
@@ -260,6 +278,25 @@ class _Walk:
                 modes = self._call(call, modes)
         return modes
 
+    def _pass(self, node: cst.CSTNode, modes: Modes) -> None:
+        if node is self._place:
+            self._before |= modes
+        if isinstance(node, cst.Assign) and (of := _asked_for_mode(node.value)) is not None and self._is(of):
+            for target in node.targets:
+                binding = self._model.binding(target.target)
+                if binding is not None:
+                    self._noted[binding] = self._noted.get(binding, _NOWHERE) | modes
+
+    def _kept(self, node: cst.CSTNode | None) -> Modes | None:
+        """The modes that a variable has noted: `was_training = net.training`. None: it is of something else."""
+        binding = self._model.binding(node) if node is not None else None
+        if binding is None:
+            return None
+        if binding in self._noted:
+            return self._noted[binding]
+        asked = any(write.value is not None and _asked_for_mode(write.value) for write in binding.writes)
+        return frozenset({Mode.UNKNOWN}) if asked else None
+
     # -- what a call does to the network
 
     def _call(self, call: Call, modes: Modes) -> Modes:
@@ -269,6 +306,9 @@ class _Walk:
                 return frozenset({Mode.UNKNOWN})
             if same and call.method == "eval":
                 self._ways.switches.append(call)
+            kept = self._kept(call.argument("mode", 0).node) if same and call.method == "train" else None
+            if kept is not None:
+                return kept
             return frozenset({_switched(self._model, call)}) if same else modes
         entered = self._ways.entered(self._model, call)
         if entered is not None:
@@ -373,11 +413,11 @@ class _Walk:
             if self._network in upstream(self._model, value) and self._network.name in code:
                 return modes
             parts = [part for node in walk(value) if (part := self._part(node)) is not None]
-            if parts and isinstance(value, cst.Call) and self._depth < _DEPTH:
-                made_here = self._model.call(value)
-                return frozenset().union(
-                    *(self._ways.at(self._model, made_here, part, self._depth + 1) for part in parts)
-                )
+            if parts and isinstance(value, cst.Call):
+                return self._ways.of_others(self._model, value, parts)
+            same = [self._model.binding(_unwrapped(name)) for name in _alternatives(value)]
+            if node is not None and None not in same:
+                return self._ways.of_others(self._model, node, same)
             made = mode_layer(self._model, self._model.value(value))
             return frozenset({Mode.FRESH if made is not None else Mode.UNSEEN})
         return modes
@@ -415,6 +455,16 @@ def _unwrapped(node: cst.CSTNode) -> cst.CSTNode:
     while isinstance(node, cst.Attribute) and node.attr.value in _WRAPPERS:
         node = node.value
     return node
+
+
+def _alternatives(value: cst.CSTNode) -> list[cst.CSTNode]:
+    """`a` and `b` of `a if x else b`; other expressions stand for themselves."""
+    return [value.body, value.orelse] if isinstance(value, cst.IfExp) else [value]
+
+
+def _asked_for_mode(value: cst.CSTNode) -> cst.BaseExpression | None:
+    """`net` of `net.training`."""
+    return value.value if isinstance(value, cst.Attribute) and value.attr.value == "training" else None
 
 
 def _outlives(binding: Binding) -> bool:

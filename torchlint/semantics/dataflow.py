@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -97,7 +98,7 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
                 return last <= begin < end
         elif isinstance(outer, cst.For) and here is outer.body and _binds(model, outer.target, binding):
             return way.get(outer) is outer.target
-        elif outer in above and _comes_round(outer, here):
+        elif outer in above and (_comes_round(outer, here) or _leads_into(outer, way[outer], here)):
             return True
         if outer is function.node:
             return isinstance(outer, (cst.FunctionDef, cst.Lambda)) and outer.params in above
@@ -151,6 +152,16 @@ def _comes_round(outer: cst.CSTNode, here: cst.CSTNode) -> bool:
     if isinstance(outer, cst.For):
         return here is not outer.iter
     return isinstance(outer, (cst.While, cst.Try, cst.TryStar, cst.BaseComp, cst.CompFor))
+
+
+def _leads_into(outer: cst.CSTNode, first: cst.CSTNode, here: cst.CSTNode) -> bool:
+    """Whether the part `first` of a compound node runs before its part `here`: `with f() as x:`, `if x := f():`."""
+    match outer:
+        case cst.With(items=items, body=body):
+            return here is body or any(item is first for item in takewhile(lambda item: item is not here, items))
+        case cst.If(test=test) | cst.IfExp(test=test) | cst.BooleanOperation(left=test):
+            return first is test
+    return False
 
 
 def _assigns(model: Model, statement: cst.BaseSmallStatement, binding: Binding) -> bool:

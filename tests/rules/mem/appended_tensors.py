@@ -238,4 +238,17 @@ class Trainer:
             self.losses.append(loss)  # here
         return torch.stack(self.losses)
 """,
+    "in the same branch as the pass that frees it": """\
+from training import finish
+
+losses = []
+for x, y in loader:
+    loss = crit(model(x), y)
+    if k > 1:
+        losses.append(loss)  # here
+        (loss / k).backward()
+    else:
+        loss.backward()
+finish(losses)
+""",
 }

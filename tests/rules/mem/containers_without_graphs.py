@@ -380,4 +380,33 @@ class Trainer:
             self.scores.append(score)
         return torch.stack(self.scores)
 """,
+    "a list that an optimizer of another file sends backward": """\
+from surgery import Surgery
+
+opt = Surgery(opt)
+losses = []
+for step, (x, y) in enumerate(loader):
+    loss = crit(model(x), y)
+    if k > 1:
+        losses.append(loss)
+    else:
+        loss.backward()
+    if k > 1 and step % k == 0:
+        opt.pc_backward(losses)
+        losses = []
+    opt.step()
+    opt.zero_grad()
+""",
+    "a list that goes out of sight, where only the other branch sends losses backward": """\
+from training import finish
+
+losses = []
+for x, y in loader:
+    loss = crit(model(x), y)
+    if k > 1:
+        losses.append(loss)
+    if not k > 1:
+        loss.backward()
+finish(losses)
+""",
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import conditions, exclude
 from torchlint.analyses.mem.single_tensor import carries
 from torchlint.semantics.dataflow import hold_the_same, sources, text, upstream
 from torchlint.semantics.values import Grad, Kind
@@ -22,9 +23,11 @@ _COEFFICIENT = re.compile(r"(?i)(^|_)(coeff?s?|weights?|lambda\w*|lam\w*|alpha|b
 
 def freeing_passes(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
     """The backward passes, in the function of an expression, that free what its graph was computed with."""
-    tensors = _tensors(model, graph)
-    for call in model.function(graph).calls:
-        if call.is_backward and not _keeps_graph(call):
+    passes = [call for call in model.function(graph).calls if call.is_backward and not _keeps_graph(call)]
+    tensors = _tensors(model, graph) if passes else set()
+    here = conditions(model, graph) if passes else {}
+    for call in passes:
+        if not exclude(here, conditions(model, call.node)):
             source = backpropagated(call)
             if source is not None and tensors & upstream(model, source, inside=call.loop):
                 yield call

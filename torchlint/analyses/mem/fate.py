@@ -82,6 +82,7 @@ _SEARCHES = word_set("index count remove")
 _FILLING_ONLY = word_set("append appendleft extend extendleft insert clear remove reverse")
 _FILLING_METHODS = word_set("append appendleft add extend extendleft insert update setdefault put push put_nowait")
 _DEPTH = 6
+_GOING_BACK = re.compile(r"(?i)(^|_)back(ward|prop)")
 _GRADIENT_PACKAGES = ("torch.autograd.", "torch.func.", "functorch.", "higher.", "captum.")
 
 
@@ -368,6 +369,8 @@ class _Trail:
             self._cross(call, arg, *abroad)
         elif name.partition(".")[0] in _READERS or name.startswith("torch.nn.utils.clip_grad"):
             self._final()
+        elif _GOING_BACK.search(call.method or name.rpartition(".")[2]):
+            self.fate |= Fate.BACKWARD  # `optimizer.pc_backward(losses)` of a class out of sight
         elif self._is_effect_of_module(call):
             self.fate |= Fate.ESCAPES
         elif name.startswith("torch.") or call.targets_class is not None:

@@ -152,7 +152,8 @@ class GraphParts:
         foreign = write.function is not function
         here = self._loop is None or function is not self._loop.function or _is_inside(write.loop, self._loop)
         if foreign or not here:
-            self.reused = self.reused or _may_have_graph(model, write.value)
+            enclosed = foreign and not write.function.is_module  # a closure may be called again and again
+            self.reused = self.reused or _may_have_graph(model, write.value, unknown=enclosed)
             return
         if self._comes_round(write, read) and _may_have_graph(model, write.value):
             self.reused = True
@@ -274,6 +275,8 @@ def _may_have_graph(model: Model, value: cst.BaseExpression, *, unknown: bool = 
     for node in walk(value):
         if isinstance(node, cst.Call) and model.call(node).grad_enabled is not False:
             call = model.call(node)
+            if call.callee == "torch.autograd.grad" and call.argument("create_graph", 4).value.constant is True:
+                return True
             if is_graphless(call.value):
                 continue
             runs_model = call.is_forward or (call.target is not None and bool(model.effects(call.target).forwards))

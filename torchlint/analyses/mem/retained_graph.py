@@ -55,7 +55,9 @@ def needlessly_retained(model: Model) -> Iterator[Retained]:
         flag = model.binding(retain.node) if retain.node is not None else None
         if flag is not None and flag.is_parameter:
             continue  # the callers that ask for it know what they go back through
-        loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
+        loop = next(iter(call.loops()), None)
+        if loop is not None and loop.is_comprehension:
+            continue  # what it runs over is there before, and may have one graph
         if loop is None and call.function.is_module and _is_followed(model, call):
             continue  # a demonstration: the next cell or line goes back once more
         if loop is not None and _is_there_before(model, source, loop):

@@ -1,0 +1,119 @@
+"""MEM04: one graph behind several passes: through `with`, of an enclosing function, of the items of one collection."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.support import findings
+
+SCALED = """
+import contextlib
+import torch
+from torch import nn
+from torch.autograd import grad
+
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+@contextlib.contextmanager
+def scale_loss(loss):
+    yield loss * 1.0
+
+def step(x):
+    x.requires_grad = True
+    score = net(x) ** 2
+    loss = score.mean()
+    with scale_loss(loss) as scaled:
+        scaled.backward(retain_graph=True)
+    {again}
+    opt.step()
+
+step(torch.randn(3, 4))
+"""
+SLOPE = """\
+slope = grad(outputs=score.sum(), inputs=x, create_graph=True)[0]
+    with scale_loss(slope.norm()) as penalty:
+        penalty.backward()
+"""
+
+
+@pytest.mark.parametrize(("again", "count"), [(SLOPE, 0), ("print(scaled.item())", 1), ("net(x).sum().backward()", 1)])
+def test_a_scaled_loss_has_the_graph_of_the_loss(again: str, count: int) -> None:
+    assert len(findings(SCALED.format(again=again), "MEM04")) == count
+    apex = SCALED.replace("import contextlib\n", "from apex import amp\n").replace("scale_loss(", "amp.scale_loss(")
+    assert len(findings(apex.replace("def amp.", "def ").format(again=again), "MEM04")) == count
+
+
+def test_what_stays_silent_needs_the_graph() -> None:
+    code = SCALED.format(again=SLOPE)
+    exec(code, {})
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(code.replace("retain_graph=True", ""), {})
+
+
+PRODUCT = """
+import torch
+
+def product_with_hessian(params):
+    loss = sum((p ** 3).sum() for p in params)
+    {outside}
+
+    def evaluate(vector):
+        {inside}
+        product = torch.stack([(g * v).sum() for g, v in zip(slopes, vector)]).sum()
+        return torch.autograd.grad(product, params, retain_graph=True)
+
+    return evaluate
+
+params = [torch.ones(2, requires_grad=True)]
+evaluate = product_with_hessian(params)
+for _ in range(2):
+    print(evaluate([torch.ones(2)]))
+"""
+SLOPES = "slopes = torch.autograd.grad(loss, params, create_graph=True)"
+
+
+def test_a_closure_may_go_through_the_graph_around_it_again_and_again() -> None:
+    code = PRODUCT.format(outside=SLOPES, inside="pass")
+    assert findings(code, "MEM04") == []
+    exec(code, {"torch": torch})
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(code.replace(", retain_graph=True", ""), {"torch": torch})
+
+
+ITEMS = """
+import torch
+from torch import nn
+
+class Learner:
+    def __init__(self, net):
+        self.net = net
+
+    def learn(self, batches):
+        for x in batches:
+            out = self.net(x)
+            self.losses = {{"a": out.mean(), "b": out.std()}}
+            {passes}
+
+    def each(self, batches):
+        for x in batches:
+            loss = self.net(x).mean()
+            loss.backward(retain_graph=True)
+
+Learner(nn.Linear(3, 3).cuda()).learn([torch.randn(2, 3)])
+"""
+
+
+@pytest.mark.parametrize(
+    "passes",
+    [
+        "[loss.backward(retain_graph=True) for loss in self.losses.values()]",
+        "[loss.backward(retain_graph=True) for _, loss in self.losses.items()]",
+        "for loss in self.losses.values():\n                loss.backward(retain_graph=True)",
+    ],
+)
+def test_losses_of_one_collection_may_share_a_graph(passes: str) -> None:
+    code = ITEMS.format(passes=passes)
+    (own,) = findings(code, "MEM04")
+    assert code.splitlines()[own.line - 2].strip() == "loss = self.net(x).mean()"

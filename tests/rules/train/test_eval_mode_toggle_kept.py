@@ -1,0 +1,91 @@
+"""TRAIN04: a mode that was noted comes back, and a network is in the mode that it has under its other names."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.train.evaluated_networks import SETUP
+from tests.support import findings
+
+NOTED = """\
+def perplexity(model, batches):
+    {before}
+    model.eval()
+    total = 0.0
+    with torch.no_grad():
+        for x, y in batches:
+            total += F.cross_entropy(model(x), y).item()
+    {after}
+    return total
+
+net.train()
+for epoch in range(3):
+    train_epoch()
+    print(perplexity(net, test_loader))
+"""
+
+GIVEN_BACK = {
+    "in a condition": ("was_training = model.training", "if was_training:\n        model.train()"),
+    "in both branches": (
+        "was_training = model.training",
+        "if was_training:\n        model.train()\n    else:\n        model.eval()",
+    ),
+    "as an argument": ("mode = model.training", "model.train(mode)"),
+    "of the network itself": ("mode = net.training", "net.train(mode=mode)"),
+}
+LOST = {
+    "noted too late": ("pass", "was_training = model.training\n    if was_training:\n        model.train()"),
+    "noted and not used": ("was_training = model.training", "pass"),
+    "nothing is noted": ("pass", "pass"),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), GIVEN_BACK.values(), ids=GIVEN_BACK.keys())
+def test_a_mode_that_was_noted_comes_back(before: str, after: str) -> None:
+    assert findings(SETUP + NOTED.format(before=before, after=after), "TRAIN04") == []
+
+
+@pytest.mark.parametrize(("before", "after"), LOST.values(), ids=LOST.keys())
+def test_evaluation_mode_that_stays_is_found(before: str, after: str) -> None:
+    (finding,) = findings(SETUP + NOTED.format(before=before, after=after), "TRAIN04")
+    assert "Nothing calls" in finding.message
+
+
+PROBE = """\
+class Probe:
+    def __init__(self):
+        self.start = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+        self.end = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+
+    def evaluate(self, batches):
+        self.start.{start}()
+        self.end.{end}()
+        first = {first}
+        with torch.no_grad():
+            for x, y in batches:
+                print(first(x).argmax(1))
+
+probe = Probe()
+probe.evaluate(test_loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "first", "count"),
+    [
+        ("eval", "eval", "self.start", 0),
+        ("eval", "train", "self.start", 0),
+        ("train", "eval", "self.start", 1),
+        ("eval", "eval", "self.start if test_loader else self.end", 0),
+        ("eval", "train", "self.start if test_loader else self.end", 0),
+        ("train", "train", "self.start if test_loader else self.end", 1),
+    ],
+)
+def test_another_name_of_a_network_has_its_mode(start: str, end: str, first: str, count: int) -> None:
+    code = PROBE.format(start=start, end=end, first=first)
+    assert len(findings(SETUP + code, "TRAIN04")) == count
+
+
+def test_names_that_are_given_round_in_a_circle_end_the_search() -> None:
+    circle = "one, two = net, net\nwhile True:\n    one = two\n    two = one\n    print(one(test_loader[0][0]))\n"
+    assert findings(SETUP + circle, "TRAIN04") == []
