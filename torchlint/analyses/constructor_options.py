@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.phases import default_of
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Class
+    from torchlint.semantics.entities import Call, Class, Function
     from torchlint.semantics.model import Model
+
+_CHOOSING = (cst.Equal, cst.NotEqual, cst.Is, cst.IsNot, cst.In, cst.NotIn)
 
 Given = dict[str, Value]
 """Numbers, strings and None that parameters of a constructor hold, by name; those that are not known are left out."""
@@ -38,11 +41,24 @@ def arguments_of(model: Model, call: Call, home: Model, cls: Class, given: Given
 
 
 def can_run(model: Model, call: Call, given: Given) -> bool:
-    """Whether a constructor comes to one of its calls, as far as what it is given tells."""
-    if not given:
-        return True
-    guards = [(guard.test, guard.branch == "body") for guard in model.guards(call.node) if guard.test is not None]
-    return not any(_truth(model, test, given) is (not branch) for test, branch in guards)
+    """Whether a constructor comes to one of its calls. A choice that is not known may leave it out."""
+    for guard in model.guards(call.node):
+        holds = _truth(model, guard.test, given) if guard.test is not None else None
+        if holds is (guard.branch != "body"):
+            return False
+        if holds is None and guard.test is not None and _is_choice(model, guard.test, call.function):
+            return False
+    return True
+
+
+def _is_choice(model: Model, test: cst.BaseExpression, builder: Function) -> bool:
+    """`norm == "batch"` or `use_norm` of a parameter, unlike `dropout > 0`: of numbers the usual one is not nothing."""
+    if isinstance(test, cst.Comparison) and not isinstance(test.comparisons[0].operator, _CHOOSING):
+        return False
+    bindings = (model.binding(node) for node in walk(test) if isinstance(node, cst.Name))
+    return any(
+        binding is not None and binding.is_parameter and binding.scope_function is builder for binding in bindings
+    )
 
 
 def _is_known(value: Value) -> bool:

@@ -87,7 +87,8 @@ class _Search:
             for method in part.methods.values():
                 known = given if method is builder else {}
                 for call in method.calls:
-                    layer = self._of_call(model, call, known) if can_run(model, call, known) else None
+                    may_run = method is not builder or can_run(model, call, known)
+                    layer = self._of_call(model, call, known) if may_run else None
                     if layer is not None:
                         return layer
             for base in part.bases:

@@ -98,7 +98,7 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
                 return last <= begin < end
         elif isinstance(outer, cst.For) and here is outer.body and _binds(model, outer.target, binding):
             return way.get(outer) is outer.target
-        elif outer in above and (_comes_round(outer, here) or _leads_into(outer, way[outer], here)):
+        elif outer in above and (_comes_round(outer, here) or _leads_into(outer, way.get(outer), here)):
             return True
         if outer is function.node:
             return isinstance(outer, (cst.FunctionDef, cst.Lambda)) and outer.params in above
@@ -154,7 +154,7 @@ def _comes_round(outer: cst.CSTNode, here: cst.CSTNode) -> bool:
     return isinstance(outer, (cst.While, cst.Try, cst.TryStar, cst.BaseComp, cst.CompFor))
 
 
-def _leads_into(outer: cst.CSTNode, first: cst.CSTNode, here: cst.CSTNode) -> bool:
+def _leads_into(outer: cst.CSTNode, first: cst.CSTNode | None, here: cst.CSTNode) -> bool:
     """Whether the part `first` of a compound node runs before its part `here`: `with f() as x:`, `if x := f():`."""
     match outer:
         case cst.With(items=items, body=body):

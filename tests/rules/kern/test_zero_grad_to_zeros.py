@@ -143,3 +143,27 @@ def test_nothing_is_left_of_what_prepared_the_gradients() -> None:
 def test_no_fix_where_a_remark_stands_beside_what_prepared_the_gradients() -> None:
     (finding,) = findings(SETUP + PREPARED.format(remark="  # they may have one"), "KERN02")
     assert finding.fix is None
+
+
+PERTURBED = """\
+shifts = [torch.zeros(2, 4)]
+{before}
+for _ in range(3):
+    {inside}
+    F.cross_entropy(net(batches[0][0] + leaves[0]), batches[0][1]).backward()
+    shifts = [s + p.grad for s, p in zip(shifts, leaves)]
+    for p in leaves:
+        p.grad.data.zero_()
+"""
+MADE = "leaves = [s.clone().requires_grad_() for s in shifts]"
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "count"),
+    [("", MADE, 0), (MADE, "", 1), ("", "leaves = [p for p in net.parameters()]", 1)],
+    ids=["made in each iteration", "made once", "collected in each iteration"],
+)
+def test_no_pass_adds_to_the_gradients_of_tensors_that_each_iteration_makes(
+    before: str, inside: str, count: int
+) -> None:
+    assert len(findings(SETUP + PERTURBED.format(before=before, inside=inside), "KERN02")) == count

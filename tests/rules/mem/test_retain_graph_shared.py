@@ -114,6 +114,6 @@ Learner(nn.Linear(3, 3).cuda()).learn([torch.randn(2, 3)])
     ],
 )
 def test_losses_of_one_collection_may_share_a_graph(passes: str) -> None:
-    code = ITEMS.format(passes=passes)
+    code = ITEMS.format(passes=passes).lstrip()
     (own,) = findings(code, "MEM04")
     assert code.splitlines()[own.line - 2].strip() == "loss = self.net(x).mean()"

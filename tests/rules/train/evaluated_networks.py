@@ -101,6 +101,20 @@ for epoch in range(2):
     "functional dropout that asks for the mode": NETWORKS + "net = Functional()\n" + LOOP,
     "a layer that an option asks for": OPTIONAL + "net = Layer(3, drop=True)\n" + LOOP,
     "a layer that an option of the class around it asks for": OPTIONAL + "net = Pair('batch')\n" + LOOP,
+    "a rate that is out of sight": """\
+import json
+
+class Net(nn.Module):
+    def __init__(self, rate=0.0):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 3), nn.Dropout(rate) if rate > 0 else nn.Identity())
+
+    def forward(self, x):
+        return self.body(x)
+
+net = Net(json.load(open('options.json'))['rate'])
+"""
+    + LOOP,
     "a recurrent network with dropout between its layers": "net = nn.LSTM(4, 3, 2, dropout=0.5)\n"
     + LOOP.replace("net(x)", "net(x)[0]"),
     "a network of torchvision": "import torchvision\n\nnet = torchvision.models.resnet18(num_classes=3)\n" + LOOP,
@@ -188,6 +202,9 @@ for epoch in range(3):
 LOOK_ALIKES = {
     "layers that the default of an option leaves out": OPTIONAL + "net = Layer(3)\n" + LOOP,
     "layers that the options of the class around them leave out": OPTIONAL + "net = Pair().to('cpu')\n" + LOOP,
+    "layers that options out of sight may leave out": OPTIONAL
+    + "import json\n\nnet = Pair(**json.load(open('options.json')))\n"
+    + LOOP,
     "nothing differs between the modes": "net = nn.Linear(4, 3)\n" + LOOP,
     "dropout of nothing": "net = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.0))\n" + LOOP,
     "dropout on a recurrent network of one layer": "net = nn.LSTM(4, 3, dropout=0.5)\n"

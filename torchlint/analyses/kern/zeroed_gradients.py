@@ -62,6 +62,8 @@ def _zeroed(model: Model, gradients: list[cst.Attribute]) -> Iterator[Zeroed]:
         fills = [node for node in gradients if _fills(model, node, loop)]
         if not fills or not isinstance(loop.node, cst.For) or _is_stepped_on(model, loop):
             continue
+        if _is_made_anew(model, loop):
+            continue
         if _is_over_parameters(loop, fills) and _takes_part_in_training(model, loop):
             yield Zeroed(loop.node, text(fills[0]), loop=loop, fill=fills[0] if len(fills) == 1 else None)
 
@@ -120,6 +122,26 @@ def _is_over_parameters(loop: Loop, fills: list[cst.Attribute]) -> bool:
         {node.value for node in walk(loop.target) if isinstance(node, cst.Name)} if loop.target is not None else set()
     )
     return all(isinstance(node.value, cst.Name) and node.value.value in names for node in fills)
+
+
+def _is_made_anew(model: Model, loop: Loop) -> bool:
+    """Whether each iteration of the loop around makes the tensors whose gradients are filled: no pass adds to them."""
+    binding = model.binding(loop.iterable) if loop.iterable is not None else None
+    around = next(iter(list(loop.around())[1:]), None)
+    if binding is None or around is None:
+        return False
+    return all(
+        write.kind == "assign" and write.loop is not None and around in write.loop.around() and _makes_each(write.value)
+        for write in binding.writes
+    )
+
+
+def _makes_each(value: cst.BaseExpression | None) -> bool:
+    """`[make(x) for x in xs]`, `[make(x), make(y)]`"""
+    if isinstance(value, cst.ListComp):
+        return isinstance(value.elt, cst.Call)
+    parts = value.elements if isinstance(value, (cst.List, cst.Tuple)) else ()
+    return bool(parts) and all(isinstance(part.value, cst.Call) for part in parts)
 
 
 def _takes_part_in_training(model: Model, loop: Loop) -> bool:
