@@ -111,7 +111,9 @@ def is_loss_function(name: str) -> bool:
 # -- classes ---------------------------------------------------------------------------------------------------------
 
 _LOSS_NAMES = re.compile(r".*\.\w*(Loss|Criterion)")
-_SIGNAL_TRANSFORMS = re.compile(r"torchaudio\.transforms\.[A-Z]\w*")  # modules whose constants are buffers
+_SIGNAL_TRANSFORMS = re.compile(
+    r"torchaudio\.transforms\.[A-Z]\w*|torchvision\.transforms\.(v2\.)?(?!Compose|Lambda|Random(Apply|Choice|Order))[A-Z]\w*"
+)  # modules whose constants are buffers
 
 
 @lru_cache(maxsize=8192)

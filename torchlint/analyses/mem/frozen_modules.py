@@ -9,18 +9,22 @@ import libcst as cst
 
 from torchlint.analyses.mem.callers_by_name import calls_in_other_files
 from torchlint.analyses.mem.lifetime import root
-from torchlint.analyses.mem.parameter_free import class_of_module, module_of
+from torchlint.analyses.mem.parameter_free import class_of_module, module_of, trains_nothing
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Function, Write
+    from torchlint.semantics.entities import Binding, Call, Class, Function, Write
     from torchlint.semantics.model import Model
 
 _FREEZING = re.compile(r"requires_grad(_\(False\)|\s*=\s*False)")
 _FROZEN_INSIDE = re.compile(
     r"requires_grad_\(False\)|for (\w+) in self\.parameters\(\):\s+\1\.requires_grad\s*=\s*False"
+)
+_FROZEN_PART = re.compile(
+    r"for (?:\w+, )?(\w+) in self\.(?P<part>\w+)\.(?:named_)?parameters\(\):\s+\1\.requires_grad\s*=\s*False"
+    r"|self\.(?P<module>\w+)\.requires_grad_\(False\)"
 )
 # Methods that return the module itself.
 _CHAINED = ("eval", "to", "cuda", "cpu", "half", "float", "double")
@@ -107,9 +111,19 @@ def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
 
 def _frozen_classes(model: Model) -> set[str]:
     """The classes of a file that switch off the gradients of all their parameters."""
-    if not _FROZEN_INSIDE.search(model.source.text):
+    text_of_file = model.source.text
+    if not _FROZEN_INSIDE.search(text_of_file) and not _FROZEN_PART.search(text_of_file):
         return set()
-    return {cls.name for cls in model.classes if _FROZEN_INSIDE.search(model.code(cls.node))}
+    return {cls.name for cls in model.classes if _is_frozen_inside(model, cls)}
+
+
+def _is_frozen_inside(model: Model, cls: Class) -> bool:
+    """Whether a class switches off all its parameters, or each of the parts that have any."""
+    code = model.code(cls.node)
+    if _FROZEN_INSIDE.search(code):
+        return True
+    parts = {found["part"] or found["module"] for found in _FROZEN_PART.finditer(code)}
+    return bool(parts) and cls.bases == ["torch.nn.Module"] and trains_nothing(cls, model, but=parts)
 
 
 def is_teacher(model: Model, call: Call) -> bool:

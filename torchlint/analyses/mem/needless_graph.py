@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compatibility import is_of_another_library
+from torchlint.analyses.conditions import conditions, exclude
 from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.analyses.feeding import repeats
 from torchlint.analyses.mem.callers_by_name import (
     calls_in_other_files,
     is_called_only_with_gradients,
+    may_be_trained_through,
 )
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
@@ -24,6 +26,7 @@ from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, n
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, module_of
 from torchlint.analyses.mem.recorded_passes import RecordedPasses, runs_without_gradients, takes_gradients
+from torchlint.analyses.mem.single_tensor import carries, is_graphless
 from torchlint.analyses.mem.state_reads import read_for_state
 from torchlint.analyses.mem.switching_callers import (
     is_chosen_with_autograd_off,
@@ -33,7 +36,7 @@ from torchlint.analyses.mem.switching_callers import (
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
 from torchlint.analyses.variable_wrapper import is_volatile_pass
-from torchlint.semantics.dataflow import text
+from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -79,7 +82,7 @@ _GRADIENT_WORDS = re.compile(
     r"requires_grad(?!(_\(|\s*=\s*)False)|enable_grad|retain_grad|create_graph"
     r"|register_(full_)?(backward|forward)\w*hook|register_hook"
     r"|autograd\.(grad|functional|backward)|\bgrad\(|\.grad\b|[Gg]rad_?[Cc]am|\bforces?\b|jacobian|hessian|jvp|vjp"
-    r"|\b(perturb|\w*attack|fgsm|pgd\w*)\("
+    r"|\b(perturb|\w*attack(er)?|fgsm|pgd\w*)\("
 )
 _LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import_module")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
@@ -168,7 +171,7 @@ class _Finder:
             fate = self._fate_abroad(function, forwards) or fate
         if Fate.BACKWARD in fate or (not named and self._is_better_in_parts(function, forwards)):
             return None
-        if Fate.ESCAPES in fate and self._calls_back(function):
+        if (Fate.ESCAPES in fate and self._calls_back(function)) or self._is_trained_through(function):
             return None
         loops = [loop for call in forwards for loop in call.loops()]
         in_eval = any(self._modes.evaluates(call) for call in forwards)
@@ -234,6 +237,14 @@ class _Finder:
             if call.node.args and self._model.value(call.node.func).is_(Kind.UNKNOWN, Kind.FUNCTION):
                 return True
         return False
+
+    def _is_trained_through(self, function: Function) -> bool:
+        """Whether training in another file may go back through what a method of a module returns."""
+        if function.cls is None or not function.cls.is_module:
+            return False
+        returned = [node.value for node in function.returns if node.value is not None]
+        has_graph = any(not is_graphless(self._model.value(value)) for value in returned)
+        return has_graph and may_be_trained_through(self._model, function)
 
     def _is_better_in_parts(self, function: Function, forwards: Sequence[Call]) -> bool:
         """A whole program, or a function that lends its model to code out of sight, is not switched off as a whole."""
@@ -383,7 +394,19 @@ class _Finder:
     def _helps_a_step(self, call: Call) -> bool:
         """Whether a teacher runs in a training step that takes no gradients but those of its loss."""
         step = next((loop for loop in call.loops() if self._model.effects(loop).optimizer_steps), None)
-        return step is not None and is_teacher(self._model, call) and not _GRADIENT_WORDS.search(text(step.node))
+        if step is None or not is_teacher(self._model, call) or _GRADIENT_WORDS.search(text(step.node)):
+            return False
+        others = {*step.calls, *self._model.effects(step).forwards} - {call}
+        return any(self._learns_beside(call, other) for other in others)
+
+    def _learns_beside(self, teacher: Call, other: Call) -> bool:
+        """Whether a step makes a graph of which nothing comes from a teacher: without that, its loss had none."""
+        if not (other.is_forward or carries(self._model.value(other.node))) or is_teacher(self._model, other):
+            return False
+        if exclude(conditions(self._model, teacher.node), conditions(self._model, other.node)):
+            return False
+        name = self._model.binding(teacher.node.func)
+        return name is None or name not in upstream(self._model, other.node, teacher.loop)
 
     def _single(self, call: Call) -> Evaluation:
         """The statement of a forward pass, if nothing else in it has a graph to record."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics import torch_api
 from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Class
     from torchlint.semantics.model import Model
 
+_AROUND = frozenset({"torch.jit.script", "torch.jit.trace", "torch.nn.Sequential"})
 _REGISTERING = frozenset({"register_parameter", "register_module", "add_module", "__setattr__"})
 
 
@@ -34,8 +37,34 @@ def module_of(forward: Call) -> cst.BaseExpression:
 
 def is_parameter_free_pass(model: Model, call: Call) -> bool:
     """Whether a call runs a module, a transform of the data, that has nothing that a graph would lead to."""
-    behind = class_of_module(model, call) if call.is_forward else None
-    return behind is not None and has_no_parameters(behind[1], behind[0])
+    if not call.is_forward:
+        return False
+    behind = class_of_module(model, call)
+    if behind is not None:
+        return has_no_parameters(behind[1], behind[0])
+    made = model.value(module_of(call)).origins
+    return bool(made) and all(_makes_nothing_to_train(model, origin) for origin in made)
+
+
+def _makes_nothing_to_train(model: Model, made: cst.CSTNode, depth: int = 4) -> bool:
+    """`torch.jit.script(nn.Sequential(GaussianBlur(7)))`"""
+    if not isinstance(made, cst.Call) or not depth:
+        return False
+    call = model.call(made)
+    if call.callee not in _AROUND:
+        return is_parameter_free(call.callee or "")
+    parts = call.arguments if call.callee == "torch.nn.Sequential" else call.arguments[:1]
+    inner = [_origins(model, arg) for arg in parts]
+    return bool(inner) and all(
+        bool(origins) and all(_makes_nothing_to_train(model, origin, depth - 1) for origin in origins)
+        for origins in inner
+    )
+
+
+def _origins(model: Model, given: cst.Arg) -> list[cst.CSTNode]:
+    if given.star:
+        return []
+    return [given.value] if isinstance(given.value, cst.Call) else [*model.value(given.value).origins]
 
 
 def has_no_parameters(cls: Class, model: Model) -> bool:
@@ -49,9 +78,15 @@ def has_no_parameters(cls: Class, model: Model) -> bool:
         if len(others) != len(part.local_bases):
             return False
         calls = (call for method in part.methods.values() for call in method.calls)
-        if any(map(_registers, calls)) or any(_may_train(binding, model) for binding in part.attributes.values()):
+        if any(map(_registers, calls)) or not trains_nothing(part, model):
             return False
     return True
+
+
+def trains_nothing(cls: Class, model: Model, but: Set[str] = frozenset()) -> bool:
+    """Whether no attribute of a class may be a layer or a parameter, apart from some."""
+    others = (binding for name, binding in cls.attributes.items() if name not in but)
+    return not any(_may_train(binding, model) for binding in others)
 
 
 def _registers(call: Call) -> bool:
@@ -70,7 +105,8 @@ def _may_hold(value: cst.BaseExpression, attribute: Binding, model: Model) -> bo
     """Whether an attribute may be a layer, or a parameter; a number that the constructor is given is not called."""
     known = model.value(value)
     if known.kind is Kind.UNKNOWN:
-        return isinstance(value, cst.Call) or attribute.called or bool(attribute.methods)
+        others = [method for method in attribute.methods if torch_api.method(method) is None]  # none of a tensor's
+        return isinstance(value, cst.Call) or attribute.called or bool(others)
     if known.kind is Kind.MODULE:
         return not is_parameter_free(known.ref or "")
     return known.ref == "torch.nn.Parameter" or known.kind in (Kind.PARAMETERS, Kind.INSTANCE)

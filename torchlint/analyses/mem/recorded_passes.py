@@ -20,11 +20,12 @@ from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import module_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.entities import Call, Function, Guard
     from torchlint.semantics.model import Model
 
 
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
+_OTHER_LIBRARIES = ("tf", "tensorflow", "keras", "jax", "flax", "paddle", "mxnet", "onnx", "numpy")
 _TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 
 
@@ -51,6 +52,8 @@ class RecordedPasses:
         if self._model.grad_enabled(call.node) is not True:
             return False
         if not (call.is_forward or self._hands_on(call) or self._is_cut_off(call) or self._is_volatile_run(call)):
+            return False
+        if any(_asks_for_other_library(guard) for guard in self._model.guards(call.node)):
             return False
         if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
             return False
@@ -138,6 +141,16 @@ class RecordedPasses:
             return False
         made = self._model.binding(parent.targets[0].target)
         return made is not None and bool(made.methods & _MODULE_METHODS)
+
+
+def _asks_for_other_library(guard: Guard) -> bool:
+    """`self.framework == "tf"`"""
+    match guard.test:
+        case cst.Comparison(
+            comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString() as name)]
+        ):
+            return guard.branch == "body" and name.evaluated_value in _OTHER_LIBRARIES
+    return False
 
 
 def runs_without_gradients(model: Model, function: Function) -> bool:

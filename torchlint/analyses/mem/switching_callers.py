@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
+_DEPTH = 2
+_TRIAL = re.compile(r"(?i)(^|_)(sanity|tests?|demo)(_|$)")
+
 
 def is_off_abroad(model: Model, function: Function) -> bool:
     """Whether other files reach a function, and none of them with autograd on, or whether its own file switches it."""
@@ -18,9 +22,22 @@ def is_off_abroad(model: Model, function: Function) -> bool:
         return True  # its own file switches it off: others that do not are the ones to do so
     grads: list[bool | None] = []
     for entry in _entered(function):
-        grads += [home.grad_enabled(call.node) for home, call in calls_in_other_files(model, entry)]
+        abroad = calls_in_other_files(model, entry)
+        serious = [(home, call) for home, call in abroad if not _TRIAL.search(home.path.stem)]
+        grads += [_grad_at(home, call) for home, call in serious or abroad]
         grads += [model.grad_enabled(call.node) for call in entry.callers if call.function.is_module]
     return bool(grads) and not any(grads)
+
+
+def _grad_at(model: Model, call: Call, depth: int = _DEPTH) -> bool | None:
+    """Whether autograd is on where a call stands, or else where all those stand that lead to its function."""
+    enabled = model.grad_enabled(call.node)
+    if enabled is not True or not depth or call.function.is_module:
+        return enabled
+    above = [(model, caller) for caller in call.function.callers] + calls_in_other_files(model, call.function)
+    if not above:
+        return not may_run_without_gradients(model, call.function)
+    return any(_grad_at(home, caller, depth - 1) for home, caller in above)
 
 
 def is_off_at_entries(model: Model, function: Function) -> bool:
