@@ -56,8 +56,10 @@ class Place(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Value:
+    """Never changed once it is made. `frozen` would make each of the thousands in a file five times as dear."""
+
     kind: Kind = Kind.UNKNOWN
     grad: Grad = Grad.UNKNOWN
     place: Place = Place.UNKNOWN
