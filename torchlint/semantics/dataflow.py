@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,12 @@ _PRINTER = cst.Module([])
 _BODIES = frozenset({cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite})
 
 
+@lru_cache(maxsize=2048)
 def text(node: cst.CSTNode) -> str:
-    """The code of one node. `Model.code` needs the positions of the whole file, which only findings pay for."""
+    """The code of one node. `Model.code` needs the positions of the whole file, which only findings pay for.
+
+    Rules ask for the same tests and targets again and again, and LibCST prints slowly.
+    """
     if isinstance(node, cst.Name) and not node.lpar:
         return node.value
     return _PRINTER.code_for_node(node)

@@ -18,6 +18,8 @@ EffectsElsewhere = Callable[[Function, bool], "frozenset[str]"]
 _GRADIENT_FUNCTIONS = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.", "torch.autograd.gradcheck")
 _RELEVANT = (Kind.MODULE, Kind.OPTIMIZER, Kind.LOADER, Kind.SAMPLER, Kind.SCALER, Kind.PARAMETERS)
 
+_NONE = Effects()
+
 
 def last_name(node: cst.CSTNode | None) -> str:
     """`c` of `a.b.c`, `c` of `c`."""
@@ -121,12 +123,14 @@ class EffectTable:
         """`keeps_off`: where autograd is off at a call, nothing in the file switches it on again."""
         self._functions = list(functions)
         self._keeps_off = keeps_off
-        self._direct: dict[Call, Effects] = {}
+        self._direct: dict[Call, Effects] = {}  # of calls that have any
         self._total: dict[Function, Effects] = {function: Effects() for function in self._functions}
         for function in self._functions:
             for call in function.calls:
-                self._direct[call] = direct(call, effects_elsewhere)
-                self._total[function].add(self._direct[call])
+                found = direct(call, effects_elsewhere)
+                if found != _NONE:
+                    self._direct[call] = found
+                    self._total[function].add(found)
         grown = True
         while grown:
             grown = False
@@ -156,7 +160,8 @@ class EffectTable:
         calls = list(calls)
         total = Effects()
         for call in calls:
-            total.add(self._direct[call])
+            if call in self._direct:
+                total.add(self._direct[call])
         for callee, may_train in self._callees(calls):
             total.add(self._entered(callee, may_train))
         return total

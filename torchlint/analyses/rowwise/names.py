@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.tree import walk
 
-_EMPTY = cst.Module([])
 _METADATA = frozenset("shape size dtype device ndim dim new_zeros new_ones new_tensor type_as".split())
 _WRITING = frozenset({cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.Call, cst.Attribute})
 _COLLECTING = ("append", "extend")
@@ -30,7 +30,7 @@ def spelled(node: cst.CSTNode) -> str:
         return node.value
     if isinstance(node, cst.Attribute):
         return f"{spelled(node.value)}.{node.attr.value}"
-    return _EMPTY.code_for_node(node).strip()
+    return text(node).strip()
 
 
 def index_text(node: cst.Subscript) -> str:
