@@ -102,4 +102,6 @@ _MESSAGES = {
     "process. " + _MIGRATE,
     "single": "`nn.DataParallel` over a single device does no work in parallel: it only adds `module.` to the names "
     "in the checkpoints of {}. Remove it.",
+    "reached": "`nn.DataParallel` over a single device does no work in parallel. Use {} itself, and take out every "
+    "`.module` that reaches through the wrapper.",
 }

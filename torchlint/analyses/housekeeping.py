@@ -104,8 +104,20 @@ def needless_waits(model: Model) -> Iterator[Chore]:
         if (timed and not is_training) or _WAITED_FOR.search(function.name):
             continue
         calls = _reached(chore.loop.calls if chore.loop is not None else function.calls)
-        if not any(_is_waited_for(call) for call in calls):
+        if not any(_is_waited_for(call) for call in calls) and not _comes_before_clock(model, chore.loop):
             yield chore
+
+
+def _comes_before_clock(model: Model, loop: Loop | None) -> bool:
+    """Whether a clock is started right behind the loop: it warms up, and the device is to be idle then."""
+    block = model.parent(loop.node) if loop is not None else None
+    if loop is None or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return False
+    body: list[cst.CSTNode] = [*block.body]
+    match body[body.index(loop.node) + 1 :][:1]:
+        case [cst.SimpleStatementLine(body=[cst.Assign(value=cst.Call() as call)])]:
+            return model.call(call).callee in CLOCKS
+    return False
 
 
 def _read_behind(model: Model, site: Call) -> cst.BaseExpression | None:

@@ -69,6 +69,7 @@ FOUND = [
     pytest.param(
         """
         model = DataParallel(model)  # found
+        print(model(torch.ones(2)))
         torch.save(model.module.state_dict(), "model.pt")
         """,
         id="V8 checkpoint without the prefix",
@@ -132,6 +133,39 @@ def test_the_message_names_the_model() -> None:
 def test_a_single_device_gets_its_own_message() -> None:
     (finding,) = findings(HEADER + "net = nn.DataParallel(model, [0])\n", "DIST01")
     assert "single device" in finding.message
+
+
+def test_what_reaches_through_the_wrapper_saves_no_names_of_it() -> None:
+    code = "net = nn.DataParallel(model, [0])\nnet(x)\ntorch.save(net.module.state_dict(), 'net.pt')\n"
+    (finding,) = findings(HEADER + code, "DIST01")
+    assert "single device" in finding.message
+    assert "checkpoints" not in finding.message
+
+
+LOADED = """
+class Encoder(nn.Module):
+    def __init__(self, path, net):
+        super().__init__()
+        net = nn.DataParallel(net, device_ids=None)
+        net.load_state_dict(torch.load(path)["state_dict"])
+        net.eval()
+        {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "count"),
+    [
+        ("self.base = nn.Sequential(net.module.conv, net.module.norm)", 0),
+        ("self.base = net", 1),
+        ("self.base = net.cuda()", 1),
+        ("self.base = nn.Sequential(net)", 1),
+        ("self.first = net(torch.zeros(1, 3, 8, 8))", 1),
+        ("self.first = net.forward(torch.zeros(1, 3, 8, 8))", 1),
+    ],
+)
+def test_a_wrapper_that_only_takes_the_names_of_a_checkpoint_runs_no_step(use: str, count: int) -> None:
+    assert len(findings(HEADER + LOADED.format(use=use), "DIST01")) == count
 
 
 WRAPPERS = """\

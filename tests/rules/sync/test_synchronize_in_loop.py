@@ -95,3 +95,26 @@ def test_why_there_is_no_fix(reason: str, body: str) -> None:
     [finding] = findings(program(body), "SYNC10")
     assert finding.fix is None
     assert reason in finding.no_fix
+
+
+WARM_UP = """
+import time
+import torch
+
+def measure(x, labels):
+    for _ in range(10):
+        leaf = x.clone().detach().cuda().requires_grad_(True)
+        loss = (leaf.softmax(-1) * labels).sum()
+        loss.backward()
+        torch.cuda.synchronize()
+    {behind}
+    for _ in range(100):
+        (x.softmax(-1) * labels).sum()
+    torch.cuda.synchronize()
+    return time.time() - start
+"""
+
+
+@pytest.mark.parametrize(("behind", "count"), [("start = time.time()", 0), ("start = int(labels.shape[0])", 1)])
+def test_a_warm_up_leaves_the_device_idle_for_the_clock_that_is_started_behind_it(behind: str, count: int) -> None:
+    assert len(findings(WARM_UP.format(behind=behind), "SYNC10")) == count

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 _CLASS = "torch.nn.DataParallel"
 _FUNCTION = "torch.nn.parallel.data_parallel"
 _ADVICE = re.compile(r"\bDDP\b|DistributedDataParallel|distributed\.(run|launch)|torchrun")
+_THROUGH = re.compile(r"\.module\.state_dict\(")
+_RUNNING = ("forward", "__call__", "apply")
+_SAME = frozenset({"cuda", "cpu", "to", "eval", "train", "half", "float", "requires_grad_"})  # give the wrapper back
 _LONGEST_NAME = 40
 _OF_GRAPHS = "torch_geometric."  # replicates over lists of graphs, which the distributed one does not take
 _SAID_BY_NAME = "Parallel"  # only such classes of other files are looked up, which takes time
@@ -26,7 +30,8 @@ _SAID_BY_NAME = "Parallel"  # only such classes of other files are looked up, wh
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """`form` is wrapper, function, subclass or single (a wrapper around one device); `wrapped` names the model."""
+    """`form` is wrapper, function, subclass, single (a wrapper around one device) or reached (such a one, whose file
+    saves what is in it, without the names of the wrapper); `wrapped` names the model."""
 
     node: cst.CSTNode
     form: str
@@ -50,8 +55,9 @@ def replications(model: Model) -> Iterator[Replication]:
             form, wrapped = "wrapper", "the model"
         else:
             form, wrapped = _form(call), _wrapped(call.argument("module", 0), model)
-        if not _is_test(call, model) and not _advised_against(call, model):
-            yield Replication(call.node, form, wrapped)
+        if not (_is_test(call, model) or _advised_against(call, model) or _is_never_run(call, model)):
+            is_reached_through = form == "single" and _THROUGH.search(model.source.text) is not None
+            yield Replication(call.node, "reached" if is_reached_through else form, wrapped)
 
 
 def _derived_elsewhere(call: Call, model: Model) -> str | None:
@@ -87,6 +93,31 @@ def _is_test(call: Call, model: Model) -> bool:
     """Code that tests data parallelism itself."""
     name = model.path.name
     return name.startswith("test_") and call.function.name.startswith("test")
+
+
+def _is_never_run(call: Call, model: Model) -> bool:
+    """`model = DataParallel(model)`, into which a checkpoint is loaded whose names begin with `module.`, and no more:
+    nothing calls it, hands it on or keeps it."""
+    match model.small_statement(call.node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+            binding = model.binding(target)
+        case _:
+            return False
+    if binding is None or binding.shared:
+        return False
+    reads = [read for read in binding.reads if reaches(model, binding, target, read)]
+    return bool(reads) and all(_only_asks(read, model) for read in reads)
+
+
+def _only_asks(read: cst.CSTNode, model: Model) -> bool:
+    """`model.module.conv1`, `model.load_state_dict(state)`, but not `model(x)`, `model.cuda()(x)`, `run(model)`."""
+    above = model.parent(read)
+    if not isinstance(above, cst.Attribute) or above.attr.value in _RUNNING:
+        return False
+    site = model.parent(above)
+    if above.attr.value in _SAME and isinstance(site, cst.Call):
+        return isinstance(model.parent(site), cst.Expr)
+    return True
 
 
 def _advised_against(call: Call, model: Model) -> bool:

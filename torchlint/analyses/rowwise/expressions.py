@@ -10,7 +10,15 @@ import libcst as cst
 
 from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.names import Names, difference, index_text, prefixes, root_of, spelled
-from torchlint.analyses.rowwise.nature import Nature, is_comparing, is_factory, is_metadata, nature, of_method
+from torchlint.analyses.rowwise.nature import (
+    Nature,
+    is_comparing,
+    is_factory,
+    is_metadata,
+    nature,
+    of_method,
+    repeats_batch,
+)
 from torchlint.analyses.rowwise.state import (
     NOTHING,
     Depends,
@@ -338,7 +346,11 @@ class Expressions:
             seen = _reduced(seen)
         if method.endswith("_") and not method.endswith("__"):
             self._in_place(call, held, seen)
-        seen = _alone(seen) if _makes_batch(node, method, 0) else seen
+        seen = (
+            _alone(seen)
+            if _makes_batch(node, method, 0)
+            else replace(seen, alone=seen.alone and not repeats_batch(node))
+        )
         if seen.depends >= Depends.ROW:
             self._step(node, f".{method}", [held, *given])
         return replace(seen, mask=is_boolean(method))
@@ -367,6 +379,7 @@ class Expressions:
             return self._refused(node, kind, seen)
         if kind is Nature.SHAPED:
             seen = self._shaped(node, name, given)
+            given = [*given, seen]
         elif kind is Nature.RAGGED and seen.varies:
             seen = _picked(seen) if name == "torch.masked_select" else seen.at_least(Depends.RAGGED)
         elif name.removeprefix("torch.") in _REDUCTIONS and len(node.args) == 1:
