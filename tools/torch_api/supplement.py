@@ -36,6 +36,55 @@ torch.Tensor.short                    flags=may-view
 torch.Tensor.to_dense                 flags=may-view
 torch.Tensor.type_as                  flags=may-reads,may-view
 torch.Tensor.type                     flags=may-reads,may-view
+torch.Tensor.bernoulli_               dtype=same
+torch.Tensor.new                      rank=
+torch.Tensor.cumsum                   dtype=widened
+torch.Tensor.cumprod                  dtype=widened
+torch.cumsum                          dtype=widened
+torch.cumprod                         dtype=widened
+torch.Tensor.resize_as_               rank=
+torch.resize_as_                      rank=
+torch.Tensor.geqrf                    rank=
+torch.geqrf                           rank=
+torch.Tensor.lu                       dtype= rank=
+torch.lu                              dtype= rank=
+torch.linalg.svd                      rank=
+torch.linalg.eig                      rank=
+torch.linalg.eigh                     rank=
+torch.linalg.cholesky_ex              rank=
+torch.linalg.inv_ex                   rank=
+torch.linalg.ldl_factor               rank=
+torch.linalg.ldl_factor_ex            rank=
+torch.linalg.lstsq                    rank=
+torch.linalg.lu_factor                rank=
+torch.linalg.lu_factor_ex             rank=
+torch.linalg.lu                       grad=yes
+torch.linalg.tensorsolve              rank=
+torch.linalg.matrix_rank              rank=
+torch.linalg.pinv                     rank=
+torch.linalg.vecdot                   rank=
+torch.combinations                    rank=
+torch.cartesian_prod                  rank=
+torch.column_stack                    rank=
+torch.norm_except_dim                 rank=
+torch.nuclear_norm                    rank=
+torch.slice_inverse                   rank=
+torch.split_copy                      result=
+torch.split_with_sizes_copy           result=
+torch.unbind_copy                     result=
+torch.unravel_index                   result=tensors
+torch.view_copy                       dtype=
+torch.tensordot                       rank=
+torch.Tensor.to_dense                 dtype=
+torch.nn.functional.linear            rank=product
+torch.nn.functional.alpha_dropout     dtype=
+torch.nn.functional.dropout           dtype=
+torch.nn.functional.dropout1d         dtype=
+torch.nn.functional.dropout2d         dtype=
+torch.nn.functional.dropout3d         dtype=
+torch.nn.functional.feature_alpha_dropout dtype=
+torch.nn.functional.gumbel_softmax    rank=
+torch.nn.functional.multilabel_soft_margin_loss  rank=
 torch.Tensor.bincount                 dtype= grad=no
 torch.Tensor.kron                     rank=broadcast
 torch.Tensor.resize_                  rank=
@@ -58,7 +107,7 @@ torch.Tensor.norm                     rank=reduce
 torch.Tensor.std                      rank=reduce
 torch.Tensor.var                      rank=reduce
 torch.Tensor.cholesky                 flags=reads
-torch.Tensor.svd                      flags=reads
+torch.Tensor.svd                      rank= flags=reads
 torch.Tensor.unique                   rank= flags=dynamic
 torch.Tensor.inner                    rank=
 torch.Tensor.cuda                     result=tensor dtype=same grad=yes rank=keep flags=may-view
@@ -74,7 +123,7 @@ torch.Tensor.grad_fn                  result=none|object
 torch.from_numpy                      kind=factory result=tensor grad=no flags=view
 torch.Tensor.register_hook            result=object
 torch.arange                          dtype=
-torch.asarray                         dtype= rank=
+torch.asarray                         dtype= rank= flags=may-view
 torch.full                            dtype=
 torch.scalar_tensor                   dtype=
 torch.as_tensor                       kind=factory result=tensor flags=may-view
@@ -92,11 +141,11 @@ torch.nn.PixelShuffle                 result=tensor grad=yes rank=keep flags=par
 torch.nn.PixelUnshuffle               result=tensor grad=yes rank=keep flags=parameter-free
 torch.nn.Sequential                   result= grad= rank= flags=
 torch.nn.Unflatten                    result=tensor grad=yes flags=parameter-free
-torch.broadcast_tensors               result=tensors
+torch.broadcast_tensors               result=tensors dtype=
 torch.meshgrid                        result=tensors
 torch.einsum                          dtype=same grad=yes
 torch.cholesky                        flags=reads
-torch.svd                             flags=reads
+torch.svd                             rank= flags=reads
 torch.inner                           rank=
 torch.norm                            rank=reduce
 torch.std                             rank=reduce
@@ -110,7 +159,7 @@ torch.pinverse                        flags=reads
 torch.matrix_exp                      flags=reads
 torch.linalg.matrix_exp               flags=reads
 torch.multinomial                     flags=random,reads
-torch.normal                          dtype= rank= flags=may-reads,random
+torch.normal                          dtype= grad=yes rank= flags=may-reads,random
 torch.histc                           flags=may-reads
 torch.where                           dtype= grad=yes
 torch.tensor                          dtype= rank= flags=may-reads

@@ -5,19 +5,20 @@ from __future__ import annotations
 from functools import reduce
 
 from torchlint.semantics import torch_api
-from torchlint.semantics.torch_results import OTHERS, TENSORS, result_dtype, returned
+from torchlint.semantics.torch_results import OTHERS, TENSORS, as_torch_names, result_dtype, returned
 from torchlint.semantics.transfer import INTEGER, SHAPE, Arguments, mixed_grad, mixed_place, place_of_target
-from torchlint.semantics.values import UNKNOWN, Grad, Kind, Place, Value
+from torchlint.semantics.values import STRING, UNKNOWN, Grad, Kind, Place, Value
 
 
 def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool | None) -> Value:
     """Result of a method call on a tensor, or on a batch of which a tensor is the likeliest part."""
+    given = as_torch_names(given)
     match method:
         case "item":
             return Value(Kind.NUMBER, dtype=receiver.dtype)
         case "tolist":
             return _listed(receiver)
-        case "size" if given.positional or given.keywords:
+        case "size" | "stride" if (dim := given.get("dim", 0)) is not None and dim.kind is not Kind.NONE:
             return INTEGER
         case "size" | "stride":
             return SHAPE.but(items=(INTEGER,) * receiver.rank if receiver.rank else None)
@@ -31,8 +32,12 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
             return receiver.but(place=Place.HOST)
         case "cuda":
             return receiver.but(place=Place.ACCELERATOR)
+        case "type" if not given.all():
+            return STRING
         case "to" | "type":
             return _moved(receiver, given)
+        case "view" if given.positional and given.positional[0].kind is Kind.DTYPE:
+            return receiver.but(dtype=given.positional[0].dtype, rank=None)
         case "clone" | "contiguous" | "pin_memory" | "share_memory_" | "float" | "double" | "half" | "bfloat16":
             dtype = receiver.dtype if method in _KEEPING_DTYPE else "float"
             return receiver.but(kind=Kind.TENSOR, dtype=dtype)
@@ -139,9 +144,7 @@ def distribution_method(receiver: Value, method: str, enabled: bool | None) -> V
 
 def _moved(receiver: Value, given: Arguments) -> Value:
     target = given.get("device") or (given.positional[0] if given.positional else None)
-    if target is None:
-        return receiver
-    place = place_of_target(target)
-    dtypes = [value.dtype for value in given.all() if value.kind is Kind.DTYPE]
+    place = place_of_target(target) if target is not None else None
+    dtypes = [value.dtype for value in given.all() if value.is_(Kind.DTYPE, Kind.TENSOR)]
     moved = receiver.but(dtype=dtypes[0]) if dtypes else receiver
     return moved if place is None else moved.but(place=place)

@@ -40,7 +40,7 @@ OTHERS = {
 
 def torch_function(entry: Entry, given: Arguments, enabled: bool | None) -> Value:
     """Result of a function of torch."""
-    given = _as_torch_names(given)
+    given = as_torch_names(given)
     if entry.kind in ("factory", "legacy-tensor"):
         return _factory(entry, given, enabled)
     arguments = given.all()
@@ -48,13 +48,15 @@ def torch_function(entry: Entry, given: Arguments, enabled: bool | None) -> Valu
     if not arguments:
         return returned(entry, NUMBER, given, enabled, place)
     first = given.positional[0] if given.positional else given.get("input") or arguments[0]
+    if first.is_container and {("tensor",), ("tensors",)} <= set(entry.results):
+        return _several(Value(Kind.TENSOR, mixed_grad(arguments, enabled), place))
     rest = {name: value for name, value in given.keywords.items() if value is not first}
     return returned(
         entry, _flat(first), Arguments(given.positional[1:], rest, given.open, given.starred), enabled, place
     )
 
 
-def _as_torch_names(given: Arguments) -> Arguments:
+def as_torch_names(given: Arguments) -> Arguments:
     """`x.sum(axis=0, keepdims=True)` as `x.sum(dim=0, keepdim=True)`: torch takes numpy's names too."""
     if torch_api.NUMPY_NAMES.keys().isdisjoint(given.keywords):
         return given
@@ -68,10 +70,12 @@ def _flat(value: Value) -> Value:
 
 def returned(entry: Entry, first: Value, given: Arguments, enabled: bool | None, place: Place) -> Value:
     """What a call makes of its first argument, which may be the receiver, and of the others."""
-    given = _as_torch_names(given)
+    given = as_torch_names(given)
     parts = _alternative(entry, given)
     if parts is None or parts[0] not in TENSORS:
         return OTHERS.get(parts[0], UNKNOWN) if parts is not None else UNKNOWN
+    if _is_nonzero(entry, given):
+        return _several(Value(Kind.TENSOR, Grad.DETACHED, place, rank=1, dtype="int"))
     tensor = Value(
         Kind.TENSOR,
         Grad.DETACHED if entry.grad == "no" else _grad(entry, first, given, enabled),
@@ -81,9 +85,12 @@ def returned(entry: Entry, first: Value, given: Arguments, enabled: bool | None,
         origins=first.origins if entry.may("view") else frozenset(),
     )
     if parts == ("tensors",):
-        return _several(tensor)
+        beside = any(value.is_tensor for value in given.positional)
+        return _several(tensor.but(rank=None, dtype=None) if beside else tensor)
     if len(parts) == 1:
         return tensor
+    if first.dtype == "complex":  # the parts of `std_mean` are of different types then
+        tensor = tensor.but(dtype=None)
     index = tensor.but(grad=Grad.DETACHED, dtype="int")
     others = {"index": index, "tensors": _several(tensor), "none": NONE}
     return Value(Kind.TUPLE, items=tuple(others.get(part, tensor) for part in parts))
@@ -114,19 +121,26 @@ def _alternative(entry: Entry, given: Arguments) -> tuple[str, ...] | None:
     """Which of its possible results a call has: `x.max(1)` returns two, `x.max()` and `x.max(y)` return one."""
     if len(entry.results) < 2:
         return entry.results[0] if entry.results else None
+    if entry.short in ("unique", "unique_consecutive"):
+        return _of_unique(given, places=1 if entry.short == "unique" else 0)
     several = next((parts for parts in entry.results if len(parts) > 1), None)
     if several is not None and ("tensor",) in entry.results:
-        return several if _asks_for_indices(entry, given) else ("tensor",)
+        asks = _asks_for_indices(entry, given)
+        return None if asks is None else several if asks else ("tensor",)
     if ("tensors",) in entry.results and (_asks_for_parts(given) or _is_nonzero(entry, given)):
+        return ("tensors",)
+    if entry.short.startswith("atleast_") and given.positional:
         return ("tensors",)
     return next((parts for parts in entry.results if parts[0] in TENSORS), entry.results[0])
 
 
-def _asks_for_indices(entry: Entry, given: Arguments) -> bool:
+def _asks_for_indices(entry: Entry, given: Arguments) -> bool | None:
     """`x.max(1)`, `max_pool2d(x, 2, return_indices=True)`."""
     if entry.takes("return_indices"):
         asked = given.get("return_indices", torch_api.position(entry.name, "return_indices"))
-        return asked is not None and asked.constant is True
+        if asked is None:
+            return False
+        return bool(asked.constant) if asked.constant is not None else None
     return not given.positional[0].is_tensor if given.positional else "dim" in given.keywords
 
 
@@ -136,6 +150,15 @@ def _asks_for_parts(given: Arguments) -> bool:
         name.startswith(("return_", "as_tuple")) and value.constant is not False
         for name, value in given.keywords.items()
     )
+
+
+def _of_unique(given: Arguments, places: int) -> tuple[str, ...] | None:
+    """`places`: how many arguments by position say nothing of what is returned."""
+    asked = [name for name in ("return_inverse", "return_counts") if name in given.keywords]
+    if len(given.positional) > places or given.open or any(given.keywords[name].constant is None for name in asked):
+        return None
+    wanted = sum(given.keywords[name].constant is True for name in asked)
+    return ("tensor", *["index"] * wanted)
 
 
 def _is_nonzero(entry: Entry, given: Arguments) -> bool:
@@ -149,11 +172,12 @@ def _grad(entry: Entry, first: Value, given: Arguments, enabled: bool | None) ->
 
 
 def result_dtype(entry: Entry, first: Value, given: Arguments) -> str | None:
+    """The kind of dtype of what is returned, "int", "float", "complex" or "bool", where it is known."""
     asked = given.get("dtype")
     if asked is not None and asked.kind is not Kind.NONE:
         return asked.dtype
     if is_loss_function(entry.name):
-        return "float"
+        return "float" if first.dtype in ("float", None) and not _has_wider(first, given) else None
     kind = first.dtype
     match entry.dtype:
         case "":
@@ -162,18 +186,26 @@ def result_dtype(entry: Entry, first: Value, given: Arguments) -> str | None:
             return widest([first, *given.positional])
         case "complex":
             return "complex"
-        case "same":
+        case "inexact-real":
+            return "float"
+        case "real" if kind == "complex":
+            return "float"
+        case "inexact" | "same" | "real" | "widened" if not entry.may("inplace") and _has_wider(first, given):
+            return None
+        case "same" | "real":
             return kind
         case "inexact":
             return "complex" if kind == "complex" else "float"
-        case "inexact-real":
-            return "float"
-        case "real":
-            return "float" if kind == "complex" else kind
         case "widened":
             return "int" if kind == "bool" else kind
         case name:
             return kind_of_dtype(name)
+
+
+def _has_wider(first: Value, given: Arguments) -> bool:
+    """Whether another tensor is of a type to which the first may be promoted."""
+    others = (value for value in given.positional if value.is_tensor and value.dtype is not None)
+    return first.dtype is not None and any(widest([first, other]) != first.dtype for other in others)
 
 
 def kind_of_dtype(name: str) -> str | None:
@@ -185,7 +217,10 @@ def kind_of_dtype(name: str) -> str | None:
 def _rank(entry: Entry, first: Value, given: Arguments) -> int | None:
     match entry.rank:
         case "keep":
-            return first.rank if first.rank is not None or entry.short != "permute" else _count(given)
+            if first.rank is None:
+                return _count(given) if entry.short == "permute" else None
+            others = [value.rank for value in given.positional if value.is_tensor and value.rank is not None]
+            return first.rank if entry.may("inplace") or max(others, default=0) <= first.rank else None
         case "broadcast":
             return _broadcast([first, *given.positional])
         case "reduce":
@@ -221,10 +256,17 @@ def _broadcast(values: Sequence[Value]) -> int | None:
 def _reduced(entry: Entry, first: Value, given: Arguments) -> int | None:
     dim = given.get("dim", torch_api.position(entry.name, "dim"))
     keep = given.get("keepdim", torch_api.position(entry.name, "keepdim"))
+    has_default = entry.results == (("tensor", "index"),)  # `x.mode()` and `x.kthvalue(2)` go along the last dimension
     if dim is not None and dim.is_tensor:
         return _broadcast([first, dim])
-    if given.open or (keep is not None and keep.constant is True):
-        return first.rank if not given.open else None
+    if given.open or not (entry.parameters or given.all() == []) or any(v.is_tensor for v in given.positional):
+        return None
+    if keep is not None and keep.constant is True:
+        return first.rank
+    if not entry.takes("keepdim") and len(given.positional) > 1:  # `x.count_nonzero(0, 1)`
+        return None
+    if dim is None and has_default:
+        return max(first.rank - 1, 0) if first.rank is not None and keep is None else None
     if dim is None or dim.kind is Kind.NONE or dim.dtype == "bool":
         return 0
     if first.rank is None or (keep is not None and keep.constant is not False):
@@ -257,13 +299,15 @@ def _factory(entry: Entry, given: Arguments, enabled: bool | None) -> Value:
     else:
         place = like.place if like is not None else Place.HOST
     grad = Grad.DETACHED if wants is None or wants.constant is False else Grad.CARRIES
-    if like is not None and entry.may("view"):
-        grad = mixed_grad((like,), enabled)
+    if entry.grad == "yes" or (like is not None and entry.may("view")):
+        grad = mixed_grad(given.all(), enabled)
     literal = first if first is not None and entry.name == "torch.tensor" else None
     rank = _literal_rank(literal) if literal is not None else _rank(entry, like or UNKNOWN, given)
     dtype = result_dtype(entry, like or UNKNOWN, given)
     if literal is not None and given.get("dtype") is None:
         dtype = _literal_dtype(literal)
+    elif entry.short == "arange" and given.get("dtype") is None:
+        dtype = widest(given.positional)
     return Value(Kind.TENSOR, grad, place, rank=rank, dtype=dtype)
 
 
