@@ -1,4 +1,4 @@
-"""Options that a class is built with, and what its constructor leaves out for them: `if norm == "batch":`."""
+"""Options that a class is built with, or a function called, and what it leaves out then: `if norm == "batch":`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,19 @@ def arguments_of(model: Model, call: Call, home: Model, cls: Class, given: Given
     builder = cls.method("__init__")
     if builder is None or builder.module != home.name:
         return {}
+    return parameters_of(model, call, home, builder, given)
+
+
+def parameters_of(model: Model, call: Call, home: Model, function: Function, given: Given) -> Given:
+    """What the parameters of a function hold that a call enters."""
     found: Given = {}
-    for place, name in enumerate(builder.params[1:]):
+    bound = function.cls is not None and not function.is_static
+    for place, name in enumerate(list(function.params)[bound:]):
         argument = call.argument(name, place)
         if argument.node is not None:
             value: Value | None = _value(model, argument.node, given)
         else:
-            value = default_of(builder, name, home) if argument.absent else None
+            value = default_of(function, name, home) if argument.absent else None
         if value is not None and _is_known(value):
             found[name] = value
     return found
@@ -42,13 +48,16 @@ def arguments_of(model: Model, call: Call, home: Model, cls: Class, given: Given
 
 def can_run(model: Model, call: Call, given: Given) -> bool:
     """Whether a constructor comes to one of its calls. A choice that is not known may leave it out."""
-    for guard in model.guards(call.node):
-        holds = _truth(model, guard.test, given) if guard.test is not None else None
-        if holds is (guard.branch != "body"):
-            return False
-        if holds is None and guard.test is not None and _is_choice(model, guard.test, call.function):
-            return False
-    return True
+    if is_ruled_out(model, call, given):
+        return False
+    tests = [guard.test for guard in model.guards(call.node) if guard.test is not None]
+    return not any(_truth(model, test, given) is None and _is_choice(model, test, call.function) for test in tests)
+
+
+def is_ruled_out(model: Model, call: Call, given: Given) -> bool:
+    """Whether a function does not come to one of its calls with what it is given."""
+    guards = [(guard.test, guard.branch == "body") for guard in model.guards(call.node) if guard.test is not None]
+    return any(_truth(model, test, given) is (not branch) for test, branch in guards)
 
 
 def _is_choice(model: Model, test: cst.BaseExpression, builder: Function) -> bool:

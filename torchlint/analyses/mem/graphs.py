@@ -12,7 +12,7 @@ from torchlint.analyses.mem.parameter_free import is_parameter_free_pass
 from torchlint.analyses.mem.single_tensor import carries, is_graphless, is_one_tensor
 from torchlint.analyses.mem.taken_apart import place_of, returned_at
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -34,15 +34,38 @@ def carriers(model: Model, expression: cst.BaseExpression) -> Iterator[cst.BaseE
         case cst.DictComp():
             yield from carriers(model, expression.value)
         case cst.IfExp():
-            yield from carriers(model, expression.body)
-            yield from carriers(model, expression.orelse)
+            for branch, other in ((expression.body, expression.orelse), (expression.orelse, expression.body)):
+                if not _is_what_is_no_tensor(branch, other, expression.test):
+                    yield from carriers(model, branch)
         case _:
+            if _counts_parts(model, expression):
+                return
             if carries(model.value(expression)):
                 yield _smallest(model, expression)
             elif is_term_of_loss(model, expression):
                 yield expression
             elif (operand := _backpropagated_operand(model, expression)) is not None:
                 yield operand
+
+
+def _counts_parts(model: Model, expression: cst.BaseExpression) -> bool:
+    """Python's `sum(lengths)` of one of the results of a network out of sight: those that it takes are in a list."""
+    match expression:
+        case cst.Call(func=cst.Name("sum" | "max" | "min" | "len"), args=[cst.Arg(value=cst.Name() as whole)]):
+            binding = model.binding(whole) if model.value(whole).is_tensor else None
+            return binding is not None and all(write.unpacked for write in binding.writes)
+    return False
+
+
+def _is_what_is_no_tensor(branch: cst.BaseExpression, other: cst.BaseExpression, test: cst.BaseExpression) -> bool:
+    """The last `x` of `x.item() if isinstance(x, Tensor) else x`."""
+    name = text(branch)
+    asks = isinstance(branch, cst.Name) and isinstance(test, (cst.Call, cst.UnaryOperation)) and _mentions(test, name)
+    return asks and isinstance(other, cst.Call) and _mentions(other, name)
+
+
+def _mentions(expression: cst.BaseExpression, name: str) -> bool:
+    return any(isinstance(node, cst.Name) and node.value == name for node in walk(expression))
 
 
 def _backpropagated_operand(model: Model, expression: cst.BaseExpression) -> cst.BaseExpression | None:

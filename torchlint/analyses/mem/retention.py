@@ -11,8 +11,10 @@ import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_loader
 from torchlint.analyses.mem.backward_pass import freeing_passes
+from torchlint.analyses.mem.chosen_gradients import comes_without_graph
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.graphs import carriers, depends_on_forward, is_freed_inside, returned_by
+from torchlint.analyses.mem.handful import has_handful_of_places, is_over_handful
 from torchlint.analyses.mem.keepers import Keeper, is_given_back, keepers, parameters_in
 from torchlint.analyses.mem.keeping import COLLECTIONS, Keeping, Way, keepings
 from torchlint.analyses.mem.lifetime import Lifetime, lifetime, of_comprehension, root
@@ -72,6 +74,10 @@ def _retentions(model: Model) -> list[Retention]:
     return sorted(unique.values(), key=lambda found: model.span(found.node)[0])
 
 
+def _has_no_graph(graph: cst.BaseExpression, model: Model) -> bool:
+    return _is_leaf(graph, model) or comes_without_graph(model, graph)
+
+
 def _is_leaf(graph: cst.BaseExpression, model: Model) -> bool:
     """Whether a variable holds a tensor that a graph begins with: it has none behind it, and others point to it."""
     binding = model.binding(graph) if isinstance(graph, cst.Name) else None
@@ -96,7 +102,7 @@ class _Judge:
     def verdicts(self, candidate: Keeping) -> Iterator[Retention]:
         model = self._model
         holder = root(model, candidate.holder)
-        graphs = [graph for graph in carriers(model, candidate.kept) if not _is_leaf(graph, model)]
+        graphs = [graph for graph in carriers(model, candidate.kept) if not _has_no_graph(graph, model)]
         if holder is None or not graphs or model.grad_enabled(candidate.node) is False:
             return
         lives = self._lifetime(candidate, holder)
@@ -123,6 +129,7 @@ class _Judge:
             return
         given = list(given_to(model, call, keeper.parameter))
         graphs = [graph for part in given for graph in carriers(model, part) if not self._is_given(graph)]
+        graphs = [graph for graph in graphs if not model.value(graph).is_container]  # which of its parts is not known
         holder = keeper.holder_at(model, call) if graphs and model.grad_enabled(call.node) is not False else None
         if holder is None:
             return
@@ -153,7 +160,11 @@ class _Judge:
         freed = [self._freed(graph, lives) for graph in graphs]
         if None in freed or Fate.BACKWARD in fate:
             return
-        if _ends_with_batch(lives):
+        if _ends_with_batch(lives) or (
+            not lives.beyond and all(is_over_handful(self._model, loop) for loop in lives.loops)
+        ):
+            return
+        if isinstance(candidate.node, cst.Assign) and has_handful_of_places(self._model, candidate.holder):
             return
         if (all(freed) or isinstance(candidate.kept, COLLECTIONS)) and _is_within_step(self._model, lives):
             return  # unlike a rollout, which keeps all that a network has recorded on the way to an update

@@ -1,0 +1,210 @@
+"""MEM01 and MEM03: what is kept has no graph, or does not grow: it is asked for without, or there is but a handful."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+SETUP = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader
+
+"""
+
+SCORED = """\
+def scores(net, x, grad: bool = {default}):
+    if grad:
+        out = net(x)
+    else:
+        with torch.no_grad():
+            out = net(x)
+    return F.log_softmax(out, -1).gather(-1, x.long())
+
+def train(policy):
+    opt = torch.optim.SGD(policy.parameters(), lr=0.1)
+    kept = []
+    for step, x in enumerate(DataLoader([torch.zeros(4) for _ in range(10)])):
+        found = scores(policy, {arguments})
+        found = found[:, -1:]
+        loss = (scores(policy, x, grad=True) - found).mean()
+        loss.backward()
+        kept.append(found)
+        if step % 4 == 0:
+            opt.step()
+            opt.zero_grad()
+            print(torch.stack(kept).mean())
+
+train(nn.Linear(4, 4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "arguments", "count"),
+    [
+        ("False", "x", 0),
+        ("False", "x, grad=False", 0),
+        ("True", "x, False", 0),
+        ("True", "x", 1),
+        ("False", "x, True", 1),
+        ("False", "x, grad=bool(step)", 1),
+    ],
+)
+def test_a_network_that_runs_with_gradients_where_an_argument_says_so(default: str, arguments: str, count: int) -> None:
+    code = SETUP + SCORED.format(default=default, arguments=arguments)
+    assert len(findings(code, "MEM01")) == count
+
+
+TOLD_APART = """\
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+history = []
+for x in DataLoader([torch.randn(4) for _ in range(10)]):
+    opt.zero_grad()
+    loss = net(x).mean()
+    loss.backward()
+    opt.step()
+    history.append({kept})
+print(history)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "count"),
+    [
+        ("{'total': loss.item() if isinstance(loss, torch.Tensor) else loss}", 0),
+        ("loss.item() if isinstance(loss. torch.Tensor) else loss", 0),
+        ("loss if not torch.is_tensor(loss) else float(loss)", 0),
+        ("loss.item() if x.sum() > 3 else loss", 1),
+        ("loss if isinstance(loss, torch.Tensor) else None", 1),
+    ],
+)
+def test_what_is_no_tensor_where_a_test_says_so(kept: str, count: int) -> None:
+    assert len(findings(SETUP + TOLD_APART.replace("{kept}", kept), "MEM01")) == count
+
+
+FRAMES = """\
+class Learner:
+    def __init__(self, opt):
+        self.opt = opt
+        self.back = nn.Linear(4, 4).cuda()
+        self.loss = nn.L1Loss(reduction="none")
+
+    def measure(self, inputs, outputs):
+        {before}
+        found = {made}
+        for frame in {over}:
+            apart = self.loss(self.back(outputs[frame]), inputs["color"])
+            {keep}
+        print({read})
+
+    def evaluate(self, batches):
+        for x in batches:
+            self.measure(x, x)
+"""
+LIST = {"made": "[]", "keep": "found.append(apart * 0.9)", "read": "torch.cat(found, 1).mean()"}
+
+
+@pytest.mark.parametrize(
+    ("over", "before", "count"),
+    [
+        ("self.opt.frames[1:]", "pass", 0),
+        ("('left', 'right')", "pass", 0),
+        ("frames", "frames = list(self.opt.frames)", 0),
+        ("self.frames()", "pass", 1),
+        ("range(1000)", "pass", 1),
+    ],
+)
+def test_a_list_of_a_handful_of_scales_or_frames_does_not_grow(over: str, before: str, count: int) -> None:
+    assert len(findings(SETUP + FRAMES.format(over=over, before=before, **LIST), "MEM01")) == count
+
+
+PLACES = """\
+class Learner:
+    def __init__(self, opt):
+        self.opt = opt
+        self.seen = {}
+        self.net = nn.Linear(4, 4).cuda()
+
+    def evaluate(self, batches):
+        for i, x in enumerate(batches):
+            for frame in self.opt.frames:
+                self.seen[{key}] = self.net(x.cuda())
+        print(len(self.seen), {read}.mean().item())
+"""
+
+
+@pytest.mark.parametrize(("key", "count"), [('"points", frame', 0), ("i, frame", 1)])
+def test_places_for_a_handful_of_keys_are_written_again_and_again(key: str, count: int) -> None:
+    code = PLACES.replace("{key}", key).replace("{read}", "self.seen[0]")
+    assert len(findings(SETUP + code, "MEM01")) == count
+
+
+PIECES = """\
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in DataLoader([torch.randn(4) for _ in range(10)]):
+    loss = 0
+    for t in range({begin}3):
+        out = net(x)
+        loss = loss + out.mean()
+        if t == {first}:
+            seen = out
+        else:
+            seen = torch.cat((seen, out), -1)
+    print(seen.mean().item())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(("begin", "first", "count"), [("", "0", 0), ("0, ", "0", 0), ("", "2", 1), ("1, ", "0", 1)])
+def test_the_first_iteration_of_an_inner_loop_begins_anew(begin: str, first: str, count: int) -> None:
+    assert len(findings(SETUP + PIECES.format(begin=begin, first=first), "MEM01")) == count
+
+
+METER = """\
+from captions import load
+
+class Meter:
+    def __init__(self):
+        self.sum = 0
+
+    def update(self, value, n=1):
+        self.sum += value * n
+
+class Running(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.correct = torch.tensor(0)
+
+    def forward(self, parts):
+        self.correct += parts["correct"]
+        return self.correct
+
+def step(net, x):
+    out = net(x)
+    return {"loss": out.mean(), "correct": (out > 0).sum()}
+
+meter, running = Meter(), Running()
+net = nn.Linear(4, 4)
+decoder = load("decoder")
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in DataLoader([torch.randn(4) for _ in range(10)]):
+    opt.zero_grad()
+    parts = step(net, x)
+    scores, lengths, order = decoder(net(x))
+    parts["loss"].backward()
+    opt.step()
+    running(parts)
+    meter.update(@)
+print(meter.sum)
+"""
+
+
+@pytest.mark.parametrize(("given", "count"), [("1, sum(lengths)", 0), ("parts['loss']", 1)])
+def test_numbers_beside_tensors_that_have_a_graph(given: str, count: int) -> None:
+    assert len(findings(SETUP + METER.replace("@", given), "MEM03")) == count
