@@ -141,6 +141,26 @@ def test_what_another_file_saves_counts(entry: str, is_fixed: bool, tmp_path: Pa
     assert (found.fix is not None) is is_fixed
 
 
+@pytest.mark.parametrize(
+    ("own", "is_fixed"),
+    [
+        ("torch.save(net.state_dict(), 'b.pt')", False),
+        ("torch.save({'epoch': 1}, 'b.pt')", False),
+        ("torch.save({'weights': net.state_dict(), 'epoch': 1}, 'a.pt')", True),
+    ],
+)
+def test_what_another_file_saves_counts_where_this_one_saves_something_else(
+    own: str, is_fixed: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "train.py").write_text(TRAINING.format('"vocab"'))
+    code = WEIGHTS.replace("state['state_dict']", "state['weights']") + own + "\n"
+    (tmp_path / "predict.py").write_text(code)
+    (found,) = lint(Source.read(tmp_path / "predict.py"), Settings.selecting("TRAIN11"), project=Project())
+    assert (found.fix is not None) is is_fixed
+    assert ("all that a state dict needs" in found.message) is is_fixed
+
+
 SAVED = """\
 import numpy as np
 import torch

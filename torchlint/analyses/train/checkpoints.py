@@ -285,8 +285,8 @@ def _saves_objects(model: Model) -> bool:
 
 def _saves_objects_elsewhere(model: Model, uses: list[cst.CSTNode]) -> bool:
     """Whether another file of the project writes such checkpoints, with the entries that this one reads."""
-    keys = [key for key in _keys(model, uses) if key is not None]
-    if not keys or model.calls_to("torch.save"):
+    keys = {key for key in _keys(model, uses) if key is not None}
+    if not keys or any(_may_write(model, save, keys) for save in model.calls_to("torch.save")):
         return False
     writers = (
         source
@@ -295,6 +295,16 @@ def _saves_objects_elsewhere(model: Model, uses: list[cst.CSTNode]) -> bool:
     )
     homes = (model.model_of(source) for source in islice(writers, _MOST_WRITERS))
     return any(home is not None and _saves_objects(home) for home in homes)
+
+
+def _may_write(model: Model, save: Call, keys: set[str]) -> bool:
+    """Whether a call saves a dict with some entries, for all that is in sight; a bare state dict has none of them."""
+    saved = save.argument("obj", 0)
+    names = {name for name, _ in saved.value.fields or ()}
+    if names:
+        return keys <= names
+    made = [model.call(node) if isinstance(node, cst.Call) else None for node in _made(model, saved.node)]
+    return not made or any(call is None or call.method != "state_dict" for call in made)
 
 
 def _is_score(name: str, value: Value) -> bool:
