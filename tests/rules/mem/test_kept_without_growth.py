@@ -208,3 +208,10 @@ print(meter.sum)
 @pytest.mark.parametrize(("given", "count"), [("1, sum(lengths)", 0), ("parts['loss']", 1)])
 def test_numbers_beside_tensors_that_have_a_graph(given: str, count: int) -> None:
     assert len(findings(SETUP + METER.replace("@", given), "MEM03")) == count
+
+
+def test_what_a_unit_test_collects_ends_with_it() -> None:
+    lines = TOLD_APART.replace("{kept}", "loss").splitlines()
+    code = SETUP + "\n".join(["def test_collects():", *(f"    {line}" for line in lines)]) + "\n"
+    assert len(findings(code, "MEM01", path="check_net.py")) == 1
+    assert findings(code, "MEM01", path="tests/test_net.py") == []

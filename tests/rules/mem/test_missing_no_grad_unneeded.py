@@ -305,3 +305,35 @@ class Trainer:
 @pytest.mark.parametrize(("end", "count"), [("loss.backward()", 0), ("print(loss)", 1)])
 def test_what_training_in_another_file_may_go_back_through(tmp_path: Path, end: str, count: int) -> None:
     assert len(found_in(tmp_path, main=GENERATOR, trainer=TRAINER.format(end=end))) == count
+
+
+PROBED = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        {probe}
+
+    def evaluate(self, size=8):
+        found = []
+        for layer in self.layers:
+            found.append(layer(torch.randn(2, 3, size, size)).shape)
+        return found
+
+{use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("probe", "use", "count"),
+    [
+        ("self.shapes = self.evaluate()", "", 0),
+        ("pass", "print(Net([]).evaluate())", 1),
+        ("self.shapes = self.evaluate()", "print(Net([]).evaluate())", 1),
+    ],
+)
+def test_a_method_that_the_constructor_alone_runs_is_run_once(probe: str, use: str, count: int) -> None:
+    assert len(findings(PROBED.format(probe=probe, use=use), "MEM05")) == count

@@ -117,3 +117,13 @@ def test_losses_of_one_collection_may_share_a_graph(passes: str) -> None:
     code = ITEMS.format(passes=passes).lstrip()
     (own,) = findings(code, "MEM04")
     assert code.splitlines()[own.line - 2].strip() == "loss = self.net(x).mean()"
+
+
+def test_a_unit_test_of_one_row_keeps_what_it_likes() -> None:
+    code = (
+        SCALED.format(again="print(scaled.item())")
+        .replace("def step(x)", "def test_step(x)")
+        .replace("\nstep(", "\n#(")
+    )
+    assert len(findings(code, "MEM04", path="check_net.py")) == 1
+    assert findings(code, "MEM04", path="tests/test_net.py") == []

@@ -148,7 +148,7 @@ class _Finder:
                 return True
             if cls.is_module and function.name in ("forward", "__init__", "__call__"):
                 return True
-            if _PART_OF_CONSTRUCTOR.fullmatch(function.name):
+            if _PART_OF_CONSTRUCTOR.fullmatch(function.name) or _is_run_by_constructor(function):
                 return True
         if function.passed_around and "ignite" in self._model.frameworks:
             return True
@@ -437,6 +437,15 @@ class _Finder:
             return False
         bindings = (binding for cls in behind[1].lineage() for binding in cls.attributes.values())
         return all(write.function.name == "__init__" for binding in bindings for write in binding.writes)
+
+
+def _is_run_by_constructor(function: Function) -> bool:
+    """Whether a method runs once, for the constructor of a module, which asks what shapes its layers return."""
+    callers = [] if function.foreign_callers or function.passed_around else function.callers
+    return bool(callers) and all(
+        call.function.name == "__init__" and call.function.cls is not None and call.function.cls.is_module
+        for call in callers
+    )
 
 
 def _comes_from_outside(call: Call) -> bool:
