@@ -107,7 +107,10 @@ def _chain(found: Respawning) -> tuple[Fact, ...]:
 
 def _message(found: Respawning, model: Model) -> str:
     name = f"`{found.loader.name}`" if found.loader.name is not None else "this loader"
+    option = "persistent_workers=True"
+    if found.loader.workers is None:
+        option += "` where there are any: without workers, it raises. That is `persistent_workers=n > 0"
     return (
         f"The workers of {name} end with every iteration of the loop in {model.place(found.epochs.node)} and are "
-        "started again, with a copy of the dataset each. Pass `persistent_workers=True`."
+        f"started again, with a copy of the dataset each. Pass `{option}`."
     )

@@ -41,7 +41,7 @@ def reach(loader: Loader) -> Confidence | None:
     if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
         return Confidence.LIKELY
     if (_is_returned(loader) or _is_kept_for_others(loader)) and _are_copied_by_others(loader.model):
-        return Confidence.LIKELY
+        return None if _is_dropped(loader) else Confidence.LIKELY
     return None
 
 
@@ -97,6 +97,35 @@ def _is_returned(loader: Loader) -> bool:
     drawn_from = (node.value.item for node in function.yields if isinstance(node.value, cst.From))
     handed_out = (*(node.value for node in function.returns), *drawn_from)
     return any(node is not None and _holds(model.value(node), loader) for node in handed_out)
+
+
+def _is_dropped(loader: Loader) -> bool:
+    """Whether all files that get the loader as one of several, from the function that builds it, never name it again:
+    `train, test, rest = get_loaders()`. One that gets more or fewer means another function of that name."""
+    model, function = loader.model, loader.site.function
+    returned = function.returns[0].value if len(function.returns) == 1 else None
+    if not isinstance(returned, cst.Tuple) or function.callers or function.cls is not None:
+        return False
+    places = [at for at, part in enumerate(returned.elements) if _holds(model.value(part.value), loader)]
+    calls = re.compile(rf"(?<!def )\b{function.name}\(")
+    texts = [source.text for source in model.companions() if calls.search(source.text)]
+    taken = [(text, _taken_apart(text, function.name), len(calls.findall(text))) for text in texts]
+    meant = [each for each in taken if len(each[1]) < each[2] or {*map(len, each[1])} == {len(returned.elements)}]
+    return (
+        len(places) == 1
+        and bool(meant)
+        and all(len(parts) == count and _are_named_once(text, parts, *places) for text, parts, count in meant)
+    )
+
+
+def _taken_apart(text: str, function: str) -> list[list[str]]:
+    """The names that code gives the parts of what each call of a function returns."""
+    unpacked = rf"^[ \t]*(\w+(?:[ \t]*,[ \t]*\w+)+)[ \t]*=[ \t]*(?:\w+\.)?{function}\("
+    return [re.split(r"[ \t]*,[ \t]*", names) for names in re.findall(unpacked, text, re.MULTILINE)]
+
+
+def _are_named_once(text: str, parts: list[list[str]], place: int) -> bool:
+    return all(len(re.findall(rf"\b{names[place]}\b", text)) == len(parts) for names in parts)
 
 
 def _is_kept_for_others(loader: Loader) -> bool:

@@ -187,3 +187,32 @@ def bank(loader, device):
 def test_branches_that_exclude_each_other_make_no_round_trip(there: str, back: str, count: int) -> None:
     code = dedent(EXCLUSIVE).format(there=there, back=back)
     assert len(findings(code, "SYNC03")) == count
+
+
+CACHED = """
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Cached(Dataset):
+    def __init__(self, rows, device):
+        self.rows, self.device, self.cache = rows, device, {{}}
+
+    def __getitem__(self, index):
+        if index not in self.cache:
+            self.cache[index] = self.rows[index]{moved}
+        return self.cache[index]
+
+device = torch.device("cuda")
+model = torch.nn.Linear(8, 8).to(device)
+found = []
+with torch.no_grad():
+    for batch in DataLoader(Cached(rows, {device}), 4):
+        batch = batch.to(device, non_blocking=True)
+        out = model(batch)
+        found.append(batch.cpu())
+"""
+
+
+@pytest.mark.parametrize(("moved", "device", "count"), [(".to(self.device)", "device", 0), ("", "None", 1)])
+def test_of_samples_that_are_on_the_device_the_host_has_none(moved: str, device: str, count: int) -> None:
+    assert len(findings(CACHED.format(moved=moved, device=device), "SYNC03")) == count

@@ -300,3 +300,44 @@ def test_a_model_that_nobody_moves(given: str, before: str, after: str, is_found
     (tmp_path / "main.py").write_text(SETUP + NEVER_MOVED.format(given=given, before=before, after=after))
     settings = Settings.selecting("TIME01")
     assert bool(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == is_found
+
+
+ATTACK = """\
+import torch
+
+class Attack:
+    def __init__(self, model: torch.nn.Module, device):
+        self.model = model
+        self.device = device
+
+    def attack(self, x):
+        x = x.to(self.device)
+        out = self.model(x)
+        {rest}
+"""
+TIMED_ATTACK = """\
+from attacks import Attack
+
+attacker = Attack(model=model, device=device)
+x = torch.rand(8, 8).to(device)
+t0 = time.time()
+y = attacker.attack(x)
+print(time.time() - t0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "is_found"),
+    [
+        ("return out", True),
+        ("return out.softmax(1).argmax(1)", True),
+        ("best = out.argmax(1)[0].item()\n        return best", False),
+        ("return out.softmax(1).cpu()", False),
+    ],
+)
+def test_a_pass_of_another_file_that_waits_by_itself(rest: str, is_found: bool, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "attacks.py").write_text(ATTACK.format(rest=rest))
+    (tmp_path / "main.py").write_text(SETUP + TIMED_ATTACK)
+    settings = Settings.selecting("TIME01")
+    assert bool(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == is_found

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.conditions import conditions, exclude
+from torchlint.analyses.datasets import held_on_accelerator
 from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.steps import Step, called_per_step, step_of
 from torchlint.analyses.sync.readback import reads
@@ -56,9 +57,20 @@ def round_trips(model: Model) -> Iterator[Trip]:
         way = _Way(model, step.loop)
         if not way.leads_home(tensor):
             joined.add(_list_around(model, node))
-        elif way.there is not None and not exclude(conditions(model, node), conditions(model, way.there.node)):
+        elif way.there is None or exclude(conditions(model, node), conditions(model, way.there.node)):
+            continue
+        elif not _draws_from_device(model, step.loop):
             found.append(Trip(node, way.there, step))
     yield from (trip for trip in found if _list_around(model, trip.node) not in joined - {None})
+
+
+def _draws_from_device(model: Model, loop: Loop | None) -> bool:
+    """Whether the samples of a loader are on the device already: to copy them there does nothing, and the host has
+    none of them."""
+    origins = loop.iterates.origins if loop is not None else ()
+    loaders = (model.call(origin) for origin in origins if isinstance(origin, cst.Call))
+    datasets = (loader.argument("dataset", 0).node for loader in loaders)
+    return any(dataset is not None and held_on_accelerator(dataset, model) for dataset in datasets)
 
 
 def _list_around(model: Model, node: cst.CSTNode) -> cst.CSTNode | None:

@@ -314,9 +314,17 @@ class DeviceQueue:
         """A pass through a model, forward or back: what its code in this file waits for, and the pass itself."""
         if call.target is not None and self.of_function(call.target).waits:
             return self._after(self.of_function(call.target), state)
+        if (behind := self._elsewhere(call)) is not None and behind.waits:
+            queued = Work(call.node, behind.queued.is_heavy) if behind.queued is not None else None
+            return State(queued, state.waits + behind.waits)
         if all(value.place is Place.HOST for value in self._places(call)) or self._is_left_on_host(call):
             return state
         return state.with_work(Work(call.node, is_heavy=True))
+
+    def _elsewhere(self, call: Call) -> State | None:
+        """What a function of another file leaves behind."""
+        found = self._model.elsewhere(call)
+        return found[0].once(DeviceQueue).of_function(found[1]) if found is not None else None
 
     def _is_left_on_host(self, call: Call) -> bool:
         """A model that is made in sight, and that nobody moves or hands on, is where it was made."""
