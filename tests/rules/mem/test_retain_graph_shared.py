@@ -127,3 +127,27 @@ def test_a_unit_test_of_one_row_keeps_what_it_likes() -> None:
     )
     assert len(findings(code, "MEM04", path="check_net.py")) == 1
     assert findings(code, "MEM04", path="tests/test_net.py") == []
+
+
+OWN_PARTS = """
+import torch
+from losses import make_loss
+from nets import make_net
+
+class Learner:
+    def __init__(self):
+        self.net, self.loss = make_net(), make_loss()
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+
+    def learn(self, batches):
+        for x, y in batches:
+            score = self.net(x.cuda())
+            loss = self.loss(score, y.cuda())
+            self.optimizer.zero_grad()
+            loss.backward(retain_graph=True)
+            self.optimizer.step()
+"""
+
+
+def test_the_networks_of_an_object_are_no_graph_around_a_closure() -> None:
+    assert len(findings(OWN_PARTS, "MEM04")) == 1

@@ -152,8 +152,9 @@ class GraphParts:
         foreign = write.function is not function
         here = self._loop is None or function is not self._loop.function or _is_inside(write.loop, self._loop)
         if foreign or not here:
-            enclosed = foreign and not write.function.is_module  # a closure may be called again and again
-            self.reused = self.reused or _may_have_graph(model, write.value, unknown=enclosed)
+            # A closure may be called again and again.
+            is_around = foreign and isinstance(read, cst.Name) and not write.function.is_module
+            self.reused = self.reused or _may_have_graph(model, write.value, unknown=is_around)
             return
         if self._comes_round(write, read) and _may_have_graph(model, write.value):
             self.reused = True
