@@ -63,6 +63,11 @@ REWRITES = {
         "total, kept = 0, []",
         "return kept",
     ),
+    "kept under another name while the sum grows": (
+        "total += loss.item()\nif step % 2 == 1:\n    kept.append((total - before) / 2)\n    before = last = total",
+        "total, before, last, kept = 0.0, 0.0, 0.0, []",
+        "return total, before, last, kept",
+    ),
 }
 
 
