@@ -237,9 +237,19 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
             role = called_per_step(model, call.function, depth - 1)
             if role is not None:
                 return role
-        elif step.role in (Role.STEPS, Role.EVALUATION) and not _drives_environment(model, step):
+        elif step.role in (Role.STEPS, Role.EVALUATION) and not (
+            _drives_environment(model, step) or _goes_over_loaders(model, step, function)
+        ):
             return step.role
     return None
+
+
+def _goes_over_loaders(model: Model, loop: Loop, function: Function) -> bool:
+    """`for part, loader in loaders.items(): evaluate(loader)`: each iteration is a pass over all batches of one."""
+    if not isinstance(loop.iterable, cst.Call) or model.call(loop.iterable).method not in ("items", "values"):
+        return False
+    own = (each for each in model.loops if each.function is function and not each.is_comprehension)
+    return any(each.role in (Role.STEPS, Role.EVALUATION) for each in own)
 
 
 def _step_of_module(model: Model, function: Function, depth: int) -> Role | None:

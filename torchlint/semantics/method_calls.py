@@ -35,12 +35,16 @@ _NUMBERS_OF_STRINGS = word_set(
 # Of what is imported or handed in, nothing is known but the name.
 _VAGUE = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE)
 
+_OF_STRINGS_ALONE = word_set("strip lstrip rstrip lower upper casefold capitalize title startswith endswith splitlines")
+
 
 class MethodCalls(LibraryCalls):
     """Adds methods of objects whose classes are not of the project."""
 
     def _method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
         match receiver.kind:
+            case Kind.TENSOR | Kind.BATCH if method in _OF_STRINGS_ALONE:  # an entry of the batch that is a text
+                return _of_string(method)
             case Kind.TENSOR | Kind.BATCH:
                 call.callee = f"torch.Tensor.{method}"
                 value = tensor_methods.tensor_method(receiver, method, given, self.grad)

@@ -216,3 +216,90 @@ with torch.no_grad():
 @pytest.mark.parametrize(("moved", "device", "count"), [(".to(self.device)", "device", 0), ("", "None", 1)])
 def test_of_samples_that_are_on_the_device_the_host_has_none(moved: str, device: str, count: int) -> None:
     assert len(findings(CACHED.format(moved=moved, device=device), "SYNC03")) == count
+
+
+EPOCHS = """
+import torch
+
+class Trainer:
+    def __init__(self, model, parts, writer):
+        self.model, self.parts, self.writer = model.cuda(), parts, writer
+
+    def evaluate_all(self):
+        {calls}
+
+    def evaluate(self, loader):
+        with torch.no_grad():
+            for x in loader:
+                out = self.model(x.cuda())
+        for name, p in self.model.named_parameters():
+            self.writer.add_histogram(name, p)
+        return out
+
+    def fit(self, batches):
+        optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        for x in batches:
+            optimizer.zero_grad()
+            self.model(x.cuda()).sum().backward()
+            optimizer.step()
+            {each}
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "each", "count"),
+    [
+        ("for name, loader in self.parts.items():\n            self.evaluate(loader)", "pass", 0),
+        ("pass", "self.evaluate(batches)", 1),
+    ],
+)
+def test_each_of_several_loaders_is_a_pass_and_no_batch(calls: str, each: str, count: int) -> None:
+    assert len(findings(EPOCHS.format(calls=calls, each=each), "SYNC09")) == count
+
+
+SLICES = """
+import torch
+
+@torch.no_grad()
+def show(model, loader, target, middle):
+    model = model.cuda()
+    for x in loader:
+        volume = model(x.cuda())
+        images = []
+        for j in range(volume.size(1)):
+            images.append(volume[{part}].cpu().numpy())
+        save(images)
+"""
+
+
+@pytest.mark.parametrize(("part", "count"), [("0, j, :, :, middle", 0), ("0, j", 1), ("j, :, :", 1), ("0, j, :", 1)])
+def test_slices_of_a_volume_are_far_less_than_the_volume(part: str, count: int) -> None:
+    assert len(findings(SLICES.format(part=part), "SYNC07")) == count
+
+
+ANSWERS = """
+import torch
+
+@torch.no_grad()
+def accuracy(model, loader, decode):
+    model = model.cuda()
+    right = 0
+    for batch in loader:
+        out = model(batch["x"].cuda())
+        answer = {answer}
+        if {test}:
+            right += 1
+    return right
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "test", "count"),
+    [
+        ("decode(out)", 'batch["answer"][0].strip().lower() == answer.strip().lower()', 0),
+        ("decode(out)", 'batch["answer"][0].lower().startswith("yes")', 0),
+        ("out.argmax()", 'batch["answer"][0].cuda() == answer', 1),
+    ],
+)
+def test_an_entry_of_a_batch_with_methods_of_texts_is_a_text(answer: str, test: str, count: int) -> None:
+    assert len(findings(ANSWERS.format(answer=answer, test=test), "SYNC05")) == count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -56,6 +56,8 @@ def element_reads(model: Model) -> list[ElementReads]:
         row = _reduced(model, element, how)
         element = row or element
         of_row = how in _WHOLE or row is not None
+        if how in _WHOLE and _is_cut_out(element):
+            continue
         for loop, tensor, is_iterated in _sources(model, element, rows=of_row):
             if how != "index" and not model.value(tensor).is_tensor:
                 continue
@@ -102,6 +104,14 @@ def reads_beside(model: Model, found: ElementReads) -> Iterator[tuple[cst.BaseEx
         loop = model.loop(node)
         if loop is not None and loop in loops and node not in own and not model.guards(node, inside=loop):
             yield tensor, how
+
+
+def _is_cut_out(row: cst.BaseExpression) -> bool:
+    """`x[i, :, :, k]`: one slice of a volume, and the whole is far more than what the loop copies."""
+    if not isinstance(row, cst.Subscript):
+        return False
+    kinds = [isinstance(part.slice, cst.Slice) for part in row.slice]
+    return kinds.count(True) > 1 and any(before and not after for before, after in pairwise(kinds))
 
 
 class Reduction(NamedTuple):
