@@ -8,7 +8,8 @@ import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.mem.fate import Fate, Tracer
-from torchlint.analyses.mem.needless_graph import Extent, evaluations
+from torchlint.analyses.mem.needless_graph import Extent
+from torchlint.analyses.mem.step_parts import all_evaluations
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
@@ -261,7 +262,7 @@ def _targets(line: cst.CSTNode, model: Model) -> set[Binding | None]:
 
 def _is_spoken_of(call: Call, model: Model) -> bool:
     """Whether another finding switches autograd off for a call."""
-    regions = {other.region for other in model.once(_all_evaluations) if other.extent is not Extent.PART}
+    regions = {other.region for other in model.once(all_evaluations) if other.extent is not Extent.PART}
     return any(node in regions for node in model.ancestors(call.node))
 
 
@@ -340,14 +341,10 @@ def _branches(region: cst.SimpleStatementLine, lines: set[cst.SimpleStatementLin
     return above if isinstance(above, cst.If) else None
 
 
-def _all_evaluations(model: Model) -> list[Evaluation]:
-    return list(evaluations(model))
-
-
 def _single_statements(model: Model) -> set[cst.SimpleStatementLine]:
     return {
         found.region
-        for found in model.once(_all_evaluations)
+        for found in model.once(all_evaluations)
         if found.extent is Extent.BLOCK and isinstance(found.region, cst.SimpleStatementLine)
     }
 

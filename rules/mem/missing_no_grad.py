@@ -18,7 +18,8 @@ class MissingNoGrad(Rule):
 
     Finds functions and loops that run a model and never send anything of what it returns backward: validation and test
     loops, predictions, generation. Frameworks that switch autograd off by themselves, callers that do so, evaluations
-    that need gradients of their inputs, and results that go to code out of sight are left alone.
+    that need gradients of their inputs, and results that go to code out of sight are left alone. What a training step
+    runs beside its backward pass is reported as MEM09.
 
     ## Why is this bad
 
@@ -96,9 +97,11 @@ class MissingNoGrad(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.mem.needless_graph import evaluations
+        from torchlint.analyses.mem.step_parts import all_evaluations, is_part_of_step
 
-        for found in evaluations(model):
+        for found in model.once(all_evaluations):
+            if is_part_of_step(model, found):
+                continue
             confidence = Confidence.CERTAIN if found.certain else Confidence.LIKELY
             yield Report(found.place, _message(model, found), confidence, found)
 

@@ -53,6 +53,10 @@ FOUND = [
     ),
     pytest.param("y = data_parallel(model, torch.ones(2), [0, 1])  # found", id="V5 functional, imported"),
     pytest.param(
+        "y = data_parallel(model, torch.ones(2), [0, 1])  # found\nprint(y.view(-1))",
+        id="V5 functional, its result viewed",
+    ),
+    pytest.param(
         """
         class Replicated(nn.DataParallel):  # found
             def __getattr__(self, name):

@@ -16,7 +16,7 @@ LOOK_ALIKES = {**NEEDED, **GRADIENTS_OFF}
 
 def found(code: str) -> list[int]:
     """Lines of the findings, counted behind SETUP."""
-    return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "MEM05")]
+    return [finding.line - SETUP.count("\n") for finding in findings(SETUP + code, "MEM05", "MEM09")]
 
 
 @pytest.mark.parametrize("code", RECORDED.values(), ids=RECORDED.keys())
@@ -32,7 +32,7 @@ def test_stays_silent(code: str) -> None:
 def test_message_names_the_bare_call() -> None:
     code = SETUP + EVALUATIONS["a bare call of no_grad"]
     line = 1 + code[: code.index("torch.no_grad()")].count("\n")
-    assert f"line {line}" in findings(code, "MEM05")[0].message
+    assert f"line {line}" in findings(code, "MEM05", "MEM09")[0].message
 
 
 def test_a_program_that_makes_its_model_and_trains_it_is_no_smoke_test() -> None:
@@ -54,7 +54,7 @@ def test_a_program_that_makes_its_model_and_trains_it_is_no_smoke_test() -> None
                 net.train()
                 save_image(samples, f"{epoch}.png")
         """
-    (finding,) = findings(code, "MEM05")
+    (finding,) = findings(code, "MEM05", "MEM09")
     assert finding.line == 14
 
 
@@ -71,8 +71,8 @@ def test_a_loop_that_nobody_takes_results_of() -> None:
 
         measure(torch.nn.Linear(4, 4), torch.ones(1, 4))
         """
-    assert len(findings(code, "MEM05")) == 1
-    assert findings(code.replace("import time", "import time  # register_forward_hook("), "MEM05") == []
+    assert len(findings(code, "MEM05", "MEM09")) == 1
+    assert findings(code.replace("import time", "import time  # register_forward_hook("), "MEM05", "MEM09") == []
 
 
 def test_a_script_that_shows_what_layers_return() -> None:
@@ -84,8 +84,8 @@ def test_a_script_that_shows_what_layers_return() -> None:
             out, hidden = cell(x)
             print(out.size(), out.tolist())
         """
-    assert findings(code, "MEM05") == []
-    assert len(findings(code.replace("nn.RNN(4, 2)", "nn.RNN(4, 2); cell.load_state_dict({})"), "MEM05")) == 1
+    assert findings(code, "MEM05", "MEM09") == []
+    assert len(findings(code.replace("nn.RNN(4, 2)", "nn.RNN(4, 2); cell.load_state_dict({})"), "MEM05", "MEM09")) == 1
 
 
 @pytest.mark.parametrize("wrapper", ["net.cuda()", "nn.DataParallel(net).cuda()", "torch.compile(net)"])
@@ -106,8 +106,8 @@ def test_a_wrapped_model_is_in_the_mode_of_the_model(wrapper: str) -> None:
                 print(y.sum().item())
             return state
         """
-    assert [finding.line for finding in findings(code, "MEM05")] == [8]
-    assert not findings(code.replace("net.eval()", "other.eval()"), "MEM05")
+    assert [finding.line for finding in findings(code, "MEM05", "MEM09")] == [8]
+    assert not findings(code.replace("net.eval()", "other.eval()"), "MEM05", "MEM09")
 
 
 @pytest.mark.parametrize(("name", "count"), [("Agent", 1), ("TestAgent", 0)])
@@ -126,7 +126,7 @@ def test_an_agent_in_a_file_that_tries_it_out(name: str, count: int) -> None:
         for state in states:
             agent.select_action(state)
         """
-    assert len(findings(code, "MEM05", path="test_agent.py")) == count
+    assert len(findings(code, "MEM05", "MEM09", path="test_agent.py")) == count
 
 
 TRANSFORM = """
@@ -310,8 +310,8 @@ def test_a_function_that_a_script_calls_with_its_network_is_no_unit_test(call: s
         if __name__ == "__main__":
             {call}
         """
-    assert len(findings(code, "MEM05", path="test_net.py")) == count
-    assert len(findings(code, "MEM05", path="tests/test_net.py")) == 0
+    assert len(findings(code, "MEM05", "MEM09", path="test_net.py")) == count
+    assert len(findings(code, "MEM05", "MEM09", path="tests/test_net.py")) == 0
 
 
 @pytest.mark.parametrize(("around", "count"), [("with torch.no_grad():", 0), ("if True:", 1)])
@@ -329,7 +329,7 @@ def test_a_loss_of_answers_without_a_graph_has_none(around: str, count: int) -> 
                 total += criterion(out, y).item()
             return total
         """
-    assert len(findings(code, "MEM05")) == count
+    assert len(findings(code, "MEM05", "MEM09")) == count
 
 
 FED = """
@@ -357,4 +357,4 @@ FED = """
     ],
 )
 def test_a_network_that_keeps_what_it_is_fed_needs_the_graph(feed: str, update: str, count: int) -> None:
-    assert len(findings(FED.format(feed=feed, update=update), "MEM05")) == count
+    assert len(findings(FED.format(feed=feed, update=update), "MEM05", "MEM09")) == count

@@ -15,9 +15,12 @@ def test_neighbouring_statements_go_into_one_block() -> None:
     first, second = "a = G(fixed).detach().numpy()\n", "b = H(fixed).detach().numpy()\n"
     ends = "        print(a, b)\n"
     block = f"        with torch.no_grad():\n            {first}            {second}".replace(".detach()", "")
-    assert fixed(f"{SETUP}{training}        {first}        {second}{ends}", "MEM05") == SETUP + training + block + ends
+    assert (
+        fixed(f"{SETUP}{training}        {first}        {second}{ends}", "MEM05", "MEM09")
+        == SETUP + training + block + ends
+    )
     apart = f"        {first}        print(a)\n        {second}        print(b)\n"
-    assert fixed(SETUP + training + apart, "MEM05").count("with torch.no_grad():") == 2
+    assert fixed(SETUP + training + apart, "MEM05", "MEM09").count("with torch.no_grad():") == 2
 
 
 def test_branches_that_only_evaluate_go_into_one_block() -> None:
@@ -30,9 +33,9 @@ def test_branches_that_only_evaluate_go_into_one_block() -> None:
     )
     ends = "    print(a)\n"
     after = SETUP + training + block.replace(".data", "") + ends
-    assert fixed(SETUP + training + branches + ends, "MEM05") == after
+    assert fixed(SETUP + training + branches + ends, "MEM05", "MEM09") == after
     apart = branches.replace(first, first + "        print(step)\n")
-    assert fixed(SETUP + training + apart + ends, "MEM05").count("with torch.no_grad():") == 2
+    assert fixed(SETUP + training + apart + ends, "MEM05", "MEM09").count("with torch.no_grad():") == 2
 
 
 @pytest.mark.parametrize(
@@ -49,8 +52,8 @@ def test_a_pass_beside_that_would_keep_its_graph(beside: str, is_fixed: bool) ->
     code += "fixed, pool = torch.randn(2, 3), SimpleQueue()\nfor step in range(4):\n    opt.zero_grad()\n"
     code += "    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
     code += "    a = G(fixed).detach().numpy()\n" + beside + "    print(a)\n"
-    assert len(findings(code, "MEM05")) == 1
-    assert ("with torch.no_grad():" in fixed(code, "MEM05")) is is_fixed
+    assert len(findings(code, "MEM05", "MEM09")) == 1
+    assert ("with torch.no_grad():" in fixed(code, "MEM05", "MEM09")) is is_fixed
 
 
 def test_a_pass_on_attacked_inputs_beside_one_on_clean_ones() -> None:
@@ -83,8 +86,8 @@ def main(epochs):
         print(total, robust_total)
 """
     )
-    assert findings(code, "MEM05")
-    assert "no_grad" not in fixed(code, "MEM05")
+    assert findings(code, "MEM05", "MEM09")
+    assert "no_grad" not in fixed(code, "MEM05", "MEM09")
 
 
 @pytest.mark.parametrize(("other", "is_fixed"), [("pool, a = 1, G(fixed)", False), ("b = G(fixed)", True)])
@@ -94,7 +97,7 @@ def test_a_branch_that_makes_the_same_and_would_keep_its_graph(other: str, is_fi
     )
     code += "    opt.zero_grad()\n    D(G(torch.randn(2, 3))).mean().backward()\n    opt.step()\n"
     code += f"    if step % 2:\n        a = G(fixed).detach()\n    else:\n        {other}\n        seen.append(a)\n"
-    assert ("with torch.no_grad():" in fixed(code, "MEM05")) is is_fixed
+    assert ("with torch.no_grad():" in fixed(code, "MEM05", "MEM09")) is is_fixed
 
 
 def test_a_branch_of_a_training_step_that_adds_to_its_loss_is_no_evaluation() -> None:
@@ -115,8 +118,8 @@ def train(x, y, masked):
 """
     )
     code = step.format(target="loss")
-    assert len(findings(code, "MEM05")) == 1
-    assert fixed(code, "MEM05") == code
+    assert len(findings(code, "MEM05", "MEM09")) == 1
+    assert fixed(code, "MEM05", "MEM09") == code
 
 
 MEASURED = """
@@ -140,9 +143,9 @@ MEASURED = """
 def test_an_evaluation_that_the_network_goes_on_with_is_not_wrapped_by_halves() -> None:
     body = "found = model.measure(codes).item()"
     code = MEASURED.format(body)
-    assert [finding.fix for finding in findings(code, "MEM05")] == [None]
+    assert [finding.fix for finding in findings(code, "MEM05", "MEM09")] == [None]
     for other in ("found = codes.mean().item()", "with torch.no_grad():\n                    " + body):
-        assert "with torch.no_grad():\n                codes =" in fixed(MEASURED.format(other), "MEM05")
+        assert "with torch.no_grad():\n                codes =" in fixed(MEASURED.format(other), "MEM05", "MEM09")
 
 
 SCATTERED = """
@@ -169,8 +172,8 @@ for x, y in loader:
 @pytest.mark.parametrize(("more", "is_fixed"), [("loss = loss + crit(net(x + 1), y)", False), ("pass", True)])
 def test_one_switch_for_several_places_is_for_the_user_to_set(more: str, is_fixed: bool) -> None:
     code = SETUP + SCATTERED.format(more=more)
-    assert len(findings(code, "MEM05")) == 1
-    assert ("set_grad_enabled" in fixed(code, "MEM05")) is is_fixed
+    assert len(findings(code, "MEM05", "MEM09")) == 1
+    assert ("set_grad_enabled" in fixed(code, "MEM05", "MEM09")) is is_fixed
 
 
 LONG = """
@@ -194,16 +197,16 @@ def train_model(model, loaders, optimizer, crit):
 def test_branches_that_run_a_network_go_under_one_switch() -> None:
     code = SETUP + LONG.format(first="out = model(x, y)", filler="            print()\n" * 30)
     switch = '            with torch.set_grad_enabled(phase == "train"):\n                if phase == "train":\n'
-    assert switch in fixed(code, "MEM05")
-    assert fixed(code, "MEM05").count("set_grad_enabled") == 1
+    assert switch in fixed(code, "MEM05", "MEM09")
+    assert fixed(code, "MEM05", "MEM09").count("set_grad_enabled") == 1
 
 
 def test_nothing_is_switched_where_its_phase_is_decided_already() -> None:
     code = SETUP + LONG.format(
         first="x = x + 1\n                out = model(x, y)", filler="            print()\n" * 30
     )
-    assert findings(code, "MEM05")
-    assert fixed(code, "MEM05") == code
+    assert findings(code, "MEM05", "MEM09")
+    assert fixed(code, "MEM05", "MEM09") == code
 
 
 DROPPED = """
@@ -223,7 +226,7 @@ def train(model, valid_loader):
 
 @pytest.mark.parametrize(("between", "is_used"), [("", True), ("\n", True), ("    print(total)\n", False)])
 def test_a_no_grad_that_does_nothing_becomes_the_header(between: str, is_used: bool) -> None:
-    after = fixed(SETUP + DROPPED.format(between=between), "MEM05")
+    after = fixed(SETUP + DROPPED.format(between=between), "MEM05", "MEM09")
     header = "    with torch.no_grad():  # less memory\n        for x, y in valid_loader:\n"
     assert (header in after) is is_used
     assert after.count("with torch.no_grad():") == 1
@@ -232,16 +235,16 @@ def test_a_no_grad_that_does_nothing_becomes_the_header(between: str, is_used: b
 def test_a_no_grad_that_does_nothing_goes_from_a_decorated_function() -> None:
     code = "def evaluate(model, loader):\n    torch.no_grad(){}\n    model.eval()\n"
     code += "    return [model(x).argmax(1).tolist() for x, y in loader]\n"
-    assert "    torch.no_grad()" not in fixed(SETUP + code.format(""), "MEM05")
-    assert "    torch.no_grad()  # saves memory" in fixed(SETUP + code.format("  # saves memory"), "MEM05")
+    assert "    torch.no_grad()" not in fixed(SETUP + code.format(""), "MEM05", "MEM09")
+    assert "    torch.no_grad()  # saves memory" in fixed(SETUP + code.format("  # saves memory"), "MEM05", "MEM09")
 
 
 def test_a_loop_is_not_switched_where_the_same_network_runs_beside_it_with_a_graph() -> None:
     code = SETUP + "model.eval()\nx = torch.ones(2, 4)\nfirst = model(x).argmax(1)\n"
     code += "for _ in range(9):\n    print(model(x).argmax(1).tolist(), first)\n"
-    assert findings(code, "MEM05")
-    assert fixed(code, "MEM05") == code
-    assert "with torch.no_grad():" in fixed(code.replace("first = model(x)", "first = x"), "MEM05")
+    assert findings(code, "MEM05", "MEM09")
+    assert fixed(code, "MEM05", "MEM09") == code
+    assert "with torch.no_grad():" in fixed(code.replace("first = model(x)", "first = x"), "MEM05", "MEM09")
 
 
 CHOSEN = """\
@@ -275,5 +278,5 @@ for i in range(10):
 def test_a_step_whose_loss_has_no_gradient_is_no_evaluation(loss: str, is_fixed: bool) -> None:
     """Of the largest position no gradient is taken, which the program will find out by itself."""
     code = CHOSEN.format(loss)
-    assert findings(code, "MEM05")
-    assert ("no_grad" in fixed(code, "MEM05")) is is_fixed
+    assert findings(code, "MEM05", "MEM09")
+    assert ("no_grad" in fixed(code, "MEM05", "MEM09")) is is_fixed

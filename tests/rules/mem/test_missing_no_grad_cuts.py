@@ -18,7 +18,9 @@ def test_a_line_that_only_cuts_off_goes_from_under_a_block(indent: str) -> None:
     after = f"{indent}with torch.no_grad():\n{indent}    for x, y in val_loader:\n{indent}        out = model(x)\n\n"
     after += f"{indent}        seen.append(out)\n"
     head = SETUP + "model.eval()\nseen = []\n" + ("if len(val_loader):\n" if indent else "")
-    assert fixed(head + before + "print(torch.cat(seen))\n", "MEM05") == head + after + "print(torch.cat(seen))\n"
+    assert (
+        fixed(head + before + "print(torch.cat(seen))\n", "MEM05", "MEM09") == head + after + "print(torch.cat(seen))\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def test_what_no_graph_can_reach_any_more_is_not_detached(read: str, after: str)
     ends = "    loss.backward()\n    opt.step()\n"
     block = "    with torch.no_grad():\n        a = G(fixed)\n"
     code = f"{SETUP}{training}    a = G(fixed)\n{read}{ends}"
-    assert fixed(code, "MEM05") == f"{SETUP}{training}{block}{after}{ends}"
+    assert fixed(code, "MEM05", "MEM09") == f"{SETUP}{training}{block}{after}{ends}"
 
 
 def test_values_are_read_as_they_are_once_no_graph_is_recorded() -> None:
@@ -50,7 +52,7 @@ def test_values_are_read_as_they_are_once_no_graph_is_recorded() -> None:
     code += "    print(shown.data.cpu()[:2])\n"
     after = code.replace("from torch.autograd import Variable\n", "").replace("shown.data.cpu()", "shown.cpu()")
     before, inside = "    shown = G(Variable(torch.randn(2, 3)))\n", "        shown = G(torch.randn(2, 3))\n"
-    assert fixed(code, "MEM05", "TRAIN10") == after.replace(before, "    with torch.no_grad():\n" + inside)
+    assert fixed(code, "MEM05", "MEM09", "TRAIN10") == after.replace(before, "    with torch.no_grad():\n" + inside)
     assert "shown.detach().cpu()" in fixed(code, "TRAIN10")
 
 
@@ -70,7 +72,7 @@ TWO = """
 
 
 def test_names_that_would_only_get_what_they_have_are_not_assigned() -> None:
-    code = fixed(TWO, "MEM05")
+    code = fixed(TWO, "MEM05", "MEM09")
     assert "@torch.no_grad()" in code
     assert "first, second =" not in code
     counts = []
@@ -84,7 +86,7 @@ def test_names_that_would_only_get_what_they_have_are_not_assigned() -> None:
 
 
 def test_names_of_which_one_gets_another_value_are_assigned() -> None:
-    code = fixed(TWO.replace("first.data, second.data", "second.data, first.data"), "MEM05")
+    code = fixed(TWO.replace("first.data, second.data", "second.data, first.data"), "MEM05", "MEM09")
     assert "first, second = second, first" in code
 
 
@@ -119,6 +121,6 @@ def show(net, loader, kept):
 
 
 def test_batches_of_a_loader_are_not_detached_beside_results() -> None:
-    after = fixed(SETUP + SHOWN, "MEM05")
+    after = fixed(SETUP + SHOWN, "MEM05", "MEM09")
     assert "print(x[i].numpy(), mask[i].numpy(), out[i].numpy())" in after
     assert "print(kept[i].detach().numpy())" in after

@@ -275,13 +275,13 @@ for phase in ["train", "val"]:
 
 @pytest.mark.parametrize("code", NOT_REWRITTEN.values(), ids=NOT_REWRITTEN.keys())
 def test_does_not_switch_gradients_off_for_others(code: str) -> None:
-    assert len(findings(SETUP + code, "MEM05")) == 1
-    assert fixed(SETUP + code, "MEM05") == SETUP + code
+    assert len(findings(SETUP + code, "MEM05", "MEM09")) == 1
+    assert fixed(SETUP + code, "MEM05", "MEM09") == SETUP + code
 
 
 @pytest.mark.parametrize(("before", "after"), REWRITES.values(), ids=REWRITES.keys())
 def test_rewrites(before: str, after: str) -> None:
-    assert fixed(SETUP + before, "MEM05") == SETUP + after
+    assert fixed(SETUP + before, "MEM05", "MEM09") == SETUP + after
 
 
 def test_a_long_loop_is_not_indented_as_a_whole() -> None:
@@ -289,25 +289,27 @@ def test_a_long_loop_is_not_indented_as_a_whole() -> None:
     before = "    hits = (model(x).argmax(1) == y).sum().item()\n"
     after = "    with torch.no_grad():\n        hits = (model(x).argmax(1) == y).sum().item()\n"
     head = SETUP + "model.eval()\nfor x, y in val_loader:\n" + filler
-    assert fixed(head + before + "    print(hits, shown)\n", "MEM05") == head + after + "    print(hits, shown)\n"
+    assert (
+        fixed(head + before + "    print(hits, shown)\n", "MEM05", "MEM09") == head + after + "    print(hits, shown)\n"
+    )
 
 
 def test_a_file_of_another_library_is_left_alone() -> None:
     code = "import paddle\n\ndef test(loader, net):  # as with Pytorch\n    net.eval()\n"
     code += "    return [net(x).sum().item() for x in loader]\n"
-    assert findings(code, "MEM05") == []
-    assert len(findings(code.replace("import paddle", "import paddle\nimport torch"), "MEM05")) == 1
+    assert findings(code, "MEM05", "MEM09") == []
+    assert len(findings(code.replace("import paddle", "import paddle\nimport torch"), "MEM05", "MEM09")) == 1
 
 
 def test_is_no_safe_fix() -> None:
     code = SETUP + REWRITES["a whole function"][0]
-    assert fixed(code, "MEM05", unsafe=False) == code
+    assert fixed(code, "MEM05", "MEM09", unsafe=False) == code
 
 
 @pytest.mark.parametrize("before", [before for before, _ in REWRITES.values()], ids=REWRITES.keys())
 def test_same_result(before: str) -> None:
     results = []
-    for code in (SETUP + before, fixed(SETUP + before, "MEM05")):
+    for code in (SETUP + before, fixed(SETUP + before, "MEM05", "MEM09")):
         names: dict[str, object] = {}
         exec(code, names)
         results.append((names["result"], names["model"]))
@@ -322,7 +324,7 @@ RECORDED = {name: code for name, code in {**EVALUATIONS, **WHILE_TRAINING}.items
 
 @pytest.mark.parametrize("variant", RECORDED.values(), ids=RECORDED.keys())
 def test_fixed_code_has_no_finding(variant: str) -> None:
-    assert findings(fixed(SETUP + variant, "MEM05"), "MEM05") == []
+    assert findings(fixed(SETUP + variant, "MEM05", "MEM09"), "MEM05", "MEM09") == []
 
 
 @pytest.mark.parametrize(
@@ -339,7 +341,7 @@ def evaluate(net, loader):
     for x, y in loader:
         print(net(x).argmax(1))
 """
-    assert f"@{spelling}()\ndef evaluate" in fixed(code, "MEM05")
+    assert f"@{spelling}()\ndef evaluate" in fixed(code, "MEM05", "MEM09")
 
 
 GUARDED = """\
@@ -363,8 +365,8 @@ class Service:
 
 
 def test_no_decorator_where_torch_need_not_be_there() -> None:
-    assert len(findings(GUARDED, "MEM05")) == 1
-    assert fixed(GUARDED, "MEM05") == GUARDED
+    assert len(findings(GUARDED, "MEM05", "MEM09")) == 1
+    assert fixed(GUARDED, "MEM05", "MEM09") == GUARDED
     guarded = GUARDED[GUARDED.index("try") : GUARDED.index("\n\n\nclass")]
     always = GUARDED.replace(guarded, "import torch\nfrom torch import nn")
-    assert "    @torch.no_grad()\n    def label" in fixed(always, "MEM05")
+    assert "    @torch.no_grad()\n    def label" in fixed(always, "MEM05", "MEM09")

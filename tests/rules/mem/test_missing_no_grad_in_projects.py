@@ -24,7 +24,7 @@ def linted(folder: Path, **files: str) -> list[Finding]:
     (folder / "pyproject.toml").touch()
     for name, code in files.items():
         (folder / f"{name}.py").write_text(dedent(code))
-    return lint(Source.read(folder / "main.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    return lint(Source.read(folder / "main.py"), Settings.selecting("MEM05", "MEM09"), strict=True, project=Project())
 
 
 def test_a_network_out_of_sight_in_a_project(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_driver_that_reaches_the_trainer_through_a_table(tmp_path: Path, switc
         """
     (tmp_path / "main.py").write_text(dedent(driver))
     source = Source.read(tmp_path / "trainer.py")
-    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+    assert len(lint(source, Settings.selecting("MEM05", "MEM09"), strict=True, project=Project())) == count
 
 
 def test_a_loop_in_which_another_file_takes_gradients_is_left_as_it_is(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_policy_that_another_file_takes_gradients_of_is_left_alone(tmp_path: P
         """
     for step, function in (("trust_region_step(policy, states)", []), ("len(states)", ["def sample"])):
         (tmp_path / "main.py").write_text(script := dedent(code.format(step=step)))
-        settings = Settings.selecting("MEM05")
+        settings = Settings.selecting("MEM05", "MEM09")
         found = lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())
         marked = [script[finding.start :].partition("(")[0] for finding in found]
         assert [name for name in marked if name.startswith("def")] == function
@@ -292,7 +292,7 @@ def test_what_becomes_of_a_result_in_another_file(tmp_path: Path, use: str, coun
         """
     (tmp_path / "main.py").write_text(dedent(main))
     source = Source.read(tmp_path / "learner.py")
-    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+    assert len(lint(source, Settings.selecting("MEM05", "MEM09"), strict=True, project=Project())) == count
 
 
 @pytest.mark.parametrize(("switch", "count"), [("with torch.no_grad():", 0), ("if True:", 1)])

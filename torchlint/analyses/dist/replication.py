@@ -99,7 +99,7 @@ def _is_never_run(call: Call, model: Model) -> bool:
     """`model = DataParallel(model)`, into which a checkpoint is loaded whose names begin with `module.`, and no more:
     nothing calls it, hands it on or keeps it."""
     match model.small_statement(call.node):
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]) if call.callee != _FUNCTION:
             binding = model.binding(target)
         case _:
             return False

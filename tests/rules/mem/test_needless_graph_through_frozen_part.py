@@ -1,0 +1,91 @@
+"""Networks that a training step runs, and through which no gradient goes; and evaluations, which are MEM05's."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import torch
+
+from tests.support import findings, fixed
+
+STEP = """
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    online, target = nn.Linear(8, 4), nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(online.parameters(), lr=0.1)
+    batches = [(torch.randn(4, 8), torch.randint(4, (4, 1)), torch.randn(4), torch.randn(4, 8)) for _ in range(3)]
+    for i, (state, action, reward, after) in enumerate(batches):
+        {step}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+Q_LEARNING = """
+best = target(after).max(1)[0].detach()
+value = online(state).gather(1, action).squeeze(1)
+loss = nn.functional.mse_loss(value, reward + 0.99 * best)
+"""
+
+
+def step(code: str) -> str:
+    return dedent(STEP).format(step=dedent(code).strip().replace("\n", "\n    "))
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "expected"),
+    [
+        ("a target network", Q_LEARNING, ["MEM09"]),
+        (
+            "its values under a mask",
+            Q_LEARNING.replace("best =", "best = torch.zeros(4); best[reward > 0] ="),
+            ["MEM09"],
+        ),
+        (
+            "a teacher",
+            """
+            wanted = target(state).detach().softmax(1)
+            loss = nn.functional.cross_entropy(online(state), wanted)
+            """,
+            ["MEM09"],
+        ),
+        (
+            "a metric of another network",
+            """
+            loss = nn.functional.cross_entropy(online(state), action.squeeze(1))
+            print(target(state).argmax(1).float().mean().item())
+            """,
+            ["MEM05"],
+        ),
+        (
+            "samples at intervals",
+            """
+            loss = nn.functional.cross_entropy(online(state), action.squeeze(1))
+            if i % 100 == 0:
+                loss_of_other = nn.functional.cross_entropy(target(state).detach(), action.squeeze(1))
+                print(loss_of_other.item())
+            """,
+            ["MEM05"],
+        ),
+        ("a target that is trained as well", Q_LEARNING.replace(".detach()", ""), []),
+        ("a target under no_grad", Q_LEARNING.replace("best = ", "with torch.no_grad(): best = "), []),
+    ],
+)
+def test_what_is_a_part_of_the_step_and_what_evaluates(name: str, code: str, expected: list[str]) -> None:
+    assert [finding.code for finding in findings(step(code), "MEM05", "MEM09")] == expected
+
+
+def trained(code: str) -> list[torch.Tensor]:
+    names: dict[str, Any] = {}
+    exec(compile(code, "program", "exec"), names)
+    return list(names["online"].parameters())
+
+
+def test_the_fix_trains_to_the_same_parameters_without_the_graph() -> None:
+    before = step(Q_LEARNING)
+    after = fixed(before, "MEM09")
+    assert "with torch.no_grad():\n        best = target(after).max(1)[0]\n" in after
+    assert all(torch.equal(old, new) for old, new in zip(trained(before), trained(after), strict=True))

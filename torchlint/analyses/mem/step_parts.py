@@ -1,0 +1,57 @@
+"""Which of the forward passes that need no graph are parts of training steps, and which evaluate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.needless_graph import Extent, evaluations
+from torchlint.analyses.steps import is_gated
+from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.analyses.mem.needless_graph import Evaluation
+    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.model import Model
+
+
+def all_evaluations(model: Model) -> list[Evaluation]:
+    """Every forward pass of the file that records a graph for nothing; for `Model.once`."""
+    return list(evaluations(model))
+
+
+def is_part_of_step(model: Model, found: Evaluation) -> bool:
+    """Whether the loss of the step is computed from what the forward pass gives, though no gradient comes back to it:
+    a target network, a teacher, a generator whose images are detached.
+    """
+    node = found.forward.node
+    loop, function = model.loop(node), model.function(node)
+    if found.extent not in (Extent.BLOCK, Extent.PART) or is_gated(model, node, loop):
+        return False
+    made = _made_of(model, found.forward)
+    around = model.effects(loop if loop is not None else function)
+    steps = (call for call in around.backward if call.loop is loop and call.function is function)
+    return bool(made) and any(not made.isdisjoint(_behind(model, call)) for call in steps)
+
+
+def _made_of(model: Model, forward: Call) -> frozenset[Binding]:
+    """The variables that get what a forward pass gives, or what its statement makes of that."""
+    match model.small_statement(forward.node):
+        case cst.Assign(targets=targets):
+            written = [target.target for target in targets]
+        case cst.AnnAssign(target=target) | cst.AugAssign(target=target):
+            written = [target]
+        case _:
+            return frozenset()
+    bindings = (model.binding(node) for target in written for node in walk(target))
+    return frozenset(binding for binding in bindings if binding is not None)
+
+
+def _behind(model: Model, backward: Call) -> frozenset[Binding]:
+    """The variables that the loss of a backward pass is computed from."""
+    loss = backward.receiver
+    given = [loss] if loss is not None else []
+    given += [argument.value for argument in backward.arguments]
+    return frozenset(binding for node in given for binding in upstream(model, node))
