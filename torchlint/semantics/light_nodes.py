@@ -1,8 +1,7 @@
 """LibCST's node classes without what costs most in them.
 
 Tables are keyed by nodes, and nodes are asked of what class they are, a hundred times for each line of a file. LibCST
-hashes a node by a function in Python and, as its classes are abstract ones, answers `isinstance` by another. Four of
-ten nodes that its parser makes are white space, of which hardly any differ.
+hashes a node by a function in Python and, as its classes are abstract ones, answers `isinstance` by another.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from typing import Any
 
 import libcst as cst
 
-_white_space: dict[str, Any] = {}
-
 
 class _Plain(ABCMeta):
     """Of classes with no objects but their own and those of subclasses: LibCST registers none with another."""
@@ -22,21 +19,15 @@ class _Plain(ABCMeta):
     __instancecheck__ = type.__instancecheck__
 
 
-class _Shared(_Plain):
-    """Of a class that has one object for each text."""
-
-    def __call__(cls, value: str) -> Any:
-        if value not in _white_space:
-            _white_space[value] = super().__call__(value)
-        return _white_space[value]
-
-
 def lighten() -> None:
-    """For the whole process. Nodes are compared and hashed by identity, as before."""
-    white_space: Any = cst.SimpleWhitespace
-    for cls in set(_with_subclasses(cst.CSTNode)):
+    """For the whole process: nodes are still compared and hashed by identity, and of the same classes.
+
+    Classes that another release of LibCST makes in another way stay as they are.
+    """
+    abstract: list[Any] = [cls for cls in set(_with_subclasses(cst.CSTNode)) if type(cls) is ABCMeta]
+    for cls in abstract:
         cls.__hash__ = object.__hash__
-        cls.__class__ = _Shared if cls is white_space else _Plain
+        cls.__class__ = _Plain
 
 
 def _with_subclasses(cls: Any) -> Iterator[Any]:
