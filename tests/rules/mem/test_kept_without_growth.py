@@ -182,7 +182,7 @@ class Running(nn.Module):
         self.correct = torch.tensor(0)
 
     def forward(self, parts):
-        self.correct += parts["correct"]
+        self.correct += parts["{key}"]
         return self.correct
 
 def step(net, x):
@@ -207,7 +207,13 @@ print(meter.sum)
 
 @pytest.mark.parametrize(("given", "count"), [("1, sum(lengths)", 0), ("parts['loss']", 1)])
 def test_numbers_beside_tensors_that_have_a_graph(given: str, count: int) -> None:
-    assert len(findings(SETUP + METER.replace("@", given), "MEM03")) == count
+    assert len(findings(SETUP + METER.replace("@", given).replace("{key}", "correct"), "MEM03")) == count
+
+
+def test_an_entry_of_a_dict_is_detached_in_the_dict() -> None:
+    (found,) = findings(SETUP + METER.replace("@", "1").replace("{key}", "loss"), "MEM03")
+    assert "`parts.detach()`" not in found.message
+    assert "detach what is in it" in found.message
 
 
 def test_what_a_unit_test_collects_ends_with_it() -> None:

@@ -19,15 +19,18 @@ from torchlint.analyses.mem.keepers import Keeper, is_given_back, keepers, param
 from torchlint.analyses.mem.keeping import COLLECTIONS, Keeping, Way, keepings
 from torchlint.analyses.mem.lifetime import Lifetime, lifetime, of_comprehension, root
 from torchlint.analyses.mem.needless_graph import evaluations
-from torchlint.analyses.mem.single_tensor import is_one_tensor
+from torchlint.analyses.mem.single_tensor import is_graphless, is_one_tensor
 from torchlint.analyses.mem.trial_runs import is_unit_test
+from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import given_to, reaches, upstream
 from torchlint.semantics.entities import Role
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Loop
     from torchlint.semantics.model import Model
+    from torchlint.semantics.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,7 @@ class _Judge:
             return
         given = list(given_to(model, call, keeper.parameter))
         graphs = [graph for part in given for graph in carriers(model, part) if not self._is_given(graph)]
-        graphs = [graph for graph in graphs if not model.value(graph).is_container]  # which of its parts is not known
+        graphs = [graph for graph in graphs if not _keeps_another_part(keeper, model.value(graph))]
         holder = keeper.holder_at(model, call) if graphs and model.grad_enabled(call.node) is not False else None
         if holder is None:
             return
@@ -255,6 +258,18 @@ class _Judge:
             binding = root(self._model, source)
             fate |= Fate.ESCAPES if binding is None else self._tracer.of_binding(binding)
         return fate if sources else Fate.ESCAPES
+
+
+def _keeps_another_part(keeper: Keeper, given: Value) -> bool:
+    """Whether of a dict with a graph in it only an entry is kept that has none: `self.correct += parts["correct"]`."""
+    name = keeper.parameter.name
+    for node in walk(keeper.keeping.kept) if given.known_fields else ():
+        if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Name) and node.value.value == name:
+            index = node.slice[0].slice
+            key = string_value(index.value) if isinstance(index, cst.Index) else None
+            entry = given.field(key) if key is not None else None
+            return entry is not None and is_graphless(entry)
+    return False
 
 
 def _ends_with_batch(lives: Lifetime) -> bool:
