@@ -116,15 +116,17 @@ def is_volatile_pass(model: Model, call: Call) -> bool:
     return any(_asks_for_no_graph(model, part) for arg in call.node.args for part in _elements(arg.value))
 
 
-def _asks_for_no_graph(model: Model, argument: cst.BaseExpression) -> bool:
+def _asks_for_no_graph(model: Model, argument: cst.BaseExpression, seen: tuple[cst.CSTNode, ...] = ()) -> bool:
     binding = model.binding(argument)
     if binding is None:
-        return _is_volatile(model, argument)
+        return _is_volatile(model, argument, seen)
+    if argument in seen:
+        return False  # what the last iteration has made of it
     made = [write.value for write in binding.writes if reaches(model, binding, write.target, argument)]
-    return bool(made) and all(value is not None and _is_volatile(model, value) for value in made)
+    return bool(made) and all(value is not None and _is_volatile(model, value, (*seen, argument)) for value in made)
 
 
-def _is_volatile(model: Model, node: cst.BaseExpression) -> bool:
+def _is_volatile(model: Model, node: cst.BaseExpression, seen: tuple[cst.CSTNode, ...]) -> bool:
     """`Variable(x, volatile=True)`, and what a method makes of a tensor that holds one: `x.cuda()`."""
     call = model.call(node) if isinstance(node, cst.Call) else None
     if call is None:
@@ -133,7 +135,7 @@ def _is_volatile(model: Model, node: cst.BaseExpression) -> bool:
         return wrapper_of(call).asks_for_no_graph
     if _asks_helper_for_no_graph(model, call):
         return True
-    return call.method in _COPYING and call.receiver is not None and _asks_for_no_graph(model, call.receiver)
+    return call.method in _COPYING and call.receiver is not None and _asks_for_no_graph(model, call.receiver, seen)
 
 
 def _elements(value: cst.BaseExpression) -> Sequence[cst.BaseExpression]:

@@ -98,3 +98,23 @@ EPISODE = """
 @pytest.mark.parametrize(("network", "lines"), [('self.networks["net"]', [7]), ("torch.nn.Linear(4, 4)", [])])
 def test_a_network_that_an_object_keeps_is_not_only_tried_out(network: str, lines: list[int]) -> None:
     assert [finding.line for finding in findings(EPISODE.format(network=network), "MEM05", "MEM09")] == lines
+
+
+def test_an_attribute_that_is_made_of_itself_alone_ends_the_search() -> None:
+    code = """
+        import torch
+        from learners import Base
+
+        class Learner(Base):
+            def __init__(self):
+                self.net = self.net.cuda()
+
+            def run(self, batches):
+                self.show(self.net, batches)
+
+            def show(self, net, batches):
+                net.eval()
+                for x in batches:
+                    print(net(x.cuda()).argmax(1))
+        """
+    assert len(findings(code, "MEM05")) == 1
