@@ -335,7 +335,7 @@ def _runs_seldom(model: Model, loop: Loop) -> bool:
     function = loop.function
     steps = [outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)]
     step = next(iter(steps), None)
-    if step is loop and len(steps) > 1 and not model.effects(loop).optimizer_steps:
+    if step is loop and loop.role is Role.STEPS and len(steps) > 1 and not model.effects(loop).optimizer_steps:
         return bool(model.effects(steps[1]).optimizer_steps) and is_gated(model, loop.node, steps[1])
     if step is not None:
         return step is not loop and not _runs_models(model, loop) and is_gated(model, loop.node, step)

@@ -303,3 +303,27 @@ def accuracy(model, loader, decode):
 )
 def test_an_entry_of_a_batch_with_methods_of_texts_is_a_text(answer: str, test: str, count: int) -> None:
     assert len(findings(ANSWERS.format(answer=answer, test=test), "SYNC05")) == count
+
+
+INTERVALS = """
+import torch
+
+def train(model, loader, held_out, optimizer, every):
+    model = model.cuda()
+    for step, x in enumerate(loader):
+        loss = model(x.cuda()).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % every == 0:
+            losses = []
+            with torch.no_grad():
+                for y in held_out:
+                    losses.append(model(y.cuda()).sum().item())
+            print(sum(losses))
+"""
+
+
+def test_an_evaluation_at_intervals_runs_all_its_batches() -> None:
+    (found,) = findings(INTERVALS, "SYNC01")
+    assert "every evaluation batch" in found.message
