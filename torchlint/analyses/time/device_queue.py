@@ -314,17 +314,20 @@ class DeviceQueue:
         """A pass through a model, forward or back: what its code in this file waits for, and the pass itself."""
         if call.target is not None and self.of_function(call.target).waits:
             return self._after(self.of_function(call.target), state)
-        if (behind := self._elsewhere(call)) is not None and behind.waits:
-            queued = Work(call.node, behind.queued.is_heavy) if behind.queued is not None else None
-            return State(queued, state.waits + behind.waits)
+        if self._waits_elsewhere(call):
+            return state.waited()
         if all(value.place is Place.HOST for value in self._places(call)) or self._is_left_on_host(call):
             return state
         return state.with_work(Work(call.node, is_heavy=True))
 
-    def _elsewhere(self, call: Call) -> State | None:
-        """What a function of another file leaves behind."""
+    def _waits_elsewhere(self, call: Call) -> bool:
+        """Whether a function of another file reads a tensor whenever it is called: what it calls is out of sight."""
         found = self._model.elsewhere(call)
-        return found[0].once(DeviceQueue).of_function(found[1]) if found is not None else None
+        if found is None:
+            return False
+        home, function = found
+        reads = (each for each in function.calls if each.method in ("item", "tolist", "cpu"))
+        return any(each.receiver_value.kind is Kind.TENSOR and not home.guards(each.node) for each in reads)
 
     def _is_left_on_host(self, call: Call) -> bool:
         """A model that is made in sight, and that nobody moves or hands on, is where it was made."""
