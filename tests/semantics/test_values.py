@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from tests.semantics.programs import TRAINING_LOOP, model_of, value_of
@@ -194,3 +196,23 @@ def test_parts_of_a_loss_out_of_sight_that_are_named_for_losses_are_losses(name:
         """
     )
     assert value_of(model, name, "step").kind is kind
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        ("name.split('_')", Kind.LIST),
+        ("name.split()", Kind.LIST),
+        ("name.strip().lower()", Kind.STRING),
+        ("name.split(2)", Kind.TUPLE),
+        ("name.sum(0)", Kind.TENSOR),
+    ],
+)
+def test_a_part_of_a_batch_with_methods_of_strings_is_a_string(made: str, kind: Kind) -> None:
+    code = """
+        from torch.utils.data import DataLoader
+
+        for name, image in DataLoader(dataset):
+            x = {made}
+    """
+    assert value_of(model_of(dedent(code).format(made=made)), "x").kind is kind

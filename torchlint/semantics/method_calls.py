@@ -9,6 +9,7 @@ from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.library_calls import LibraryCalls, last_name
+from torchlint.semantics.string_methods import string_method
 from torchlint.semantics.transfer import Arguments, element_of
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
 from torchlint.word_set import word_set
@@ -26,12 +27,6 @@ _PARTS_OF_MODULES = word_set(
     "parameters named_parameters trainable_parameters buffers named_buffers children named_children modules"
     " named_modules"
 )
-_LISTS_OF_STRINGS = word_set("split rsplit splitlines")
-_TUPLES_OF_STRINGS = word_set("partition rpartition")
-_NUMBERS_OF_STRINGS = word_set(
-    "find rfind index rindex count startswith endswith isdigit isalpha isalnum isnumeric isdecimal isspace isupper"
-    " islower istitle isidentifier"
-)
 # Of what is imported or handed in, nothing is known but the name.
 _VAGUE = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE)
 
@@ -44,7 +39,7 @@ class MethodCalls(LibraryCalls):
     def _method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
         match receiver.kind:
             case Kind.TENSOR | Kind.BATCH if method in _OF_STRINGS_ALONE:  # an entry of the batch that is a text
-                return _of_string(method)
+                return string_method(method)
             case Kind.TENSOR | Kind.BATCH:
                 call.callee = f"torch.Tensor.{method}"
                 value = tensor_methods.tensor_method(receiver, method, given, self.grad)
@@ -68,7 +63,7 @@ class MethodCalls(LibraryCalls):
             case Kind.LIST | Kind.SET:
                 return self._list_method(call, receiver, method, given)
             case Kind.STRING:
-                return _of_string(method)
+                return string_method(method)
             case Kind.ARRAY:
                 return numpy_results.method(method)
             case Kind.INSTANCE if (receiver.ref or "").startswith("torch.distributions."):
@@ -246,14 +241,3 @@ def _parts_of_module(method: str, place: Place) -> Value:
 
 def _named(parts: Value) -> Value:
     return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(STRING, element_of(parts))))
-
-
-def _of_string(method: str) -> Value:
-    """Result of a method of a string."""
-    if method in _LISTS_OF_STRINGS:
-        return Value(Kind.LIST, element=STRING)
-    if method in _TUPLES_OF_STRINGS:
-        return Value(Kind.TUPLE, items=(STRING,) * 3)
-    if method in _NUMBERS_OF_STRINGS:
-        return NUMBER
-    return UNKNOWN if method == "encode" else STRING

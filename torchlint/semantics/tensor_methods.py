@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from torchlint.semantics import torch_api
+from torchlint.semantics.string_methods import string_method
 from torchlint.semantics.torch_results import OTHERS, TENSORS, as_torch_names, result_dtype, returned
 from torchlint.semantics.transfer import INTEGER, SHAPE, Arguments, mixed_grad, mixed_place, place_of_target
 from torchlint.semantics.values import STRING, UNKNOWN, Grad, Kind, Place, Value
@@ -49,6 +50,8 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
     if receiver.kind is Kind.BATCH and method in ("values", "copy", "update"):
         return _mapping(receiver, method)
     entry = torch_api.method(method)
+    if _is_of_string(method, given, is_of_tensor=entry is not None):
+        return string_method(method)
     if entry is not None:
         value = returned(entry, receiver, given, enabled, receiver.place)
         is_receiver = receiver.carries and entry.may("inplace") and value.kind is Kind.TENSOR
@@ -56,6 +59,13 @@ def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool 
     if receiver.kind is Kind.BATCH:
         return receiver
     return Value(Kind.TENSOR, mixed_grad((receiver, *given.all()), enabled), receiver.place, dtype=receiver.dtype)
+
+
+def _is_of_string(method: str, given: Arguments, *, is_of_tensor: bool) -> bool:
+    """Whether what may be a part of a batch is a string: `name.strip()`, `name.split("_")`."""
+    if method == "split":
+        return not given.all() or given.all()[0].kind is Kind.STRING
+    return not is_of_tensor and hasattr(str, method)
 
 
 def _listed(receiver: Value) -> Value:
