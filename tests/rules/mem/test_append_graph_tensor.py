@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from textwrap import dedent
+
 import pytest
 import torch
 
 from tests.rules.mem.appended_tensors import SETUP, VARIANTS
 from tests.rules.mem.containers_without_graphs import LOOK_ALIKES
-from tests.support import findings, fixed, marked
+from tests.support import findings, fixed, marked, source_of
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
 
 
 def found(code: str) -> list[int]:
@@ -164,3 +170,59 @@ OF_ONE_STEP = """def update(model, users, opt):
 )
 def test_the_losses_of_one_update_go_with_it(inside: str, behind: str, count: int) -> None:
     assert len(found(OF_ONE_STEP.replace("@", inside).replace("!", behind))) == count
+
+
+FILTER = """
+    import torch
+    from networks import Gain
+
+    class Filter:
+        def __init__(self, start):
+            self.start = start
+            self.gain = Gain(4)
+            self.reset(True)
+
+        def reset(self, clean):
+            self.state = self.start.detach().clone()
+            if clean:
+                self.history = self.start.detach().clone()
+            self.history = torch.cat((self.history, self.state), dim=1)
+
+        def step(self, y):
+            after = self.state + self.gain(y) @ y
+            self.state = after.detach().clone()
+            self.history = torch.cat((self.history, after.clone()), dim=1)
+"""
+NETWORKS = """
+    from torch import nn
+
+    class Gain(nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.linear = nn.Linear(size, size)
+
+        def forward(self, y):
+            return self.linear(y)
+"""
+TRAINER = """
+    from filters import Filter
+
+    def train(start, loader, optimizer):
+        filter = Filter(start)
+        for observations, states in loader:
+            for y in observations:
+                filter.step(y)
+            loss = (filter.{read} - states).square().mean()
+            loss.backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("read", "count"), [("history", 0), ("estimate", 1)])
+def test_an_attribute_that_grows_and_that_another_file_trains_on(read: str, count: int, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "train.py").write_text(dedent(TRAINER.format(read=read)))
+    (tmp_path / "networks.py").write_text(dedent(NETWORKS))
+    source = source_of(FILTER, str(tmp_path / "filters.py"))
+    Path(source.path).write_text(source.text)
+    assert len(lint(source, Settings.selecting("MEM01"), strict=True, project=Project())) == count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -247,7 +248,14 @@ class _Judge:
         fate = self._tracer.of_binding(binding, written_at=candidate.node)
         if binding.is_parameter and candidate.way is Way.APPEND:
             fate |= self._fate_at_callers(binding)
+        if isinstance(candidate.node, cst.Assign) and binding.cls is not None and self._is_trained_on(binding.name):
+            fate |= Fate.ESCAPES
         return fate
+
+    def _is_trained_on(self, attribute: str) -> bool:
+        """Whether a file that uses this one reads the attribute, in which a tensor grows, and goes backward."""
+        read = re.compile(rf"\.{re.escape(attribute)}\b")
+        return any("backward(" in user.text and read.search(user.text) for user in self._model.users())
 
     def _fate_at_callers(self, parameter: Binding) -> Fate:
         """A list that was handed in lives on where it came from."""
