@@ -104,4 +104,7 @@ _MESSAGES = {
     "in the checkpoints of {}. Remove it.",
     "reached": "`nn.DataParallel` over a single device does no work in parallel. Use {} itself, and take out every "
     "`.module` that reaches through the wrapper.",
+    "named": "Nothing runs the `nn.DataParallel` around {}: it only takes the names of a checkpoint that was saved "
+    "from such a wrapper. `torch.nn.modules.utils.consume_prefix_in_state_dict_if_present` takes `module.` off them, "
+    "and the model loads it without a wrapper.",
 }

@@ -30,8 +30,9 @@ _SAID_BY_NAME = "Parallel"  # only such classes of other files are looked up, wh
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """`form` is wrapper, function, subclass, single (a wrapper around one device) or reached (such a one, whose file
-    saves what is in it, without the names of the wrapper); `wrapped` names the model."""
+    """`form` is wrapper, function, subclass, single (a wrapper around one device), reached (such a one, whose file
+    saves what is in it, without the names of the wrapper) or named (one that only takes the names of a checkpoint);
+    `wrapped` names the model."""
 
     node: cst.CSTNode
     form: str
@@ -55,9 +56,10 @@ def replications(model: Model) -> Iterator[Replication]:
             form, wrapped = "wrapper", "the model"
         else:
             form, wrapped = _form(call), _wrapped(call.argument("module", 0), model)
-        if not (_is_test(call, model) or _advised_against(call, model) or _is_never_run(call, model)):
-            is_reached_through = form == "single" and _THROUGH.search(model.source.text) is not None
-            yield Replication(call.node, "reached" if is_reached_through else form, wrapped)
+        if form == "single" and _THROUGH.search(model.source.text):
+            form = "reached"
+        if not (_is_test(call, model) or _advised_against(call, model)):
+            yield Replication(call.node, "named" if _is_never_run(call, model) else form, wrapped)
 
 
 def _derived_elsewhere(call: Call, model: Model) -> str | None:

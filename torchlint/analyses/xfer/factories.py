@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torchlint.analyses.variable_wrapper import is_false
 from torchlint.analyses.xfer.agreement import ALIKE, FACTORIES, Agreement
 from torchlint.analyses.xfer.numbers import MADE_OF_NUMBERS, numbers_given
-from torchlint.analyses.xfer.sizes import SIZED_CLASSES, is_empty, is_given_sizes
+from torchlint.analyses.xfer.sizes import SIZED_CLASSES, is_given_sizes
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def agreement_of(call: Call, model: Model) -> Agreement | None:
     name = call.callee or ""
     if not name.startswith("torch.") or any(not call.argument(bound).absent for bound in _BINDING):
         return None
-    if makes_leaf(call) or is_empty(call):
+    if makes_leaf(call):
         return None
     short = name[6:]
     if short in FACTORIES:

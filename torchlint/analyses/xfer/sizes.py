@@ -33,37 +33,6 @@ SIZED_CLASSES = {
 HOST_CLASSES = frozenset(SIZED_CLASSES) - {"torch.Tensor"}  # wherever tensors are made by default
 
 
-_OF_SIZES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn"})
-_OF_DATA = frozenset({"torch.tensor", "torch.as_tensor"})
-
-
-def is_empty(call: Call) -> bool:
-    """`torch.Tensor()`, `torch.zeros(n, 0)`, `torch.tensor([])`: there is nothing to fill, and nothing to copy."""
-    name = call.callee or ""
-    given = [arg.value for arg in call.arguments if arg.keyword is None and not arg.star]
-    first = given[0] if given else None
-    if name in SIZED_CLASSES:
-        return not call.arguments or any(map(_is_zero, given)) or (len(given) == 1 and _has_no_parts(first))
-    if name in _OF_DATA:
-        return _has_no_parts(first)
-    if name in _OF_SIZES or name == "torch.full":
-        sizes = given if name in _OF_SIZES and len(given) > 1 else [first, call.argument("size").node]
-        return any(_is_zero(size) or _has_zero(size) for size in sizes)
-    return False
-
-
-def _has_no_parts(node: cst.BaseExpression | None) -> bool:
-    return isinstance(node, (cst.List, cst.Tuple)) and not node.elements
-
-
-def _has_zero(node: cst.BaseExpression | None) -> bool:
-    return isinstance(node, (cst.List, cst.Tuple)) and any(_is_zero(element.value) for element in node.elements)
-
-
-def _is_zero(node: cst.BaseExpression | None) -> bool:
-    return isinstance(node, cst.Integer) and node.evaluated_value == 0
-
-
 def is_given_sizes(call: Call, model: Model) -> bool:
     """Whether `torch.FloatTensor(...)` gets sizes, or nothing. A single list, tuple or array is data, unless it is
     filled over."""
