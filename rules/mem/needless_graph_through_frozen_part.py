@@ -73,8 +73,8 @@ class NeedlessGraphThroughFrozenPart(Rule):
     ## Measured effect
 
     `torchlint bench MEM09` on CPU (AMD EPYC), torch 2.13.0+cpu, 2026-11-23; per training step, time as a part of that
-    before the fix, with its 99 % interval. Size 32: time × 0.77 (0.40 to 1.48), results identical; size 512: time ×
-    1.03 (0.54 to 1.97), results identical.
+    before the fix, with its 99 % interval. Size 32: time × 0.98 (0.89 to 1.08), results identical; size 512: time ×
+    0.94 (0.87 to 1.02), results identical.
 
     ## References
 
