@@ -221,3 +221,8 @@ def test_what_a_unit_test_collects_ends_with_it() -> None:
     code = SETUP + "\n".join(["def test_collects():", *(f"    {line}" for line in lines)]) + "\n"
     assert len(findings(code, "MEM01", path="check_net.py")) == 1
     assert findings(code, "MEM01", path="tests/test_net.py") == []
+
+
+def test_a_program_that_lies_among_the_tests_is_no_test() -> None:
+    code = SETUP + TOLD_APART.replace("{kept}", "loss")
+    assert len(findings(code, "MEM01", path="tests/planted/train.py")) == 1

@@ -12,7 +12,7 @@ import libcst as cst
 from torchlint.analyses.mem.backward_pass import backpropagated
 from torchlint.analyses.mem.graph_parts import GraphParts
 from torchlint.analyses.mem.single_tensor import is_graphless
-from torchlint.analyses.mem.trial_runs import is_unit_test
+from torchlint.analyses.mem.trial_runs import is_test_case
 from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import given_to, reaches
@@ -53,7 +53,7 @@ def needlessly_retained(model: Model) -> Iterator[Retained]:
         source = backpropagated(call) if call.is_backward else call.argument("outputs", 0).node
         if source is None or retain.arg is None or not _is_true(retain) or not _is_off(create):
             continue
-        if is_unit_test(model, call.function):
+        if is_test_case(model, call.function):
             continue
         flag = model.binding(retain.node) if retain.node is not None else None
         if flag is not None and flag.is_parameter:

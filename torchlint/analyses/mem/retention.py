@@ -21,7 +21,7 @@ from torchlint.analyses.mem.keeping import COLLECTIONS, Keeping, Way, keepings
 from torchlint.analyses.mem.lifetime import Lifetime, lifetime, of_comprehension, root
 from torchlint.analyses.mem.needless_graph import evaluations
 from torchlint.analyses.mem.single_tensor import is_graphless, is_one_tensor
-from torchlint.analyses.mem.trial_runs import is_unit_test
+from torchlint.analyses.mem.trial_runs import is_test_case
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import given_to, reaches, upstream
 from torchlint.semantics.entities import Role
@@ -110,7 +110,7 @@ class _Judge:
         graphs = [graph for graph in carriers(model, candidate.kept) if not _has_no_graph(graph, model)]
         if holder is None or not graphs or model.grad_enabled(candidate.node) is False:
             return
-        if is_unit_test(model, model.function(candidate.node)):
+        if is_test_case(model, model.function(candidate.node)):
             return
         lives = self._lifetime(candidate, holder)
         if not lives or self._is_recurrence(candidate, holder, lives):

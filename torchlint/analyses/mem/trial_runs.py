@@ -31,6 +31,12 @@ def is_unit_test(model: Model, function: Function) -> bool:
     return function.name.startswith("test") or _is_test_case(function.cls, folders)
 
 
+def is_test_case(model: Model, function: Function) -> bool:
+    """Whether a test runner runs the function by itself, and not a program that lies among the tests."""
+    cases = {base.rpartition(".")[2] for base in function.cls.bases if base} if function.cls is not None else set()
+    return is_unit_test(model, function) and (function.name.startswith("test") or "TestCase" in cases)
+
+
 def is_smoke_test(model: Model, function: Function, passes: Iterable[Call], reached: Iterable[Call]) -> bool:
     """`def test(): net = Net(); print(net(torch.randn(...)).shape)` is a check of shapes, run once.
 
