@@ -10,15 +10,8 @@ import libcst as cst
 
 from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.names import Names, difference, index_text, prefixes, root_of, spelled
-from torchlint.analyses.rowwise.nature import (
-    Nature,
-    is_comparing,
-    is_factory,
-    is_metadata,
-    nature,
-    of_method,
-    repeats_batch,
-)
+from torchlint.analyses.rowwise.nature import Nature, is_comparing, is_factory, is_metadata, nature, of_method
+from torchlint.analyses.rowwise.single_rows import adds_batch, makes_batch, repeats_batch
 from torchlint.analyses.rowwise.state import (
     NOTHING,
     Depends,
@@ -226,7 +219,7 @@ class Expressions:
             return place.at_least(Depends.ROW)
         base = self.of(root)
         if base.varies:
-            return _alone(together(base, place)) if _adds_batch(node) else together(base, place)
+            return _alone(together(base, place)) if adds_batch(node) else together(base, place)
         if not place.varies:
             return base
         if not self.is_tensor(root) and not (len(node.slice) > 1 and self.believed_tensor(root)):
@@ -235,7 +228,7 @@ class Expressions:
         self._note_subject(root, place)
         self.trace.picks |= place.is_row and not self._silent and not _has_slices(node)
         row = replace(place.at_least(Depends.ROW), gathered=True)
-        return _alone(row) if _adds_batch(node) else row
+        return _alone(row) if adds_batch(node) else row
 
     def _unproven(self, root: cst.BaseExpression, place: Seen, *, array: bool) -> Seen:
         """A part of something that is not known to be a tensor."""
@@ -346,11 +339,10 @@ class Expressions:
             seen = _reduced(seen)
         if method.endswith("_") and not method.endswith("__"):
             self._in_place(call, held, seen)
-        seen = (
-            _alone(seen)
-            if _makes_batch(node, method, 0)
-            else replace(seen, alone=seen.alone and not repeats_batch(node))
-        )
+        if makes_batch(node, method, 0):
+            seen = _alone(seen)
+        elif repeats_batch(node):
+            seen = replace(seen, alone=False)
         if seen.depends >= Depends.ROW:
             self._step(node, f".{method}", [held, *given])
         return replace(seen, mask=is_boolean(method))
@@ -386,7 +378,7 @@ class Expressions:
             seen = _reduced(seen)
         if name == "torch.from_numpy" and seen.depends is Depends.FOREIGN:
             return seen
-        seen = _alone(seen) if _makes_batch(node, name.rpartition(".")[2], 1) else seen
+        seen = _alone(seen) if makes_batch(node, name.rpartition(".")[2], 1) else seen
         if seen.depends >= Depends.ROW and kind is not Nature.HOST:
             self._step(node, name, given)
         return seen
@@ -469,32 +461,10 @@ def _alone(seen: Seen) -> Seen:
     return replace(seen, alone=True) if seen.varies else seen
 
 
-def _makes_batch(node: cst.Call, method: str, first: int) -> bool:
-    """`x.unsqueeze(0)`, `x.view(1, ...)`: a batch of one row."""
-    arguments = node.args[first:]
-    if not arguments or arguments[0].star:
-        return False
-    value = arguments[0].value
-    if method == "unsqueeze":
-        return isinstance(value, cst.Integer) and value.value == "0"
-    return method in ("view", "reshape", "expand") and isinstance(value, cst.Integer) and value.value == "1"
-
-
 def _has_key(node: cst.Subscript) -> bool:
     """`frames["color", i]`: an entry of a dict, and no row."""
     parts = [element.slice for element in node.slice]
     return any(isinstance(one, cst.SimpleString) for part in parts for one in walk(part))
-
-
-def _adds_batch(node: cst.Subscript) -> bool:
-    """`x[i][None]`, `x[i : i + 1]`: a batch of one row."""
-    first = node.slice[0].slice
-    if isinstance(first, cst.Index):
-        return isinstance(first.value, cst.Name) and first.value.value == "None"
-    upper = first.upper if isinstance(first, cst.Slice) else None
-    if not isinstance(upper, cst.BinaryOperation) or not isinstance(upper.operator, cst.Add):
-        return False
-    return isinstance(upper.right, cst.Integer) and upper.right.value == "1"
 
 
 def _are_batches(seen: Seen) -> bool:

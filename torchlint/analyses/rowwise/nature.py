@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import text
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method, module_method
@@ -139,19 +138,6 @@ def of_method(method: str) -> Nature:
 
 def is_factory(name: str) -> bool:
     return name.rpartition(".")[2] in _FACTORIES
-
-
-def repeats_batch(node: cst.Call) -> bool:
-    """`row.expand(n, 3)`, `row.repeat(n, 1)`: of a batch of one, one of n."""
-    match node:
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="expand" | "repeat" | "tile")), args=[first, *_]):
-            return not isinstance(first.value, (cst.Integer, cst.UnaryOperation)) or text(first.value) not in (
-                "1",
-                "-1",
-            )
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="repeat_interleave"))):
-            return True
-    return False
 
 
 def is_comparing(name: str) -> bool:
