@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.rules.mem.projects import linted
 from tests.rules.mem.recorded_evaluations import SETUP
 from tests.rules.mem.recorded_while_training import WHILE_TRAINING
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.semantics.project import Project
 from torchlint.source import Source
-
-if TYPE_CHECKING:
-    from torchlint.finding import Finding
-
-
-def linted(folder: Path, **files: str) -> list[Finding]:
-    """What is found in `main.py` of a project of these files, beside those that are there already."""
-    (folder / "pyproject.toml").touch()
-    for name, code in files.items():
-        (folder / f"{name}.py").write_text(dedent(code))
-    return lint(Source.read(folder / "main.py"), Settings.selecting("MEM05", "MEM09"), strict=True, project=Project())
 
 
 def test_a_network_out_of_sight_in_a_project(tmp_path: Path) -> None:
@@ -295,38 +284,6 @@ def test_what_becomes_of_a_result_in_another_file(tmp_path: Path, use: str, coun
     assert len(lint(source, Settings.selecting("MEM05", "MEM09"), strict=True, project=Project())) == count
 
 
-@pytest.mark.parametrize(("switch", "count"), [("with torch.no_grad():", 0), ("if True:", 1)])
-def test_the_only_method_that_takes_the_keywords_of_a_call(tmp_path: Path, switch: str, count: int) -> None:
-    (tmp_path / "pyproject.toml").touch()
-    process = f"""
-        import torch
-
-        class Process(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.net = torch.nn.Linear(4, 4)
-
-            def forward(self, noise, steps=3):
-                return self.draw(noise, steps)
-
-            def draw(self, noise, steps):
-                {switch}
-                    for _ in range(steps):
-                        noise = self.net(noise)
-                    return noise
-        """
-    (tmp_path / "process.py").write_text(dedent(process))
-    main = """
-        import torch
-
-        def evaluate(model, batches):
-            for noise in batches:
-                print(model.forward(noise, steps=9).mean().item())
-        """
-    (tmp_path / "main.py").write_text(dedent(main))
-    assert len(linted(tmp_path)) == count
-
-
 def test_what_callers_of_its_own_file_hand_in_is_not_what_another_file_does(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     helper = """
@@ -399,78 +356,6 @@ def test_what_a_loss_of_the_file_is_called_with_does_not_fill_its_self(tmp_path:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "main.py").write_text(OWN_LOSS)
     assert linted(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("switch", "given", "count"),
-    [
-        ("with torch.no_grad():", "support=x, query=x", 0),
-        ("if True:", "support=x, query=x", 1),
-        ("with torch.no_grad():", "x, x", 1),
-    ],
-)
-def test_one_of_several_forward_passes_that_are_meant_decides_by_itself(
-    tmp_path: Path, switch: str, given: str, count: int
-) -> None:
-    methods = f"""
-        import torch
-
-        class Near(torch.nn.Module):
-            def forward(self, support, query, model=None):
-                return model(query) - model(support)
-
-        class Far(torch.nn.Module):
-            def forward(self, support, query, model=None):
-                if not self.training:
-                    {switch}
-                        return model(query)
-                return model(query) + model(support)
-        """
-    main = f"""
-        import torch
-
-        def evaluate(method, batches):
-            method.eval()
-            for x in batches:
-                print(method({given}).mean().item())
-        """
-    assert len(linted(tmp_path, methods=methods, main=main)) == count
-
-
-@pytest.mark.parametrize(
-    ("given", "update", "count"),
-    [
-        ("x, y, x", "grad(loss, w)[0]", 0),
-        ("x, y", "grad(loss, w)[0]", 1),
-        ("x, y, x", "w.mean()", 1),
-    ],
-)
-def test_a_pass_that_fits_the_call_takes_gradients_on_the_way(
-    tmp_path: Path, given: str, update: str, count: int
-) -> None:
-    learner = f"""
-        import torch
-        from torch.autograd import grad
-
-        class Learner(torch.nn.Module):
-            def forward(self, support, labels, query):
-                w = torch.ones(4, requires_grad=True)
-                loss = ((support * w).sum(1) - labels).square().mean()
-                return query * (w - {update})
-        """
-    main = f"""
-        import torch
-
-        class Trainer:
-            def __init__(self, net):
-                self.net = net
-
-            def validate(self, batches):
-                self.net.eval()
-                for x, y in batches:
-                    print(self.net({given}).mean().item())
-        """
-    assert len(linted(tmp_path, learner=learner, main=main)) == count
 
 
 def test_a_variable_around_an_inner_function_is_none_of_the_file_that_calls_it(tmp_path: Path) -> None:

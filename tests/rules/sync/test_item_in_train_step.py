@@ -389,42 +389,6 @@ def test_a_readback_that_is_needed_or_rare_or_none_is_silent(code: str) -> None:
     assert findings(code, "SYNC01") == []
 
 
-def test_lightning_hooks_run_once_per_step() -> None:
-    code = """
-        import pytorch_lightning as L
-
-        class Net(L.LightningModule):
-            def training_step(self, batch, index):
-                losses = self.compute(self.model(batch))
-                self.log_dict({name: value.item() for name, value in losses.items()})
-                return losses["loss"]
-    """
-    assert [finding.line for finding in findings(code, "SYNC01")] == [6]
-
-
-@pytest.mark.parametrize(
-    ("returned", "count"),
-    [("loss.item()", 1), ("loss.detach()", 0), ("make_tensor(loss.item()).cuda()", 0)],
-)
-def test_the_output_of_an_ignite_engine_is_for_its_metrics(returned: str, count: int) -> None:
-    code = f"""
-        import torch
-        from ignite.engine import Engine
-
-        def build(model, optimizer, criterion):
-            def update(engine, batch):
-                x, y = (part.cuda() for part in batch)
-                optimizer.zero_grad()
-                loss = criterion(model(x), y)
-                loss.backward()
-                optimizer.step()
-                return {returned}
-
-            return Engine(update)
-    """
-    assert len(findings(code, "SYNC01")) == count
-
-
 def test_a_model_that_another_file_hands_in_may_be_on_a_gpu() -> None:
     code = """
         from torch import nn
@@ -477,38 +441,3 @@ def epoch(model, spare, loader, optimizer, device, sums):
 )
 def test_what_a_model_keeps_of_its_forward_pass_is_read_from_the_device(read: str, count: int) -> None:
     assert len(findings(NOTED.format(read=read), "SYNC01")) == count
-
-
-METRIC = """
-import torch
-from {package} import {base}
-
-
-class Error({base}):
-    def reset(self):
-        self.seen = []
-
-    def update(self, output):
-        guess, truth = output
-        self.seen.append((guess - truth).abs().sum().item())
-
-    def other(self, output):
-        self.seen.append(output[0].sum().item())
-
-model = torch.nn.Linear(2, 2).cuda()
-"""
-
-
-@pytest.mark.parametrize(
-    ("package", "base", "lines"),
-    [
-        ("ignite.metrics", "Metric", [11]),
-        ("ignite.metrics.metric", "Metric", [11]),
-        ("torchmetrics", "Metric", [11]),
-        ("metrics", "Metric", []),
-        ("ignite.engine", "Engine", []),
-    ],
-)
-def test_a_metric_of_a_framework_is_updated_with_every_batch(package: str, base: str, lines: list[int]) -> None:
-    found = findings(METRIC.format(package=package, base=base), "SYNC01")
-    assert [finding.line for finding in found] == lines

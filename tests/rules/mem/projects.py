@@ -1,0 +1,20 @@
+"""Projects of several files, of which one is linted for forward passes that record a graph for nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.finding import Finding
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+
+def linted(folder: Path, **files: str) -> list[Finding]:
+    """What is found in `main.py` of a project of these files, beside those that are there already."""
+    (folder / "pyproject.toml").touch()
+    for name, code in files.items():
+        (folder / f"{name}.py").write_text(dedent(code))
+    return lint(Source.read(folder / "main.py"), Settings.selecting("MEM05", "MEM09"), strict=True, project=Project())
