@@ -29,15 +29,20 @@ def spread(
     """
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, initializer=prepare)
+    calls = getattr(pool, "_call_queue", None)
     try:
         with _interrupts_held_back():
             futures: list[Future[_Result]] = [pool.submit(work, task) for task in tasks]
         for future in as_completed(futures):
             yield future.result()
-    except BaseException:
+    except BaseException as reason:
         pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.terminate()
+        # Until Python 3.11.5 the thread that writes tasks waits forever for processes that are gone, as this one holds
+        # the other end, too (github.com/python/cpython/issues/94777). Only at the end: a later pool may use its number.
+        if isinstance(reason, KeyboardInterrupt) and calls is not None:
+            calls._reader.close()
         raise
     pool.shutdown()
 

@@ -144,6 +144,7 @@ torch.nn.Unflatten                    result=tensor grad=yes flags=parameter-fre
 torch.broadcast_tensors               result=tensors dtype=
 torch.meshgrid                        result=tensors
 torch.einsum                          dtype=same grad=yes
+torch.empty_like                      batch=no
 torch.cholesky                        flags=reads
 torch.svd                             rank= flags=reads
 torch.inner                           rank=
