@@ -67,6 +67,20 @@ def test_the_element_of_what_has_no_dimensions_is_a_number() -> None:
     assert (value_of(model, "y").kind, value_of(model, "y").rank) == (Kind.TENSOR, 1)
 
 
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        ("time.time()", Kind.NUMBER),
+        ('time.strftime("%H:%M")', Kind.STRING),
+        ("time.ctime()", Kind.STRING),
+        ("time.localtime()", Kind.UNKNOWN),
+        ("math.frexp(3.0)", Kind.UNKNOWN),
+    ],
+)
+def test_what_the_clock_and_the_mathematics_of_the_standard_library_return(made: str, kind: Kind) -> None:
+    assert value_of(model_of(f"import math\nimport time\nvalue = {made}\n"), "value").kind is kind
+
+
 def test_unpacking_a_shape_says_how_many_dimensions_there_are() -> None:
     model = model_of(
         """

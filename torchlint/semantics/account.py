@@ -70,9 +70,11 @@ def describe(value: Value, nesting: int = 0) -> str:
             f" with {value.rank} {'dimension' if value.rank == 1 else 'dimensions'}" if value.rank is not None else ""
         )
     if value.is_tensor or value.kind is Kind.MODULE:
-        text += _PLACES.get(value.place, "")
+        text += " in pinned memory" if value.pinned else _PLACES.get(value.place, "")
     if value.is_tensor:
         text += _GRADS.get(value.grad, "")
+    elif value.pinned:
+        text += " that pins its batches"
     if value.optional:
         text += " (or None, or a number)" if value.is_tensor else " (or None)"
     return text

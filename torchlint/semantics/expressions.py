@@ -139,7 +139,8 @@ class Expressions(Lookup, ABC):
             case Kind.TENSOR if owner.rank == 0 and index is not None and index.kind is Kind.NUMBER:
                 return Value(Kind.NUMBER, dtype=owner.dtype)  # `loss.data[0]`, before tensors without dimensions
             case Kind.TENSOR:
-                return owner.but(rank=self._indexed_rank(owner, node), optional=False)
+                pinned = owner.pinned and not self._picks(node)
+                return owner.but(rank=self._indexed_rank(owner, node), optional=False, pinned=pinned)
             case Kind.STRING:
                 return STRING
             case Kind.MODULE if owner.ref in ("torch.nn.ParameterList", "torch.nn.ParameterDict"):
@@ -159,6 +160,12 @@ class Expressions(Lookup, ABC):
                 return Value(place=Place.HOST)
             case _:
                 return UNKNOWN
+
+    def _picks(self, node: cst.Subscript) -> bool:
+        """Whether a subscript may copy what it takes, as lists and tensors of places do; others make a view."""
+        parts = [element.slice for element in node.slice]
+        places = [self.values.get(part.value, UNKNOWN) for part in parts if isinstance(part, cst.Index)]
+        return any(not place.is_(Kind.NUMBER, Kind.NONE) or place.dtype == "bool" for place in places)
 
     @staticmethod
     def _sequence_item(owner: Value, single: cst.BaseSlice | None, index: Value | None) -> Value:

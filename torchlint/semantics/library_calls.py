@@ -17,6 +17,8 @@ from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value
 
 _DATA_PARALLEL = "torch.nn.parallel.data_parallel"
+_DATES = frozenset({"time.ctime", "time.asctime", "time.strftime"})
+_RECORDS = frozenset({"time.localtime", "time.gmtime", "time.strptime", "math.frexp", "math.modf"})
 _NEUTRAL = re.compile(r"(math|time|os|json|random|logging|re|sys)\.")
 
 
@@ -105,6 +107,10 @@ class LibraryCalls(Expressions):
         if name == "torch.nn.Parameter":
             rank = first.rank if first is not None else None
             return Value(Kind.TENSOR, Grad.CARRIES, rank=rank, ref=name, origins=origins)
+        if kind is Kind.LOADER:
+            option = given.get("pin_memory")
+            is_pinned = option is not None and option.constant is True
+            return Value(kind, ref=name, pinned=is_pinned, origins=origins)
         held = self.elements(first) if name == "torch.nn.ModuleList" and first is not None else UNKNOWN
         return Value(kind, ref=name, element=held if held.kind is Kind.MODULE else None, origins=origins)
 
@@ -141,7 +147,7 @@ class LibraryCalls(Expressions):
         if name.endswith("collections.deque"):
             return Value(Kind.LIST, element=self.elements(first) if first is not None else None)
         if name.startswith(("math.", "time.")):
-            return NUMBER
+            return STRING if name in _DATES else UNKNOWN if name in _RECORDS else NUMBER
         if _NEUTRAL.match(name):
             return UNKNOWN
         last = name.rpartition(".")[2]

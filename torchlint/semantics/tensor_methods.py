@@ -13,6 +13,18 @@ from torchlint.semantics.values import STRING, UNKNOWN, Grad, Kind, Place, Value
 
 def tensor_method(receiver: Value, method: str, given: Arguments, enabled: bool | None) -> Value:
     """Result of a method call on a tensor, or on a batch of which a tensor is the likeliest part."""
+    result = _result(receiver, method, given, enabled)
+    pinned = method == "pin_memory" or (receiver.pinned and _shares_memory(method))
+    return result if result.pinned is pinned else result.but(pinned=pinned)
+
+
+def _shares_memory(method: str) -> bool:
+    """Whether what a method returns lies where its tensor lies, or is a part of a batch that is no tensor."""
+    entry = torch_api.method(method)
+    return entry is None or not entry.flags.isdisjoint(("view", "inplace"))
+
+
+def _result(receiver: Value, method: str, given: Arguments, enabled: bool | None) -> Value:
     given = as_torch_names(given)
     match method:
         case "item":

@@ -308,7 +308,8 @@ def _factory(entry: Entry, given: Arguments, enabled: bool | None) -> Value:
         dtype = _literal_dtype(literal)
     elif entry.short == "arange" and given.get("dtype") is None:
         dtype = widest(given.positional)
-    return Value(Kind.TENSOR, grad, place, rank=rank, dtype=dtype)
+    asked = given.get("pin_memory")
+    return Value(Kind.TENSOR, grad, place, rank=rank, pinned=asked is not None and asked.constant is True, dtype=dtype)
 
 
 def _literal_dtype(value: Value) -> str | None:

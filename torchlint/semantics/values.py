@@ -64,6 +64,7 @@ class Value:
     grad: Grad = Grad.UNKNOWN
     place: Place = Place.UNKNOWN
     rank: int | None = None  # number of dimensions of a tensor
+    pinned: bool = False  # in page-locked memory of the host; of a loader: all that it yields is
     dtype: str | None = None  # "int", "float", "complex", "bool" of a tensor or a number
     ref: str | None = (
         None  # qualified name of the function, class or namespace it is, or of the class it is an object of
@@ -184,6 +185,7 @@ def join(a: Value, b: Value, depth: int = 0) -> Value:
         grad=grad,
         place=_join_place(a.place, b.place),
         rank=a.rank if a.rank == b.rank else None,
+        pinned=a.pinned and b.pinned,
         dtype=a.dtype if a.dtype == b.dtype else None,
         ref=a.ref if a.ref == b.ref else None,
         constant=a.constant if a.constant == b.constant and type(a.constant) is type(b.constant) else None,

@@ -257,6 +257,8 @@ def test_a_tensor_that_was_pinned_for_the_copy() -> None:
     assert "x.pin_memory().to(device, non_blocking=True)" in fixed(code, "XFER02", unsafe=False)
     assert findings(code.replace("for _ in range(100)", "if device"), "XFER02") == []
     assert findings(code.replace("x.pin_memory()", "x.contiguous()"), "XFER02") == []
+    assert [finding.line for finding in findings(code.replace("memory()", "memory().flatten()"), "XFER02")] == []
+    assert [finding.line for finding in findings(code.replace("memory()", "memory().squeeze()"), "XFER02")] == [5]
 
 
 ENGINE = """\

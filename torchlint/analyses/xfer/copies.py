@@ -56,23 +56,25 @@ class Copy:
 
 def blocking_copies(model: Model) -> Iterator[Copy]:
     found = loaders(model)
-    for move in dict.fromkeys(move for loader in found for move in loader.moves):
+    moves = dict.fromkeys(move for loader in found for move in loader.moves)
+    for move in moves:
         owners = tuple(loader for loader in found if loader.built & move.origins)
         copy = _copy(move, owners, model)
         if copy is not None:
             yield copy
-    yield from _of_pinned_tensors(model)
+    yield from _of_pinned_tensors(model, {move.call for move in moves})
     for function in model.functions:
         yield from _of_loaders_from_elsewhere(function, model)
 
 
-def _of_pinned_tensors(model: Model) -> Iterator[Copy]:
-    """`x.pin_memory().to(device)`."""
+def _of_pinned_tensors(model: Model, of_batches: set[Call]) -> Iterator[Copy]:
+    """`x.pin_memory().to(device)`: of a tensor that has a name, the host may write to the memory again."""
     for call in model.calls_to(".to", ".cuda"):
         source = call.receiver
-        if not isinstance(source, cst.Call) or model.call(source).method != "pin_memory":
+        if not isinstance(source, cst.Call) or not model.value(source).pinned or call in of_batches:
             continue
-        if moves_to_accelerator(call, model) and repeats(call) and _waits(call, model):
+        moved = moves_to_accelerator(call, model) and repeats(call)
+        if moved and _waits(call, model) and not _is_strided(source, model):
             yield Copy(call, source, (), True, Confidence.CERTAIN)
 
 
@@ -113,8 +115,9 @@ def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
     if not _waits(move.call, model) or _is_strided(move.source, model) or _is_cast(move.source, model):
         return None
     options = [owner.option("pin_memory") for owner in owners]
-    if any(owner.is_pinned for owner in owners):
-        unchanged = model.value(move.source).kind is Kind.BATCH  # a cast may have made a copy, which is not pinned
+    value = model.value(move.source)
+    if value.pinned or any(owner.is_pinned for owner in owners):
+        unchanged = value.pinned or value.kind is Kind.BATCH  # a cast may have made a copy, which is not pinned
         return Copy(move.call, move.source, owners, True, Confidence.CERTAIN if unchanged else Confidence.LIKELY)
     if any(option.given and option.value.constant is None for option in options):
         return Copy(move.call, move.source, owners, True, Confidence.LIKELY)
