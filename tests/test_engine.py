@@ -113,6 +113,8 @@ BROKEN = [
     pytest.param("import torch\nx = 'torch.zeros\n", 2, id="unclosed string"),
     pytest.param("import torch\ntorch.zeros(3)\n\x00\n", 3, id="null byte"),
     pytest.param("import torch\nx = '\ud800'\n", 2, id="lone surrogate"),
+    pytest.param("import torch\nx = 'C:\\Users\\me'\n", 2, id="half an escape"),
+    pytest.param("import torch\nx = '\\N{no such name}'\n", 2, id="unknown character"),
 ]
 
 

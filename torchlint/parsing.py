@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 3_000_000
 _ONLY_BRACKETS = {code: None for code in range(128) if chr(code) not in "()[]{}"}
 _BRACKET = re.compile(r"[()\[\]{}]")
+# Wrong but in raw strings; LibCST reads a string literal only when somebody asks for its value.
+_ODD_ESCAPE = re.compile(r"\\(?:x(?![0-9a-fA-F]{2})|u(?![0-9a-fA-F]{4})|U(?!00[0-9a-fA-F]{6})|N)")
 _PLAUSIBLE_DEPTH = 150
 _PLAUSIBLE_LINE = 4000
 
@@ -42,9 +44,14 @@ def parse(source: Source) -> cst.Module:
     if is_too_deep(text):
         raise UnparsableError(TOO_COMPLEX, "the file is nested too deeply to be parsed")
     try:
-        return cst.parse_module(text)
+        tree = cst.parse_module(text)
+        if _ODD_ESCAPE.search(text) is not None:
+            _parse_quietly(text)
+        return tree
     except cst.ParserSyntaxError as error:
         raise _explained(source, error) from error
+    except SyntaxError as error:
+        raise _rejected(source, error) from error
     except (RecursionError, MemoryError) as error:
         raise UnparsableError(TOO_COMPLEX, "the file is nested too deeply to be parsed") from error
 
@@ -68,16 +75,26 @@ def check_syntax(source: Source) -> None:
 
 def _explained(source: Source, error: cst.ParserSyntaxError) -> UnparsableError:
     """In the words of the interpreter, which are clearer; where it accepts the text, LibCST falls short of Python."""
-    kind, message, line, column = SYNTAX_ERROR, error.message, error.raw_line, error.raw_column
+    kind, message = SYNTAX_ERROR, " ".join(error.message.split())
     try:
         _parse_quietly(source.text)
         kind, message = TOO_COMPLEX, f"LibCST cannot parse this syntax: {message}"
     except SyntaxError as own:
-        message, line, column = str(own.msg), own.lineno or line, (own.offset or 1) - 1
+        return _rejected(source, own, error.raw_line)
     except (ValueError, RecursionError, MemoryError):
         pass
+    return UnparsableError(kind, message, _offset(source, error.raw_line, error.raw_column))
+
+
+def _rejected(source: Source, error: SyntaxError, line: int = 1) -> UnparsableError:
+    """What the interpreter objects to. `line` is where that is, unless it says so itself."""
+    place = _offset(source, error.lineno or line, (error.offset or 1) - 1)
+    return UnparsableError(SYNTAX_ERROR, " ".join(str(error.msg).split()), place)
+
+
+def _offset(source: Source, line: int, column: int) -> int:
     start = source.line_starts[min(max(line, 1), len(source.line_starts)) - 1]
-    return UnparsableError(kind, " ".join(message.split()), min(start + max(column, 0), len(source.text)))
+    return min(start + max(column, 0), len(source.text))
 
 
 def is_too_deep(text: str) -> bool:

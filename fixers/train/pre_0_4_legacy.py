@@ -341,8 +341,8 @@ def _same_elsewhere(data: cst.Attribute, model: Model) -> Iterator[cst.Attribute
     """The other places of the function that have `.data` of the same tensor."""
     function = model.function(data)
     if not function.is_module:
-        others = (node for node in _data_attributes(function.node) if model.function(node) is function)
-        yield from (node for node in others if node is not data and node.deep_equals(data))
+        others = (node for node in _data_attributes(function.node) if node is not data and node.deep_equals(data))
+        yield from (node for node in others if model.function(node) is function)
 
 
 def _data_attributes(statement: cst.CSTNode | None) -> list[cst.Attribute]:

@@ -78,6 +78,7 @@ class Imports:
         self._exported_names: dict[tuple[str, str], str] = {}  # by the file and the name that it has there
         self._effects: dict[Function, frozenset[str]] = {}
         self._calls: dict[Function, list[tuple[Model, Call]]] = {}
+        self._callers: dict[str, Model] = {}  # kept, since their nodes are: the project forgets models
         self._asked: list[Function] = []
 
     @property
@@ -308,6 +309,10 @@ class Imports:
             return []
         return self._calls_by_name.get(function.qualname, [])
 
+    def caller(self, call: ForeignCall) -> Model:
+        """The model of the file that makes a call."""
+        return self._callers[call.file]
+
     def calls_of(self, function: Function) -> list[tuple[Model, Call]]:
         """Calls of a function in the files that import this one, whatever the function does: in a few, if in many."""
         if function not in self._calls:
@@ -349,6 +354,7 @@ class Imports:
         for file in self._importers:
             model = self.project.model(file)
             if model is not None:
+                self._callers[file] = model
                 for name, call in _calls_into(model, self.project, file, self.file):
                     found.setdefault(name, []).append(self._foreign_call(call, model, file))
         return found

@@ -433,7 +433,7 @@ class Model:
 
     def caller(self, call: ForeignCall) -> tuple[Model, Call] | None:
         """A call of a function of this file as the model of the other file knows it."""
-        model = self._imports.project.model(call.file) if self._imports is not None else None
+        model = self._imports.caller(call) if self._imports is not None else None
         return (model, model.call(call.node)) if model is not None and isinstance(call.node, cst.Call) else None
 
     def calls_elsewhere(self, function: Function) -> Iterator[tuple[Model, Call]]:

@@ -131,3 +131,8 @@ def test_what_was_to_have_no_graph_stands_bare_under_no_grad() -> None:
     code += "        return agent.act(Variable(rollouts.states[0], volatile=True))\n"
     assert "agent.act(rollouts.states[0])" in changed(code)
     assert changed(code.replace("no_grad", "enable_grad")) == code.replace("no_grad", "enable_grad")
+
+
+def test_the_data_of_an_import_is_no_data_of_a_tensor() -> None:
+    imports = "    import torch.utils.data\n    from torch.utils.data import Dataset\n"
+    assert "return net(x).detach()" in changed(f"def shown(x):\n{imports}    return net(x).data\n")
