@@ -302,3 +302,20 @@ def test_what_an_option_names_of_a_package_of_torch() -> None:
     names = ("net", "head", "opt", "steps", "other")
     kinds = [Kind.MODULE, Kind.MODULE, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.UNKNOWN]
     assert [value_of(model, name).kind for name in names] == kinds
+
+
+def test_an_abstract_method_returns_what_the_classes_that_derive_from_it_return() -> None:
+    code = """
+        from abc import ABC, abstractmethod
+
+        class Trainer(ABC):
+            @abstractmethod
+            def loss_of(self, batch):
+                return 0
+
+            def step(self, batch):
+                loss = self.loss_of(batch)
+                loss.backward()
+    """
+    assert value_of(model_of(code), "loss", "Trainer.step").carries
+    assert value_of(model_of(code.replace("@abstractmethod", "")), "loss", "Trainer.step").kind is Kind.NUMBER

@@ -124,6 +124,8 @@ class Statements(Declared):
 
     def _return(self, node: cst.Return) -> bool:
         value = self.eval(node.value) if node.value is not None else NONE
+        if "abc.abstractmethod" in self.function.decorators:
+            value = UNKNOWN  # the classes that derive from this one say
         if not self.function.is_generator and node.value not in self.pending:
             self.noted.note_return(self.function, value)
         return False
