@@ -20,13 +20,19 @@ def is_off_abroad(model: Model, function: Function) -> bool:
     """Whether other files reach a function, and none of them with autograd on, or whether its own file switches it."""
     if function.callers and not any(model.grad_enabled(call.node) for call in function.callers):
         return True  # its own file switches it off: others that do not are the ones to do so
-    grads: list[bool | None] = []
-    for entry in _entered(function):
-        abroad = calls_in_other_files(model, entry)
-        serious = [(home, call) for home, call in abroad if not _TRIAL.search(home.path.stem)]
-        grads += [_grad_at(home, call) for home, call in serious or abroad]
-        grads += [model.grad_enabled(call.node) for call in entry.callers if call.function.is_module]
-    return bool(grads) and not any(grads)
+    entered = list(_entered(function))
+    here = [model.grad_enabled(call.node) for entry in entered for call in entry.callers if call.function.is_module]
+    if any(here):
+        return False  # whatever other files do, which would have to be evaluated
+    abroad = [grad for entry in entered for grad in _grads_abroad(model, entry)]
+    return bool(here or abroad) and not any(abroad)
+
+
+def _grads_abroad(model: Model, function: Function) -> list[bool | None]:
+    """Whether autograd is on where other files call a function; trials count where there are no other calls."""
+    abroad = calls_in_other_files(model, function)
+    serious = [(home, call) for home, call in abroad if not _TRIAL.search(home.path.stem)]
+    return [_grad_at(home, call) for home, call in serious or abroad]
 
 
 def _grad_at(model: Model, call: Call, depth: int = _DEPTH) -> bool | None:
