@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import libcst as cst
 import libcst.metadata
 import pytest
@@ -45,3 +48,29 @@ def test_lightening_twice_changes_nothing() -> None:
     before = type(cst.Name)
     lighten()
     assert type(cst.Name) is before
+
+
+IN_A_NEW_PROCESS = """
+import libcst as cst
+call = cst.Call(cst.Name("f"), [cst.Arg(cst.Name("x"), keyword=cst.Name("at"))])
+changed = call.with_changes(func=cst.Name("g"))
+assert cst.Module([]).code_for_node(changed) == "g(at = x)" and changed.args is call.args
+assert changed != call and call == call and "Name" in repr(call)
+positions = cst.MetadataWrapper(cst.parse_module("f(x)")).resolve(cst.metadata.PositionProvider)
+position = next(iter(positions.values()))
+assert position == type(position)(position.start, position.end)
+print(hasattr(call, "__post_init__"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "checks"), [("import torchlint.semantics", "False"), ("import libcst, torchlint.semantics", "True")]
+)
+def test_nodes_check_nothing_unless_libcst_was_there_before(first: str, checks: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", f"{first}\nimport libcst.metadata\n{IN_A_NEW_PROCESS}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.stdout.strip(), run.stderr) == (checks, "")

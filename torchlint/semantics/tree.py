@@ -12,10 +12,6 @@ from contextlib import contextmanager
 
 import libcst as cst
 
-from torchlint.semantics.light_nodes import lighten
-
-lighten()
-
 _SKIPPED_FIELDS = frozenset(
     """
     whitespace whitespace_before whitespace_after whitespace_between whitespace_after_func
