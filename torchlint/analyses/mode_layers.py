@@ -42,7 +42,7 @@ class _Search:
         found = None
         if value.ref is not None and not any(_makes(model, origin, value.ref) for origin in value.origins):
             found = self._of_class(model, value.ref, None, {})
-        for origin in value.origins:
+        for origin in sorted(value.origins, key=model.span) if len(value.origins) > 1 else value.origins:
             found = found or self._of_expression(model, origin, {})
         return found
 

@@ -31,6 +31,15 @@ def test_stays_silent_where_the_mode_may_have_been_switched_on_the_way(code: str
     assert findings(SETUP + WAYS + code, "TRAIN04") == []
 
 
+@pytest.mark.parametrize("names", [("alexnet", "vgg16", "resnet18"), ("resnet18", "resnet34", "resnet50", "vgg16_bn")])
+def test_names_the_first_of_several_networks_that_one_may_be(names: tuple[str, ...]) -> None:
+    choices = "".join(f"if arch == {name!r}:\n    chosen = torchvision.models.{name}()\n" for name in names)
+    code = f"import torchvision\n{SETUP}arch = input()\n{choices}"
+    code += "for x, y in test_loader:\n    with torch.no_grad():\n        correct += (chosen(x).argmax(1) == y).sum()\n"
+    (finding,) = findings(code, "TRAIN04")
+    assert f"`{names[0]}`" in finding.message
+
+
 LEFT_BEHIND = """\
 net.train()
 for epoch in range(3):
