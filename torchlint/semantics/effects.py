@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import libcst as cst
 
@@ -17,8 +17,6 @@ EffectsElsewhere = Callable[[Function, bool], "frozenset[str]"]
 
 _GRADIENT_FUNCTIONS = ("torch.autograd.grad", "torch.autograd.functional.", "torch.func.", "torch.autograd.gradcheck")
 _RELEVANT = (Kind.MODULE, Kind.OPTIMIZER, Kind.LOADER, Kind.SAMPLER, Kind.SCALER, Kind.PARAMETERS)
-
-_NONE = Effects()
 
 
 def last_name(node: cst.CSTNode | None) -> str:
@@ -55,36 +53,42 @@ TRAINING = frozenset({"backward", "optimizer_steps", "zero_grads", "unscales", "
 _TELLING = frozenset({"backward", "optimizer_steps", "zero_grads", "set_epochs", "unscales", "gradients", "opaque"})
 
 
-def direct(call: Call, effects_elsewhere: EffectsElsewhere | None = None) -> Effects:
-    """What the call itself does."""
+def direct(call: Call, effects_elsewhere: EffectsElsewhere | None = None) -> Effects | None:
+    """The effects of the call itself; None where it has none."""
+    names = list(_categories(call))
+    elsewhere: frozenset[str] = frozenset()
+    if call.foreign is not None and effects_elsewhere is not None:
+        elsewhere = effects_elsewhere(call.foreign, call.grad_enabled is not False)
+        if elsewhere & _TELLING:
+            names.append("opaque")
+    if not names and not elsewhere:
+        return None
+    return Effects(**{name: [call] for name in names}, elsewhere=set(elsewhere))
+
+
+def _categories(call: Call) -> Iterator[str]:
     method = call.method or ""
     callee = call.callee or ""
-    found = Effects()
     if call.is_backward:
-        found.backward.append(call)
+        yield "backward"
     if callee.startswith(_GRADIENT_FUNCTIONS):
-        found.gradients.append(call)
+        yield "gradients"
     if call.is_optimizer_step:
-        found.optimizer_steps.append(call)
+        yield "optimizer_steps"
     if call.is_zero_grad:
-        found.zero_grads.append(call)
+        yield "zero_grads"
     if method == "set_epoch":
-        found.set_epochs.append(call)
+        yield "set_epochs"
     if call.is_forward:
-        found.forwards.append(call)
+        yield "forwards"
     if method == "unscale_":
-        found.unscales.append(call)
+        yield "unscales"
     if callee in words.CLIPPERS or method in ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"):
-        found.clips.append(call)
+        yield "clips"
     if _reads_back(call, method, callee):
-        found.syncs.append(call)
+        yield "syncs"
     if is_opaque(call):
-        found.opaque.append(call)
-    if call.foreign is not None and effects_elsewhere is not None:
-        found.elsewhere |= effects_elsewhere(call.foreign, call.grad_enabled is not False)
-        if found.elsewhere & _TELLING:
-            found.opaque.append(call)
-    return found
+        yield "opaque"
 
 
 def _reads_back(call: Call, method: str, callee: str) -> bool:
@@ -128,7 +132,7 @@ class EffectTable:
         for function in self._functions:
             for call in function.calls:
                 found = direct(call, effects_elsewhere)
-                if found != _NONE:
+                if found is not None:
                     self._direct[call] = found
                     self._total[function].add(found)
         grown = True

@@ -45,6 +45,7 @@ class Lookup:
         self.functions: dict[str, Function] = {f.ref: f for f in reversed(scopes.functions)}
         self.annotated: dict[Binding, Value] = {}  # variables that are declared and not assigned
         self._imports: dict[Binding, Value | None] = {}
+        self._named: dict[str, Value] = {}
 
     # -- names -------------------------------------------------------------------------------------------------------
 
@@ -92,6 +93,11 @@ class Lookup:
 
     def named(self, qualified: str) -> Value:
         """The value of an imported thing: what the project says of it, else by the look of its name."""
+        if qualified not in self._named:
+            self._named[qualified] = self._find(qualified)
+        return self._named[qualified]
+
+    def _find(self, qualified: str) -> Value:
         if self.imports is not None and not qualified.startswith(_LIBRARIES) and words.class_kind(qualified) is None:
             found = self.imports.value(qualified)
             if found is not None:

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -179,15 +180,14 @@ class Model:
 
     def nodes_of(self, *types: type[cst.CSTNode]) -> list[cst.CSTNode]:
         """Every node of exactly these classes, in source order but for the parts of assignment targets."""
-        if len(types) == 1:
-            return self._nodes_by_type.get(types[0], [])
-        return [node for node in self._scopes.contexts if type(node) in types]
+        found = [numbered for kind in types for numbered in self._nodes_by_type.get(kind, ())]
+        return [node for _, node in (found if len(types) == 1 else sorted(found, key=itemgetter(0)))]
 
     @cached_property
-    def _nodes_by_type(self) -> dict[type[cst.CSTNode], list[cst.CSTNode]]:
-        found: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
-        for node in self._scopes.contexts:
-            found.setdefault(type(node), []).append(node)
+    def _nodes_by_type(self) -> dict[type[cst.CSTNode], list[tuple[int, cst.CSTNode]]]:
+        found: dict[type[cst.CSTNode], list[tuple[int, cst.CSTNode]]] = {}
+        for numbered in enumerate(self._scopes.contexts):
+            found.setdefault(type(numbered[1]), []).append(numbered)
         return found
 
     def home(self, call: Call) -> Model | None:

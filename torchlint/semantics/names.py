@@ -52,12 +52,18 @@ class Names:
     def __init__(self, scopes: Scopes, imports: Imports | None = None) -> None:
         self._scopes = scopes
         self._imports = imports
+        self._qualified: dict[cst.CSTNode | None, str | None] = {}
         self._stars: dict[str, str | None] = {}
         self._passed_on: dict[str, str] = {}
         self._ever_imported: dict[Binding, bool] = {}
 
     def qualified(self, node: cst.CSTNode | None) -> str | None:
         """`torch.nn.DataParallel` for whatever spelling of it; the qualname of a def or class of this file."""
+        if node not in self._qualified:
+            self._qualified[node] = self._find(node)
+        return self._qualified[node]
+
+    def _find(self, node: cst.CSTNode | None) -> str | None:
         parts: list[str] = []
         for _ in range(_DEPTH):
             while isinstance(node, cst.Attribute):

@@ -54,6 +54,7 @@ class Project:
     _trees: OrderedDict[str, tuple[Source, cst.Module]] = field(default_factory=OrderedDict)
     _models: OrderedDict[str, Model | None] = field(default_factory=OrderedDict)
     _imported_words: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    _modules: dict[tuple[str, str], tuple[str, tuple[str, ...]] | None] = field(default_factory=dict)
     _said: dict[tuple[object, Source], object] = field(default_factory=dict)
     looked_at: set[str] = field(default_factory=set)  # the files that something was asked of, until it is emptied
     _shown: Mapping[str, Source] = field(default_factory=dict)  # files that read otherwise than on disk
@@ -193,6 +194,11 @@ class Project:
 
     def _module(self, importer: str, dotted: str) -> tuple[str, tuple[str, ...]] | None:
         """The file of the longest part of `dotted` that is a module, and the names behind it."""
+        if (importer, dotted) not in self._modules:
+            self._modules[importer, dotted] = self._find_module(importer, dotted)
+        return self._modules[importer, dotted]
+
+    def _find_module(self, importer: str, dotted: str) -> tuple[str, tuple[str, ...]] | None:
         parts = dotted.lstrip(".").split(".")
         level = len(dotted) - len(dotted.lstrip("."))
         if parts == [""]:

@@ -5,7 +5,7 @@ This module imports no LibCST, so that rules can name kinds without loading it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -96,7 +96,7 @@ class Value:
         return self.kind in (Kind.LIST, Kind.TUPLE, Kind.DICT, Kind.SET)
 
     def but(self, **changes: object) -> Value:
-        return replace(self, **changes)  # type: ignore[arg-type]
+        return Value(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
 
     @property
     def known_fields(self) -> tuple[tuple[str, Value], ...]:
@@ -152,7 +152,7 @@ def _join_entries(a: Value, b: Value, depth: int) -> tuple[tuple[str, Value], ..
 
 def join(a: Value, b: Value, depth: int = 0) -> Value:
     """The least value that covers both. Beyond a nesting of four containers everything is unknown."""
-    if a == b:
+    if a is b or a == b:
         return a
     if depth > 4:
         return UNKNOWN

@@ -103,6 +103,10 @@ def evaluations(model: Model) -> Iterator[Evaluation]:
         yield from finder.of_function(function)
 
 
+def _has_gradient_words(model: Model) -> bool:
+    return _GRADIENT_WORDS.search(model.source.text) is not None
+
+
 class _Finder:
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -163,7 +167,7 @@ class _Finder:
         node = function.node
         if not isinstance(node, cst.FunctionDef) or function.is_generator or node.asynchronous is not None:
             return None
-        if self._may_train(function) or _GRADIENT_WORDS.search(text(node)):
+        if self._may_train(function) or self._speaks_of_gradients(node):
             return None
         named = evaluates_by_name(function)
         fate = self._tracer.of_expression(*(call.node for call in forwards))
@@ -181,6 +185,9 @@ class _Finder:
         certain = in_eval and Fate.ESCAPES not in fate
         best = next((call for call in forwards if call.loop is not None), forwards[0])
         return Evaluation(best, Extent.FUNCTION, node, certain, bare=self._bare(function))
+
+    def _speaks_of_gradients(self, node: cst.CSTNode) -> bool:
+        return self._model.once(_has_gradient_words) and _GRADIENT_WORDS.search(text(node)) is not None
 
     def _fate_abroad(self, function: Function, forwards: Sequence[Call]) -> Fate:
         """Fate of results that calls in other files get, and nobody else; none where it is not known."""
@@ -367,7 +374,7 @@ class _Finder:
         return region
 
     def _is_evaluating_block(self, region: cst.CSTNode, calls: Sequence[Call]) -> bool:
-        if _GRADIENT_WORDS.search(text(region)):
+        if self._speaks_of_gradients(region):
             return False
         fate = self._tracer.of_expression(*(call.node for call in calls))
         if Fate.BACKWARD in fate:
@@ -394,7 +401,7 @@ class _Finder:
     def _helps_a_step(self, call: Call) -> bool:
         """Whether a teacher runs in a training step that takes no gradients but those of its loss."""
         step = next((loop for loop in call.loops() if self._model.effects(loop).optimizer_steps), None)
-        if step is None or not is_teacher(self._model, call) or _GRADIENT_WORDS.search(text(step.node)):
+        if step is None or not is_teacher(self._model, call) or self._speaks_of_gradients(step.node):
             return False
         others = {*step.calls, *self._model.effects(step).forwards} - {call}
         return any(self._learns_beside(call, other) for other in others)

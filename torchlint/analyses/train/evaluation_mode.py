@@ -229,12 +229,14 @@ def _is_over_training_data(loop: Loop) -> bool:
 def _is_switched_back(model: Model, call: Call) -> bool:
     """Whether `train()` on the network comes behind the block of a forward pass, as it does behind an evaluation."""
     here: cst.CSTNode = model.statement(call.node)
-    network = text(call.node.func)
+    switch = f"{text(call.node.func)}.train()"
+    if switch not in model.source.text:
+        return False
     for outer in model.ancestors(here):
         body = getattr(outer, "body", ())
         if isinstance(body, (list, tuple)) and here in body:
             for later in body[body.index(here) + 1 :]:
-                if isinstance(later, cst.SimpleStatementLine) and text(later).strip() == f"{network}.train()":
+                if isinstance(later, cst.SimpleStatementLine) and text(later).strip() == switch:
                     return True
         if outer is call.function.node or (isinstance(outer, _LOOPS) and model.effects(outer).backward):
             return False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import children
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Write
@@ -23,12 +23,17 @@ class Reaching:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._order: dict[cst.CSTNode, int] = {}
+        self._order: dict[cst.CSTNode, tuple[int, ...]] = {model.module: ()}
+        self._places: dict[cst.CSTNode, dict[cst.CSTNode, int]] = {}
 
-    def order(self, node: cst.CSTNode) -> int:
-        """Position in the text. A statement comes before its parts."""
-        if not self._order:
-            self._order = {part: index for index, part in enumerate(walk(self._model.module))}
+    def order(self, node: cst.CSTNode) -> tuple[int, ...]:
+        """Position in the text, to be compared. A statement comes before its parts."""
+        if node not in self._order:
+            outer = self._model.parent(node)
+            assert outer is not None
+            if outer not in self._places:
+                self._places[outer] = {part: index for index, part in enumerate(children(outer))}
+            self._order[node] = *self.order(outer), self._places[outer][node]
         return self._order[node]
 
     def reaching(self, binding: Binding, place: cst.CSTNode) -> Write | None:
