@@ -63,6 +63,8 @@ ARGUMENTS = [
     pytest.param("f(a,\n  b)\n", "f(a,\n  b,\n  k=1)\n", id="aligned"),
     pytest.param("f(a,\n  b, c)\n", "f(a,\n  b, c, k=1)\n", id="two on the last line"),
     pytest.param("f(\n    a,\n    b  # c\n)\n", "f(\n    a,\n    b,  # c\n    k=1\n)\n", id="comment after the last"),
+    pytest.param("f(\n    a  # c, d\n)\n", "f(\n    a,  # c, d\n    k=1\n)\n", id="comma in the comment"),
+    pytest.param("f(\n    a\n    # , d\n)\n", "f(\n    a,\n    k=1\n    # , d\n)\n", id="argument that is a comment"),
     pytest.param("f(\n    a,  # c\n)\n", "f(\n    a,  # c\n    k=1,\n)\n", id="comment after the comma"),
     pytest.param("[f(\n    a) for b in c]\n", "[f(\n    a, k=1) for b in c]\n", id="one that was pushed down"),
     pytest.param("f(\n    a\n)\n", "f(\n    a,\n    k=1\n)\n", id="one in a column"),

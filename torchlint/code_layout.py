@@ -103,7 +103,7 @@ class CodeLayout:
 
     def _comma_after(self, offset: int) -> int | None:
         """The offset behind the comma that follows, past white space and comments."""
-        match = re.compile(r"(?:\s|\\|#[^\r\n]*)*,").match(self._text, offset)
+        match = re.compile(r"(?:\s|\\|#[^\r\n]*[\r\n])*,").match(self._text, offset)
         return match.end() if match else None
 
     def _rest_of_line(self, offset: int) -> str:
