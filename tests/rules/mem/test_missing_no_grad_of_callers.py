@@ -329,3 +329,70 @@ ZOO = """
 @pytest.mark.parametrize(("option", "count"), [("pretrained", 0), ("resume", 1)])
 def test_weights_for_those_who_ask_for_them(option: str, count: int) -> None:
     assert len(findings(ZOO.format(option=option), "MEM05", "MEM09")) == count
+
+
+RUNNER = """
+    import torch
+
+    class Runner:
+        def __init__(self, model, batches):
+            self.model, self.batches = model, batches
+
+        def run(self, score):
+            self.model.eval()
+            results = []
+            for batch in self.batches:
+                with {mode}:
+                    results.append(score(self.model, batch))
+            return results
+"""
+SCORED = """
+    import torch
+    from lib import Runner
+
+    def main(net: torch.nn.Module, batches: torch.utils.data.DataLoader):
+        def score(net, batch):
+            x, y = batch
+            return (net(x).argmax(1) == y).float().mean()
+
+        print(Runner(net, batches).run(score))
+"""
+
+
+@pytest.mark.parametrize(("mode", "count"), [("torch.no_grad()", 0), ("torch.autograd.profiler.profile()", 1)])
+def test_a_function_that_another_file_runs_without_gradients(tmp_path: Path, mode: str, count: int) -> None:
+    assert len(found_in(tmp_path, main=SCORED, lib=RUNNER.replace("{mode}", mode))) == count
+
+
+SWITCHED = """
+    import torch
+
+    def train(nets, opt, batches):
+        for x, y in batches:
+            opt.zero_grad()
+            torch.nn.functional.cross_entropy(nets[0](x), y).backward()
+            opt.step()
+
+    def report(encoder: torch.nn.Linear, head: torch.nn.Linear, x, y):
+        changed = []
+        for net in [encoder, head]:
+            for weight in net.parameters():
+                if weight.requires_grad:
+                    weight.requires_grad = {state}
+                    changed.append(weight)
+        out = head(encoder(x))
+        print((out.argmax(1) == y).sum().item())
+        for weight in changed:
+            weight.requires_grad = True
+
+    def main(nets, opt, epochs, batches, x, y):
+        for epoch in range(epochs):
+            train(nets, opt, batches)
+            nets[0].eval()
+            report(*nets, x, y)
+"""
+
+
+@pytest.mark.parametrize(("state", "count"), [("False", 0), ("True", 2)])
+def test_parameters_that_are_switched_off_for_a_while(state: str, count: int) -> None:
+    assert len(findings(SWITCHED.replace("{state}", state), "MEM05")) == count

@@ -40,6 +40,12 @@ def is_frozen(model: Model, call: Call) -> bool:
     return behind is not None and behind[0].once(_frozen_classes) >= {behind[1].name}
 
 
+def switches_parameters_off(model: Model, call: Call) -> bool:
+    """Whether the function of a call has switched off parameters, of whichever modules, before it gets there."""
+    start, end = model.span(call.function.node)[0], model.span(call.node)[0]
+    return not call.function.is_module and _FREEZING.search(model.source.text[start:end]) is not None
+
+
 def _is_switched_off(model: Model, module: Binding, called: str, seen: tuple[Binding, ...] = ()) -> bool:
     if any(_freezes(model, read, called) for read in module.reads):
         return True

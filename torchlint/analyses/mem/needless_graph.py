@@ -21,7 +21,7 @@ from torchlint.analyses.mem.callers_by_name import (
 )
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
-from torchlint.analyses.mem.frozen_modules import is_teacher
+from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, module_of
@@ -32,6 +32,7 @@ from torchlint.analyses.mem.switching_callers import (
     is_chosen_with_autograd_off,
     is_off_abroad,
     is_off_at_entries,
+    is_off_where_handed_to,
 )
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
@@ -128,6 +129,7 @@ class _Finder:
             is_off_at_entries(self._model, function)
             or is_off_abroad(self._model, function)
             or is_chosen_with_autograd_off(self._model, function)
+            or is_off_where_handed_to(self._model, function)
         )
 
     def _is_off_by_name(self, call: Call) -> bool:
@@ -428,6 +430,8 @@ class _Finder:
     def _is_only_looked_at(self, call: Call) -> bool:
         """Whether the result is compared, printed or detached, each time, and nothing else comes of the call."""
         if self._tracer.of_expression(call.node) != Fate.CONSUMED or _HOOKS.search(self._model.source.text):
+            return False
+        if switches_parameters_off(self._model, call):
             return False
         if not repeats(call) and not self._repeats_abroad(call.function):
             return False

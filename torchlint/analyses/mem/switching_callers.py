@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.mem.callers_by_name import calls_in_other_files, may_run_without_gradients
+from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Function
@@ -58,6 +60,25 @@ def is_chosen_with_autograd_off(model: Model, function: Function) -> bool:
     autograd off, too: `step = self.val_step if validation else self.train_step`."""
     choices = (call for call in function.callers if len(call.alternatives) > 1)
     return any(model.grad_enabled(call.node) is not True for choice in choices for call in _ways_to(choice))
+
+
+def is_off_where_handed_to(model: Model, function: Function) -> bool:
+    """Whether a function of another file, to which this one is handed, calls it with autograd off."""
+    if not function.passed_around:
+        return False
+    handing = (call for call in model.calls if function in call.passes)
+    return any(home.grad_enabled(inner.node) is False for call in handing for home, inner in _calls_back(model, call))
+
+
+def _calls_back(model: Model, call: Call) -> Iterator[tuple[Model, Call]]:
+    """The calls of its parameters that a function of another file makes where a call enters it."""
+    elsewhere = model.elsewhere(call)
+    if elsewhere is None:
+        return
+    home, entered = elsewhere
+    handed = [arg for arg in call.node.args if model.value(arg.value).kind is Kind.FUNCTION]
+    parameters = {parameter_of_function(call, entered, arg) for arg in handed} - {None}
+    yield from ((home, inner) for inner in entered.calls if home.binding(inner.node.func) in parameters)
 
 
 def _ways_to(call: Call) -> Iterator[Call]:
