@@ -46,6 +46,16 @@ def test_a_line(tree: Path) -> None:
     assert shown[at + 1] == "    line 6: `loss` is a tensor, carries a graph: what `model` computes."
 
 
+@pytest.mark.parametrize(
+    ("arguments", "done"), [("", "frees its graph"), ("retain_graph=True", "keeps its graph")], ids=["freed", "kept"]
+)
+def test_what_a_backward_pass_does_to_the_graph_of_a_tensor(tree: Path, arguments: str, done: str) -> None:
+    (tree / "train.py").write_text(TRAIN.replace("backward()", f"backward({arguments})"))
+    shown = call("explain-model", "train.py:11").stdout.splitlines()
+    assert f"    line 8: `loss.backward({arguments})` {done}." in shown
+    assert not any("its graph" in line for line in call("explain-model", "train.py:10").stdout.splitlines())
+
+
 def test_a_file(tree: Path) -> None:
     shown = [line.strip() for line in call("explain-model", "train.py").stdout.splitlines()]
     assert f"lib.net.Net: {Path('lib/net.py')}" in shown

@@ -15,6 +15,9 @@ from torchlint.parsing import UnparsableError
 from torchlint.source import Source, UnreadableSourceError
 
 if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.rule import Fact
     from torchlint.semantics.model import Model
 
 _PLACE = re.compile(r"(?P<file>.+?)(?::(?P<cell>\d+))??(?::(?P<line>\d+))?")
@@ -104,8 +107,19 @@ def _line(model: Model, number: int) -> Iterator[str]:
     for belief in believed.beliefs:
         yield ""
         yield f"`{belief.code}` is {belief.value}"
-        for fact in belief.because:
+        for fact in (*belief.because, *_fate_of_graph(model, belief.node)):
             yield f"    {model.place(fact.node)}: {fact.text}"
+
+
+def _fate_of_graph(model: Model, node: cst.CSTNode) -> Iterator[Fact]:
+    """The backward passes of the function that go through the graph of a tensor."""
+    from torchlint.analyses.mem.backward_pass import keeps_graph, passes_through
+    from torchlint.rule import Fact
+
+    if model.value(node).is_tensor and model.value(node).carries and model.binding(node) is not None:
+        for call in passes_through(model, node):  # type: ignore[arg-type]
+            done = "keeps its graph" if keeps_graph(call) else "frees its graph"
+            yield Fact(call.node, f"`{model.code(call.node)}` {done}.")
 
 
 def _file(model: Model) -> Iterator[str]:

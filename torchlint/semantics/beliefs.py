@@ -35,6 +35,7 @@ _GRADIENTS = {True: "on", False: "off", None: "not known: it depends on the call
 class Belief:
     """Of one expression: its text, what it is, and the assignments that this follows from."""
 
+    node: cst.CSTNode
     code: str
     value: str
     because: tuple[Fact, ...]
@@ -105,7 +106,7 @@ def _beliefs(model: Model, nodes: list[cst.CSTNode]) -> Iterator[Belief]:
         if code not in seen:
             seen.add(code)
             because = tuple(fact for fact in history(model, [node]) if fact.node is not node)
-            yield Belief(code, describe(model.value(node)), because)
+            yield Belief(node, code, describe(model.value(node)), because)
 
 
 def of_functions(model: Model) -> Iterator[FunctionBeliefs]:

@@ -23,7 +23,12 @@ _COEFFICIENT = re.compile(r"(?i)(^|_)(coeff?s?|weights?|lambda\w*|lam\w*|alpha|b
 
 def freeing_passes(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
     """The backward passes, in the function of an expression, that free what its graph was computed with."""
-    passes = [call for call in model.function(graph).calls if call.is_backward and not _keeps_graph(call)]
+    return (call for call in passes_through(model, graph) if not keeps_graph(call))
+
+
+def passes_through(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
+    """The backward passes, in the function of an expression, that go through its graph."""
+    passes = [call for call in model.function(graph).calls if call.is_backward]
     tensors = _tensors(model, graph) if passes else set()
     here = conditions(model, graph) if passes else {}
     for call in passes:
@@ -54,7 +59,8 @@ def backpropagated(call: Call) -> cst.BaseExpression | None:
     return positional[0]
 
 
-def _keeps_graph(call: Call) -> bool:
+def keeps_graph(call: Call) -> bool:
+    """Whether a backward pass may leave its graph as it is, for another one."""
     for name in ("retain_graph", "create_graph"):
         argument = call.argument(name)
         if argument.hidden or (argument.given and argument.value.constant is not False):
