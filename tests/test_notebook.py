@@ -93,6 +93,8 @@ def test_an_edit_next_to_a_magic_keeps_the_magic() -> None:
         pytest.param("t = %timeit -o f()", id="assigned magic"),
         pytest.param("torch.zeros?\nx = 1", id="help after"),
         pytest.param("?torch.zeros", id="help before"),
+        pytest.param("pip install -q torch\nx = 1", id="magic without its sign"),
+        pytest.param("cd ../data\nls data", id="two of them"),
         pytest.param("%%bash\necho 'a\nfor x in y; do", id="cell magic of another language"),
         pytest.param("%%time\nx = 1", id="cell magic around python"),
         pytest.param("\n%%capture out\n%cd x\ny = 1", id="both"),
@@ -141,7 +143,7 @@ def test_whatever_a_cell_holds_it_comes_back(sources: list[str], indent: int | N
 
 
 def test_python_is_left_alone() -> None:
-    cell = "x = 5 % 3\ny = x != 2\nprint('what?')\n"
+    cell = "x = 5 % 3\ny = x != 2\nprint('what?')\ntime -x\nrun = ls\nls in [1]\ntime if x else y\n"
     assert set_magics_aside(cell) == (cell, ())
 
 

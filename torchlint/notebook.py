@@ -1,8 +1,8 @@
 """Jupyter notebooks: code cells joined to one program, and edits put back into the JSON, the rest byte for byte.
 
-IPython's own syntax (`%magic`, `!command`, `?help`) becomes a stand-in of the same length, so that every other
-character keeps its place. Cells hold where their `source` stands in the document; only the JSON of changed cells is
-written anew.
+IPython's own syntax (`%magic`, `!command`, `?help`, `pip install`) becomes a stand-in of the same length, so that every
+other character keeps its place. Cells hold where their `source` stands in the document; only the JSON of changed cells
+is written anew.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _MAGIC = re.compile(r"[ \t]*(?:[%!?]|[\w.]+\?{1,2}[ \t]*$)")
+# Magics without a `%`, which IPython takes where no variable has the name. Only asked of cells that do not compile.
+_AUTOMAGIC = re.compile(
+    r"^[ \t]*(?:pip|conda|mamba|uv|cd|ls|ll|cat|cp|mv|rm|mkdir|rmdir|run|time|timeit|matplotlib|load_ext|autoreload)"
+    r"[ \t]+(?!(?:in|is|if|and|or|not|for|else)\b)[\w./~'\"-]",
+    re.MULTILINE,
+)
 _MAGIC_VALUE = re.compile(r"(?P<target>[ \t]*[\w.,* \t\[\]'\"]+=[ \t]*)(?P<magic>[%!].*)")
 _PYTHON_CELL_MAGICS = frozenset({"time", "timeit", "capture", "prun", "memit", "mprun", "lprun", "scalene"})
 _STRING_OR_BRACKET = re.compile(r"#[^\r\n]*|(?P<quote>\"\"\"|'''|\"|')|(?P<open>[(\[{])|(?P<close>[)\]}])", re.ASCII)
@@ -170,7 +176,7 @@ def set_magics_aside(text: str) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The cell with IPython's own syntax replaced by Python of the same length, and the spans of the replaced lines."""
     if text.lstrip().startswith("%%"):
         return _set_cell_magic_aside(text)
-    if not any(mark in text for mark in "%!?") or _compiles(text):
+    if not (any(mark in text for mark in "%!?") or _AUTOMAGIC.search(text)) or _compiles(text):
         return text, ()
     return _set_lines_aside(text)
 
@@ -223,7 +229,7 @@ def _stand_in(line: str, continued: bool) -> str | None:
     """Python of the same length for a line of IPython syntax, None for any other line."""
     if continued:
         return "#" + line[1:] if line else line
-    if _MAGIC.match(line):
+    if _MAGIC.match(line) or _AUTOMAGIC.match(line):
         code = line.lstrip(" \t")
         return line[: len(line) - len(code)] + _statement(len(code), code)
     assigned = _MAGIC_VALUE.fullmatch(line)
