@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
 
 _MOST_CLASSES = 6
+_CALLABLE = (Kind.FUNCTION, Kind.PARTIAL)
 
 
 class Calls(MethodCalls):
@@ -60,7 +61,8 @@ class Calls(MethodCalls):
         is_uncounted = False
         for arg in call.node.args:
             value = self.eval(arg.value)
-            call.passes += self.local_functions(value)
+            if value.kind in _CALLABLE:
+                call.passes += self.local_functions(value)
             if arg.star == "**" and value.fields is not None:
                 keywords.update(value.fields)
             elif arg.star == "*" and value.items is not None and not is_uncounted:

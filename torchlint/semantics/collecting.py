@@ -86,7 +86,7 @@ class _Collector:
             node, parent, context = stack.pop()
             kind = type(node)
             if kind in _STATEMENTS:
-                context = context._replace(statement=node)
+                context = Context(context.function, context.scope, context.loop, node)
             parents[node] = parent
             contexts[node] = context
             handler = handlers.get(kind)

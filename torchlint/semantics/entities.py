@@ -154,6 +154,8 @@ class Class:
         return (cls for cls in _nearest_first(self, lambda cls: cls.subclasses) if cls is not self)
 
     def method(self, name: str) -> Function | None:
+        if name in self.methods:
+            return self.methods[name]
         return next((cls.methods[name] for cls in self.lineage() if name in cls.methods), None)
 
     def attribute(self, name: str) -> Binding | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import libcst as cst
@@ -45,8 +45,8 @@ class Expressions(Lookup, ABC):
             cst.Name: self._name,
             cst.Attribute: self._attribute,
             cst.Call: self._call,
-            cst.Integer: self._integer,
-            cst.Float: self._float,
+            cst.Integer: lambda node: _integer(node.value),
+            cst.Float: lambda node: _float(node.value),
             cst.Imaginary: lambda node: Value(Kind.NUMBER, dtype="complex"),
             cst.SimpleString: lambda node: Value(Kind.STRING, constant=string_value(node)),
             cst.ConcatenatedString: self._parts_then(STRING),
@@ -198,14 +198,6 @@ class Expressions(Lookup, ABC):
         return max(rank, 0)
 
     # -- literals and operators --------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _integer(node: cst.Integer) -> Value:
-        return Value(Kind.NUMBER, dtype="int", constant=int(node.value, 0) if len(node.value) < 20 else None)
-
-    @staticmethod
-    def _float(node: cst.Float) -> Value:
-        return Value(Kind.NUMBER, dtype="float", constant=float(node.value))
 
     def _sequence(self, node: cst.Tuple | cst.List | cst.Set) -> Value:
         kind = {cst.Tuple: Kind.TUPLE, cst.List: Kind.LIST, cst.Set: Kind.SET}[type(node)]
@@ -434,6 +426,16 @@ class Expressions(Lookup, ABC):
 
 
 _MAX_ITEMS = 32
+
+
+@lru_cache(maxsize=1024)
+def _integer(text: str) -> Value:
+    return Value(Kind.NUMBER, dtype="int", constant=int(text, 0) if len(text) < 20 else None)
+
+
+@lru_cache(maxsize=1024)
+def _float(text: str) -> Value:
+    return Value(Kind.NUMBER, dtype="float", constant=float(text))
 
 
 def _is_empty_list(value: Value) -> bool:

@@ -14,10 +14,10 @@ SHAPE = Value(Kind.TUPLE, element=INTEGER)
 _DTYPES = ("bool", "int", "float", "complex")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Arguments:
     """Values of the arguments of a call. With starred ones whose parts are not known, `open` is set, and `starred` has
-    them whole."""
+    them whole. Like values, they are never changed."""
 
     positional: Sequence[Value] = ()
     keywords: Mapping[str, Value] = field(default_factory=dict)

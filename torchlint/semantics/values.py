@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     import libcst as cst
 
 
-class Kind(Enum):
+class _Noun(Enum):
+    __hash__ = object.__hash__  # as each member is there once; that of Enum is a function in Python
+
+
+class Kind(_Noun):
     UNKNOWN = "unknown"
     NONE = "none"
     NUMBER = "number"  # a Python int, float, complex or bool
@@ -44,13 +48,13 @@ class Kind(Enum):
     INSTANCE = "instance"  # an object of class `ref`, of the file or imported, that is none of the above
 
 
-class Grad(Enum):
+class Grad(_Noun):
     CARRIES = "carries"  # the tensor holds an autograd graph
     DETACHED = "detached"
     UNKNOWN = "unknown"
 
 
-class Place(Enum):
+class Place(_Noun):
     HOST = "host"
     ACCELERATOR = "accelerator"  # moved to a device that may be a GPU: `.cuda()`, `.to(device)`
     UNKNOWN = "unknown"
