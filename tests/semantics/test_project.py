@@ -421,3 +421,44 @@ def test_a_caller_is_known_when_the_project_has_forgotten_its_model(
     model = model_of(tmp_path, "engine.py")
     callers = [model.caller(call) for call in model.functions[1].foreign_callers]
     assert [home.code(call.node) for home, call in filter(None, callers)] == ["total(batch)", "total(batch)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("from engine import train", True),
+        ("def main():\n    from engine import train", True),
+        ("from helpers import train", True),
+        ("from engine import *", True),
+        ("import engine", True),
+        ("import pkg", True),
+        ("match engine:\n    case print 'train'", True),
+        ("from other import train", False),
+        ("import torch", False),
+        ("train = 'engine'", False),
+    ],
+    ids=[
+        "a name of it",
+        "within a function",
+        "a name that another file has of it",
+        "all its names",
+        "the file itself",
+        "a package, which may hand on anything",
+        "the interpreter cannot parse it",
+        "the same name of another file",
+        "nothing of the project",
+        "the words alone",
+    ],
+)
+def test_a_file_may_take_something_of_another_where_an_import_leads_there(tmp_path: Path, text: str, may: bool) -> None:
+    write(
+        tmp_path,
+        {
+            "engine.py": "def train(): pass",
+            "other.py": "def train(): pass",
+            "helpers.py": "from engine import train",
+            "pkg/__init__.py": "",
+            "main.py": text,
+        },
+    )
+    assert Project().may_take(str(tmp_path / "main.py"), str(tmp_path / "engine.py")) is may

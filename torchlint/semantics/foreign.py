@@ -325,11 +325,15 @@ class Imports:
         sources = ((file, self.project.source(file)) for file in sorted(self._importing(self.file)))
         naming = (file for file, source in sources if source is not None and word in source.text)
         for file in islice(naming, _MOST_IMPORTERS):
-            model = self.project.model(file)
+            model = self._importer(file)
             if model is not None:
                 for name, call in _calls_into(model, self.project, file, self.file):
                     if name == function.qualname:
                         yield model, call
+
+    def _importer(self, file: str) -> Model | None:
+        """The model of a file that names something of this one; None where it cannot mean this file's."""
+        return self.project.model(file) if self.project.may_take(file, self.file) else None
 
     def prepare(self, functions: list[Function]) -> None:
         """The functions of this file, of which callers may be asked for."""
@@ -352,7 +356,7 @@ class Imports:
             return {}
         found: dict[str, list[ForeignCall]] = {}
         for file in self._importers:
-            model = self.project.model(file)
+            model = self._importer(file)
             if model is not None:
                 self._callers[file] = model
                 for name, call in _calls_into(model, self.project, file, self.file):

@@ -51,6 +51,28 @@ def names_used(text: str) -> set[str]:
     return names | {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
+def imports_anywhere(text: str) -> set[str] | None:
+    """The dotted names that a file imports, also within functions; of a star import, and of `import a.b`, the module.
+    None where the interpreter cannot parse it."""
+    tree = parsed(text)
+    if tree is None:
+        return None
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update(_dotted_import(node, alias) for alias in node.names)
+    return found
+
+
+def _dotted_import(node: ast.ImportFrom, alias: ast.alias) -> str:
+    module = "." * node.level + (node.module or "")
+    if alias.name == "*":
+        return module
+    return module + ("" if module.endswith(".") else ".") + alias.name
+
+
 @lru_cache(maxsize=4)
 def parsed(text: str) -> ast.Module | None:
     """None where the interpreter cannot parse it. The positions in a file are asked for soon after its outline."""
@@ -111,12 +133,11 @@ class _Reader:
             self._define(alias.asname or full, Definition("import", full))
 
     def _import_from(self, node: ast.ImportFrom) -> None:
-        module = "." * node.level + (node.module or "")
         for alias in node.names:
+            dotted = _dotted_import(node, alias)
             if alias.name == "*":
-                self.outline.stars.append(module)
+                self.outline.stars.append(dotted)
             else:
-                dotted = module + ("" if module.endswith(".") else ".") + alias.name
                 self._define(alias.asname or alias.name, Definition("import", dotted))
 
     def _assign(self, node: ast.Assign | ast.AnnAssign) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from torchlint.project_files import ProjectFiles
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.names import canonical
-from torchlint.semantics.outline import Definition, Outline, names_used, outline
+from torchlint.semantics.outline import Definition, Outline, imports_anywhere, names_used, outline
 from torchlint.semantics.values import Kind
 from torchlint.source import Source, UnreadableSourceError
 
@@ -340,6 +340,16 @@ class Project:
         found = self._module(importer, dotted)
         return found is None or found[0] == file
 
+    def may_take(self, importer: str, file: str) -> bool:
+        """Whether a file imports something, be it within a function, that is defined in another one, or a module, which
+        may hand on what is defined there."""
+        source = self.source(importer)
+        imported = self.once(source, _imports_anywhere) if source is not None else None
+        if imported is None:
+            return source is not None
+        places = (self.resolve(importer, dotted) for dotted in imported)
+        return any(place is not None and (place.file == file or not place.name) for place in places)
+
     def files_beside(self, file: str) -> tuple[str, ...]:
         """The other Python files of the project; none of a tree too large to be looked through."""
         return tuple(other for other in self._files.files(self._files.root(file)) if other != file)
@@ -366,6 +376,10 @@ class Project:
             for word in set(_WORD.findall(lines)):
                 index.setdefault(word.decode("ascii", "replace"), []).append(file)
         return {word: tuple(files) for word, files in index.items()}
+
+
+def _imports_anywhere(source: Source) -> set[str] | None:
+    return imports_anywhere(source.text)
 
 
 def _names_used(source: Source) -> set[str]:
