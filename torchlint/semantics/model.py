@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cached_property
 from operator import itemgetter
@@ -185,9 +186,9 @@ class Model:
 
     @cached_property
     def _nodes_by_type(self) -> dict[type[cst.CSTNode], list[tuple[int, cst.CSTNode]]]:
-        found: dict[type[cst.CSTNode], list[tuple[int, cst.CSTNode]]] = {}
+        found: defaultdict[type[cst.CSTNode], list[tuple[int, cst.CSTNode]]] = defaultdict(list)
         for numbered in enumerate(self._scopes.contexts):
-            found.setdefault(type(numbered[1]), []).append(numbered)
+            found[type(numbered[1])].append(numbered)
         return found
 
     def home(self, call: Call) -> Model | None:

@@ -170,11 +170,18 @@ def _is_same(model: Model, a: cst.BaseExpression, b: cst.BaseExpression) -> bool
 
 def _is_best_so_far(model: Model, node: cst.Assign, target: cst.BaseExpression) -> bool:
     guard = next((outer for outer in model.ancestors(node) if isinstance(outer, cst.If)), None)
-    if guard is None:
-        return False
-    for test in walk(guard.test):
-        if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
-            compared = test.comparisons[0]
-            if type(compared.operator) in _ORDERINGS:
-                return {text(test.left), text(compared.comparator)} == {text(node.value), text(target)}
-    return False
+    compared = model.once(_orderings).get(guard) if guard is not None else None
+    return compared is not None and set(compared) == {text(node.value), text(target)}
+
+
+def _orderings(model: Model) -> dict[cst.CSTNode, tuple[str, str]]:
+    """By `if` statement, the two sides of the first comparison in its test that asks which one is greater."""
+    found: dict[cst.CSTNode, tuple[str, str]] = {}
+    for node in model.nodes_of(cst.If):
+        for test in walk(cst.ensure_type(node, cst.If).test):
+            if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+                compared = test.comparisons[0]
+                if type(compared.operator) in _ORDERINGS:
+                    found[node] = text(test.left), text(compared.comparator)
+                    break
+    return found
