@@ -25,6 +25,7 @@ from torchlint.semantics.vocabulary import is_loss_module
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.semantics.values import Value
+    from torchlint.source import Source
 
 # What may switch the mode of a module; where it stands anywhere around, nothing is said to be missing.
 _TO_EVALUATION = re.compile(
@@ -69,11 +70,15 @@ def missing_toggles(model: Model) -> Iterator[Toggle]:
 
 def _nowhere(model: Model) -> Iterator[Toggle]:
     """Evaluations where nothing in the project switches to evaluation mode."""
-    if _TO_EVALUATION.search(model.source.text):
+    if model.once_of(model.source, _switches_to_evaluation):
         return
     found = [*_evaluations(model), *_phases(model)]
-    if found and not any(_TO_EVALUATION.search(source.text) for source in model.neighbours()):
+    if found and not any(model.once_of(source, _switches_to_evaluation) for source in model.neighbours()):
         yield from found
+
+
+def _switches_to_evaluation(source: Source) -> bool:
+    return _TO_EVALUATION.search(source.text) is not None
 
 
 # -- nobody calls eval()
