@@ -59,6 +59,8 @@ def _edits(model: Model, reads: ElementReads) -> list[Edit]:
         raise NoFixError("some of the reads take whole rows")
     if reads.asked:
         raise NoFixError("Python asks the elements for more than their number: for truth, order or a place in a list")
+    if reads.held:
+        raise NoFixError("some of the elements have names of their own, or are put into a new tensor")
     _check_is_tensor(model, reads.tensor)
     if (other := _asked_besides(model, reads)) is not None:
         raise NoFixError(f"each iteration would still wait for the device, which is asked about `{model.code(other)}`")

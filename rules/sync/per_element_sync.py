@@ -80,7 +80,7 @@ class PerElementSync(Rule):
 
     code = "SYNC07"
     name = "per-element-sync"
-    triggers = (".item", "int(", "float(", ".cpu", ".tolist", " if ", "max(", "min(", "any(", "all(", "] +=")
+    triggers = (".item", "int(", "float(", ".cpu", ".tolist", " if ", "max(", "min(", "any(", "all(", "] +=", "ensor(")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.sync.element_reads import element_reads, python_reductions, waits_anyway

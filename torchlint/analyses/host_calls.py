@@ -39,7 +39,8 @@ _REDUCTIONS = word_set(
     accuracy_score
     """
 )
-HOST_TENSORS = ("torch.tensor", "torch.Tensor", "torch.FloatTensor")  # they copy numbers into a tensor on the host
+# They copy numbers into a tensor on the host.
+HOST_TENSORS = ("torch.tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor")
 _PAIRING = word_set("zip enumerate len")
 _REDUCING_PACKAGES = word_set("numpy torch builtins sklearn")
 _METERS = re.compile(r"(?i)(^|[._])\w*(meter|averager?|runningscore)$")

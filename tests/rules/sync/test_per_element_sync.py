@@ -44,6 +44,16 @@ ONE_BY_ONE = {
     "bounds of slices by index": evaluation(
         "ends = (out > 0).sum(1)\nfor i in range(9):\n    kept.append(names[i][: ends[i]])", "names = kept = make()"
     ),
+    "under a name": evaluation(
+        "best = out.argmax(1)\nfor i in range(9):\n    label = best[i]\n    kept.append(label.item())", "kept = []"
+    ),
+    "the class of a row under a name": evaluation(
+        "for i in range(9):\n    label = torch.argmax(out[i])\n    total += int(label) == 2", "total = 0"
+    ),
+    "put into a tensor of the host": evaluation(
+        "best = out.topk(1)[1]\nnext_x = torch.LongTensor([[best[i][0] for i in range(9)]]).to(device)"
+    ),
+    "put into a tensor of the host as they come": evaluation("next_x = torch.tensor([b for b in out.argmax(1)])"),
     "a test of each": training("for b in out.argmax(1):\n    if b.item() == 2:\n        seen += 1", "seen = 0"),
     "a comparison of each": evaluation(
         "best = out.argmax(1)\nkept = np.array([1 if b == t else 0 for b, t in zip(best, y)])", "kept = 0"
@@ -124,6 +134,21 @@ def test_what_python_finds_out_by_comparing_elements_the_device_does_at_once(bod
 
 
 SILENT = {
+    "elements of the host, under a name and in a tensor": evaluation(
+        "best = out.argmax(1).tolist()\nfor i in range(9):\n    label = best[i]\n    kept.append(int(label))\n"
+        "next_x = torch.LongTensor([[best[i] for i in range(9)]]).to(device)",
+        "kept = []",
+    ),
+    "a row that the loop changes, under a name": evaluation(
+        "for i in range(9):\n    row = out[i]\n    row[row > 1] = i\n    kept.append(row.cpu())", "kept = []"
+    ),
+    "a name that holds something else at times": evaluation(
+        "for i in range(9):\n    row = out[i]\n    if i > 3:\n        row = model(row)\n    kept.append(row.cpu())",
+        "kept = []",
+    ),
+    "tensors that are stacked on the device": evaluation(
+        "kept.append(torch.stack([out[i] for i in range(9)]))", "kept = []"
+    ),
     "places in a table on the device, in a dict and in a list of names": evaluation(
         "best = out.argmax(1).tolist()\nfor p in best:\n    table[p] += 1\n    kept[p] = names[p]",
         "table, kept, names = torch.zeros(3).to(device), {}, ['a', 'b', 'c']",
@@ -301,6 +326,12 @@ UNFIXED = {
     "another tensor is asked in each iteration": evaluation(
         "best = out.argmax(1)\nfor i in range(3):\n    kept.append(best[i].item())\n    assert out[i].sum() > 0",
         "kept = []",
+    ),
+    "the element has a name": evaluation(
+        "best = out.argmax(1)\nfor i in range(3):\n    label = best[i]\n    kept.append(label.item())", "kept = []"
+    ),
+    "elements that a tensor is made of": evaluation(
+        "best = out.argmax(1)\nnext_x = torch.LongTensor([best[i] for i in range(3)]).to(device)"
     ),
     "a table of unknown depth": evaluation(
         "for i in range(3):\n    for j in range(3):\n        kept.append(out[i, j].item())", "kept = []"

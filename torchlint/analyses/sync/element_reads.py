@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.host_calls import HOST_TENSORS
 from torchlint.analyses.steps import Step, step_around
 from torchlint.analyses.sync.branching import tensors_asked, waiting_step
 from torchlint.analyses.sync.readback import reads
@@ -35,6 +36,7 @@ class ElementReads:
 
     `of_rows`: some of them copy a whole row, or are numbers of a row that the loop is at.
     `asked`: of some, Python asks the truth, or how they compare, or which element of another they stand for.
+    `held`: some have a name of their own, or are put into a new tensor as they are.
     """
 
     tensor: cst.BaseExpression
@@ -43,16 +45,18 @@ class ElementReads:
     is_iterated: bool  # the loop runs over the tensor itself, and not over its indices
     of_rows: bool = False
     asked: bool = False
+    held: bool = False
     nodes: list[cst.BaseExpression] = field(default_factory=list)
 
 
 def element_reads(model: Model) -> list[ElementReads]:
     found: dict[tuple[Loop, Binding | cst.BaseExpression], ElementReads] = {}
     residence = model.once(Residence)
-    for node, read, how in chain(reads(model), _asked(model), _indices(model)):
+    for node, read, how in chain(reads(model), _asked(model), _indices(model), _put_together(model)):
         if not model.loops_around(node) or how.startswith("math."):
             continue
-        element = _bare(model, read) if how in _BARE else read
+        named = _bare(model, read) if how in _BARE else read
+        element = _bare(model, _named(model, named)) if how in _WHOLE else _named(model, named)
         row = _reduced(model, element, how)
         element = row or element
         of_row = how in _WHOLE or row is not None
@@ -74,6 +78,7 @@ def element_reads(model: Model) -> list[ElementReads]:
                 known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
             known.of_rows |= of_row or (is_iterated and isinstance(element, cst.Subscript))
             known.asked |= how in ("truth", "index")
+            known.held |= how == "tensor" or element is not named
             known.nodes.append(node)
     return list(found.values())
 
@@ -170,7 +175,17 @@ def _indices(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpress
         for part in node.slice:
             for place in _places(part.slice, is_of_host):
                 if _may_be_tensor(model, place):
-                    yield place, _named(model, place), "index"
+                    yield place, place, "index"
+
+
+def _put_together(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    """`torch.LongTensor([best[i][0] for i in range(n)])`: the new tensor is on the host."""
+    for call in model.calls_to(*HOST_TENSORS):
+        held = call.arguments[0].value if len(call.arguments) == 1 else None
+        while isinstance(held, (cst.List, cst.Tuple)) and len(held.elements) == 1:
+            held = held.elements[0].value
+        if isinstance(held, cst.ListComp) and isinstance(held.elt, (cst.Name, cst.Subscript)):
+            yield held.elt, held.elt, "tensor"
 
 
 def _places(part: cst.BaseSlice, is_of_host: bool) -> list[cst.BaseExpression]:
@@ -187,11 +202,15 @@ def _may_be_tensor(model: Model, node: cst.BaseExpression) -> bool:
 
 
 def _named(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
-    """`labels[i]` of `label`, to which the same loop gives that name."""
-    binding = model.binding(node)
-    write = binding.writes[0] if binding is not None and len(binding.writes) == 1 else None
-    is_plain = write is not None and write.kind == "assign" and not write.unpacked and write.loop is model.loop(node)
-    return write.value if write is not None and write.value is not None and is_plain else node
+    """`labels[i]` of `label`, to which the same loop gives that name, and which it does not change."""
+    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    if binding is None or len(binding.writes) != 1:
+        return node
+    write = binding.writes[0]
+    is_plain = write.kind == "assign" and not write.unpacked and write.loop is model.loop(node)
+    if write.value is None or not is_plain or any(is_changed(model, read) for read in binding.reads):
+        return node
+    return write.value
 
 
 def _bare(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
