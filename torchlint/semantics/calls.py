@@ -63,17 +63,18 @@ class Calls(MethodCalls):
             value = self.eval(arg.value)
             if value.kind in _CALLABLE:
                 call.passes += self.local_functions(value)
-            if arg.star == "**" and value.fields is not None:
+            if arg.keyword is not None:
+                keywords[arg.keyword.value] = value
+            elif not arg.star:
+                if not is_uncounted:
+                    positional.append(value)
+            elif arg.star == "**" and value.fields is not None:
                 keywords.update(value.fields)
             elif arg.star == "*" and value.items is not None and not is_uncounted:
                 positional.extend(value.items)
-            elif arg.star:
+            else:
                 starred.append(value)
                 is_uncounted |= arg.star == "*"
-            elif arg.keyword is not None:
-                keywords[arg.keyword.value] = value
-            elif not is_uncounted:
-                positional.append(value)
         return Arguments(positional, keywords, bool(starred), starred)
 
     # -- what is called ----------------------------------------------------------------------------------------------
@@ -89,9 +90,9 @@ class Calls(MethodCalls):
         if receiver.kind in (Kind.NAMESPACE, Kind.FUNCTION, Kind.CLASS) and receiver.ref and not receiver.origins:
             self.values[func] = self.named(canonical(f"{receiver.ref}.{method}"))
             return self._apply(call, self.values[func], given)
-        for candidates in (receiver,), self._objects(receiver):
-            if (value := self._method_of_one(call, candidates, method, given)) is not None:
-                return value
+        candidates = (receiver,) if receiver.ref is not None else self._objects(receiver)
+        if candidates and (value := self._method_of_one(call, candidates, method, given)) is not None:
+            return value
         binding = self.scopes.bindings.get(func)
         if binding is not None and binding.writes:
             self.values[func] = self.read(binding)

@@ -156,7 +156,7 @@ def _join_entries(a: Value, b: Value, depth: int) -> tuple[tuple[str, Value], ..
 
 def join(a: Value, b: Value, depth: int = 0) -> Value:
     """The least value that covers both. Beyond a nesting of four containers everything is unknown."""
-    if a is b or a == b:
+    if a is b or (a.kind is b.kind and a == b):
         return a
     if depth > 4:
         return UNKNOWN
