@@ -396,3 +396,37 @@ SWITCHED = """
 @pytest.mark.parametrize(("state", "count"), [("False", 0), ("True", 2)])
 def test_parameters_that_are_switched_off_for_a_while(state: str, count: int) -> None:
     assert len(findings(SWITCHED.replace("{state}", state), "MEM05")) == count
+
+
+EMBEDDER = """
+    import torch
+
+    class Embedder(torch.nn.Module):
+        def forward(self, text):
+            return self.{method}(text)
+"""
+WORDS = """
+    import torch
+    from lib import Embedder
+
+    class Words(Embedder):
+        def __init__(self):
+            super().__init__()
+            self.letters = torch.nn.EmbeddingBag(100, 4)
+
+        def of_word(self, word):
+            return self.letters(word)
+
+        def embed(self, text):
+            return torch.cat([self.of_word(word) for word in text])
+
+    if __name__ == "__main__":
+        words = torch.load("words.pt")
+        for text in torch.utils.data.DataLoader([]):
+            print(Words().embed(text))
+"""
+
+
+@pytest.mark.parametrize(("method", "count"), [("embed", 0), ("encode", 1)])
+def test_a_part_of_the_pass_of_a_base_in_another_file(tmp_path: Path, method: str, count: int) -> None:
+    assert len(found_in(tmp_path, main=WORDS, lib=EMBEDDER.format(method=method))) == count

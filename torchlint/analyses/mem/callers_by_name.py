@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.entities import Call, Class, Function
     from torchlint.semantics.model import Model
     from torchlint.source import Source
 
@@ -36,13 +36,28 @@ def may_run_without_gradients(model: Model, function: Function) -> bool:
     )
 
 
+def is_run_by_forward_of_base(model: Model, function: Function) -> bool:
+    """Whether the `forward` of a base in another file runs a method, or one of its class that calls it."""
+    methods = [function]
+    for method in methods:  # it grows while the loop runs
+        methods.extend({call.function: None for call in method.callers if call.function not in methods})
+    names = {method.name for method in methods if method.cls is function.cls}
+    passes = (cls.method("forward") for _, cls in _bases_abroad(model, function))
+    return any(call.method in names for forward in passes if forward is not None for call in forward.calls)
+
+
 def _files_of_bases(model: Model, function: Function) -> Iterator[Model]:
+    return (home for home, _ in _bases_abroad(model, function))
+
+
+def _bases_abroad(model: Model, function: Function) -> Iterator[tuple[Model, Class]]:
+    """The bases of a method's class that are in other files than those who derive from them."""
     classes = [(model, cls) for cls in (function.cls.lineage() if function.cls is not None else ())]
     for home, cls in classes:  # it grows while the loop runs
         behind = [home.class_behind(base) for base in cls.bases if base is not None]
         abroad = [found for found in behind if found is not None and found[0] is not home and found not in classes]
         classes.extend(abroad)
-        yield from (found[0] for found in abroad)
+        yield from abroad
 
 
 def is_called_only_with_gradients(model: Model, function: Function) -> bool:

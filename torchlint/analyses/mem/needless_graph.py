@@ -17,6 +17,7 @@ from torchlint.analyses.feeding import repeats
 from torchlint.analyses.mem.callers_by_name import (
     calls_in_other_files,
     is_called_only_with_gradients,
+    is_run_by_forward_of_base,
     may_be_trained_through,
 )
 from torchlint.analyses.mem.evaluation_before import Modes
@@ -225,9 +226,11 @@ class _Finder:
 
     def _is_part_of_a_pass(self, function: Function) -> bool:
         """Whether the `forward` of a module calls a method of this name, of an object that it is given: a decoder is
-        run that way in training, too."""
-        if function.cls is None or function.cls.is_module:
+        run that way in training, too. Or that of a base in another file calls it."""
+        if function.cls is None:
             return False
+        if function.cls.is_module:
+            return is_run_by_forward_of_base(self._model, function)
         for call in self._model.calls_to(f".{function.name}"):
             cls = call.function.cls
             given = self._model.binding(call.receiver) if call.receiver is not None else None
