@@ -51,6 +51,9 @@ class Calls(MethodCalls):
         else:
             function = self.eval(node.func)
             value = self._apply(call, function, self._given(call))
+        if call.passes and call.target is None and call.foreign is None and not call.alternatives:
+            for handed in call.passes:
+                self.noted.note_call_grad(handed, self.grad)  # who gets it may call it at once
         call.value = value
         return value
 

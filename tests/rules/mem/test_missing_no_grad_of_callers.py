@@ -430,3 +430,36 @@ WORDS = """
 @pytest.mark.parametrize(("method", "count"), [("embed", 0), ("encode", 1)])
 def test_a_part_of_the_pass_of_a_base_in_another_file(tmp_path: Path, method: str, count: int) -> None:
     assert len(found_in(tmp_path, main=WORDS, lib=EMBEDDER.format(method=method))) == count
+
+
+SOLVED = """
+    import torch
+    from solver import Equation, solve
+
+    def samples(model, x):
+        def flow(t, x):
+            return model(x, t)
+
+        model.eval()
+        {made}
+        with {mode}:
+            {run}
+        return path[-1]
+"""
+SHOWN = """
+    import torch
+    from lib import samples
+
+    def main(net: torch.nn.Module, x):
+        net.eval()
+        for start in torch.utils.data.DataLoader(x):
+            print(samples(net, start))
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "run"), [("equation = Equation(flow)", "path = equation.trajectory(x)"), ("", "path = solve(flow, x)")]
+)
+@pytest.mark.parametrize(("mode", "count"), [("torch.no_grad()", 0), ("torch.profiler.profile()", 1)])
+def test_a_function_that_a_solver_is_to_run(tmp_path: Path, made: str, run: str, mode: str, count: int) -> None:
+    assert len(found_in(tmp_path, main=SHOWN, lib=SOLVED.format(mode=mode, made=made, run=run))) == count

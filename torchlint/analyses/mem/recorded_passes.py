@@ -154,10 +154,17 @@ def _asks_for_other_library(guard: Guard) -> bool:
 
 
 def runs_without_gradients(model: Model, function: Function) -> bool:
-    passes = [inner for inner in function.calls if inner.is_forward] or model.effects(function).forwards
+    passes = [inner for inner in function.calls if inner.is_forward] or [
+        inner for inner in model.effects(function).forwards if not _is_handed_out(inner.function, function)
+    ]
     if not passes:
-        passes = [inner for inner in function.calls if _may_be_pass(model, inner)]
+        passes = [inner for inner in function.calls if _may_be_pass(model, inner)] or model.effects(function).forwards
     return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
+
+
+def _is_handed_out(inner: Function, function: Function) -> bool:
+    """Whether a function gives one of its own to others, which run it when they are run: a solver of equations."""
+    return inner.parent is function and inner.passed_around
 
 
 def _may_be_pass(model: Model, call: Call) -> bool:
