@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.element_reads import ElementReads
     from torchlint.semantics.model import Model
 
 
@@ -100,11 +101,18 @@ class PerElementSync(Rule):
                 continue
             told.add(statement)
             name = model.code(reads.tensor)
-            advice = (
-                f"Copy `{name}` once, before the loop"
-                if reads.of_rows
-                else f"Read them all at once by `{name}.tolist()`"
-            )
             each = "row" if reads.of_rows else "element"
-            message = f"`{model.code(reads.nodes[0])}` waits for the device once per {each} of `{name}`. {advice}."
+            message = f"`{model.code(reads.nodes[0])}` waits for the device once per {each} of `{name}`."
+            message += f" {_advice(reads, name, model)}."
             yield Report(reads.nodes[0], message, facts=reads)
+
+
+def _advice(reads: ElementReads, name: str, model: Model) -> str:
+    """`tolist` gives numbers where the tensor has one dimension, and they compare with numbers alone."""
+    from torchlint.analyses.sync.element_reads import compares_tensors
+
+    if compares_tensors(model, reads.nodes[0]):
+        return "Compare the tensors as a whole, and copy the result once, before the loop"
+    if reads.of_rows or reads.asked:
+        return f"Copy `{name}` once, before the loop"
+    return f"Read them all at once by `{name}.tolist()`"

@@ -104,14 +104,19 @@ def _message(creation: Creation, model: Model) -> str:
             f"A distribution draws this tensor on the host, {copied} "
             "Give it parameters that are tensors on the device: it draws where they are."
         )
-    if creation.is_random:
+    if creation.is_list(model):
+        return f"`{factory}` puts numbers into a tensor on the host, {copied} Make it once, there, {_there(creation)}."
+    if creation.is_random and not creation.is_of_numbers(model):
         return (
             f"`{factory}` draws this tensor on the host, {copied} "
             "Draw it there with `device=`; the same seed gives other numbers there."
         )
-    if creation.is_list(model):
-        return f"`{factory}` puts numbers into a tensor on the host, {copied} Make it once, there, with `device=`."
-    return f"`{factory}` fills this tensor on the host, {copied} Make it there with `device=`."
+    return f"`{factory}` fills this tensor on the host, {copied} Make it there {_there(creation)}."
+
+
+def _there(creation: Creation) -> str:
+    """How a tensor is made on the device; classes of tensors take none but their own."""
+    return "with `torch.tensor` or `torch.empty`, and `device=`" if creation.is_by_class else "with `device=`"
 
 
 def _move(creation: Creation, model: Model) -> str:

@@ -247,6 +247,20 @@ def test_the_message_names_the_tensor() -> None:
     assert "`best.tolist()`" in finding.message
 
 
+@pytest.mark.parametrize(
+    ("asked", "advice"),
+    [
+        ("best[i] == y[i]", "Compare the tensors as a whole"),
+        ("best[i] == 3", "Copy `best` once"),
+        ("best[i]", "Copy `b"),
+    ],
+)
+def test_what_is_compared_is_not_made_a_list(asked: str, advice: str) -> None:
+    code = ONE_BY_ONE["by index"].replace("kept.append(best[i].item())", f"if {asked}: kept.append(i)")
+    [finding] = findings(code, "SYNC07")
+    assert f". {advice}" in finding.message
+
+
 # -- the fix ---------------------------------------------------------------------------------------------------------
 
 REWRITES = {

@@ -106,3 +106,21 @@ def test_a_file_that_names_no_device_but_is_used_on_one(tmp_path: Path, move: st
     (tmp_path / "main.py").write_text(main)
     source = Source.from_text(code, tmp_path / "decoder.py")
     assert len(lint(source, Settings.selecting("XFER01"), strict=True, project=Project())) == found
+
+
+def test_numbers_beside_what_is_drawn_are_put_into_a_tensor() -> None:
+    code = """
+        import torch
+
+        def weights(n, drawn, device):
+            if drawn:
+                alpha = torch.rand(n)
+            else:
+                alpha = torch.FloatTensor([{numbers}])
+            return alpha.to(device)
+    """
+    for numbers, makes in (("0.5", "fills this tensor"), ("0.5, 0.25", "puts numbers into a tensor")):
+        drawn, written = (finding.message for finding in findings(code.replace("{numbers}", numbers), "XFER01"))
+        assert "`torch.rand` draws this tensor" in drawn
+        assert f"`torch.FloatTensor` {makes}" in written
+        assert "with `torch.tensor` or `torch.empty`, and `device=`" in written

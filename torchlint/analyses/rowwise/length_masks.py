@@ -139,6 +139,6 @@ def _indices(part: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 def of_mask(name: str) -> str:
     return (
-        f"This loop fills `{name}` sample by sample, each up to a length of its own. Compare the positions with the "
-        "lengths, in one call: `torch.arange(n)[None] < lengths[:, None]`."
+        f"This loop fills `{name}` sample by sample, each up to a length of its own, or from it on. Compare the "
+        "positions with the lengths, in one call: `torch.arange(n)[None] < lengths[:, None]`, or `>=`."
     )

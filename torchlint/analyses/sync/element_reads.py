@@ -93,6 +93,14 @@ def waits_anyway(model: Model, found: ElementReads) -> bool:
     )
 
 
+def compares_tensors(model: Model, node: cst.BaseExpression) -> bool:
+    """`predicted[i] == labels[i]`, of which both may be on the device."""
+    if not isinstance(node, cst.Comparison):
+        return False
+    sides = [node.left, *(target.comparator for target in node.comparisons)]
+    return not any(model.value(side).kind is Kind.NUMBER for side in sides)
+
+
 def _is_element(model: Model, node: cst.BaseExpression) -> bool:
     """Whether it is at hand by an index that counts, or by a loop that goes through several things at a time."""
     indices, base = _indexed(node, rows=False)

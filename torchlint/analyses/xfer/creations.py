@@ -15,7 +15,7 @@ from torchlint.analyses.steps import runs_few_times
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.host_tensors import Made, brings_numbers, is_host_copy, made
 from torchlint.analyses.xfer.numbers import equal_numbers, looks_like_number, numbers_given
-from torchlint.analyses.xfer.sizes import HOST_CLASSES
+from torchlint.analyses.xfer.sizes import HOST_CLASSES, SIZED_CLASSES
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
@@ -65,8 +65,12 @@ class Creation:
         """Whether all of it is made here, and of nothing that only looks like a number."""
         return not self.made.is_guessed and not any(map(_is_helper, self.made.factories))
 
+    def is_of_numbers(self, model: Model) -> bool:
+        """Whether numbers are written out that the tensor is made of."""
+        return numbers_given(self.factory, model) is not None
+
     def is_list(self, model: Model) -> bool:
-        """Whether the tensor is made of several numbers, which have to be copied to the device in any case."""
+        """Whether these are several, which have to be copied to the device in any case."""
         given = numbers_given(self.factory, model)
         return given is not None and equal_numbers(given) is None
 
@@ -74,6 +78,11 @@ class Creation:
     def is_by_distribution(self) -> bool:
         """Whether an object of torch.distributions draws the tensor, which it does where its parameters are."""
         return (self.factory.callee or "").startswith("torch.distributions.")
+
+    @property
+    def is_by_class(self) -> bool:
+        """Whether a class of tensors is called, `torch.FloatTensor(n)`, which takes no other device than its own."""
+        return self.factory.callee in SIZED_CLASSES
 
     @property
     def is_random(self) -> bool:
