@@ -44,6 +44,12 @@ def test_a_loop_over_the_models_of_an_ensemble_is_part_of_an_evaluation(run: str
     assert [loop.role for loop in model.loops] == [Role.EVALUATION, Role.MODULES]
 
 
+@pytest.mark.parametrize(("given", "role"), [("g", Role.STEPS), ("g, x, w, v, 1, 2", Role.ELEMENTS)])
+def test_the_formula_of_a_kernel_is_no_backward_pass(given: str, role: Role) -> None:
+    code = f"import torch\nimport kernels.conv as conv\nfor i in range(9):\n    conv.backward({given})\n"
+    assert [loop.role for loop in model_of(code).loops] == [role]
+
+
 NETWORK = """
 import torch
 

@@ -88,6 +88,7 @@ class _Search:
                 known = given if method is builder else {}
                 for call in method.calls:
                     may_run = method is not builder or can_run(model, call, known)
+                    may_run = may_run and not (part.bases == ["torch.nn.Module"] and _is_left_out(model, call))
                     layer = self._of_call(model, call, known) if may_run else None
                     if layer is not None:
                         return layer
@@ -96,6 +97,15 @@ class _Search:
                 if layer is not None:
                     return layer
         return None
+
+
+def _is_left_out(model: Model, call: Call) -> bool:
+    """Whether a layer is put into an attribute that nobody reads: it is never applied."""
+    statement = model.small_statement(call.node)
+    if not isinstance(statement, cst.Assign) or statement.value is not call.node or len(statement.targets) > 1:
+        return False
+    binding = model.binding(statement.targets[0].target)
+    return binding is not None and binding.cls is not None and not binding.reads
 
 
 def _takes_part(node: cst.CSTNode) -> bool:

@@ -19,6 +19,10 @@ _GRADIENT_FUNCTIONS = ("torch.autograd.grad", "torch.autograd.functional.", "tor
 _RELEVANT = (Kind.MODULE, Kind.OPTIMIZER, Kind.LOADER, Kind.SAMPLER, Kind.SCALER, Kind.PARAMETERS)
 
 
+# More arguments than those of a tensor, a trainer or an engine go to somebody's formula.
+_MOST_OF_BACKWARD = 5
+
+
 def last_name(node: cst.CSTNode | None) -> str:
     """`c` of `a.b.c`, `c` of `c`."""
     if isinstance(node, cst.Attribute):
@@ -30,8 +34,9 @@ def classify(call: Call) -> None:
     """Set the flags of one call, after evaluation."""
     method = call.method or ""
     receiver = call.receiver_value
+    is_pass = method in ("backward", "manual_backward") and len(call.node.args) <= _MOST_OF_BACKWARD
     call.is_backward = (
-        method in ("backward", "manual_backward") and receiver.kind not in (Kind.CLASS, Kind.NAMESPACE)
+        is_pass and receiver.kind not in (Kind.CLASS, Kind.NAMESPACE)
     ) or call.callee == "torch.autograd.backward"
     is_engine_step = method == "step" and receiver.ref == frameworks.ENGINE  # which leaves no gradients behind
     call.is_optimizer_step = is_engine_step or (method == "step" and _steps(call, receiver))

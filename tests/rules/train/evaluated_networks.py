@@ -77,6 +77,20 @@ class Pair(nn.Module):
 """
 
 
+UNUSED = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+        self.drop = nn.Dropout()
+
+    def forward(self, x):
+        return self.linear(x)
+
+net = Net()
+"""
+
+
 LOOP = """\
 for x, y in test_loader:  # found
     print((net(x).argmax(1) == y).sum().item())
@@ -97,6 +111,7 @@ for epoch in range(2):
     train_epoch()
     print(evaluate(net, test_loader))
 """,
+    "dropout that the pass applies": UNUSED.replace("self.linear(x)", "self.drop(self.linear(x))") + LOOP,
     "batch norm in a block of a class": NETWORKS + "net = Net()\n" + LOOP,
     "functional dropout that asks for the mode": NETWORKS + "net = Functional()\n" + LOOP,
     "a layer that an option asks for": OPTIONAL + "net = Layer(3, drop=True)\n" + LOOP,
@@ -206,6 +221,7 @@ LOOK_ALIKES = {
     + "import json\n\nnet = Pair(**json.load(open('options.json')))\n"
     + LOOP,
     "nothing differs between the modes": "net = nn.Linear(4, 3)\n" + LOOP,
+    "dropout that nothing applies": UNUSED + LOOP,
     "dropout of nothing": "net = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.0))\n" + LOOP,
     "dropout on a recurrent network of one layer": "net = nn.LSTM(4, 3, dropout=0.5)\n"
     + LOOP.replace("net(x)", "net(x)[0]"),
