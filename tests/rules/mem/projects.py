@@ -1,4 +1,4 @@
-"""Projects of several files, of which one is linted for forward passes that record a graph for nothing."""
+"""Projects of several files, of which one is linted for graphs that are recorded or kept for nothing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from torchlint.semantics.project import Project
 from torchlint.source import Source
 
 
-def linted(folder: Path, **files: str) -> list[Finding]:
+def linted(folder: Path, *codes: str, **files: str) -> list[Finding]:
     """What is found in `main.py` of a project of these files, beside those that are there already."""
     (folder / "pyproject.toml").touch()
     for name, code in files.items():
         (folder / f"{name}.py").write_text(dedent(code))
-    return lint(Source.read(folder / "main.py"), Settings.selecting("MEM05", "MEM09"), strict=True, project=Project())
+    settings = Settings.selecting(*(codes or ("MEM05", "MEM09")))
+    return lint(Source.read(folder / "main.py"), settings, strict=True, project=Project())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from tests.rules.mem.accumulated_tensors import SETUP, VARIANTS
+from tests.rules.mem.projects import linted
 from tests.rules.mem.sums_without_graphs import LOOK_ALIKES
 from tests.support import findings, fixed, marked
 
@@ -182,3 +185,31 @@ def test_one_of_several_sums_of_the_same_graph_is_not_detached_alone(beside: str
     code = PARTS.format(beside=beside)
     assert len(findings(code, "MEM02")) == 1
     assert ("loss.detach()" in fixed(code, "MEM02")) is is_fixed
+
+
+STEP = """
+    import torch
+
+    def step(model, opt, x, y):
+        opt.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        opt.step()
+        return loss, len(x)
+"""
+SUMMED = """
+    import torch
+    from lib import step
+
+    def train(model: torch.nn.Module, opt: torch.optim.SGD, batches: torch.utils.data.DataLoader):
+        total = 0.0
+        for x, y in batches:
+            loss, count = step(model, opt, x, y)
+            total += loss
+        print(total / 8)
+"""
+
+
+def test_what_another_file_has_sent_backward_is_freed(tmp_path: Path) -> None:
+    [finding] = linted(tmp_path, "MEM02", main=SUMMED, lib=STEP)
+    assert "keeps the graph nodes behind `loss`" in finding.message

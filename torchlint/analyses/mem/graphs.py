@@ -110,12 +110,12 @@ def _smallest(model: Model, expression: cst.BaseExpression) -> cst.BaseExpressio
 
 
 def is_freed_inside(model: Model, graph: cst.BaseExpression, depth: int = 3) -> bool:
-    """Whether an expression calls a function of this file that has sent what it returns backward already."""
-    parts = returned_by(model, graph)
+    """Whether an expression calls a function of the project that has sent what it returns backward already."""
+    home, parts = _returned(model, graph)
     if not depth or parts == [graph]:
         return False
     return bool(parts) and all(
-        any(True for _ in freeing_passes(model, part)) or is_freed_inside(model, part, depth - 1) for part in parts
+        any(True for _ in freeing_passes(home, part)) or is_freed_inside(home, part, depth - 1) for part in parts
     )
 
 
@@ -123,14 +123,20 @@ def returned_by(model: Model, expression: cst.BaseExpression) -> list[cst.BaseEx
     """The parts with a graph of what the function of this file returns that an expression calls, or got a value from;
     of other expressions, the expression.
     """
-    call, place = _only_value(model, expression)
-    target = model.call(call).target if isinstance(call, cst.Call) else None
-    if target is None:
-        return [expression]
-    values = returned_at(target, place)
-    if values is None:
-        return [expression]
-    return [part for value in values for part in carriers(model, value)]
+    home, parts = _returned(model, expression)
+    return parts if home is model else [expression]
+
+
+def _returned(model: Model, expression: cst.BaseExpression) -> tuple[Model, list[cst.BaseExpression]]:
+    """The same of a function of any file of the project, and the model of that file."""
+    called, place = _only_value(model, expression)
+    call = model.call(called) if isinstance(called, cst.Call) else None
+    entered = (model, call.target) if call is not None and call.target is not None else None
+    entered = model.elsewhere(call) if entered is None and call is not None else entered
+    values = returned_at(entered[1], place) if entered is not None else None
+    if entered is None or values is None:
+        return model, [expression]
+    return entered[0], [part for value in values for part in carriers(entered[0], value)]
 
 
 def _only_value(model: Model, expression: cst.BaseExpression) -> tuple[cst.BaseExpression, int | None]:
