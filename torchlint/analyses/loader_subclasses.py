@@ -43,6 +43,12 @@ def yields_batches(cls: Class) -> bool:
     return yielded and all(node.value is not None and _passes_batches(node.value, method) for node in method.returns)
 
 
+def keeps_iterator(cls: Class) -> bool:
+    """Whether iterating over an object of the class goes on with an iterator that it has, whose workers live on."""
+    method = cls.methods.get("__iter__")
+    return method is not None and not any(_is_super(call, "__iter__") for call in method.calls)
+
+
 def _is_drawn(node: cst.BaseExpression | cst.From | None, drawn: set[str]) -> bool:
     match node:
         case cst.From() | cst.Call(func=cst.Name(value="next")):

@@ -17,7 +17,7 @@ from torchlint.analyses.datasets import (
     returns_tensors,
 )
 from torchlint.analyses.host_branch import is_for_host
-from torchlint.analyses.loader_subclasses import constructor, hands_arguments_on, yields_batches
+from torchlint.analyses.loader_subclasses import constructor, hands_arguments_on, keeps_iterator, yields_batches
 from torchlint.analyses.moves import Move, moves, moves_to_accelerator
 from torchlint.semantics.entities import Argument, ArgumentState
 from torchlint.semantics.tree import walk
@@ -83,6 +83,7 @@ class Loader:
     model: Model = field(repr=False)
     moves: list[Move] = field(default_factory=list)
     constructor: Call | None = None  # of a subclass, which hands the arguments of `site` on: it may add keywords
+    keeps_iterator: bool = False  # each pass goes on with the iterator of the one before
 
     def option(self, name: str) -> Argument:
         position = CLASSES[self.class_name].get(name)
@@ -270,9 +271,10 @@ def _subclass(cls: Class, name: str, model: Model) -> Iterator[Loader]:
     made = constructor(cls)
     if "__init__" not in cls.methods or (made is not None and hands_arguments_on(made)):
         for call in uses:
-            yield Loader(call, name, frozenset([call.node]), (call,), model, constructor=made)
+            yield Loader(call, name, frozenset([call.node]), (call,), model, [], made, keeps_iterator(cls))
     elif made is not None:
-        yield Loader(made, name, frozenset(call.node for call in uses), (made,), model)
+        built = frozenset(call.node for call in uses)
+        yield Loader(made, name, built, (made,), model, keeps_iterator=keeps_iterator(cls))
 
 
 def _of_foreign_subclasses(model: Model) -> Iterator[Loader]:
@@ -282,8 +284,9 @@ def _of_foreign_subclasses(model: Model) -> Iterator[Loader]:
             continue
         behind = model.class_behind(call.callee)
         name = _plain_base(behind[1]) if behind is not None else None
-        if name is not None:
-            yield Loader(call, name, frozenset([call.node]), (call,), model)
+        if behind is not None and name is not None:
+            keeps = keeps_iterator(behind[1])
+            yield Loader(call, name, frozenset([call.node]), (call,), model, keeps_iterator=keeps)
 
 
 def _plain_base(cls: Class) -> str | None:

@@ -13,14 +13,16 @@ from torchlint.engine import lint
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
+CODES = ("DATA02", "XFER02")
 
-def found(folder: Path, main: str, **files: str) -> list[tuple[str, str]]:
+
+def found(folder: Path, main: str, codes: tuple[str, ...] = CODES, **files: str) -> list[tuple[str, str]]:
     """Codes and text of the lines of `main.py` that are found, behind HEADER."""
     (folder / "pyproject.toml").touch()
     for name, code in {"main": HEADER + dedent(main), **files}.items():
         (folder / f"{name}.py").write_text(dedent(code))
     source = Source.read(folder / "main.py")
-    findings = lint(source, Settings.selecting("DATA02", "XFER02"), strict=True, project=Project())
+    findings = lint(source, Settings.selecting(*codes), strict=True, project=Project())
     return [(finding.code, source.text.splitlines()[finding.line - 1].strip()) for finding in findings]
 
 
@@ -111,6 +113,35 @@ def test_a_subclass(tmp_path: Path, is_foreign: bool, taken: str, given: str, dr
     begin = "from endless import Endless\n" if is_foreign else endless
     result = found(tmp_path, f"{begin}{MADE}\n{LOOP}", **files)
     assert [line for code, line in result if code == "DATA02"] == lines
+
+
+EPOCHS = """
+for epoch in range(9):
+    for x, y in loader:
+        criterion(model(x.to(device)), y.to(device)).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "codes"),
+    [
+        pytest.param("self.iterator = super().__iter__()", [], id="goes on with one iterator"),
+        pytest.param("self.count = 0", ["DATA03"], id="starts over"),
+    ],
+)
+@pytest.mark.parametrize("is_foreign", [True, False])
+def test_workers_of_a_loader_that_goes_on_with_its_iterator_live_on(
+    tmp_path: Path, is_foreign: bool, begin: str, codes: list[str]
+) -> None:
+    endless = ENDLESS.format(taken="*args, **kwargs", given="*args, **kwargs", drawn=DRAWN)
+    if codes:
+        endless = endless.replace("self.iterator = super().__iter__()", begin).replace(
+            f"for _ in range(len(self)):\n            {DRAWN}", "yield from super().__iter__()"
+        )
+    files = {"endless": endless} if is_foreign else {}
+    main = ("from endless import Endless\n" if is_foreign else endless) + MADE + EPOCHS
+    assert [code for code, _ in found(tmp_path, main, ("DATA03",), **files)] == codes
 
 
 def test_an_option_that_the_constructor_of_a_subclass_of_the_file_turns_off(tmp_path: Path) -> None:

@@ -43,7 +43,9 @@ class Respawning:
 
 def respawning_loaders(model: Model) -> Iterator[Respawning]:
     for loader in loaders(model):
-        if not _may_have_workers(loader) or _is_persistent(loader) or loader.memory() is Memory.STREAM:
+        if not _may_have_workers(loader) or _is_persistent(loader) or loader.keeps_iterator:
+            continue
+        if loader.memory() is Memory.STREAM:
             continue
         found = next((found for found in _passes(loader) if not _is_made_in(loader, found.epochs)), None)
         if found is not None and reach(loader) is not None and not _changes_dataset(loader, found.epochs):
