@@ -30,17 +30,23 @@ def last_name(node: cst.CSTNode | None) -> str:
     return node.value if isinstance(node, cst.Name) else ""
 
 
-def classify(call: Call) -> None:
-    """Set the flags of one call, after evaluation."""
+def classify(call: Call, parent: cst.CSTNode | None) -> None:
+    """Set the flags of one call, after evaluation; `parent` is what it stands in."""
     method = call.method or ""
     receiver = call.receiver_value
     is_pass = method in ("backward", "manual_backward") and len(call.node.args) <= _MOST_OF_BACKWARD
     call.is_backward = (
         is_pass and receiver.kind not in (Kind.CLASS, Kind.NAMESPACE)
     ) or call.callee == "torch.autograd.backward"
+    if call.is_backward and _is_taken_apart(parent):
+        call.is_backward = False  # `x, log_det = flow.backward(z)`: the way back through a flow, not through a graph
     is_engine_step = method == "step" and receiver.ref == frameworks.ENGINE  # which leaves no gradients behind
     call.is_optimizer_step = is_engine_step or (method == "step" and _steps(call, receiver))
     call.is_zero_grad = is_engine_step or "zero_grad" in method or (call.callee or "").endswith("zero_grad")
+
+
+def _is_taken_apart(parent: cst.CSTNode | None) -> bool:
+    return isinstance(parent, cst.Assign) and isinstance(parent.targets[0].target, cst.Tuple)
 
 
 def _steps(call: Call, receiver: Value) -> bool:

@@ -69,7 +69,7 @@ class Model:
         for call in self._scopes.calls:
             if call.callee is None:
                 call.callee = self._names.qualified(call.node.func)
-            classify(call)
+            classify(call, self.parent(call.node))
         abroad = imports.effects if imports is not None else None
         self._effects = EffectTable(self._scopes.functions, abroad, keeps_off="enable_grad" not in source.text)
         RoleFinder(self._scopes.functions, self._scopes.loops, self._effects)

@@ -5,6 +5,34 @@ from __future__ import annotations
 from tests.rules.mem.appended_tensors import STEP
 
 LOOK_ALIKES = {
+    "states that the next step starts from": """\
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(4, 4)
+
+    def forward(self, inputs, state=None):
+        hidden, context = self.cell(inputs[0], state)
+        return hidden, [(hidden, context), inputs]
+
+def prepare(x):
+    return torch.stack((x.log(), x.sign()), 1)
+
+def learn(net, memory, xs, ys):
+    states = [None]
+    for i in range(0, len(xs), 4):
+        loss = crit(net(xs[i : i + 4]), ys[i : i + 4])
+        loss.backward()
+        grad = torch.cat([p.grad.data.view(-1) for p in net.parameters()], 0)
+        weights, state = memory([prepare(loss.data), prepare(grad)], states[-1])
+        states.append(state)
+    return weights
+
+def main():
+    memory = Memory()
+    for x, y in loader:
+        learn(model, memory, x, y)
+""",
     "what a graph begins with": """\
 points = []
 for x, y in loader:

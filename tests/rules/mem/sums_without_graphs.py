@@ -5,6 +5,28 @@ from __future__ import annotations
 from tests.rules.mem.accumulated_tensors import STEP
 
 LOOK_ALIKES = {
+    "what the way back through a flow returns": """\
+class Level(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Linear(4, 4)
+
+    def backward(self, z):
+        change = self.scale(z)
+        return z - change, change.sum(1)
+
+class Flow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.levels = nn.ModuleList([Level() for _ in range(3)])
+
+    def backward(self, z):
+        log_det = 0
+        for level in self.levels:
+            z, change = level.backward(z)
+            log_det += change
+        return z, log_det
+""",
     "votes on one batch": """\
 model.eval()
 for x, y in loader:

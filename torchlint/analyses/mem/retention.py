@@ -236,8 +236,8 @@ class _Judge:
         )
 
     def _is_recurrence(self, candidate: Keeping, holder: Binding, lives: Lifetime) -> bool:
-        """x = x + f(x): the next state of something, not a sum of terms."""
-        if candidate.way is not Way.SUM:
+        """x = x + f(x), or states.append(f(states[-1])): the next state of something, not one more of its kind."""
+        if candidate.way is Way.BEST:
             return False
         inside = lives.loops[0] if lives.loops else None
         return holder in upstream(self._model, candidate.kept, inside=inside)
