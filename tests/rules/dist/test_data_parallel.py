@@ -174,6 +174,13 @@ def test_a_wrapper_that_only_takes_the_names_of_a_checkpoint_runs_no_step(use: s
     assert ("consume_prefix" in finding.message) is not is_run
 
 
+@pytest.mark.parametrize("key", ["'module.' + key", 'f"module.{key}"'])
+def test_names_that_are_made_to_fit_the_wrapper_have_no_prefix_to_take_off(key: str) -> None:
+    renamed = f"{{{key}: value for key, value in torch.load(path).items()}}"
+    code = LOADED.format(use="self.base = net.module.conv").replace('torch.load(path)["state_dict"]', renamed)
+    assert findings(HEADER + code, "DIST01") == []
+
+
 WRAPPERS = """\
 from torch import nn
 

@@ -21,6 +21,7 @@ _CLASS = "torch.nn.DataParallel"
 _FUNCTION = "torch.nn.parallel.data_parallel"
 _ADVICE = re.compile(r"\bDDP\b|DistributedDataParallel|distributed\.(run|launch)|torchrun")
 _THROUGH = re.compile(r"\.module\.state_dict\(")
+_PREFIXED = re.compile(r"""[fF]?(["'])module\.(?:\1\s*\+|\{)""")  # `"module." + name`, `f"module.{name}"`
 _RUNNING = ("forward", "__call__", "apply")
 _SAME = frozenset({"cuda", "cpu", "to", "eval", "train", "half", "float", "requires_grad_"})  # give the wrapper back
 _LONGEST_NAME = 40
@@ -58,8 +59,12 @@ def replications(model: Model) -> Iterator[Replication]:
             form, wrapped = _form(call), _wrapped(call.argument("module", 0), model)
         if form == "single" and _THROUGH.search(model.source.text):
             form = "reached"
-        if not (_is_test(call, model) or _advised_against(call, model)):
-            yield Replication(call.node, "named" if _is_never_run(call, model) else form, wrapped)
+        if _is_test(call, model) or _advised_against(call, model):
+            continue
+        if not _is_never_run(call, model):
+            yield Replication(call.node, form, wrapped)
+        elif not _PREFIXED.search(model.source.text):  # else the names are made to fit the wrapper, and had no prefix
+            yield Replication(call.node, "named", wrapped)
 
 
 def _derived_elsewhere(call: Call, model: Model) -> str | None:
