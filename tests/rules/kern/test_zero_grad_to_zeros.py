@@ -55,6 +55,17 @@ def test_gradients_filled_with_zeros_are_found(case: str) -> None:
 
 
 LOOK_ALIKES = {
+    "gradients that a constructor gives to copies": """\
+class Trainer:
+    def __init__(self, net):
+        self.params = [p.clone().detach() for p in net.parameters()]
+        for p in self.params:
+            p.requires_grad = True
+            p.grad = p.data.new_zeros(p.size())
+
+    def step(self, x, y):
+        F.cross_entropy(net(x), y).backward()
+""",
     "tensors of a pass that is written by hand elsewhere": """\
 from functional import softmax_backward
 x, y = torch.randn(3), torch.randn(3)

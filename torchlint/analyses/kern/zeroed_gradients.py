@@ -62,6 +62,8 @@ def _zeroed(model: Model, gradients: list[cst.Attribute]) -> Iterator[Zeroed]:
         fills = [node for node in gradients if _fills(model, node, loop)]
         if not fills or not isinstance(loop.node, cst.For) or _is_stepped_on(model, loop):
             continue
+        if loop.function.name == "__init__":  # no pass has left any yet: the tensors get gradients to begin with
+            continue
         if _is_made_anew(model, loop):
             continue
         if _is_over_parameters(loop, fills) and _takes_part_in_training(model, loop):
