@@ -274,7 +274,7 @@ class HostFlow:
 
     def _augmented(self, statement: cst.AugAssign, number: bool) -> None:
         target = statement.target
-        is_sum = number or self._holds_numbers(target)
+        is_sum = number or (self._holds_numbers(target) and not self._begins_anew(target))
         if isinstance(target, (cst.Name, cst.Attribute)):
             if self._model.value(target).is_container:
                 self._use |= Use.COLLECTED if number else Use.GATHERED
@@ -290,6 +290,15 @@ class HostFlow:
         starts = [write.value for write in binding.writes if write.kind == "assign"] if binding is not None else []
         values = [self._model.value(node) for node in (target, *starts) if node is not None]
         return any(value.is_(Kind.ARRAY, Kind.NUMBER, Kind.TENSOR) for value in values)
+
+    def _begins_anew(self, target: cst.BaseExpression) -> bool:
+        """Whether each iteration makes a sum of its own, of the same shape as what it adds up."""
+        binding = self._model.binding(target)
+        starts = [write for write in binding.writes if write.kind == "assign"] if binding is not None else []
+        return any(
+            write.loop is self._loop is not None and not list(self._model.guards(write.target, inside=self._loop))
+            for write in starts
+        )
 
     def _read_later(self, binding: Binding | None, statement: cst.CSTNode, number: bool) -> None:
         """Every read that can see what `statement` wrote."""

@@ -37,6 +37,11 @@ COUNTED = {
 }
 
 SILENT = {
+    "a rank, where a search for it has waited": evaluation(
+        "best = out.topk(2)[1]\nif y[0] in best:\n    gain += 1 / np.log2((best == y[0]).sum().item() + 2)",
+        "gain = 0",
+        "return gain",
+    ),
     "on the device": evaluation("correct += (out.argmax(1) == y).sum()", "correct = 0", "return int(correct)"),
     "a mean": evaluation("total += (out.argmax(1) == y).float().mean().item()", "total = 0.0", "return total"),
     "a loss": evaluation("total += loss.item()", "total = 0.0", "return total"),

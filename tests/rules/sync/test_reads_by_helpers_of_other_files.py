@@ -108,3 +108,19 @@ def test_a_number_that_the_helper_of_another_file_returns_is_read_at_its_call(
 )
 def test_other_helpers_and_other_calls_are_left_alone(tmp_path: Path, helper: str, body: str) -> None:
     assert [finding for finding in _found(tmp_path, helper, body) if "measure" in finding.message] == []
+
+
+@pytest.mark.parametrize(
+    ("second", "codes"),
+    [
+        pytest.param("history.append(measures.measure(out, y))", ["SYNC02"], id="the same"),
+        pytest.param("history.append(measures.certainty(out))", [], id="another measure"),
+        pytest.param("history.append(measures.measure(out, x))", [], id="for something else"),
+    ],
+)
+def test_only_the_same_function_of_the_same_reads_the_same_number_again(
+    tmp_path: Path, second: str, codes: list[str]
+) -> None:
+    helper = ACCURACY + "\ndef certainty(out):\n    return out.max(1).values.mean().item()\n"
+    found = _found(tmp_path, helper, f"{APPEND}\n{second}", "SYNC02")
+    assert [finding.code for finding in found] == codes

@@ -199,6 +199,11 @@ def tensors_asked(model: Model, test: cst.BaseExpression) -> Iterator[cst.BaseEx
             yield from tensors_asked(model, left)
             yield from tensors_asked(model, right)
         case cst.Comparison(comparisons=comparisons):
+            if isinstance(comparisons[0].operator, (cst.In, cst.NotIn)):
+                searched = comparisons[0].comparator
+                if model.value(searched).kind is Kind.TENSOR:
+                    yield searched
+                return
             if not all(isinstance(target.operator, _ORDERS) for target in comparisons):
                 return
             if model.value(test).kind is Kind.TENSOR:

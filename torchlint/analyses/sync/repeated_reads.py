@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.analyses.host_use import Use
 from torchlint.analyses.sync.element_reads import element_reads
 from torchlint.analyses.sync.parameter_reads import parameter_reads
-from torchlint.analyses.sync.readback import Readback, deferrable_readbacks
+from torchlint.analyses.sync.readback import FOREIGN, Readback, deferrable_readbacks
 from torchlint.semantics.dataflow import hold_the_same
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ def _reads_the_same(model: Model, first: Readback, read: Readback) -> bool:
     binding = model.binding(read.tensor)
     if binding is None or binding is not model.binding(first.tensor) or first.how != read.how:
         return False
+    if read.how == FOREIGN and model.code(first.node) != model.code(read.node):
+        return False  # another function, or for other arguments, reads numbers of its own
     if any(method.endswith("_") and not method.endswith("__") for method in binding.methods - {"detach_"}):
         return False
     block = model.parent(model.statement(first.node))
