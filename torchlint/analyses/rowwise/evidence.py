@@ -98,8 +98,9 @@ class _Use:
         node, parent = self._node, self._model.parent(self._node)
         match parent:
             case cst.Subscript(value=value) if value is node:
+                is_array = self._whole and len(parent.slice) > 1
                 self._whole = False
-                return Evidence.ARRAY if len(parent.slice) > 1 and root_of(parent) is value else Evidence.NONE, parent
+                return Evidence.ARRAY if is_array else Evidence.NONE, parent
             case cst.Attribute(value=value) if value is node:
                 return self._attribute(parent)
             case cst.BinaryOperation(left=left, right=right):

@@ -66,23 +66,23 @@ class _Finder:
         self._model = model
         self._certainty = Certainty(model)
         self._attempts: dict[Root, tuple[Plan | None, str]] = {}
+        self._taken: set[cst.CSTNode] = set()  # nothing is said of the loops in them
 
     def found(self) -> Iterator[Work]:
-        taken: set[cst.CSTNode] = set()
         for loop in self._model.loops:
             root = self._root(loop)
-            if root is None or any(ancestor in taken for ancestor in self._model.ancestors(root)):
+            if root is None or any(ancestor in self._taken for ancestor in self._model.ancestors(root)):
                 continue
             work = self._work(loop, root) or self._of_mask(loop, root)
             if work is not None:
-                taken.add(root)
+                self._taken.add(root)
                 yield work
         for call in self._model.calls_to("builtins.sorted"):
             name = sorted_tensor(self._model, self._certainty, call.node)
             if name is not None:
                 yield Work(call.node, "VEC01", wording.of_sorting(name), Confidence.LIKELY, "the result is a list", ())
         for call in self._model.calls_to("builtins.sum"):
-            reported = any(ancestor in taken for ancestor in self._model.ancestors(call.node))
+            reported = any(ancestor in self._taken for ancestor in self._model.ancestors(call.node))
             if not reported and adds_rows(self._model, self._certainty, call.node):
                 plan, reason = self._attempt(call.node)
                 message = wording.of_sum(call.node.args[0].value)
@@ -118,6 +118,9 @@ class _Finder:
         elif self._is_independent(root, trace):
             code = self._code(root, trace, None)
         else:
+            return None
+        if code == "VEC08" and self._compares_step_by_step(trace):
+            self._taken.add(root)
             return None
         message = wording.of_loop(self._model, code, root, trace, step)
         reason = reason.replace("may do anything", "is no operation that can be rewritten")
@@ -181,6 +184,14 @@ class _Finder:
         if not isinstance(root, cst.For):
             return "VEC06"
         return "VEC02" if any(costly.is_sample_work(step) for step in steps) else "VEC01"
+
+    def _compares_step_by_step(self, trace: Trace) -> bool:
+        """Whether a function of the program with a loop of its own, over windows of two sequences perhaps, is what is
+        called for each pair: no broadcast does that."""
+        pairs = (step.node for step in trace.steps if step.pairs)
+        calls = (self._model.call(node) for node in pairs if isinstance(node, cst.Call))
+        entered = (call.target or call.foreign for call in calls)
+        return any(function is not None and function.loops for function in entered)
 
     def _chain(self, root: Root, trace: Trace | None, step: Step | None) -> tuple[Fact, ...]:
         if trace is None or not trace.subjects:
