@@ -40,6 +40,11 @@ OTHER_LISTS = {
     "Poetry": ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "^1.10"\n', (1, 10)),
     "conda": ("environment.yml", "dependencies:\n  - pytorch=1.7.1\n", (1, 7, 1)),
     "Cog": ("cog.yaml", "build:\n  python_packages:\n    - 'torch==1.11.0'\n", (1, 11, 0)),
+    "an environment of another name": ("environment_gpu.yml", "dependencies:\n  - pytorch=1.7.1\n", (1, 7, 1)),
+    "CUDA in a list": ("env.yml", "dependencies:\n  - pytorch\n  - cudatoolkit=10.2\n", (1, 12)),
+    "an image": ("Dockerfile", "FROM pytorch/pytorch:1.4-cuda10.1-cudnn7-devel\n", (1, 4)),
+    "a version in a variable": ("Dockerfile", 'ARG PYTORCH="1.6.0"\nFROM pytorch/pytorch:${PYTORCH}\n', (1, 6, 0)),
+    "a script": ("install.sh", "# pip install torch==1.1\npip install torch==1.9.0+cu111\n", (1, 9, 0)),
     "that channel in a list": ("environment.yml", "channels:\n  - pytorch-lts\n", (1, 8, 2)),
 }
 READMES = {
@@ -78,6 +83,13 @@ READMES = {
         (1, 4),
     ),
     "faiss": ("conda install faiss-gpu cudatoolkit=10.0 -c pytorch\n", None),
+    "the last CUDA of cudatoolkit": ("conda install pytorch torchvision cudatoolkit=11.3 -c pytorch -y\n", (1, 12)),
+    "an index of builds": ("pip install torch --extra-index-url https://download.pytorch.org/whl/cu113\n", (1, 12)),
+    "a later index": ("pip install torch --index-url https://download.pytorch.org/whl/cu121\n", None),
+    "a wheel": (
+        "pip install https://download.pytorch.org/whl/cu92/torch-1.2.0-cp36-cp36m-linux_x86_64.whl\n",
+        (1, 2, 0),
+    ),
     "a later CUDA": ("conda install pytorch cudatoolkit=11.8 -c pytorch\n", None),
 }
 LISTS = {
@@ -162,3 +174,60 @@ def test_a_fix_for_the_torch_that_is_asked_for_stays_safe(tmp_path: Path, text: 
     (found,) = (finding for finding in lint(Source.read(file), settings, project=Project()) if finding.code == "AMP01")
     assert found.fix is not None
     assert found.fix.applicability is Applicability.SAFE
+
+
+INSTALLED = {
+    "a Dockerfile": ("docker/gpu/Dockerfile", "RUN pip install torch==1.7.1\n", "torch==1.7.1"),
+    "a guide": ("docs/INSTALL.md", "`conda install pytorch=1.4 -c pytorch`\n", "pytorch=1.4"),
+    "what another guide talks of": ("docs/INSTALL.md", "This was written when PyTorch 1.4 came out.\n", None),
+    "a guide beside code of its own": ("third_party/README.md", "`pip install torch==1.4`\n", None),
+    "any torch": ("docker/Dockerfile", "RUN pip install torch\n", None),
+    "something large": ("scripts/all.sh", "pip install torch==1.4\n" + 10_000 * "echo something more or less\n", None),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "asked"), INSTALLED.values(), ids=INSTALLED)
+def test_what_installs_a_project_counts_where_no_list_says_anything(
+    tmp_path: Path, name: str, text: str, asked: str | None
+) -> None:
+    (tmp_path / "setup.py").write_text("")
+    (tmp_path / "third_party").mkdir()
+    (tmp_path / "third_party" / "b.py").write_text("")
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text(text)
+    assert why_in(tmp_path, SCALED) == (SHOWN.format(f"{name} asks for `{asked}`") if asked else FREE)
+    (tmp_path / "requirements.txt").write_text("torch>=2.4\n")
+    assert why_in(tmp_path, SCALED) == FREE
+
+
+CODE = {
+    "an iterator of a loader": ("batches = iter(loader)\nx = batches.next()\n", "batches.next()", "1.12"),
+    "an iterator that has no name": ("x = iter(loader).next()\n", "iter(loader).next()", "1.12"),
+    "Python 2": ("for i in xrange(3):\n    pass\n", "xrange(", "1.4"),
+    "an iterator of the project": ("class A:\n    def next(self): ...\nb = iter(A())\nb.next()\n", None, None),
+    "something else with that method": ("pool.next()\nb = iter(loader)\nnext(b)\n", None, None),
+    "a comment": ("# x = iter(loader).next()\n", None, None),
+    "both Pythons": ("from six.moves import xrange\nfor i in xrange(3):\n    pass\n", None, None),
+}
+
+
+@pytest.mark.parametrize(("code", "words", "newest"), CODE.values(), ids=CODE)
+def test_a_program_may_say_by_itself_that_it_is_for_an_older_torch(
+    tmp_path: Path, code: str, words: str | None, newest: str | None
+) -> None:
+    (tmp_path / "setup.py").write_text("")
+    said = f"`{words}` runs with none newer than {newest}"
+    assert why_in(tmp_path, SCALED + code) == (SHOWN.format(said) if words else FREE)
+
+
+FREE = "The old name calls the new one."
+SHOWN = "The old name calls the new one; it needs torch 2.4, and {}"
+
+
+def why_in(folder: Path, code: str) -> str:
+    file = folder / "a.py"
+    file.write_text(code)
+    fix = lint(Source.read(file), Settings.selecting("AMP01"), project=Project())[0].fix
+    assert fix is not None
+    assert (fix.applicability is Applicability.DISPLAY) is (";" in fix.why)
+    return fix.why

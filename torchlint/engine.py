@@ -29,6 +29,7 @@ from torchlint.finding import (
     SuppressedBy,
 )
 from torchlint.parsing import UnparsableError, check_syntax, parse
+from torchlint.requirement import torch_of_code
 from torchlint.rule import Fact, NoFixError, Report, Rule, all_rules, fixer_for
 from torchlint.scope import digest
 from torchlint.source import Source
@@ -235,12 +236,22 @@ class _Run:
         needed = fix.needs_torch or rule.needs_torch
         if self.project is None or self.settings.target_torch is not None or not needed:
             return fix
-        required = self.project.torch_requirement(self.source.path)
-        if required is None or required.oldest >= version(needed):
+        older = self._older_torch(version(needed))
+        if older is None:
             return fix
-        why = f"it needs torch {needed}, and {required.file} asks for `{required.text}`"
+        why = f"it needs torch {needed}, and {older}"
         why = f"{fix.why.rstrip('.')}; {why}" if fix.why else why
         return replace(fix, applicability=Applicability.DISPLAY, why=why)
+
+    def _older_torch(self, needed: tuple[int, ...]) -> str | None:
+        """What says that an older torch than that runs the file."""
+        newest = torch_of_code(self.source.text)
+        if newest is not None and newest[0] < needed:
+            return f"`{newest[1]}` runs with none newer than {'.'.join(map(str, newest[0]))}"
+        required = self.project.torch_requirement(self.source.path) if self.project is not None else None
+        if required is None or required.oldest >= needed:
+            return None
+        return f"{required.file} asks for `{required.text}`"
 
     def _diagnostic(self, kind: Diagnostic, message: str, start: int = 0, end: int | None = None) -> Finding:
         end = start if end is None else end

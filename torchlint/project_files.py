@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from torchlint.config import DEFAULT_EXCLUDE
 from torchlint.line_length import SETTINGS, configured
-from torchlint.requirement import TorchRequirement, is_statement, torch_requirement
+from torchlint.requirement import TorchRequirement, is_statement, torch_installed, torch_requirement
 
 _REPOSITORY = (".git", ".hg")
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "torchlint.toml")
@@ -29,6 +29,7 @@ class ProjectFiles:
         self._fingerprints: dict[str, bytes] = {}
         self._line_lengths: dict[str, int | None] = {}
         self._torch_requirements: dict[str, TorchRequirement | None] = {}
+        self._torch_installed: dict[str, TorchRequirement | None] = {}
 
     def root(self, file: str) -> str:
         """The folder of the repository that the file is in; without one, of the nearest project file; without that the
@@ -52,8 +53,15 @@ class ProjectFiles:
         return self._nearest(file, configured, self._line_lengths)
 
     def torch_requirement(self, file: str) -> TorchRequirement | None:
-        """What the nearest list of dependencies says between the file and the root of its project."""
-        return self._nearest(file, torch_requirement, self._torch_requirements)
+        """What the nearest list of dependencies says between the file and the root of its project; without one, what
+        installs the project."""
+        near = self._nearest(file, torch_requirement, self._torch_requirements)
+        return near or self._installed(self.root(file))
+
+    def _installed(self, root: str) -> TorchRequirement | None:
+        if root not in self._torch_installed:
+            self._torch_installed[root] = torch_installed(Path(root), self._known(root))
+        return self._torch_installed[root]
 
     def _nearest(self, file: str, read: Callable[[Path], _Said | None], known: dict[str, _Said | None]) -> _Said | None:
         """What the first folder says that says anything, from the file's own up to the root of its project."""
@@ -81,10 +89,11 @@ class ProjectFiles:
     def _known(self, root: str) -> tuple[str, ...]:
         """Likewise, with the files that say something of the project."""
         if root not in self._known_files:
-            found = []
+            found, programs = [], 0
             for file in _walk(root):
                 found.append(file)
-                if len(found) > _MOST_FILES:
+                programs += file.endswith(".py")
+                if programs > _MOST_FILES:
                     found.clear()
                     break
             self._known_files[root] = tuple(sorted(found))

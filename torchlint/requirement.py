@@ -1,4 +1,5 @@
-"""The oldest torch that a project says it runs with, read from its lists of dependencies and its README as text."""
+"""The oldest torch that a project says it runs with, read as text from its lists of dependencies, its README, and what
+installs it; and the newest that a file can run with."""
 
 from __future__ import annotations
 
@@ -18,8 +19,12 @@ _FILES = (
     "environment.yaml",
     "cog.yaml",
 )
-_OTHER_LIST = re.compile(r"[\w.-]*requirements?[\w.-]*\.txt")  # `requirements-cpu.txt`, `old_requirements.txt`
+# `requirements-cpu.txt`, `old_requirements.txt`, `environment_gpu.yml`
+_OTHER_LIST = re.compile(r"[\w.-]*requirements?[\w.-]*\.txt|(?i:[\w.-]*(?:env|conda)[\w.-]*\.ya?ml)")
+_INSTALLER = re.compile(r"(?i)(?:[\w-]+\.)?dockerfile(?:[._-][\w.-]+)?|[\w.-]+\.(?:sh|def)|jenkinsfile")
+_GUIDE = re.compile(r"(?i)(?:readme|[\w-]*(?:install|set_?up|requirement|get(?:ting)?_?started)[\w-]*)\.(?:md|rst|txt)")
 _READMES = ("README.md", "README.rst", "README.txt", "readme.md")
+_MOST_BYTES = 200_000
 _Release = tuple[int, ...]
 _STATEMENTS = frozenset(name.rpartition("/")[2] for name in (*_FILES, *_READMES))
 _TORCH, _LIBRARY = "(?:py)?torch", "(?P<library>torchvision|torchaudio)"
@@ -56,8 +61,34 @@ _OLDEST_OF_YEAR = {18: (0, 4), 19: (1, 0), 20: (1, 4), 21: (1, 8), 22: (1, 11), 
 _TOOLKIT = re.compile(
     r"conda install\b(?=[^\n]* (?<!-c )pytorch(?:\s|$))[^\n]*\bcudatoolkit==?(?P<toolkit>\d+\.\d)[^\n`]*"
 )
-_NEWEST_WITH_TOOLKIT = {"9.0": (1, 1), "9.2": (1, 7), "10.0": (1, 4), "10.1": (1, 8), "10.2": (1, 12)}
+_TOOLKIT_LISTED = re.compile(r"(?m)^\s*-\s*[\"']?cudatoolkit\s*==?\s*(?P<toolkit>\d+\.\d)")
+# `--extra-index-url https://download.pytorch.org/whl/cu113`
+_INDEX = re.compile(r"download\.pytorch\.org/whl/cu(?P<major>9|1[01])(?P<minor>\d)\b")
+# With the packages of CUDA that came after `cudatoolkit`, torch has been built since 1.13 only.
+_NEWEST_WITH_TOOLKIT = {
+    "9.0": (1, 1),
+    "9.2": (1, 7),
+    "10.0": (1, 4),
+    "10.1": (1, 8),
+    "10.2": (1, 12),
+    "11.0": (1, 7),
+    "11.1": (1, 10),
+    "11.3": (1, 12),
+    "11.5": (1, 11),
+    "11.6": (1, 12),
+}
+# `.../torch-1.7.1-cp37-cp37m-linux_x86_64.whl`, `https://data.pyg.org/whl/torch-1.10.0+cu113.html`
+_WHEEL = re.compile(r"/torch-(?P<version>\d+\.\d+(?:\.\d+)?)(?=[-+%]|\.html|\.post)")
+_VARIABLE = re.compile(
+    r"(?i)\b(?:ARG|ENV|export)\s+(?:py)?torch(?:_?ver(?:sion)?)?\s*[=\s]\s*[\"']?(?P<version>\d+\.\d+(?:\.\d+)*)"
+)
 _COMMENT = re.compile(r"#.*")
+_ITERATOR = re.compile(r"(?<![\w.])([\w.]+)\s*=\s*iter\(")
+_NEXT = re.compile(r"(?<![\w.])iter\([\w.]+\)\.next\(\)")
+_PYTHON_2 = re.compile(r"(?<![\w.])(?:xrange|raw_input)\(")
+_BOTH_PYTHONS = re.compile(
+    r"(?:xrange|raw_input)\s*=|import [^\n]*(?:xrange|raw_input|six|builtins)|def (?:xrange|raw_input)\b|builtins"
+)
 _LAST_MINOR = {0: 4, 1: 13}  # of the release series that are closed
 
 
@@ -75,24 +106,60 @@ def torch_requirement(folder: Path) -> TorchRequirement | None:
     does. A README counts where no list says it."""
     names = dict.fromkeys([*_FILES, *_other_lists(folder)])
     lists = {name: _COMMENT.sub("", text) for name, text in _texts(folder, names)}
-    for texts, readings in ((lists, _IN_LISTS), (dict(_texts(folder, _READMES)), _IN_READMES)):
-        for pattern, release in readings:
-            for name, text in texts.items():
-                for found in pattern.finditer(text):
-                    oldest = release(found)
-                    if oldest is not None:
-                        return TorchRequirement(oldest, name, " ".join(found[0].split()))
+    return _first(lists, _IN_LISTS) or _first(dict(_texts(folder, _READMES)), _IN_READMES)
+
+
+def torch_installed(root: Path, files: Iterable[str]) -> TorchRequirement | None:
+    """What the files that install a project say, wherever below its root they are: Dockerfiles, shell scripts, lists of
+    their own. A guide counts where no Python lies beside it that it may be about alone."""
+    names = [os.path.relpath(file, root) for file in files]
+    with_code = {os.path.dirname(name) for name in names if name.endswith(".py")}
+    scripts = [name for name in names if _is_installer(os.path.basename(name))]
+    guides = [
+        name
+        for name in names
+        if _GUIDE.fullmatch(os.path.basename(name)) and os.path.dirname(name) not in with_code - {""}
+    ]
+    lists = {name: _COMMENT.sub("", text) for name, text in _texts(root, scripts)}
+    return _first(lists, _IN_LISTS) or _first(dict(_texts(root, guides)), _IN_GUIDES)
+
+
+def _first(texts: dict[str, str], readings: Iterable[_Reading]) -> TorchRequirement | None:
+    for pattern, release in readings:
+        for name, text in texts.items():
+            for found in pattern.finditer(text):
+                oldest = release(found)
+                if oldest is not None:
+                    return TorchRequirement(oldest, name, " ".join(found[0].split()))
     return None
+
+
+def torch_of_code(code: str) -> tuple[_Release, str] | None:
+    """The newest torch that a program can run with, and the words that say so: iterators of loaders have no `next()`
+    since 1.13, and Python 2 has no torch since 1.5."""
+    code = _COMMENT.sub("", code)
+    if ".next()" in code and "def next(" not in code:
+        iterators = sorted({found[1] for found in _ITERATOR.finditer(code)})
+        names = "|".join(map(re.escape, iterators))
+        found = re.search(rf"(?<![\w.])(?:{names})\.next\(\)" if names else r"(?!)", code) or _NEXT.search(code)
+        if found is not None:
+            return (1, 12), found[0]
+    found = _PYTHON_2.search(code)
+    return ((1, 4), found[0]) if found is not None and _BOTH_PYTHONS.search(code) is None else None
 
 
 def is_statement(name: str) -> bool:
     """Whether a file of this name may say what a project runs with."""
-    return name in _STATEMENTS or _OTHER_LIST.fullmatch(name) is not None
+    return name in _STATEMENTS or _is_installer(name) or _GUIDE.fullmatch(name) is not None
+
+
+def _is_installer(name: str) -> bool:
+    return _OTHER_LIST.fullmatch(name) is not None or _INSTALLER.fullmatch(name) is not None
 
 
 def _other_lists(folder: Path) -> list[str]:
     try:
-        return sorted(name for name in os.listdir(folder) if _OTHER_LIST.fullmatch(name))
+        return sorted(name for name in os.listdir(folder) if _is_installer(name))
     except OSError:
         return []
 
@@ -100,7 +167,8 @@ def _other_lists(folder: Path) -> list[str]:
 def _texts(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:
     for name in names:
         try:
-            yield name, (folder / name).read_text(encoding="utf-8")
+            if (folder / name).stat().st_size <= _MOST_BYTES:
+                yield name, (folder / name).read_text(encoding="utf-8")
         except (OSError, ValueError):
             continue
 
@@ -133,6 +201,10 @@ def _with_toolkit(found: re.Match[str]) -> _Release | None:
     return _NEWEST_WITH_TOOLKIT.get(found["toolkit"])
 
 
+def _from_index(found: re.Match[str]) -> _Release | None:
+    return _NEWEST_WITH_TOOLKIT.get(f"{found['major']}.{found['minor']}")
+
+
 def _release(said: str) -> _Release:
     """What a version means; `1.81`, which there never was, means 1.8.1."""
     major, *minor = map(int, said.split("."))
@@ -150,6 +222,16 @@ _IMPLIED: tuple[_Reading, ...] = (
     (_IMAGE, _stated),
     (_NVIDIA_IMAGE, _in_nvidia_image),
     (_TOOLKIT, _with_toolkit),
+    (_WHEEL, _stated),
+    (_VARIABLE, _stated),
+    (_INDEX, _from_index),
 )
-_IN_LISTS: tuple[_Reading, ...] = ((_required(_TORCH), _stated), (_required(_LIBRARY), _with_library), *_IMPLIED)
+_IN_LISTS: tuple[_Reading, ...] = (
+    (_required(_TORCH), _stated),
+    (_required(_LIBRARY), _with_library),
+    *_IMPLIED,
+    (_TOOLKIT_LISTED, _with_toolkit),
+)
 _IN_READMES: tuple[_Reading, ...] = ((_mentioned(_TORCH), _stated), (_mentioned(_LIBRARY), _with_library), *_IMPLIED)
+# Of other prose than that of the project's own README, only what is to be typed.
+_IN_GUIDES: tuple[_Reading, ...] = ((_required(_TORCH), _stated), (_required(_LIBRARY), _with_library), *_IMPLIED)

@@ -47,11 +47,13 @@ class UnsafeLoad(Rule):
 
     ## Fix safety
 
-    Unsafe, and only offered where all that the file reads of the checkpoint is a state dict beside plain entries such
-    as the epoch. An entry that is never read can still be an object, for instance a NumPy number, that
-    `weights_only=True` refuses; torch 2.6 and later refuse it already. The state of some schedulers is refused by
-    older releases, that of `MultiStepLR` before torch 2.4: a project that saves one and names such a release is only
-    shown the fix. Checkpoints of Lightning, and those with scores that may be NumPy's numbers, get no fix.
+    Unsafe, and only offered where the whole file goes into `load_state_dict`, or where the `torch.save` calls of the
+    project that may have written it are in sight, and what they save are tensors, numbers, strings, plain containers,
+    and states of networks, optimizers and schedulers. Learning rates or scores that may be NumPy's numbers, schedulers
+    of the project's own, checkpoints of Lightning and those that come from elsewhere get no fix: the report says what
+    stood in the way. `weights_only` needs torch 1.13, and the state of some schedulers is refused by older releases,
+    that of `MultiStepLR` before torch 2.4: a project that names an older one, in its lists of dependencies, its README,
+    a Dockerfile or a script, or that calls `next()` of an iterator of a loader, is only shown the fix.
 
     ## Measured effect
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support import findings, fixed
 from torchlint.config import Settings
 from torchlint.engine import lint
-from torchlint.finding import Applicability
+from torchlint.finding import Applicability, Finding
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
@@ -45,15 +45,19 @@ def test_a_checkpoint_with_a_network_in_it_is_no_dict_of_tensors(use: str) -> No
     assert fixed(code, "TRAIN11") == code
 
 
+KEPT = "torch.save({'state_dict': net.state_dict(), 'epoch': 1}, 'a.pt')\n"
+
+
 def test_where_one_load_of_a_file_gets_a_network_no_other_is_restricted() -> None:
     whole = "\ndef restored():\n    return torch.load('b.pt')['model'].eval()\n"
-    assert fixed(WEIGHTS, "TRAIN11") == WEIGHTS.replace("a.pt')", "a.pt', weights_only=True)")
-    assert fixed(WEIGHTS + whole, "TRAIN11") == WEIGHTS + whole
+    code = WEIGHTS + KEPT
+    assert fixed(code, "TRAIN11") == code.replace("load('a.pt')", "load('a.pt', weights_only=True)")
+    assert fixed(code + whole, "TRAIN11") == code + whole
 
 
 @pytest.mark.parametrize(("entry", "is_fixed"), [("global_step", False), ("callbacks", False), ("epoch", True)])
 def test_a_checkpoint_of_lightning_holds_objects(entry: str, is_fixed: bool) -> None:
-    code = f"{WEIGHTS}print(state['{entry}'])\n"
+    code = f"{WEIGHTS}print(state['{entry}'])\n{KEPT}"
     assert ("weights_only=True" in fixed(code, "TRAIN11")) is is_fixed
 
 
@@ -67,7 +71,8 @@ def test_where_lightning_is_in_use_the_weights_of_a_checkpoint_are_no_proof_of_i
     ("score", "is_fixed"), [("score['mean']", False), ("float(score['mean'])", True), ("max(0.0, score)", False)]
 )
 def test_a_score_may_be_a_number_of_numpy(score: str, is_fixed: bool) -> None:
-    code = f"{WEIGHTS}\ndef kept(score):\n    torch.save({{'state_dict': net, 'best_iou': {score}}}, 'a.pt')\n"
+    saved = f"{{'state_dict': net.state_dict(), 'best_iou': {score}}}"
+    code = f"{WEIGHTS}\ndef kept(score):\n    torch.save({saved}, 'a.pt')\n"
     assert ("weights_only=True" in fixed(code, "TRAIN11")) is is_fixed
     assert fixed(WEIGHTS + "print(state['best_iou'])\n", "TRAIN11") == WEIGHTS + "print(state['best_iou'])\n"
 
@@ -253,7 +258,7 @@ def test_weights_by_themselves_have_no_scheduler_beside_them(tmp_path: Path) -> 
     (tmp_path / "train.py").write_text(SCHEDULE.format(scheduler="MultiStepLR(optimizer, [10, 20])"))
     weights = NET + "net.load_state_dict(torch.load('a.pt'))\n"
     assert fix_in(tmp_path, weights) is Applicability.UNSAFE
-    assert fix_in(tmp_path, WEIGHTS) is Applicability.DISPLAY
+    assert fix_in(tmp_path, WEIGHTS.replace("state['state_dict']", "state['net']")) is Applicability.DISPLAY
 
 
 def fix_in(folder: Path, code: str) -> Applicability:
@@ -266,3 +271,79 @@ def fix_in(folder: Path, code: str) -> Applicability:
 
 def run(code: str, folder: Path) -> None:
     exec(compile(code, "program", "exec"), {"path": folder / "model.pt"})
+
+
+PROJECT = """\
+import numpy as np
+import torch
+from elsewhere import Settings, measure
+
+
+def keep(net, optimizer, epoch, state, options, settings):
+    scheduler = torch.optim.lr_scheduler.{scheduler}
+    package = {{"net": net.state_dict(), "epoch": epoch}}
+    {more}
+    torch.save(package, "a.pt")
+"""
+READ = NET + "state = torch.load('a.pt')\nnet.load_state_dict(state['net'])\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "doubt"),
+    [
+        pytest.param("pass", None, id="weights and a counter"),
+        pytest.param('package["optimizer"] = optimizer.state_dict()', None, id="a state that is added later"),
+        pytest.param('package["scheduler"] = scheduler.state_dict()', None, id="the state of a scheduler of torch"),
+        pytest.param('package.update(size=3, names=["a", "b"])', None, id="plain containers"),
+        pytest.param('package["plan"] = settings', "plan", id="an object of a class of the project"),
+        pytest.param('package["c"] = Settings()', "c", id="an object made on the spot"),
+        pytest.param('package["optimizer"] = optimizer', "optimizer", id="a whole optimizer"),
+        pytest.param('package["best"] = measure(net)', "best", id="a score of a file that computes with NumPy"),
+    ],
+)
+def test_the_files_that_write_a_checkpoint_prove_what_it_holds(more: str, doubt: str | None, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROJECT.format(more=more, scheduler="StepLR(optimizer, 10)"))
+    finding = read_in(tmp_path)
+    assert (finding.fix is not None) is (doubt is None)
+    if doubt is not None:
+        assert finding.no_fix == f"train.py saves `{doubt}`, which may be more than tensors and plain values"
+
+
+def test_a_rate_that_a_function_out_of_sight_computes_may_be_of_numpy(tmp_path: Path) -> None:
+    more = 'package["optimizer"] = optimizer.state_dict()'
+    (tmp_path / "train.py").write_text(PROJECT.format(more=more, scheduler="StepLR(optimizer, 10)"))
+    (tmp_path / "rates.py").write_text(
+        "import torch\nfrom maths import rate\n"
+        "def made(optimizer):\n"
+        "    return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(step))\n"
+    )
+    assert read_in(tmp_path).fix is None
+    (tmp_path / "rates.py").write_text((tmp_path / "rates.py").read_text().replace("rate(step))", "0.1 ** step)"))
+    assert read_in(tmp_path).fix is not None
+
+
+def test_a_scheduler_of_the_project_keeps_what_it_likes(tmp_path: Path) -> None:
+    more = 'package["scheduler"] = scheduler.state_dict()'
+    (tmp_path / "train.py").write_text(PROJECT.format(more=more, scheduler="StepLR(optimizer, 10)"))
+    (tmp_path / "rates.py").write_text("class WarmUpLR:\n    def __init__(self, after):\n        self.after = after\n")
+    assert read_in(tmp_path).fix is None
+
+
+@pytest.mark.parametrize(("given", "is_fixed"), [("{'net': net.state_dict()}", True), ("everything()", False)])
+def test_the_callers_of_a_function_that_saves_say_what_it_saves(given: str, is_fixed: bool, tmp_path: Path) -> None:
+    (tmp_path / "keeping.py").write_text("import torch\ndef keep(state, name):\n    torch.save(state, name)\n")
+    train = f"from keeping import keep\ndef train(net, everything):\n    keep({given}, name='a.pt')\n"
+    (tmp_path / "train.py").write_text(train)
+    assert (read_in(tmp_path).fix is not None) is is_fixed
+
+
+def test_a_checkpoint_that_nothing_in_sight_writes_is_not_restricted(tmp_path: Path) -> None:
+    finding = read_in(tmp_path)
+    assert finding.no_fix == "no `torch.save` of the project shows what the checkpoint holds"
+    assert read_in(tmp_path, READ.replace("state['net']", "state")).fix is not None
+
+
+def read_in(folder: Path, code: str = READ) -> Finding:
+    (folder / "pyproject.toml").write_text("")
+    [finding] = lint(Source.from_text(code, folder / "program.py"), Settings.selecting("TRAIN11"), project=Project())
+    return finding

@@ -139,6 +139,39 @@ def _reads_own_buffer(model: Model, call: Call) -> bool:
     )
 
 
+def entries_read(model: Model, load: Load) -> set[str] | None:
+    """The names under which entries of a checkpoint are read; none where the whole file is a state dict, and None where
+    one is not in sight."""
+    uses = [*_uses(model, load.call.node), *(() if load.use is None else (load.use,))]
+    keys: set[str] = set()
+    for use in uses:
+        parent = model.parent(use)
+        asked = _key(parent, use) or _asked(model, parent)
+        if asked is None:
+            continue
+        name = string_value(asked)
+        if name is not None and "." not in name:
+            keys.add(name)
+        elif name is None and _is_chosen(model, parent):
+            return None
+    return keys
+
+
+def _is_chosen(model: Model, entry: cst.CSTNode | None) -> bool:
+    """Whether an entry, of whatever name, is loaded by itself; not as in `{key[7:]: state[key] for key in state}`."""
+    if entry is None or isinstance(model.parent(entry), cst.DictComp):
+        return False
+    return _is_loaded_into(model, entry)
+
+
+def _asked(model: Model, attribute: cst.CSTNode | None) -> cst.BaseExpression | None:
+    """The key in `state.get(key)`."""
+    above = model.parent(attribute) if isinstance(attribute, cst.Attribute) else None
+    if isinstance(attribute, cst.Attribute) and attribute.attr.value in ("get", "pop") and isinstance(above, cst.Call):
+        return above.args[0].value if above.args else None
+    return None
+
+
 # -- what is loaded --------------------------------------------------------------------------------------------------
 
 
@@ -255,19 +288,25 @@ def _is_plain(entry: str) -> bool:
     return is_named and _OBJECT_ENTRIES.search(entry) is None and _SCORES.search(entry) is None
 
 
-def _is_loaded_into(model: Model, node: cst.CSTNode, depth: int = 0) -> bool:
-    """Whether the value, or an entry of it, is given to `load_state_dict`."""
+def _is_loaded_into(model: Model, node: cst.CSTNode) -> bool:
+    return loading(model, node) is not None
+
+
+def loading(model: Model, node: cst.CSTNode, depth: int = 0) -> Call | None:
+    """The `load_state_dict` that the value, or an entry of it, is given to."""
     parent = model.parent(node)
     if isinstance(parent, cst.Subscript) and parent.value is node:
-        return _is_loaded_into(model, parent, depth)
+        return loading(model, parent, depth)
     if isinstance(parent, cst.Arg):
         above = model.parent(parent)
-        return isinstance(above, cst.Call) and (model.call(above).method or "").startswith("load_state_dict")
+        call = model.call(above) if isinstance(above, cst.Call) else None
+        return call if call is not None and (call.method or "").startswith("load_state_dict") else None
     if isinstance(parent, cst.DictComp) and parent.value is node:
         node = parent
     if depth < 3 and (binding := _held_by(model, node)) is not None:
-        return any(_is_loaded_into(model, read, depth + 1) for read in binding.reads)
-    return False
+        calls = (loading(model, read, depth + 1) for read in binding.reads)
+        return next((call for call in calls if call is not None), None)
+    return None
 
 
 def _saves_objects(model: Model) -> bool:
