@@ -343,6 +343,12 @@ def test_a_checkpoint_that_nothing_in_sight_writes_is_not_restricted(tmp_path: P
     assert read_in(tmp_path, READ.replace("state['net']", "state")).fix is not None
 
 
+def test_the_state_of_a_scheduler_that_is_made_out_of_sight_is_not_known(tmp_path: Path) -> None:
+    more = 'scheduler = measure(optimizer)\n    package["scheduler"] = scheduler.state_dict()'
+    (tmp_path / "train.py").write_text(PROJECT.format(more=more, scheduler="StepLR(optimizer, 10)"))
+    assert read_in(tmp_path).fix is None
+
+
 def read_in(folder: Path, code: str = READ) -> Finding:
     (folder / "pyproject.toml").write_text("")
     [finding] = lint(Source.from_text(code, folder / "program.py"), Settings.selecting("TRAIN11"), project=Project())

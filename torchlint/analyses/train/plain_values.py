@@ -171,12 +171,21 @@ def has_plain_state(model: Model, call: Call) -> bool:
         return bool(returned) and all(v is not None and is_plain(model, v, depth=2) for v in returned)
     is_unknown = value.kind is Kind.UNKNOWN
     if value.kind is Kind.SCHEDULER or (is_unknown and _SCHEDULERS.search(name)):
-        return not may_be_own_scheduler(model) and not may_hold_numpy_rates(model)
+        is_strange = _may_be_own_scheduler(model) or _is_made_elsewhere(model, call.receiver)
+        return not is_strange and not may_hold_numpy_rates(model)
     holds_rates = value.kind is Kind.OPTIMIZER or (is_unknown and _RATES.search(name) is not None)
     return not (holds_rates and may_hold_numpy_rates(model))
 
 
-def may_be_own_scheduler(model: Model) -> bool:
+def _is_made_elsewhere(model: Model, scheduler: cst.BaseExpression | None) -> bool:
+    """Whether a scheduler is what a function out of sight returns: `hydra.utils.instantiate(config.scheduler)`."""
+    binding = model.binding(scheduler) if scheduler is not None else None
+    values = [write.value for write in binding.writes] if binding is not None else []
+    calls = [model.call(value) for value in values if isinstance(value, cst.Call)]
+    return any(call.target is None and not (call.callee or "").startswith("torch.") for call in calls)
+
+
+def _may_be_own_scheduler(model: Model) -> bool:
     """Whether the project has schedulers beside those of torch: their state is whatever attributes they have."""
     return any(model.once_of(source, _has_own_scheduler) for source in [model.source, *model.files_beside()])
 
