@@ -181,6 +181,7 @@ INSTALLED = {
     "a guide": ("docs/INSTALL.md", "`conda install pytorch=1.4 -c pytorch`\n", "pytorch=1.4"),
     "what another guide talks of": ("docs/INSTALL.md", "This was written when PyTorch 1.4 came out.\n", None),
     "a guide beside code of its own": ("third_party/README.md", "`pip install torch==1.4`\n", None),
+    "another program": ("tools/old.py", "x = iter(loader).next()\n", "iter(loader).next()"),
     "any torch": ("docker/Dockerfile", "RUN pip install torch\n", None),
     "something large": ("scripts/all.sh", "pip install torch==1.4\n" + 10_000 * "echo something more or less\n", None),
 }

@@ -25,6 +25,7 @@ _INSTALLER = re.compile(r"(?i)(?:[\w-]+\.)?dockerfile(?:[._-][\w.-]+)?|[\w.-]+\.
 _GUIDE = re.compile(r"(?i)(?:readme|[\w-]*(?:install|set_?up|requirement|get(?:ting)?_?started)[\w-]*)\.(?:md|rst|txt)")
 _READMES = ("README.md", "README.rst", "README.txt", "readme.md")
 _MOST_BYTES = 200_000
+_MOST_PROGRAMS = 400
 _Release = tuple[int, ...]
 _STATEMENTS = frozenset(name.rpartition("/")[2] for name in (*_FILES, *_READMES))
 _TORCH, _LIBRARY = "(?:py)?torch", "(?P<library>torchvision|torchaudio)"
@@ -111,7 +112,7 @@ def torch_requirement(folder: Path) -> TorchRequirement | None:
 
 def torch_installed(root: Path, files: Iterable[str]) -> TorchRequirement | None:
     """What the files that install a project say, wherever below its root they are: Dockerfiles, shell scripts, lists of
-    their own. A guide counts where no Python lies beside it that it may be about alone."""
+    their own. A guide counts where no Python lies beside it that it may be about alone, a program last."""
     names = [os.path.relpath(file, root) for file in files]
     with_code = {os.path.dirname(name) for name in names if name.endswith(".py")}
     scripts = [name for name in names if _is_installer(os.path.basename(name))]
@@ -121,7 +122,17 @@ def torch_installed(root: Path, files: Iterable[str]) -> TorchRequirement | None
         if _GUIDE.fullmatch(os.path.basename(name)) and os.path.dirname(name) not in with_code - {""}
     ]
     lists = {name: _COMMENT.sub("", text) for name, text in _texts(root, scripts)}
-    return _first(lists, _IN_LISTS) or _first(dict(_texts(root, guides)), _IN_GUIDES)
+    programs = [name for name in names if name.endswith(".py")]
+    said = _first(lists, _IN_LISTS) or _first(dict(_texts(root, guides)), _IN_GUIDES)
+    return said or _first_of_code(root, programs if len(programs) <= _MOST_PROGRAMS else [])
+
+
+def _first_of_code(root: Path, programs: Iterable[str]) -> TorchRequirement | None:
+    for name, text in _texts(root, programs):
+        newest = torch_of_code(text) if ".next()" in text else None
+        if newest is not None:
+            return TorchRequirement(newest[0], name, newest[1])
+    return None
 
 
 def _first(texts: dict[str, str], readings: Iterable[_Reading]) -> TorchRequirement | None:
