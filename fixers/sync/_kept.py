@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.sync.accumulators import check_empty_loop, host_sum
+from torchlint.analyses.sync.accumulators import host_sum
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.repeated_reads import numbers
 from torchlint.finding import Fix
@@ -63,7 +63,6 @@ def _moves(model: Model, read: Readback) -> bool:
 
 def _loss(model: Model, read: Readback) -> Fix:
     total = host_sum(model, read)
-    check_empty_loop(model, total)
     if not _is_real(model, read):
         raise NoFixError(f"`{model.code(read.tensor)}` is not known to be a tensor of real numbers")
     return kept_in_double(model, read, total, detaching(model, read) + ".double()")
@@ -85,7 +84,6 @@ def _count(model: Model, read: Readback) -> Fix:
         if total.term is not read.node:
             raise NoFixError("the count is multiplied or divided before it is added")
         return kept_on_device(model, read, total, "", "int")
-    check_empty_loop(model, total)
     return kept_in_double(model, read, total, ".double()")
 
 

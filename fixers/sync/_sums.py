@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.sync.accumulators import HostSum, is_wrapped
+from torchlint.analyses.sync.accumulators import HostSum, is_wrapped, told_from_float
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -32,7 +32,10 @@ def kept_in_double(model: Model, read: Readback, total: HostSum, suffix: str) ->
     if _NO_DOUBLE.search(text):
         raise NoFixError("the file is for devices that lack double precision")
     is_cuda = re.search(r"\bcuda\b", text) is not None and _ANY_DEVICE.search(text) is None
-    return kept_on_device(model, read, total, suffix, "float", "" if is_cuda else _DOUBT)
+    told = told_from_float(model, total)
+    seen = f"Where nothing has been added, {model.place(told)} sees 0.0 in place of 0." if told is not None else ""
+    doubt = " ".join(filter(None, ("" if is_cuda else _DOUBT, seen)))
+    return kept_on_device(model, read, total, suffix, "float", doubt)
 
 
 def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, cast: str, doubt: str = "") -> Fix:

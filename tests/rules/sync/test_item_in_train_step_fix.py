@@ -180,10 +180,6 @@ UNFIXED = {
     "read below on the same condition": training(
         "if step % 2:\n    total += loss.item()\n    print(total / step)", "total = 0.0", "return total"
     ),
-    "reset to an integer in the loop": training(
-        "total += loss.item()\nif step % 9 == 0:\n    print(total)\n    total = 0", "total = 0.0", "return total"
-    ),
-    "an integer that may be seen after an empty loop": training("total += loss.item()", "total = 0", "return total"),
     "an attribute": training("stats.total += loss.item()", "stats = Stats()", "return stats"),
     "a global": training("global total\ntotal += loss.item()"),
     "a closure reads it": training(
@@ -227,6 +223,10 @@ def test_no_fix_where_a_read_could_tell(code: str) -> None:
 
 
 DOUBTFUL = {
+    "reset to an integer in the loop": training(
+        "total += loss.item()\nif step % 9 == 0:\n    print(total)\n    total = 0", "total = 0.0", "return total"
+    ),
+    "an integer that may be seen after an empty loop": training("total += loss.item()", "total = 0", "return total"),
     "the loop reads a clock": training(
         "total += loss.item()\nprint(time.time() - start)", "total, start = 0.0, time.time()", "return total"
     ),

@@ -83,14 +83,11 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
     return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed)
 
 
-def check_empty_loop(model: Model, total: HostSum) -> None:
-    """No read may tell an integer 0 from 0.0, which is what it sees after a loop that never ran.
-
-    Raises NoFixError where one can.
-    """
-    told = next((read for read in total.reads if not _hides_type(model, read)), None)
-    if told is not None and not total.is_integer and not total.starts_float:
-        raise NoFixError(f"after a loop that never ran, {model.place(told)} would see 0.0 where it sees 0 now")
+def told_from_float(model: Model, total: HostSum) -> cst.BaseExpression | None:
+    """A read that can tell an integer 0 from 0.0, which it sees after a loop that never ran if the sum is read so."""
+    if total.is_integer or total.starts_float:
+        return None
+    return next((read for read in total.reads if not _hides_type(model, read)), None)
 
 
 def is_wrapped(model: Model, read: cst.CSTNode, *casts: str) -> bool:
