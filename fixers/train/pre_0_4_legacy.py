@@ -212,10 +212,6 @@ def _item(read: DataRead, rewriter: Rewriter, model: Model) -> Fix:
     return Fix((edit,), Applicability.SAFE, "`math` asks the tensor for its number all the same.")
 
 
-def _is_used_at_once(read: DataRead, model: Model) -> bool:
-    return read.use is Use.FRESH or isinstance(model.parent(read.node), cst.Arg)
-
-
 def _has_no_graph(read: DataRead, model: Model) -> bool:
     """Whether the tensor is made in sight without a graph and, as far as the file goes, wants none."""
     value, root = model.value(read.owner), read.owner
@@ -317,7 +313,7 @@ def _is_made_in_sight(node: cst.BaseExpression | None, model: Model, seen: set[B
         if call.is_forward or _is_called_without_graph(node, model):
             return model.grad_enabled(node) is False
         return call.target is None and call.foreign is None
-    return isinstance(node, cst.BinaryOperation)
+    return isinstance(node, cst.BinaryOperation) or (isinstance(node, cst.List) and not node.elements)
 
 
 def _reads_beside(read: DataRead, model: Model) -> list[DataRead]:

@@ -152,6 +152,18 @@ def run(net, x):
             "    out = net(x)\n    with torch.no_grad():\n        return [torch.t(out.detach())]",
         ),
         (
+            "    kept = []\n    with torch.no_grad():\n        kept.append(net(x))\n    kept = torch.cat(kept)\n"
+            "    return [torch.max(kept.data, 1)[1]]",
+            "    kept = []\n    with torch.no_grad():\n        kept.append(net(x))\n    kept = torch.cat(kept)\n"
+            "    return [torch.max(kept, 1)[1]]",
+        ),
+        (
+            "    kept = []\n    kept.append(net(x))\n    kept = torch.cat(kept)\n"
+            "    return [torch.max(kept.data, 1)[1]]",
+            "    kept = []\n    kept.append(net(x))\n    kept = torch.cat(kept)\n"
+            "    return [torch.max(kept.detach(), 1)[1]]",
+        ),
+        (
             "    a = torch.sum(x) > 0\n    b = torch.sum(x) < 2\n    a, b = a.data, b.data\n    return [a, b]",
             "    a = torch.sum(x) > 0\n    b = torch.sum(x) < 2\n    return [a, b]",
         ),
