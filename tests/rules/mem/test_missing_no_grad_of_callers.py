@@ -398,6 +398,12 @@ def test_parameters_that_are_switched_off_for_a_while(state: str, count: int) ->
     assert len(findings(SWITCHED.replace("{state}", state), "MEM05")) == count
 
 
+def test_a_new_tensor_that_wants_no_gradient_switches_no_parameter() -> None:
+    made = "weight.requires_grad = {state}\n                    changed.append(weight)"
+    code = SWITCHED.replace(made, "changed.append(torch.zeros(2, requires_grad=False))")
+    assert len(findings(code, "MEM05")) == 2
+
+
 EMBEDDER = """
     import torch
 

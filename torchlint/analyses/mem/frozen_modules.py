@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Class, Function, Write
     from torchlint.semantics.model import Model
 
-_FREEZING = re.compile(r"requires_grad(_\(False\)|\s*=\s*False)")
+_FREEZING = re.compile(r"\.requires_grad(_\(False\)|\s*=\s*False)")
 _FROZEN_INSIDE = re.compile(
     r"requires_grad_\(False\)|for (\w+) in self\.parameters\(\):\s+\1\.requires_grad\s*=\s*False"
 )
