@@ -238,10 +238,20 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
             if role is not None:
                 return role
         elif step.role in (Role.STEPS, Role.EVALUATION) and not (
-            _drives_environment(model, step) or _goes_over_loaders(model, step, function)
+            _drives_environment(model, step) or _goes_over_loaders(model, step, function) or _is_over_display(step)
         ):
             return step.role
     return None
+
+
+def _is_over_display(loop: Loop) -> bool:
+    """`for kernel in (dense, sparse): check(kernel)`: as many calls as there are things listed."""
+    over = loop.iterable
+    if isinstance(over, cst.Call) and over.args:  # `enumerate([...])`, `zip([...], [...])`
+        over = over.args[0].value
+    return isinstance(over, (cst.List, cst.Tuple)) and not any(
+        isinstance(part, cst.StarredElement) for part in over.elements
+    )
 
 
 def _goes_over_loaders(model: Model, loop: Loop, function: Function) -> bool:

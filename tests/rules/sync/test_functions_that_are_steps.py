@@ -158,3 +158,30 @@ def test_a_loss_that_a_loop_of_another_file_runs_reads_in_every_step(
 ) -> None:
     files = {"main.py": DICE, "train.py": TRAINING.format(loop=loop)}
     assert lines_in(tmp_path, files, "SYNC01") == lines
+
+
+CHECKED = """
+    import torch
+
+    def check(kernel, size):
+        points = torch.rand(4, size, requires_grad=True, device="cuda")
+        found = kernel(points)
+        found.sum().backward()
+        assert torch.mean((found - points) ** 2) < 1e-8
+
+    for {target} in {kernels}:
+        check(kernel, 3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "kernels", "codes"),
+    [
+        pytest.param("i, kernel", "enumerate([dense, sparse])", [], id="counted"),
+        pytest.param("kernel", "(dense, sparse)", [], id="listed"),
+        pytest.param("kernel", "torch.utils.data.DataLoader(kernels)", ["SYNC05"], id="drawn"),
+    ],
+)
+def test_a_check_of_a_few_things_that_are_listed_is_no_step(target: str, kernels: str, codes: list[str]) -> None:
+    code = CHECKED.format(target=target, kernels=kernels)
+    assert [finding.code for finding in findings(code, "SYNC05")] == codes

@@ -97,6 +97,8 @@ class _Use:
         """What the expression around says, and the expression that is to be followed further."""
         node, parent = self._node, self._model.parent(self._node)
         match parent:
+            case cst.ComparisonTarget(operator=cst.In() | cst.NotIn()):
+                return Evidence.NONE, None  # a tensor may be looked for in a list
             case cst.Subscript(value=value) if value is node:
                 is_array = self._whole and len(parent.slice) > 1
                 self._whole = False
