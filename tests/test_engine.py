@@ -118,6 +118,15 @@ BROKEN = [
 ]
 
 
+def test_escapes_of_regular_expressions_are_fine_and_so_is_syntax_that_only_libcst_knows(
+    monkeypatch: pytest.MonkeyPatch, planted: PlantedRule
+) -> None:
+    text = "import torch\nx = r'\\N\\x1'\n"
+    assert "LINT01" not in [finding.code for finding in lint(Source.from_text(text), planted.settings)]
+    monkeypatch.setattr("torchlint.parsing._parse_quietly", lambda _: compile("print x", "file", "exec"))
+    assert "LINT01" not in [finding.code for finding in lint(Source.from_text(text), planted.settings)]
+
+
 @pytest.mark.parametrize(("text", "line"), BROKEN)
 def test_broken_syntax_is_one_finding(text: str, line: int, planted: PlantedRule) -> None:
     found = lint(Source.from_text(text), planted.settings)

@@ -45,13 +45,10 @@ def parse(source: Source) -> cst.Module:
         raise UnparsableError(TOO_COMPLEX, "the file is nested too deeply to be parsed")
     try:
         tree = cst.parse_module(text)
-        if _ODD_ESCAPE.search(text) is not None:
-            _parse_quietly(text)
+        _check_escapes(source)
         return tree
     except cst.ParserSyntaxError as error:
         raise _explained(source, error) from error
-    except SyntaxError as error:
-        raise _rejected(source, error) from error
     except (RecursionError, MemoryError) as error:
         raise UnparsableError(TOO_COMPLEX, "the file is nested too deeply to be parsed") from error
 
@@ -63,6 +60,16 @@ def _check_characters(text: str) -> None:
     except UnicodeEncodeError as error:
         message = f"there is a character that no encoding has: U+{ord(text[error.start]):04X}"
         raise UnparsableError(SYNTAX_ERROR, message, error.start) from error
+
+
+def _check_escapes(source: Source) -> None:
+    """Raises UnparsableError. What else the interpreter objects to may be syntax of a newer Python."""
+    if _ODD_ESCAPE.search(source.text) is not None:
+        try:
+            _parse_quietly(source.text)
+        except SyntaxError as error:
+            if str(error.msg).startswith(("(unicode error)", "(value error)")):
+                raise _rejected(source, error) from error
 
 
 def check_syntax(source: Source) -> None:
