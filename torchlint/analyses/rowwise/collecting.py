@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.rowwise.names import prefixes
 from torchlint.semantics.dataflow import reaches
 
 if TYPE_CHECKING:
@@ -28,9 +29,26 @@ def collector(model: Model, node: cst.BaseExpression) -> cst.Call | None:
     return call if _COLLECTORS.fullmatch(model.qualified(call.func) or "") else None
 
 
+def _goes_into(model: Model, node: cst.BaseExpression) -> cst.Call | None:
+    """The same where the list is the only one in another, or is joined with others: `torch.cat(rows + more)`."""
+    while True:
+        match model.parent(node):
+            case cst.BinaryOperation(operator=cst.Add()) as around:
+                node = around
+            case cst.Element() as element:
+                around = model.parent(element)
+                if not isinstance(around, cst.List) or len(around.elements) != 1:
+                    return None
+                node = around
+            case _:
+                return collector(model, node)
+
+
 def is_collected(model: Model, root: cst.CSTNode, receiver: cst.BaseExpression | None = None) -> bool:
     """Whether a list that `root` makes or grows has no other use than to become a tensor."""
     target = receiver
+    if target is None and isinstance(root, cst.BaseExpression) and _goes_into(model, root) is not None:
+        return True
     if target is None:
         statement = model.small_statement(root)
         if not isinstance(statement, cst.Assign) or statement.value is not root or len(statement.targets) != 1:
@@ -54,7 +72,7 @@ def _collects(model: Model, binding: Binding, root: cst.CSTNode) -> bool:
         and not _suits_tensor(model, read)
         and not _is_grown(model, read)
     ]
-    after = [read for read in uses if collector(model, read) is not None or _is_collected_by_callers(model, read)]
+    after = [read for read in uses if _goes_into(model, read) is not None or _is_collected_by_callers(model, read)]
     others = [read for read in uses if read not in after and not _follows_stack(model, binding, read)]
     return bool(after) and not others
 
@@ -128,7 +146,7 @@ def gathers(value: cst.BaseExpression) -> bool:
             value = value.args[0].value
         else:
             return False
-    if not isinstance(value, cst.Subscript) or isinstance(value.value, cst.Subscript):
+    if not isinstance(value, cst.Subscript):
         return False
-    slices = [part.slice for part in value.slice if isinstance(part.slice, cst.Slice)]
+    slices = [part.slice for one in prefixes(value) for part in one.slice if isinstance(part.slice, cst.Slice)]
     return all(part.lower is None and part.upper is None for part in slices)

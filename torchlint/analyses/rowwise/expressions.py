@@ -286,13 +286,19 @@ class Expressions:
         filtered = NOTHING
         while clause is not None:
             headers.enter(self, clause, clause.target, clause.iter)
-            filtered = together(filtered, *(self.of(test.test) for test in clause.ifs))
+            filtered = together(filtered, *(self._filter(test.test) for test in clause.ifs))
             if clause.asynchronous is not None:
                 filtered = filtered.at_least(Depends.OPAQUE)
             clause = clause.inner_for_in
         seen = self.of(node.elt)
         self.local = before
         return together(seen, filtered.at_least(Depends.RAGGED)) if filtered.varies else seen
+
+    def _filter(self, test: cst.BaseExpression) -> Seen:
+        """Of a condition of a comprehension. `if j != i` leaves out one, as often as there is another."""
+        seen = self.of(test)
+        is_unequal = isinstance(test, cst.Comparison) and isinstance(test.comparisons[0].operator, cst.NotEqual)
+        return NOTHING if is_unequal and seen.depends is Depends.INDEX and len(seen.axes) == 2 else seen
 
     # calls
 

@@ -1,5 +1,5 @@
 """Functions of Python on the elements of a tensor: every comparison of `sorted` is a kernel whose answer is read back,
-and every addition of `sum` is one."""
+of `max` and `min` as well, and every addition of `sum` is one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
-def adds_rows(model: Model, certainty: Certainty, call: cst.Call) -> bool:
-    """Whether a call of `sum` adds up the rows of a tensor."""
+def walks_rows(model: Model, certainty: Certainty, call: cst.Call) -> bool:
+    """Whether a call of `sum`, `max` or `min` takes the rows of a tensor one by one."""
     if len(call.args) != 1 or call.args[0].star or model.value(call.args[0].value).rank == 0:
+        return False
+    if model.qualified(call.func) != "builtins.sum" and model.is_log_gated(call):  # an extreme that is only printed
         return False
     return certainty.is_tensor(call.args[0].value, model.statement(call))
 

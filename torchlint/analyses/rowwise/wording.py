@@ -46,9 +46,16 @@ def of_sorting(name: str) -> str:
     )
 
 
-def of_sum(summed: cst.BaseExpression) -> str:
-    of = f"`{spelled(summed)}`" if isinstance(summed, (cst.Name, cst.Attribute)) else "a tensor"
-    return f"`sum` of Python adds up the rows of {of} one by one, a kernel for each. Use `torch.sum` or `.sum(0)`."
+def of_builtin(name: str, walked: cst.BaseExpression) -> str:
+    """Of `sum`, `max` or `min` on a tensor."""
+    of = f"`{spelled(walked)}`" if isinstance(walked, (cst.Name, cst.Attribute)) else "a tensor"
+    if name == "builtins.sum":
+        return f"`sum` of Python adds up the rows of {of} one by one, a kernel for each. Use `torch.sum` or `.sum(0)`."
+    name = name.removeprefix("builtins.")
+    return (
+        f"`{name}` of Python compares the elements of {of} one by one, and every answer is read back. Use "
+        f"`torch.{name}`."
+    )
 
 
 def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None) -> str:

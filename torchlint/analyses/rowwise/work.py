@@ -18,7 +18,7 @@ from torchlint.analyses.rowwise.certainty import Certainty
 from torchlint.analyses.rowwise.collecting import collector, gathers, is_collected, is_stacked
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
-from torchlint.analyses.rowwise.sorting import adds_rows, sorted_tensor
+from torchlint.analyses.rowwise.sorting import sorted_tensor, walks_rows
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
 from torchlint.analyses.vectorize.plan import Plan, attempt, is_plain, is_test
@@ -81,11 +81,11 @@ class _Finder:
             name = sorted_tensor(self._model, self._certainty, call.node)
             if name is not None:
                 yield Work(call.node, "VEC01", wording.of_sorting(name), Confidence.LIKELY, "the result is a list", ())
-        for call in self._model.calls_to("builtins.sum"):
+        for call in self._model.calls_to("builtins.sum", "builtins.max", "builtins.min"):
             reported = any(ancestor in self._taken for ancestor in self._model.ancestors(call.node))
-            if not reported and adds_rows(self._model, self._certainty, call.node):
+            if not reported and walks_rows(self._model, self._certainty, call.node):
                 plan, reason = self._attempt(call.node)
-                message = wording.of_sum(call.node.args[0].value)
+                message = wording.of_builtin(call.callee or "", call.node.args[0].value)
                 yield Work(call.node, "VEC01", message, Confidence.LIKELY, plan or reason, ())
 
     def _root(self, loop: Loop) -> Root | None:
@@ -240,7 +240,7 @@ def _does_work(trace: Trace) -> bool:
         return True
     if costly.is_formula(trace.steps) or costly.decomposes(trace.steps):
         return True
-    return any(_is_fill(kept) for kept in trace.kept)
+    return any(_is_fill(kept) or (kept.sink is Sink.TOTAL and trace.picks) for kept in trace.kept)
 
 
 def _is_fill(kept: Kept) -> bool:

@@ -1,0 +1,104 @@
+"""VEC01, VEC06 and LIN01 where the result of a row is wrapped, joined or added to something before it is a tensor."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+ROW_RULES = ("VEC01", "VEC02", "VEC06", "VEC08", "LIN01", "LIN02", "LIN03")
+HEAD = "import torch\n\n\n"
+
+FOUND = {
+    "elements of a list in a list that becomes a tensor": (
+        "VEC06",
+        """\
+def following(scores: torch.Tensor, count):
+    values, top = scores.topk(1)
+    return torch.LongTensor([[top[i][0] for i in range(count)]])
+""",
+    ),
+    "rows of two lists that are joined first": (
+        "VEC01",
+        """\
+def shifted(x: torch.Tensor, step: torch.Tensor):
+    up, down = [], []
+    for i in range(x.size(0)):
+        up.append((x[i] + step).unsqueeze(0))
+        down.append((x[i] - step).unsqueeze(0))
+    return torch.cat(up + down)
+""",
+    ),
+    "scores that are picked for each step and added up": (
+        "VEC01",
+        """\
+def gold(emissions: torch.Tensor, tags: torch.Tensor, moves: torch.Tensor):
+    score = torch.zeros(1)
+    for i, emission in enumerate(emissions):
+        score = score + moves[tags[i + 1], tags[i]] + emission[tags[i + 1]]
+    return score
+""",
+    ),
+    "a maximum over all others, for each": (
+        "VEC01",
+        """\
+def pooled(x: torch.Tensor, weights: torch.Tensor, count):
+    out = torch.zeros(count)
+    for i in range(count):
+        out[i] = sum([torch.max(x[j] * weights[i, j]) for j in range(count) if j != i])
+    return out
+""",
+    ),
+    "the greatest element by comparisons of Python": (
+        "VEC01",
+        """\
+def has_converged(old: torch.Tensor, new: torch.Tensor):
+    return max(torch.linalg.norm(new - old, dim=1)) < 1e-3
+""",
+    ),
+}
+
+SILENT = {
+    "the greater of two tensors": "def f(x: torch.Tensor):\n    return max(x.mean(), x.std())\n",
+    "the greatest of the sizes": "def f(x: torch.Tensor):\n    return max(x.shape) + min(x.tolist())\n",
+    "the greatest of what may be a list": "def f(x):\n    return max(x)\n",
+    "extremes that are only printed every now and then": """\
+def f(x: torch.Tensor, verbose):
+    for i in range(100):
+        x = x * 0.9
+        if verbose:
+            print(max(x.norm(dim=1)), min(x.norm(dim=1)))
+    return x
+""",
+    "rows that a condition on their values leaves out": """\
+def f(x: torch.Tensor, count):
+    out = torch.zeros(count)
+    for i in range(count):
+        out[i] = torch.cat([x[j] for j in range(count) if x[j] != x[i]]).median()
+    return out
+""",
+    "lists of rows that are joined and returned": """\
+def f(x: torch.Tensor, more):
+    rows = []
+    for i in range(x.size(0)):
+        rows.append(x[i] + 1)
+    return rows + more
+""",
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_work_on_rows_is_found(name: str) -> None:
+    code, body = FOUND[name]
+    assert [finding.code for finding in findings(HEAD + body, *ROW_RULES)] == [code]
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_what_looks_alike_is_not(name: str) -> None:
+    assert findings(HEAD + SILENT[name], *ROW_RULES) == []
+
+
+def test_comparisons_of_python_are_named_with_what_does_it_on_the_tensor() -> None:
+    (found,) = findings(HEAD + "def f(x: torch.Tensor):\n    norms = x.norm(dim=1)\n    return min(norms)\n", "VEC01")
+    assert "`min` of Python compares the elements of `norms`" in found.message
+    assert "`torch.min`" in found.message
