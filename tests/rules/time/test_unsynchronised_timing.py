@@ -333,11 +333,37 @@ print(time.time() - t0)
         ("return out.softmax(1).argmax(1)", True),
         ("best = out.argmax(1)[0].item()\n        return best", False),
         ("return out.softmax(1).cpu()", False),
+        ("if x.dim() > 2:\n            return out.cpu()\n        return out.argmax(1).tolist()", False),
+        ("return out if x.dim() > 2 else out.t()", True),
     ],
 )
 def test_a_pass_of_another_file_that_waits_by_itself(rest: str, is_found: bool, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "attacks.py").write_text(ATTACK.format(rest=rest))
     (tmp_path / "main.py").write_text(SETUP + TIMED_ATTACK)
+    settings = Settings.selecting("TIME01")
+    assert bool(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == is_found
+
+
+EVALUATION = """\
+def evaluate(model, x, rows):
+    if rows > 1:
+        return model(x[:rows]){rest}
+    return model(x[0])[None]{rest}
+"""
+TIMED_EVALUATION = """\
+from evaluation import evaluate
+
+t0 = time.time()
+scores = evaluate(net, x, 2)
+print(time.time() - t0)
+"""
+
+
+@pytest.mark.parametrize(("rest", "is_found"), [("", True), (".detach().cpu()", False)])
+def test_an_evaluation_in_another_file_that_waits_on_either_way(rest: str, is_found: bool, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "evaluation.py").write_text(EVALUATION.format(rest=rest))
+    (tmp_path / "main.py").write_text(SETUP + TIMED_EVALUATION)
     settings = Settings.selecting("TIME01")
     assert bool(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == is_found

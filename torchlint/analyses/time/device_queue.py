@@ -321,12 +321,15 @@ class DeviceQueue:
         return state.with_work(Work(call.node, is_heavy=True))
 
     def _waits_elsewhere(self, call: Call) -> bool:
-        """Whether a function of another file reads a tensor whenever it is called: what it calls is out of sight."""
+        """Whether a function of another file reads a tensor, one of a network whenever it is called: what it calls is
+        out of sight, and in a network those are its layers."""
         found = self._model.elsewhere(call)
         if found is None:
             return False
         home, function = found
-        reads = (each for each in function.calls if each.method in ("item", "tolist", "cpu"))
+        reads = [each for each in function.calls if each.method in ("item", "tolist", "cpu")]
+        if function.cls is None or not function.cls.is_module:
+            return any(each.receiver_value.is_(Kind.TENSOR, Kind.UNKNOWN) for each in reads)
         return any(each.receiver_value.kind is Kind.TENSOR and not home.guards(each.node) for each in reads)
 
     def _is_left_on_host(self, call: Call) -> bool:

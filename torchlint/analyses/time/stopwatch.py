@@ -33,12 +33,11 @@ class Interval:
 
 
 def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
-    queue: DeviceQueue | None = None
     seen: set[cst.CSTNode] = set()
     for start, end in chain(_differences(model), timer_calls(model)):
         if end in seen or runs_on_host(end, model):
             continue
-        queue = queue or DeviceQueue(model)
+        queue = model.once(DeviceQueue)
         if not queue.runs_ahead:
             return
         interval = _interval(model, queue, start, end) or _early_interval(model, queue, start, end)
@@ -70,9 +69,15 @@ def _interval(model: Model, queue: DeviceQueue, start: cst.Call, end: cst.Call) 
     if not state.waits:
         return Interval(start, end, state.queued, Confidence.CERTAIN)
     is_made_up_for = loop is not None and not queue.waits_outside(loop, start, end)
-    if is_made_up_for or not state.queued.is_heavy:
+    if is_made_up_for or not _is_pass(model, state.queued):
         return None
     return Interval(start, end, state.queued, Confidence.LIKELY)
+
+
+def _is_pass(model: Model, work: Work) -> bool:
+    """Forward or back through a network: what is queued behind a wait for one is little beside it."""
+    call = model.call(work.node) if isinstance(work.node, cst.Call) else None
+    return call is not None and (call.is_forward or call.is_backward)
 
 
 def _early_interval(model: Model, queue: DeviceQueue, start: cst.Call, end: cst.Call) -> Interval | None:
