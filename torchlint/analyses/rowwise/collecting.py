@@ -36,10 +36,10 @@ def _goes_into(model: Model, node: cst.BaseExpression) -> cst.Call | None:
             case cst.BinaryOperation(operator=cst.Add()) as around:
                 node = around
             case cst.Element() as element:
-                around = model.parent(element)
-                if not isinstance(around, cst.List) or len(around.elements) != 1:
+                outer = model.parent(element)
+                if not isinstance(outer, cst.List) or len(outer.elements) != 1:
                     return None
-                node = around
+                node = outer
             case _:
                 return collector(model, node)
 
