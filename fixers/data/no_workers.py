@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _OPTION = re.compile(r"--(n|num)?[-_]?(data)?[-_]?(loader)?[-_]?(workers?|threads|cpus?)")
+_SEEDS_TORCH = re.compile(r"manual_seed|seed_everything|set_seed|seed_all")
 _MOST_CALLS = 4
 _WHY = (
     "Random augmentations are drawn from the generators of the workers, each worker holds a copy of the dataset, and "
@@ -38,6 +39,8 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("no workers are asked for there, and how many there may be is for you to say")
     if keeps_what_it_reads(loader.dataset().node, loader.model):
         raise NoFixError("the dataset keeps what it has read, and workers would do so for one epoch only")
+    if _seeds_all_but_torch(model):
+        raise NoFixError("the program seeds its generators, but not the one of torch, which workers are seeded from")
     if _stays_in_process(loader):
         raise NoFixError("the dataset holds a function without a name of its own, which no other process can be sent")
     imports: list[Edit] = []
@@ -48,6 +51,10 @@ def fix(report: Report, model: Model) -> Fix:
     edits = set_option(loader, "num_workers", workers, rewriter)
     shown_only = _runs_on_import(model, report.facts.site.function)
     return Fix((*edits, *imports), Applicability.DISPLAY if shown_only else Applicability.UNSAFE, _WHY)
+
+
+def _seeds_all_but_torch(model: Model) -> bool:
+    return bool(model.calls_to("numpy.random.seed", "random.seed")) and _SEEDS_TORCH.search(model.source.text) is None
 
 
 def _stays_in_process(loader: Loader) -> bool:

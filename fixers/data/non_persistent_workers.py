@@ -22,6 +22,8 @@ _WHY = "From the second epoch on, the order of the samples and random augmentati
 
 def fix(report: Report, model: Model) -> Fix:
     loader: Loader = report.facts.loader
+    if not loader.option("worker_init_fn").absent:
+        raise NoFixError("what each new worker runs first, as to seed it, would run once and not in every epoch")
     edits = set_option(loader, "persistent_workers", _value(loader, model), Rewriter(model), "num_workers")
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
 

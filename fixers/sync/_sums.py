@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _NO_DOUBLE = re.compile(r"\b(mps|xla\w*|torch_xla|xpu|hpu)\b", re.IGNORECASE)
+_DEVICE_NAME = re.compile(r"device|accelerator|backend", re.IGNORECASE)
 _ANY_DEVICE = re.compile(r"\btorch\.accelerator\b|\baccelerate\b")
 _DOUBT = "On a device without double precision (MPS), which this file does not rule out, `.double()` fails."
 _TIMED = "The loop reads a clock: without the readback its intervals no longer include the work of the device."
@@ -29,13 +30,19 @@ _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Flo
 def kept_in_double(model: Model, read: Readback, total: HostSum, suffix: str) -> Fix:
     """The sum in double precision, which is what a Python float has and some devices lack."""
     text = model.source.text
-    if _NO_DOUBLE.search(text):
-        raise NoFixError("the file is for devices that lack double precision")
+    if any(_NO_DOUBLE.search(said) for said in (text, *_where_device_is_from(model))):
+        raise NoFixError("the program is for devices that lack double precision, too")
     is_cuda = re.search(r"\bcuda\b", text) is not None and _ANY_DEVICE.search(text) is None
     told = told_from_float(model, total)
     seen = f"Where nothing has been added, {model.place(told)} sees 0.0 in place of 0." if told is not None else ""
     doubt = " ".join(filter(None, ("" if is_cuda else _DOUBT, seen)))
     return kept_on_device(model, read, total, suffix, "float", doubt)
+
+
+def _where_device_is_from(model: Model) -> list[str]:
+    """The texts of the files from which this one takes its device, or what tells it."""
+    files = {file for name, file in model.imports_of_project() if _DEVICE_NAME.search(name.rpartition(".")[2])}
+    return [source.text for source in model.neighbours() if str(source.path) in files] if files else []
 
 
 def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, cast: str, doubt: str = "") -> Fix:

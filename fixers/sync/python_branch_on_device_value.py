@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
 
-_TAKEN = "Nothing is stored under an empty mask, but what would be stored has to be there, in the type of the target."
-
 
 def fix(report: Report, model: Model) -> Fix:
     decision: Decision = report.facts
@@ -60,13 +58,13 @@ def _without_test(model: Model, statement: cst.If) -> Fix:
     store = line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
     if "#" in model.source.text[start:end] or not isinstance(store, cst.Assign):
         raise NoFixError("the branch holds more than one plain store")
-    target, fills = store.targets[0].target, model.value(store.value).kind is Kind.NUMBER
+    if model.value(store.value).kind is not Kind.NUMBER:
+        raise NoFixError("to pick what is stored by the mask waits for the device as the question does")
+    target = store.targets[0].target
     edit = Edit(start, end, model.code(store))
     if isinstance(statement.test, cst.BooleanOperation):
         condition = model.code(statement.test.left)
         edit = Rewriter(model).replace(statement.test, f"({condition})" if statement.test.lpar else condition)
-    if not fills:
-        return Fix((edit,), Applicability.UNSAFE, _TAKEN)
     binding = model.binding(target.value) if isinstance(target, cst.Subscript) else None
     is_free = isinstance(target, cst.Subscript) and model.value(target.value).grad is Grad.DETACHED
     if is_free and binding is not None and shares_no_graph(model, binding):

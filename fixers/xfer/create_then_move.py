@@ -168,7 +168,7 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     cuts = [removed if removed is not None else _cut(creation.move.node, keeps, model)]
     if removed is None and not keeps:
         cuts += _without_parentheses(creation, model)
-    cuts += [_cut(node, "", model) for node in folded]
+    cuts += [_cut(node, "", model) for node in (*folded, *_moved_again(creation.move.node, target, model))]
     casts = _casts_to_host(creation, rewriter, model)
     edits: list[Edit] = []
     for factory in creation.made.factories:
@@ -402,6 +402,16 @@ def _cut(call: cst.Call, instead: str, model: Model) -> Edit:
         end = text.rindex(")", 0, end)
     start = model.span(call.func.value)[1]
     return Edit(start, start + len(text[start:end].rstrip()), instead)
+
+
+def _moved_again(move: cst.Call, target: _Target, model: Model) -> list[cst.Call]:
+    """`.type_as(x).to(x.device)`: the second move, which finds nothing left to do."""
+    method = model.parent(move)
+    outer = model.parent(method) if method is not None else None
+    match outer:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(keyword=None, star="", value=to)]):
+            return [outer] if outer.func is method and model.code(to) == target.device else []
+    return []
 
 
 def _without_parentheses(creation: Creation, model: Model) -> list[Edit]:

@@ -104,7 +104,7 @@ def _message(model: Model, decision: Decision) -> str:
         Purpose.FLAG: "Ask the flag first: where it is off, nothing needs to be read.",
         Purpose.BOUND: "`torch.clamp`, or `torch.maximum` and `torch.minimum`, do the same on the device.",
         Purpose.COUNT: "Add up the truths themselves, which are 0 and 1, and read the sum once at the end.",
-        Purpose.MASK: "Leave the question out: a store under an empty mask does nothing.",
+        Purpose.MASK: "Leave the question out, or choose by `torch.where`: a store under an empty mask does nothing.",
     }[decision.purpose]
     return (
         f"To know the truth of `{model.code(decision.tensor)}`, the host waits for the device {decision.step.rhythm}. "

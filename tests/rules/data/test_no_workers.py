@@ -307,6 +307,17 @@ def test_no_workers_for_a_dataset_that_keeps_what_it_has_read(made: str, kept: s
     assert ("num_workers" in fixed(code, "DATA01")) is is_fixed
 
 
+@pytest.mark.parametrize(
+    ("seeds", "is_fixed"),
+    [("numpy.random.seed(1)\n", False), ("numpy.random.seed(1)\ntorch.manual_seed(1)\n", True)],
+)
+def test_no_fix_for_a_program_that_seeds_all_but_torch(seeds: str, is_fixed: bool) -> None:
+    """Workers are seeded by torch: what they draw would no longer be the same in every run."""
+    code = "import numpy\n" + program(seeds + "images = ImageFolder('data')\nloader = DataLoader(images, 64)\n")
+    assert len(findings(code, "DATA01")) == 1
+    assert ("num_workers" in fixed(code, "DATA01")) is is_fixed
+
+
 @pytest.mark.parametrize("given", ["num_workers=0, drop_last=True", "True, None, None, 0"])
 def test_zero_workers_that_somebody_asked_for_stay(given: str) -> None:
     code = program(f"loader = DataLoader(images, 64, {given})\n")

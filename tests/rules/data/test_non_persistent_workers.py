@@ -98,6 +98,12 @@ def test_finds(code: str) -> None:
     assert [finding.line for finding in findings(HEADER + code, "DATA03")] == marked(HEADER + code, "# found")
 
 
+def test_no_fix_where_each_new_worker_is_seeded() -> None:
+    code = HEADER + "loader = DataLoader(images, num_workers=2, worker_init_fn=seed)\n" + EPOCHS
+    assert len(findings(code, "DATA03")) == 1
+    assert fixed(code, "DATA03") == code
+
+
 @pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())
 def test_stays_silent(code: str) -> None:
     assert findings(HEADER + code, "DATA03") == []

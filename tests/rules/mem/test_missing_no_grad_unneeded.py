@@ -337,3 +337,31 @@ class Net(nn.Module):
 )
 def test_a_method_that_the_constructor_alone_runs_is_run_once(probe: str, use: str, count: int) -> None:
     assert len(findings(PROBED.format(probe=probe, use=use), "MEM05")) == count
+
+
+BY_HAND = """
+import torch
+from torch import nn
+
+class Cell:
+    def __init__(self, net):
+        self.inner = {layer}
+
+    def __call__(self, x, state):
+        return self.step(x, state)
+
+    def step(self, x, state):
+        {before}return torch.tanh(self.inner(x) + state)
+
+cell = Cell(torch.load("net.pt"))
+state = torch.zeros(2, 4)
+for x in torch.randn(9, 2, 4):
+    state = cell(x, state)
+    print(state.mean().item())
+"""
+
+
+def test_a_network_without_a_base_class_may_be_trained_by_whoever_calls_it() -> None:
+    assert findings(BY_HAND.format(layer="nn.Linear(4, 4)", before=""), "MEM05") == []
+    predictor = BY_HAND.format(layer="net", before="self.inner.eval()\n        ")
+    assert len(findings(predictor, "MEM05")) == 1

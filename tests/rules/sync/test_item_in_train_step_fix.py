@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.rules.sync.programs import TORCH_ONLY, evaluation, line_of, result_of, training
 from tests.support import findings, fixed
+from torchlint.config import Settings
+from torchlint.engine import lint
 from torchlint.finding import Applicability
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 # -- the fix ---------------------------------------------------------------------------------------------------------
 REWRITES = {
@@ -270,3 +276,17 @@ def test_a_sum_that_gets_a_fix_needs_no_reason() -> None:
     [finding] = findings(training("total += loss.item()", "total = 0.0", "return total"), "SYNC01")
     assert finding.message.endswith("read the sum once at the end.")
     assert finding.no_fix == ""
+
+
+@pytest.mark.parametrize(("other", "is_fixed"), [("mps", False), ("cuda:1", True)])
+def test_no_double_where_the_device_of_another_file_may_lack_it(other: str, is_fixed: bool, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    chosen = f'torch.device("cuda" if torch.cuda.is_available() else "{other}")'
+    (tmp_path / "places.py").write_text(f"import torch\n\n\ndef get_device():\n    return {chosen}\n")
+    code = training("total += loss.item()", "total = 0.0", "return total").replace(
+        'torch.device("cuda" if torch.cuda.is_available() else "cpu")', "get_device()"
+    )
+    (tmp_path / "main.py").write_text("from places import get_device\n" + code)
+    source = Source.read(tmp_path / "main.py")
+    (finding,) = lint(source, Settings.selecting("SYNC01"), strict=True, project=Project())
+    assert (finding.fix is not None) is is_fixed

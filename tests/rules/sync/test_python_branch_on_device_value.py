@@ -215,14 +215,6 @@ def test_a_store_into_what_a_graph_shares_is_not_safe() -> None:
         loss.backward()
 
 
-def test_what_is_stored_has_to_be_there_even_for_an_empty_mask() -> None:
-    [finding] = findings(
-        evaluation("mask = out > 0.1\nif mask.any():\n    out[mask] = x[mask]\nkept.append(out)"), "SYNC05"
-    )
-    assert finding.fix is not None
-    assert finding.fix.applicability is Applicability.UNSAFE
-
-
 UNFIXED = {
     "a count": evaluation("if loss > 3:\n    bad += 1", "bad = 0", "return bad"),
     "an assertion": training("assert not torch.isnan(loss)"),
@@ -230,6 +222,9 @@ UNFIXED = {
     "the test runs a model": evaluation("if model(x).mean() > 0 and chatty:\n    raise ValueError(step)"),
     "the test changes its tensor": evaluation("if out.mul_(2).max() > 0 and chatty:\n    raise ValueError(step)"),
     "the test binds a name": evaluation("if (top := out.max()) > 0 and chatty:\n    raise ValueError(top)"),
+    "what is stored is picked by the mask": evaluation(
+        "mask = out > 0.1\nif mask.any():\n    out[mask] = x[mask]\nkept.append(out)"
+    ),
     "a comment would be lost": evaluation("mask = out > 0\nif mask.any():  # clip\n    out[mask] = 0"),
 }
 

@@ -74,6 +74,8 @@ def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None
             "torch.zeros(n, requires_grad=False, dtype=x.dtype, device=x.device)",
         ),
         ("torch.arange(5).type_as(x)", "torch.arange(5, device=x.device).to(x.dtype)"),
+        ("torch.zeros(n).type_as(x).to(x.device)", "x.new_zeros(n)"),
+        ("torch.arange(5).type_as(x).to(x.device)", "torch.arange(5, device=x.device).to(x.dtype)"),
     ],
 )
 def test_fixes_of_numbers_make_the_same_tensor(made: str, instead: str) -> None:

@@ -25,6 +25,7 @@ from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.lifetime import root
+from torchlint.analyses.mem.network_parts import has_own_layers, is_in_constructor
 from torchlint.analyses.mem.parameter_free import class_of_module, module_of
 from torchlint.analyses.mem.recorded_passes import RecordedPasses, runs_without_gradients, takes_gradients
 from torchlint.analyses.mem.single_tensor import carries, is_graphless
@@ -89,7 +90,6 @@ _GRADIENT_WORDS = re.compile(
 _LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import_module")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")
 _PROGRAMS = re.compile(r"main(_\w+)?|_main|run|cli|app|start|launch|worker|main_worker|work|process")
-_PART_OF_CONSTRUCTOR = re.compile(r"__init\w+__")  # `__initv2__`, which `__init__` hands its work to
 _METRICS = re.compile(r"(?i)loss|crit|metric|acc|score|eval|error|measure|transform|preprocess|collate|decod|post")
 _FRAMEWORK_BASES = re.compile(
     r"(transformers|fastai|ignite|composer|catalyst|mmengine|skorch|pytorch_lightning|lightning)\."
@@ -155,7 +155,7 @@ class _Finder:
                 return True
             if cls.is_module and function.name in ("forward", "__init__", "__call__"):
                 return True
-            if _PART_OF_CONSTRUCTOR.fullmatch(function.name) or _is_run_by_constructor(function):
+            if has_own_layers(cls, self._model) or is_in_constructor(function):
                 return True
         if function.passed_around and "ignite" in self._model.frameworks:
             return True
@@ -451,15 +451,6 @@ class _Finder:
             return False
         bindings = (binding for cls in behind[1].lineage() for binding in cls.attributes.values())
         return all(write.function.name == "__init__" for binding in bindings for write in binding.writes)
-
-
-def _is_run_by_constructor(function: Function) -> bool:
-    """Whether a method runs once, for the constructor of a module, which asks what shapes its layers return."""
-    callers = [] if function.foreign_callers or function.passed_around else function.callers
-    return bool(callers) and all(
-        call.function.name == "__init__" and call.function.cls is not None and call.function.cls.is_module
-        for call in callers
-    )
 
 
 def _comes_from_outside(call: Call) -> bool:
