@@ -137,7 +137,7 @@ def table(path, places, out: torch.Tensor):
 def distances(one: torch.Tensor, others: torch.Tensor):
     found = []
     for i in range(len(one)):
-        found.append((one[i] - others).abs().sum(-1))
+        found.append((one[i] - others).abs())
     return found
 
 

@@ -56,9 +56,72 @@ def has_converged(old: torch.Tensor, new: torch.Tensor):
     return max(torch.linalg.norm(new - old, dim=1)) < 1e-3
 """,
     ),
+    "a maximum of each row that decides what is kept": (
+        "VEC01",
+        """\
+def confident(probs: torch.Tensor, threshold, first):
+    places, labels = [], []
+    for j, x in enumerate(probs):
+        if torch.max(x) > threshold:
+            places.append(first + j)
+            labels.append(int(torch.argmax(x)))
+    return places, labels
+""",
+    ),
+    "a class of each row that says where its number goes": (
+        "VEC01",
+        """\
+def groups(scores: torch.Tensor, count, note):
+    found = [[] for _ in range(count)]
+    for i in range(scores.size(0)):
+        best = torch.argmax(scores[i])
+        note(i, best)
+        found[best].append(i)
+    return found
+""",
+    ),
+    "distances row by row that stay a list": (
+        "VEC01",
+        """\
+import torch.nn.functional as F
+
+def windows(first: torch.Tensor, second: torch.Tensor, size):
+    distances = []
+    for i in range(len(first)):
+        distances.append(F.pairwise_distance(first[[i], :].repeat(size, 1), second[i : i + size, :]))
+    return distances
+""",
+    ),
 }
 
 SILENT = {
+    "a maximum that only some rows need": """\
+def f(x: torch.Tensor, wanted, note):
+    for i in range(x.size(0)):
+        if wanted(i):
+            note(torch.max(x[i]))
+""",
+    "a softmax over what the last step left": """\
+def f(x: torch.Tensor, state, note):
+    for t in range(x.size(0)):
+        state = torch.softmax(x[t] + state, 0)
+        note(state)
+""",
+    "a maximum over the part that a mask picks": """\
+def f(x: torch.Tensor, keep: torch.Tensor, note):
+    for i in range(x.size(0)):
+        note(torch.max(x[i][keep[i] > 0]))
+""",
+    "rows of a list, each of a size of its own": """\
+def f(images: list, note):
+    for image in images:
+        note(torch.max(image))
+""",
+    "a maximum of each of three scales": """\
+def f(x: torch.Tensor, note):
+    for i in range(3):
+        note(torch.max(x[i]))
+""",
     "the greater of two tensors": "def f(x: torch.Tensor):\n    return max(x.mean(), x.std())\n",
     "the greatest of the sizes": "def f(x: torch.Tensor):\n    return max(x.shape) + min(x.tolist())\n",
     "the greatest of what may be a list": "def f(x):\n    return max(x)\n",

@@ -36,6 +36,13 @@ _ELEMENTWISE = re.compile(
 )
 _LOSSES = ("_loss", "cross_entropy", "cross_entropy_with_logits")
 _PRODUCTS = word_set("matmul mm mv bmm dot vdot inner outer ger einsum tensordot kron addmm addmv baddbmm linear")
+# Look at a whole row, and take a dimension: of all rows at once they cost as much as of one.
+_ALONG_DIMENSION = word_set(
+    """
+    max min amax amin argmax argmin sum mean std var norm prod median mode quantile logsumexp softmax log_softmax sort
+    argsort topk cumsum cumprod pairwise_distance cosine_similarity
+    """
+)
 # Take a batch, and cost as much for a batch of one as for a whole one.
 _BATCHED = word_set(
     "interpolate grid_sample affine_grid conv1d conv2d conv3d conv_transpose1d conv_transpose2d fold unfold"
@@ -95,7 +102,7 @@ def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
     rest of the loop has to stay."""
     if not trace.subjects and not any(step.inputs.alone for step in trace.steps):
         return None
-    free = [step for step in trace.steps if step.inputs.is_row and not step.guarded and _is_of(root, step)]
+    free = _of_its_row(root, trace)
     drawn = Fault.RANDOM in trace.faults  # what draws nothing is all that keeps the rows apart
     for code in ("LIN02", "LIN03", *(("LIN01",) if drawn else ())):
         found = next((step for step in free if _kind(step) == code), None)
@@ -105,6 +112,24 @@ def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
         return None
     alone = next((step for step in free if step.inputs.alone and _takes_batch(step)), None)
     return alone or next((step for step in trace.steps if _is_lone_inference(model, root, step)), None)
+
+
+def along_dimension(root: Root, trace: Trace) -> Step | None:
+    """A reduction, a loss or a sorting of the row alone: given the whole tensor and a dimension, it can be one call
+    before the loop, whatever the loop then does with the result."""
+    if not trace.subjects or Fault.RANDOM in trace.faults:
+        return None
+    return next((step for step in _of_its_row(root, trace) if _is_along_dimension(step)), None)
+
+
+def _of_its_row(root: Root, trace: Trace) -> list[Step]:
+    return [step for step in trace.steps if step.inputs.is_row and not step.guarded and _is_of(root, step)]
+
+
+def _is_along_dimension(step: Step) -> bool:
+    last = step.name.rpartition(".")[2]
+    is_torch = step.name.startswith((".", "torch."))
+    return is_torch and (last in _ALONG_DIMENSION or last.endswith(_LOSSES))
 
 
 def _is_lone_inference(model: Model, root: Root, step: Step) -> bool:

@@ -68,6 +68,16 @@ def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None
     return _sentence(code, root, f"`{subject}`" if subject is not None else _filled(trace))
 
 
+def of_step(model: Model, trace: Trace, step: Step) -> str:
+    """Of an operation that can leave a loop, given a dimension."""
+    name = model.code(step.node.func) if isinstance(step.node, cst.Call) else step.name
+    subject = next(iter(trace.subjects))
+    return (
+        f"`{name}` works on one row of `{subject}` in every iteration. Do it on the whole tensor before the loop, "
+        "along a dimension, and take what each iteration needs from the result."
+    )
+
+
 def _filled(trace: Trace) -> str:
     filled = (kept.name for kept in trace.kept if kept.sink is Sink.FILL and kept.name)
     return next((f"`{name}`" for name in filled), "a tensor")

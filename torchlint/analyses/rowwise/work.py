@@ -118,13 +118,21 @@ class _Finder:
         elif self._is_independent(root, trace):
             code = self._code(root, trace, None)
         else:
-            return None
+            return self._partly(root, trace, reason)
         if code == "VEC08" and self._compares_step_by_step(trace):
             self._taken.add(root)
             return None
         message = wording.of_loop(self._model, code, root, trace, step)
         reason = reason.replace("may do anything", "is no operation that can be rewritten")
         return Work(root, code, message, Confidence.LIKELY, reason, self._chain(root, trace, step))
+
+    def _partly(self, root: Root, trace: Trace, reason: str) -> Work | None:
+        """Of a loop that has to stay: an operation of torch in it need not."""
+        step = costly.along_dimension(root, trace) if isinstance(root, cst.For) else None
+        if step is None:
+            return None
+        message = wording.of_step(self._model, trace, step)
+        return Work(root, "VEC01", message, Confidence.LIKELY, reason, self._chain(root, trace, step))
 
     def _of_mask(self, loop: Loop, root: Root) -> Work | None:
         mask = length_mask(self._model, self._certainty, root) if isinstance(root, cst.For) else None
