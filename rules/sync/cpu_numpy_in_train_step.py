@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
+    from torchlint.analyses.sync.dense_copies import DenseCopy
     from torchlint.analyses.sync.round_trips import Trip
     from torchlint.semantics.model import Model
 
@@ -19,7 +20,8 @@ class CpuNumpyInTrainStep(Rule):
     where the copy is reduced to a number that is summed, stored or printed. Copies that an environment, a file, an
     image or the collection of all predictions needs are left out. Whatever it is for, the copy of a batch that the same
     step has copied to the device, and has not changed, is found: the host has that batch. So is the copy of what was
-    put on the device once before the steps, and stays as it is.
+    put on the device once before the steps, and stays as it is. And so is the copy of all scores, of which only the
+    `argmax` along a dimension is used: the device can take it, and only the places cross the bus.
 
     ## Why is this bad
 
@@ -80,6 +82,7 @@ class CpuNumpyInTrainStep(Rule):
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.host_use import Use
+        from torchlint.analyses.sync.dense_copies import dense_copies
         from torchlint.analyses.sync.detours import detours
         from torchlint.analyses.sync.element_reads import element_reads
         from torchlint.analyses.sync.readback import deferrable_readbacks
@@ -108,6 +111,11 @@ class CpuNumpyInTrainStep(Rule):
                 )
                 message = f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, {purpose}"
                 yield Report(read.node, message, facts=read)
+        for copy in dense_copies(model):
+            line = model.small_statement(copy.node) or copy.node
+            if line not in told and copy.node not in of_rows:
+                told.add(line)
+                yield Report(copy.node, _of_scores(model, copy))
 
 
 def _of_batch(model: Model, trip: Trip) -> str:
@@ -130,4 +138,11 @@ def _of_standing(model: Model, trip: Trip) -> str:
     return (
         f"`{model.code(trip.node)}` copies to the host, {trip.step.rhythm}, what no step changes: it is put on the "
         f"device on {model.place(trip.other.node)}. Copy it once before the loop, or keep what the host had."
+    )
+
+
+def _of_scores(model: Model, copy: DenseCopy) -> str:
+    return (
+        f"`{model.code(copy.node)}` copies all scores to the host {copy.step.rhythm}, where nothing but their `argmax` "
+        f"is used, on {model.place(copy.pick)}. Take it on the device, and copy that."
     )
