@@ -15,7 +15,8 @@ class MetricReadbackPerBatch(Rule):
     ## What it does
 
     Finds integers, such as `(prediction == target).sum().item()`, that are read from the device in every training step
-    or evaluation batch and added to a sum.
+    or evaluation batch and added to a sum; and counts such as `len(torch.where(right)[0])`, for which the device must
+    say how many there are. `right.sum()` counts them without a wait.
 
     ## Why is this bad
 
@@ -76,7 +77,7 @@ class MetricReadbackPerBatch(Rule):
 
     code = "SYNC06"
     name = "metric-readback-per-batch"
-    triggers = (".item", "int(", ".tolist", ".cpu", ".numpy")
+    triggers = (".item", "int(", ".tolist", ".cpu", ".numpy", "where(", "nonzero(")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.sync.repeated_reads import numbers

@@ -20,12 +20,18 @@ from torchlint.semantics.entities import Call, Loop
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
 _COPIES = frozenset(["cpu", "tolist"])  # torch refuses `.numpy()` of a tensor on a device: where it runs, nothing waits
+_ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+_DEPTH = 3
+_PLACES_BY_AXIS = ("torch.where",)
+_PLACES = ("torch.nonzero", "torch.argwhere")
 _KEEPING = _COPIES | {"detach", "clone", "float", "double", "squeeze"}
 _TALLIES = frozenset(["sum", "count_nonzero", "nansum", "new_tensor", "tensor"])
 STORED = ("cell", "tensor")
+COUNTED = "len"
 FOREIGN = "call"
 _CONVERSIONS = {
     "builtins.float": "float",
@@ -41,7 +47,7 @@ class Readback:
     node: cst.BaseExpression
     tensor: cst.BaseExpression
     value: Value  # of the tensor
-    how: str  # item, float, int, cpu, tolist, math.log10 and the like, one of STORED, or FOREIGN
+    how: str  # item, float, int, cpu, tolist, math.log10 and the like, COUNTED, one of STORED, or FOREIGN
     is_number: bool  # a single number is read, not a whole tensor
     step: Step
     use: Use
@@ -59,14 +65,15 @@ class Readback:
     @property
     def is_count(self) -> bool:
         """An integer that the loop adds up."""
-        counts = self.how in ("item", "int", *_COPIES) and (self.is_tally or self.value.dtype in ("int", "bool"))
+        is_whole = self.is_tally or self.value.dtype in ("int", "bool")
+        counts = is_whole and self.how in ("item", "int", COUNTED, *_COPIES)
         return self.is_number and counts and Use.ACCUMULATED in self.use
 
 
 def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
     residence = model.once(Residence)
-    for node, tensor, how in chain(reads(model), stored_numbers(model)):
+    for node, tensor, how in chain(reads(model), stored_numbers(model), counted_places(model)):
         step = step_of(model, node)
         if step is None:
             continue
@@ -77,7 +84,8 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
             continue
         is_number = how not in _COPIES or _is_number(model, tensor) or _becomes_number(model, node)
         use = HostFlow(model, step.loop).of(node, is_number)
-        read = Readback(node, tensor, model.value(tensor), how, is_number, step, use, is_tally(model, tensor))
+        counts = how == COUNTED or is_tally(model, tensor)
+        read = Readback(node, tensor, model.value(tensor), how, is_number, step, use, counts)
         wanted = DEFERRABLE if computed else Use.ACCUMULATED | Use.COLLECTED
         is_deferrable = use & wanted and not use & KEPT and not _is_answer(model, read)
         if is_deferrable or (computed and _is_forgotten(model, read)):
@@ -126,10 +134,28 @@ def _is_number(model: Model, tensor: cst.BaseExpression) -> bool:
             return False
         tensor = tensor.func if isinstance(tensor, cst.Call) else tensor.value
     binding = model.binding(tensor)
-    return binding is not None and any(
-        not call.arguments and call.receiver is not None and model.binding(call.receiver) is binding
-        for call in model.calls_to(".backward")
-    )
+    return binding is not None and _starts_backward(model, binding)
+
+
+def _starts_backward(model: Model, binding: Binding, depth: int = _DEPTH) -> bool:
+    """Whether `backward()` starts from a variable, or from a sum that it is a part of: each part of `loss = a + b / n`
+    has one element if the loss has."""
+    starts = (call.receiver for call in model.calls_to(".backward") if not call.arguments and call.receiver is not None)
+    if any(model.binding(start) is binding for start in starts):
+        return True
+    if not depth or len(binding.writes) != 1:
+        return False
+    wholes = {model.binding(target) for read in binding.reads for target in _made_by_arithmetic(model, read)}
+    return any(len(whole.writes) == 1 and _starts_backward(model, whole, depth - 1) for whole in wholes if whole)
+
+
+def _made_by_arithmetic(model: Model, part: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """`loss` of `loss = part + 0.5 * other`."""
+    whole, above = part, model.parent(part)
+    while isinstance(above, cst.BinaryOperation) and isinstance(above.operator, _ARITHMETIC):
+        whole, above = above, model.parent(above)
+    if whole is not part and isinstance(above, cst.Assign):
+        yield from (target.target for target in above.targets)
 
 
 def _is_answer(model: Model, read: Readback) -> bool:
@@ -174,6 +200,21 @@ def stored_numbers(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseE
         match call.arguments:
             case [cst.Arg(value=cst.List() | cst.Tuple() as parts)]:
                 yield from ((e.value, e.value, "tensor") for e in parts.elements if _is_single(model, e.value))
+
+
+def counted_places(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    """`len(torch.where(mask)[0])` and `len(mask.nonzero())`: the device must say how many places there are."""
+    for call in model.calls_to("builtins.len"):
+        places = call.arguments[0].value if len(call.arguments) == 1 else None
+        is_part = isinstance(places, cst.Subscript)
+        listed = places.value if isinstance(places, cst.Subscript) else places
+        made = model.call(listed) if isinstance(listed, cst.Call) else None
+        if made is None:
+            continue
+        if made.callee in (_PLACES_BY_AXIS if is_part else _PLACES) and len(made.arguments) == 1:
+            yield call.node, made.arguments[0].value, COUNTED
+        elif made.method == "nonzero" and made.receiver is not None and not (is_part or made.arguments):
+            yield call.node, made.receiver, COUNTED
 
 
 def _is_single(model: Model, node: cst.BaseExpression) -> bool:

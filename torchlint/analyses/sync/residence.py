@@ -16,7 +16,7 @@ from torchlint.semantics.frameworks import PLACE
 from torchlint.semantics.transfer import place_named
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
-from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction
+from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction, module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Call, Loop
@@ -133,7 +133,7 @@ class Residence:
         if step.is_hook:
             return bool(calls)
         forwards = [call for call in calls if runs_model(self._model, call) or call.callee in GRADIENT_NORMS]
-        binding = self._model.binding(tensor)
+        binding = self._model.binding(_whole(tensor))
         is_training = step.role is Role.STEPS
         is_trained = is_training and binding is not None and self._model.reaches_backward(binding) is True
         if self.has_accelerator:
@@ -162,6 +162,8 @@ class Residence:
         around = step.loop if step.loop is not None else self._model.function(tensor)
         calls = self._model.effects(around).forwards
         run = [call.receiver if call.method == "forward" else call.node.func for call in calls]
+        if run:
+            run += [call.receiver for call in around.calls if _is_own_method(call)]
         return any(
             type(owner) is type(model) and owner.deep_equals(model) for owner in owners for model in run if model
         )
@@ -252,6 +254,23 @@ class Residence:
         return bool(writes) and all(
             isinstance(write.value, cst.Call) and self._model.call(write.value).receiver is not None for write in writes
         )
+
+
+def _whole(tensor: cst.BaseExpression) -> cst.BaseExpression:
+    """`loss` of `loss.data` and `loss.detach()`."""
+    while True:
+        match tensor:
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="detach"))):
+                tensor = inner
+            case cst.Attribute(value=inner, attr=cst.Name(value="data")):
+                tensor = inner
+            case _:
+                return tensor
+
+
+def _is_own_method(call: Call) -> bool:
+    """`model.compute_loss(...)`, which not every module has."""
+    return call.receiver_value.kind is Kind.MODULE and module_method(call.method or "") is None
 
 
 def _measures(call: Call) -> bool:

@@ -13,7 +13,7 @@ from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.steps import Step, called_per_step, step_of
 from torchlint.analyses.sync.readback import reads
 from torchlint.semantics.dataflow import is_changed, reaches
-from torchlint.semantics.entities import Call, Function, Loop
+from torchlint.semantics.entities import Call, Function, Loop, Role
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def round_trips(model: Model) -> Iterator[Trip]:
         step = step_of(model, node) if how in _BACK else None
         if step is None or model.value(tensor).place is Place.HOST or _is_sampled(model, node, step.loop):
             continue
-        way = _Way(model, step.loop)
+        way = _Way(model, _round(step.loop))
         if not way.leads_home(tensor):
             joined.add(_list_around(model, node))
         elif way.there is None or exclude(conditions(model, node), conditions(model, way.there.node)):
@@ -62,6 +62,12 @@ def round_trips(model: Model) -> Iterator[Trip]:
         elif not _draws_from_device(model, step.loop):
             found.append(Trip(node, way.there, step))
     yield from (trip for trip in found if _list_around(model, trip.node) not in joined - {None})
+
+
+def _round(loop: Loop | None) -> Loop | None:
+    """The loop over the batches around one over the samples of a batch."""
+    around = loop.around() if loop is not None else ()
+    return next((outer for outer in around if outer.role in (Role.STEPS, Role.EVALUATION)), loop)
 
 
 def _draws_from_device(model: Model, loop: Loop | None) -> bool:
