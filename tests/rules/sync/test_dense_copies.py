@@ -20,6 +20,9 @@ SILENT = {
     "the scores are kept, too": "scores = out.cpu().numpy()\nkept.append((scores, scores.argmax(1)))",
     "the scores are changed on the host": "scores = out.cpu().numpy()\nscores[:, 0] = 0\nkept.append(scores.argmax(1))",
     "the one best of all, for which the host waits": "kept.append(out.cpu().numpy().argmax())",
+    "among the classes that each sample may have": (
+        "scores = out.cpu().numpy()\nfor i in range(4):\n    kept.append(np.argmax(scores[i][:, classes[i]], 1))"
+    ),
     "every hundredth batch": "if step % 100 == 0:\n    kept.append(out.cpu().numpy().argmax(1))",
     "of the loader's batch": "kept.append(targets[step].cpu().numpy().argmax(1))",
     "of what another function may read": "global scores\nscores = out.cpu().numpy()\nkept.append(scores.argmax(1))",

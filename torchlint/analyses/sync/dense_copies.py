@@ -51,9 +51,11 @@ class _Uses:
         self._model = model
         self._work: list[cst.CSTNode] = []
         self._picks: list[cst.Call] = []
+        self._copy: cst.CSTNode | None = None
 
     def only_pick(self, copy: cst.CSTNode) -> cst.Call | None:
         """The first of the picks that are made along a dimension, if the copy is used for nothing else."""
+        self._copy = copy
         self._work.append(copy)
         seen: set[cst.CSTNode] = set()
         while self._work:
@@ -102,9 +104,11 @@ class _Uses:
         return callee in _SAME_FUNCTIONS
 
     def _pick(self, site: cst.Call, at_least: int) -> bool:
-        """Of all elements it is one number, for which the host waits in any case, and mostly of a few."""
+        """Of all elements it is one number, for which the host waits in any case; in a loop, each sample may have
+        classes of its own."""
         self._picks.append(site)
-        return len(site.args) >= at_least
+        loops = [self._model.loop(node) for node in (site, self._copy) if node is not None]
+        return len(site.args) >= at_least and loops[0] is loops[-1]
 
     def _variable(self, name: cst.Name, binding: Binding) -> bool:
         function = self._model.function(name)
