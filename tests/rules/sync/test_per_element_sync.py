@@ -408,3 +408,16 @@ MASKED = evaluation("for i, end in enumerate({ends}):\n    out[i, {part}] = 0")
 )
 def test_a_bound_or_an_index_that_nobody_waits_for_is_silent(ends: str, part: str) -> None:
     assert findings(MASKED.format(ends=ends, part=part), "SYNC07") == []
+
+
+PACKED = evaluation(
+    "out, lengths, order = model(x)\nout = out[order.argsort()]\nrows = out.argmax(1).tolist()\n"
+    "for i in range(len(rows)):\n    kept.append(rows[i][: lengths[i]])\nseen += sum({lengths})",
+    "kept, seen = [], 0",
+)
+
+
+@pytest.mark.parametrize(("lengths", "count"), [("lengths", 0), ("lengths.clamp(max=9)", 1)])
+def test_what_a_network_out_of_sight_returns_beside_a_tensor_may_be_a_list(lengths: str, count: int) -> None:
+    found = [finding for finding in findings(PACKED.format(lengths=lengths), "SYNC07") if "lengths" in finding.message]
+    assert len(found) == count

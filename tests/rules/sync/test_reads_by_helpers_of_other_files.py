@@ -100,6 +100,20 @@ def test_a_number_that_the_helper_of_another_file_returns_is_read_at_its_call(
         ),
         # a class is the answer that the model is asked for, and no measure of it
         ("def measure(out, y):\n    best = out.argmax()\n    return best.item()", APPEND),
+        # what it makes a float of is a sum of floats, for which another function has waited, or has not
+        (
+            """
+            def hits(guess, truth):
+                return float((guess == truth).float().mean().numpy())
+
+            def measure(out, y):
+                total = 0.0
+                for row in range(len(y)):
+                    total += hits(out[row], y[row])
+                return float(total / len(y))
+            """,
+            APPEND,
+        ),
         # the loop waits at intervals, goes on by the number, or has copied the tensor for it
         (ACCURACY, "if step % 50 == 0:\n    " + APPEND),
         (ACCURACY, "if measures.measure(out, y) > 0.9:\n    break"),
@@ -124,3 +138,18 @@ def test_only_the_same_function_of_the_same_reads_the_same_number_again(
     helper = ACCURACY + "\ndef certainty(out):\n    return out.max(1).values.mean().item()\n"
     found = _found(tmp_path, helper, f"{APPEND}\n{second}", "SYNC02")
     assert [finding.code for finding in found] == codes
+
+
+ON_HOST = """
+def measure(out, y, distance):
+    out_cpu, y_cpu = {copies}
+    rows = [out_cpu[start : start + 2].mean(0) for start in range(0, out.shape[0], 2)]
+    return distance(torch.stack(rows), y_cpu).mean()
+"""
+
+
+@pytest.mark.parametrize(("copies", "count"), [('out.to("cpu"), y.cpu()', 0), ("out.detach(), y.cpu()", 1)])
+def test_a_loss_that_copies_what_it_is_given_is_on_the_host(tmp_path: Path, copies: str, count: int) -> None:
+    body = "part = measures.measure(out, y, criterion)\npart.backward()\nhistory.append(part.item())"
+    found = _found(tmp_path, ON_HOST.format(copies=copies), body)
+    assert len([finding for finding in found if "part.item()" in finding.message]) == count

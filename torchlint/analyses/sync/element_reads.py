@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.host_calls import HOST_TENSORS
+from torchlint.analyses.rowwise.evidence import Evidence, evidence
 from torchlint.analyses.steps import Step, step_around
 from torchlint.analyses.sync.branching import tensors_asked, waiting_step
 from torchlint.analyses.sync.readback import reads
@@ -68,7 +69,9 @@ def element_reads(model: Model) -> list[ElementReads]:
             if how in _WHOLE and model.guards(node, inside=loop):
                 continue
             binding = model.binding(tensor)
-            if binding is not None and _is_written(model, binding, loop):
+            if binding is not None and (
+                _is_written(model, binding, loop) or (how == "index" and _may_be_list(model, binding))
+            ):
                 continue
             known = found.get((loop, binding or tensor))
             if known is None:
@@ -207,6 +210,14 @@ def _may_be_tensor(model: Model, node: cst.BaseExpression) -> bool:
     """Whether it is one for sure, or something unknown that was moved to a device, and so no list of them."""
     value = model.value(node)
     return value.is_tensor or (value.kind is Kind.UNKNOWN and value.place is Place.ACCELERATOR)
+
+
+def _may_be_list(model: Model, binding: Binding) -> bool:
+    """Of several things that a network out of sight returns, one that nothing is done to but what lists take, too."""
+    passes = [write.value for write in binding.writes if write.unpacked and isinstance(write.value, cst.Call)]
+    if not passes or any(model.call(node).target or model.call(node).foreign for node in passes):
+        return False
+    return Evidence.TORCH not in evidence(model, binding.reads)
 
 
 def _named(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:

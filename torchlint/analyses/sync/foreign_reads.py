@@ -12,6 +12,7 @@ from torchlint.analyses.host_use import KEPT, HostFlow
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
 from torchlint.analyses.steps import is_gated
 from torchlint.semantics.dataflow import parameter_of_function, upstream
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function
@@ -54,6 +55,8 @@ def _reads_of(
         return
     for node, tensor, how in reads(home):
         if home.function(node) is not function or home.loops_around(node) or is_gated(home, node, None):
+            continue
+        if home.value(tensor).kind is Kind.NUMBER:
             continue
         given = tuple(_given(call, function, home, tensor))
         flow = HostFlow(home, None, entered=function)

@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.steps import Step, called_per_step, is_forward
 from torchlint.analyses.sync.provenance import calls_behind, is_handed_in, runs_model
+from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
 from torchlint.semantics.transfer import place_named
@@ -19,10 +20,11 @@ from torchlint.semantics.values import Kind, Place, Value
 from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction, module_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Argument, Call, Loop
+    from torchlint.semantics.entities import Argument, Binding, Call, Loop
     from torchlint.semantics.model import Model
 
 _MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|set_default")
+_SHAPE = ("shape", "size", "dim", "ndim", "dtype", "device")
 _MAY_BE_TENSORS = (Kind.UNKNOWN, Kind.DICT, Kind.LIST, Kind.TUPLE)
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat|data_?parallel")
 
@@ -77,7 +79,7 @@ class Residence:
         return Step(None, role) if role is not None else None
 
     def _is_made_of_host_tensors(self, tensor: cst.BaseExpression) -> bool:
-        """Whether a call makes the tensor of tensors that were copied to the host for it."""
+        """Whether a call makes the tensor of tensors that were copied to the host for it, or that it copies there."""
         binding = self._model.binding(tensor)
         made = [tensor] if binding is None else [write.value for write in binding.writes]
         return bool(made) and all(isinstance(node, cst.Call) and self._is_given_copies(node) for node in made)
@@ -86,7 +88,19 @@ class Residence:
         call = self._model.call(node)
         given = [value for arg in call.arguments if (value := self._model.value(arg.value)).kind is not Kind.NUMBER]
         is_method = call.receiver_value.is_(Kind.TENSOR, Kind.BATCH)
+        if self._copies_to_host(call):
+            return True
         return bool(given) and not is_method and all(v.kind is Kind.TENSOR and v.place is Place.HOST for v in given)
+
+    def _copies_to_host(self, call: Call) -> bool:
+        """Whether a function of the project does nothing with the tensors that it is given but to copy them."""
+        function = call.target or call.foreign
+        home = self._model if call.target is not None else self._model.home(call)
+        if function is None or home is None:
+            return False
+        tensors = [arg for arg in call.arguments if self._model.value(arg.value).is_(Kind.TENSOR, Kind.BATCH)]
+        given = [parameter_of_function(call, function, arg) for arg in tensors]
+        return bool(given) and all(parameter is not None and _is_only_copied(home, parameter) for parameter in given)
 
     def is_made_on_device(self, tensor: cst.BaseExpression, step: Step) -> bool:
         """Whether a loop that runs no model computes the tensor anew, from what this file has moved to a device."""
@@ -271,6 +285,15 @@ def _whole(tensor: cst.BaseExpression) -> cst.BaseExpression:
 def _is_own_method(call: Call) -> bool:
     """`model.compute_loss(...)`, which not every module has."""
     return call.receiver_value.kind is Kind.MODULE and module_method(call.method or "") is None
+
+
+def _is_only_copied(home: Model, parameter: Binding) -> bool:
+    """Whether a function reads a parameter to take its shape and a copy of it on the host, and nothing else."""
+    methods = [home.parent(read) for read in parameter.reads]
+    names = [method for method in methods if isinstance(method, cst.Attribute)]
+    used = [home.parent(name) for name in names if name.attr.value not in _SHAPE]
+    is_copied = all(isinstance(call, cst.Call) and home.value(call).place is Place.HOST for call in used)
+    return bool(used) and len(names) == len(methods) and is_copied
 
 
 def _measures(call: Call) -> bool:
