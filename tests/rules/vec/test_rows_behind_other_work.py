@@ -95,6 +95,12 @@ def windows(first: torch.Tensor, second: torch.Tensor, size):
 }
 
 SILENT = {
+    "counts behind thresholds, one after the other": """\
+def f(scores: torch.Tensor, note):
+    steps = torch.linspace(0, 1, 50)
+    for i in range(len(steps)):
+        note((scores > steps[i]).sum())
+""",
     "a maximum that only some rows need": """\
 def f(x: torch.Tensor, wanted, note):
     for i in range(x.size(0)):

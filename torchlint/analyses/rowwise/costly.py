@@ -114,10 +114,13 @@ def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
     return alone or next((step for step in trace.steps if _is_lone_inference(model, root, step)), None)
 
 
-def along_dimension(root: Root, trace: Trace) -> Step | None:
+def along_dimension(model: Model, root: Root, trace: Trace) -> Step | None:
     """A reduction, a loss or a sorting of the row alone: given the whole tensor and a dimension, it can be one call
-    before the loop, whatever the loop then does with the result."""
+    before the loop, whatever the loop then does with the result. Where a row is a number, as one threshold after the
+    other is, what is reduced is something else."""
     if not trace.subjects or Fault.RANDOM in trace.faults:
+        return None
+    if any(model.value(subject).rank == 1 for subject in trace.subjects.values()):
         return None
     return next((step for step in _of_its_row(root, trace) if _is_along_dimension(step)), None)
 

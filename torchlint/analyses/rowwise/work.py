@@ -128,7 +128,7 @@ class _Finder:
 
     def _partly(self, root: Root, trace: Trace, reason: str) -> Work | None:
         """Of a loop that has to stay: an operation of torch in it need not."""
-        step = costly.along_dimension(root, trace) if isinstance(root, cst.For) else None
+        step = costly.along_dimension(self._model, root, trace) if isinstance(root, cst.For) else None
         if step is None:
             return None
         message = wording.of_step(self._model, trace, step)
