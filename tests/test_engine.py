@@ -135,6 +135,13 @@ def test_broken_syntax_is_one_finding(text: str, line: int, planted: PlantedRule
     assert "Traceback" not in found[0].message
 
 
+def test_an_argument_that_became_a_keyword_is_named(planted: PlantedRule) -> None:
+    (found,) = lint(Source.from_text("import torch\ny = x.cuda(async=True)\n"), planted.settings)
+    assert found.code == "LINT01"
+    assert found.line == 2
+    assert "non_blocking" in found.message
+
+
 def test_broken_syntax_is_said_whatever_is_selected_unless_ignored(planted: PlantedRule) -> None:
     text = "import torch\ntorch.zeros(\n"
     assert codes(text, Settings.selecting("MEM01")) == ["LINT01"]

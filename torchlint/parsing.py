@@ -18,6 +18,7 @@ _ONLY_BRACKETS = {code: None for code in range(128) if chr(code) not in "()[]{}"
 _BRACKET = re.compile(r"[()\[\]{}]")
 # Wrong but in raw strings; LibCST reads a string literal only when somebody asks for its value.
 _ODD_ESCAPE = re.compile(r"\\(?:x(?![0-9a-fA-F]{2})|u(?![0-9a-fA-F]{4})|U(?!00[0-9a-fA-F]{6})|N)")
+_OLD_ARGUMENT = re.compile(r"async\s*=")  # of `x.cuda(async=True)`, until torch 0.4
 _PLAUSIBLE_DEPTH = 150
 _PLAUSIBLE_LINE = 4000
 
@@ -96,7 +97,10 @@ def _explained(source: Source, error: cst.ParserSyntaxError) -> UnparsableError:
 def _rejected(source: Source, error: SyntaxError, line: int = 1) -> UnparsableError:
     """What the interpreter objects to. `line` is where that is, unless it says so itself."""
     place = _offset(source, error.lineno or line, (error.offset or 1) - 1)
-    return UnparsableError(SYNTAX_ERROR, " ".join(str(error.msg).split()), place)
+    message = " ".join(str(error.msg).split())
+    if _OLD_ARGUMENT.match(source.text, place):
+        message += ": `async` is a keyword since Python 3.7, and torch calls this argument `non_blocking`"
+    return UnparsableError(SYNTAX_ERROR, message, place)
 
 
 def _offset(source: Source, line: int, column: int) -> int:
