@@ -24,8 +24,16 @@ def fix(report: Report, model: Model) -> Fix:
     loader: Loader = report.facts.loader
     if not loader.option("worker_init_fn").absent:
         raise NoFixError("what each new worker runs first, as to seed it, would run once and not in every epoch")
+    if _collates_out_of_sight(loader):
+        raise NoFixError("`collate_fn` is handed in: what it does to the samples would stay from epoch to epoch")
     edits = set_option(loader, "persistent_workers", _value(loader, model), Rewriter(model), "num_workers")
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+
+
+def _collates_out_of_sight(loader: Loader) -> bool:
+    collate = loader.option("collate_fn").node
+    binding = loader.model.binding(collate) if collate is not None else None
+    return binding is not None and binding.is_parameter
 
 
 def _value(loader: Loader, model: Model) -> str:

@@ -104,6 +104,14 @@ def test_no_fix_where_each_new_worker_is_seeded() -> None:
     assert fixed(code, "DATA03") == code
 
 
+@pytest.mark.parametrize(("given", "is_fixed"), [("collate_fn", False), ("pad", True)])
+def test_no_fix_where_another_function_hands_in_what_joins_the_samples(given: str, is_fixed: bool) -> None:
+    body = f"loader = DataLoader(images, num_workers=2, collate_fn={given})\n" + EPOCHS
+    code = HEADER + "def pad(samples):\n    return samples\n\ndef fit(images, collate_fn):\n" + indented(body)
+    assert len(findings(code, "DATA03")) == 1
+    assert ("persistent_workers" in fixed(code, "DATA03")) is is_fixed
+
+
 @pytest.mark.parametrize("code", LOOK_ALIKES.values(), ids=LOOK_ALIKES.keys())
 def test_stays_silent(code: str) -> None:
     assert findings(HEADER + code, "DATA03") == []
