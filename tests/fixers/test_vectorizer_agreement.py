@@ -355,6 +355,7 @@ REPORTED = {
     "alias of an operand",
     "alias of the target",
     "an alias of a sum",
+    "branch on values",
     "in place on an operand",
     "index as a number",
     "losses of rows that may differ in dtype",

@@ -25,7 +25,7 @@ from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.lifetime import root
-from torchlint.analyses.mem.network_parts import has_own_layers, is_in_constructor
+from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
 from torchlint.analyses.mem.parameter_free import class_of_module, module_of
 from torchlint.analyses.mem.recorded_passes import RecordedPasses, runs_without_gradients, takes_gradients
 from torchlint.analyses.mem.single_tensor import carries, is_graphless
@@ -155,7 +155,7 @@ class _Finder:
                 return True
             if cls.is_module and function.name in ("forward", "__init__", "__call__"):
                 return True
-            if has_own_layers(cls, self._model) or is_in_constructor(function):
+            if is_in_constructor(function) or is_network_by_hand(function, self._model):
                 return True
         if function.passed_around and "ignite" in self._model.frameworks:
             return True

@@ -10,15 +10,20 @@ import libcst as cst
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Class, Function
+    from torchlint.semantics.entities import Function
     from torchlint.semantics.model import Model
 
 _PART_OF_CONSTRUCTOR = re.compile(r"__init\w+__")  # `__initv2__`, which `__init__` hands its work to
 
 
-def has_own_layers(cls: Class, model: Model) -> bool:
-    """Whether a class with a `__call__` makes layers of torch itself: whoever calls it may train it."""
-    if cls.is_module or "__call__" not in cls.methods:
+def is_network_by_hand(function: Function, model: Model) -> bool:
+    """Whether a function is the `__call__` of a class that makes layers of torch itself, or runs for it: whoever calls
+    such an object may train it."""
+    cls = function.cls
+    entry = cls.methods.get("__call__") if cls is not None else None
+    if cls is None or cls.is_module or entry is None:
+        return False
+    if function is not entry and all(call.function is not entry for call in function.callers):
         return False
     made = (write.value for binding in cls.attributes.values() for write in binding.writes)
     calls = (model.call(value) for value in made if isinstance(value, cst.Call))
