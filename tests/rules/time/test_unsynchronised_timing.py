@@ -32,6 +32,19 @@ def test_look_alikes_are_silent(case: str) -> None:
     assert found(LOOK_ALIKES[case]) == []
 
 
+def test_a_little_product_behind_a_wait_for_the_pass_is_silent() -> None:
+    code = """\
+for batch, _ in loader:
+    t0 = time.time()
+    out = net(batch.to(device))
+    rows = out.cpu().numpy()
+    turned = out.t() @ out
+    print(time.time() - t0)
+print(turned.sum().item(), len(rows))
+"""
+    assert found(code) == []
+
+
 def test_a_program_that_never_moves_anything_runs_on_the_host() -> None:
     setup = "import time\nimport torch\nfrom torch import nn\nnet = nn.Linear(4, 3)\nx = torch.randn(2, 4)\n"
     assert found(UNSYNCHRONISED["a forward pass"], setup) == []

@@ -219,15 +219,6 @@ print(t.time() - start)  # here
 
 
 LOOK_ALIKES = {
-    "a little product behind a wait for the pass": """\
-for batch, _ in loader:
-    t0 = time.time()
-    out = net(batch.to(device))
-    rows = out.cpu().numpy()
-    turned = out.t() @ out
-    print(time.time() - t0)
-print(turned.sum().item(), len(rows))
-""",
     "a reading that gets another name, and a wait": (
         RENAMED_READING + "    torch.cuda.synchronize()\n    end = time.time()\n" + NEXT_ROUND
     ),
