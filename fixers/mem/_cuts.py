@@ -27,9 +27,24 @@ _MOST_NAMES = 4
 
 
 def needless_cuts(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
-    """`.detach()` and `.data` of what these lines make, which no graph is left to be cut off from."""
+    """`.detach()` and `.data` of what these lines make, which no graph is left to be cut off from.
+
+    One `.detach()` that may be needed keeps the others: without some of them, the lines would look as if they meant it.
+    """
     found = [edit for line in lines for edit in _needless_detach(line, model)]
-    return outermost([*found, *_needless_of_variables(lines, rewriter, model)])
+    cuts = outermost([*found, *_needless_of_variables(lines, rewriter, model)])
+    if not any(_stays(node, cuts, model) for line in lines for node in walk(line) if isinstance(node, cst.Call)):
+        return cuts
+    return [cut for cut in cuts if not model.source.text[: cut.end].rstrip().endswith("detach()")]
+
+
+def _stays(call: cst.Call, cuts: Sequence[Edit], model: Model) -> bool:
+    """Whether a call is a `.detach()` of what another call returns, which no cut takes away."""
+    made = model.call(call).receiver
+    if model.call(call).method != "detach" or call.args or made is None:
+        return False
+    end = model.span(call)[1]
+    return isinstance(_passed(made, model), cst.Call) and not any(cut.start < end <= cut.end for cut in cuts)
 
 
 def outermost(edits: Sequence[Edit]) -> list[Edit]:

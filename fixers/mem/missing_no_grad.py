@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.needless_graph import Extent
-from torchlint.analyses.mem.step_parts import all_evaluations
+from torchlint.analyses.mem.step_parts import all_evaluations, is_part_of_step
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
@@ -48,7 +48,8 @@ def fix(report: Report, model: Model) -> Fix:
     return Fix((*edits, *region), Applicability.UNSAFE, _WHY, needs_torch=needed, comes_first=True)
 
 
-def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str) -> list[Edit]:
+def _check(found: Evaluation, model: Model) -> None:
+    """Raises NoFixError where something would lose gradients that it needs, or the switch belongs elsewhere."""
     region = found.region
     if found.extent is Extent.PART:
         raise NoFixError("the statement also does what needs gradients")
@@ -67,6 +68,11 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
         raise NoFixError(f"`{model.code(other)}` is a part of the same evaluation, and keeps its graph")
     if found.extent is Extent.PHASE and _is_scattered(found, model):
         raise NoFixError("the function evaluates in several places, and one switch for them all is for you to set")
+
+
+def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str) -> list[Edit]:
+    _check(found, model)
+    region = found.region
     if found.extent is Extent.FUNCTION:
         if not isinstance(region, cst.FunctionDef):
             return []
@@ -300,11 +306,9 @@ def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:
         lines = model.once(_single_statements)
         branches = _branches(region, lines, model)
         return [[branches]] if branches is not None else [_around(region, lines, model)]
-    forwards = [model.statement(call.node) for call in (found.forward, *found.others, *_same_passes(found, model))]
-    over_data = any(loop.node is region and is_over_data(loop) for loop in found.forward.loops())
-    short = model.code(region).count("\n") < (_LONG if over_data else _LONG_ELSEWHERE)
-    if short or not all(isinstance(node, cst.SimpleStatementLine) for node in forwards):
-        return [[region]] if isinstance(region, cst.BaseStatement) else []
+    if _is_wrapped_as_a_whole(found, model):
+        return [_row_of_loops(found, model)]
+    forwards = _statements_that_run(found, model)
     lines = {node for node in forwards if isinstance(node, cst.SimpleStatementLine)}
     blocks: dict[cst.BaseStatement, list[cst.BaseStatement]] = {}
     for line in lines:
@@ -312,6 +316,46 @@ def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:
         block: list[cst.BaseStatement] = [branches] if branches is not None else _around(line, lines, model)
         blocks[block[0]] = block
     return list(blocks.values())
+
+
+def _statements_that_run(found: Evaluation, model: Model) -> list[cst.CSTNode]:
+    return [model.statement(call.node) for call in (found.forward, *found.others, *_same_passes(found, model))]
+
+
+def _is_wrapped_as_a_whole(found: Evaluation, model: Model) -> bool:
+    over_data = any(loop.node is found.region and is_over_data(loop) for loop in found.forward.loops())
+    short = model.code(found.region).count("\n") < (_LONG if over_data else _LONG_ELSEWHERE)
+    return short or not all(isinstance(node, cst.SimpleStatementLine) for node in _statements_that_run(found, model))
+
+
+def _row_of_loops(found: Evaluation, model: Model) -> list[cst.BaseStatement]:
+    """A loop that goes under the switch as a whole, and those right beside it that do, too."""
+    region = found.region
+    loops = {region, *(model.once(_wrapped_loops) if found.phase is None else ())}
+    body = getattr(model.parent(region), "body", ())
+    rows = (list(row) for is_in, row in groupby(body, lambda node: node in loops) if is_in)
+    return next((row for row in rows if region in row), [region] if isinstance(region, cst.BaseStatement) else [])
+
+
+def _wrapped_loops(model: Model) -> set[cst.CSTNode]:
+    """Loops that go under `no_grad` as a whole, each by a finding of its own."""
+    return {
+        found.region
+        for found in model.once(all_evaluations)
+        if isinstance(found.region, (cst.For, cst.While))
+        and found.extent is Extent.BLOCK
+        and found.phase is None
+        and _is_fixed(found, model)
+        and _is_wrapped_as_a_whole(found, model)
+    }
+
+
+def _is_fixed(found: Evaluation, model: Model) -> bool:
+    try:
+        _check(found, model)
+    except NoFixError:
+        return False
+    return found.bare is None and not is_part_of_step(model, found)
 
 
 def _same_passes(found: Evaluation, model: Model) -> list[Call]:

@@ -280,3 +280,17 @@ def test_a_step_whose_loss_has_no_gradient_is_no_evaluation(loss: str, is_fixed:
     code = CHOSEN.format(loss)
     assert findings(code, "MEM05", "MEM09")
     assert ("no_grad" in fixed(code, "MEM05", "MEM09")) is is_fixed
+
+
+def test_neighbouring_loops_go_into_one_block() -> None:
+    training = "def run():\n    for x, y in loader:\n        opt.zero_grad()\n        crit(model(x), y).backward()\n"
+    training += "        opt.step()\n    model.eval()\n    seen, kept = [], []\n"
+    loops = "    # of those seen\n    for x, y in loader:\n        seen.append(model(x).argmax(1))\n\n"
+    loops += "    # of those held out\n    for x, y in val_loader:\n        kept.append(model(x).argmax(1))\n"
+    ends = "    return seen, kept\n\nprint(run())\n"
+    lines = ["    # of those seen", "    with torch.no_grad():"]
+    lines += [f"    {line}" if line else "" for line in loops.splitlines()[1:]]
+    inside = "\n".join(lines) + "\n"
+    assert fixed(SETUP + training + loops + ends, "MEM05", "MEM09") == SETUP + training + inside + ends
+    apart = loops.replace("\n    # of those held out", "    print(seen)")
+    assert fixed(SETUP + training + apart + ends, "MEM05", "MEM09").count("with torch.no_grad():") == 2

@@ -124,3 +124,35 @@ def test_batches_of_a_loader_are_not_detached_beside_results() -> None:
     after = fixed(SETUP + SHOWN, "MEM05", "MEM09")
     assert "print(x[i].numpy(), mask[i].numpy(), out[i].numpy())" in after
     assert "print(kept[i].detach().numpy())" in after
+
+
+MEASURED = """
+    import torch
+
+    def measure(net, problem, loader):
+        net.eval()
+        rows = []
+        for x, y in loader:
+            out = net(x)
+            rows.append(torch.norm(out - y, dim=1).detach().numpy())
+            rows.append((out > y).sum(dim=1).detach().numpy())
+            rows.append(OTHER.numpy())
+        return rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "is_cut"),
+    [
+        ("problem.gap(out).detach()", False),
+        ("problem.gap(out).cpu().detach()", False),
+        ("problem.gap.detach()", True),
+        ("problem.gap(out)", True),
+    ],
+)
+def test_results_are_detached_where_one_beside_them_may_have_to_be(other: str, is_cut: bool) -> None:
+    code = dedent(MEASURED).lstrip().replace("OTHER", other)
+    after = fixed(code, "MEM05", "MEM09")
+    assert "@torch.no_grad()" in after
+    body = code.replace("def measure", "@torch.no_grad()\ndef measure")
+    assert after == (body.replace("dim=1).detach()", "dim=1)") if is_cut else body)
