@@ -177,6 +177,7 @@ NOT_MEASURED = {
 }
 
 BROUGHT_BACK = {
+    "by a function of torch": evaluation("kept.append(torch.squeeze(x).cpu().numpy())", "kept = []"),
     "a name that the loop gives anew": evaluation(
         "x = clipped(x.view(-1).cpu())\nkept.append(measured(x))", "kept = []"
     ),
@@ -257,6 +258,7 @@ NO_WAY_BACK = {
     """,
     "labels that the device changes through data": evaluation("y.data[y > 2] = 0\nsave(y.cpu())"),
     "something computed from the batch": evaluation("truths.append((x * 2).cpu())", "truths = []"),
+    "a function of torch of what is computed": evaluation("kept.append(torch.squeeze(x * 2).cpu())", "kept = []"),
     "a name that is given something else": evaluation("x = out\nkept.append(x.cpu())", "kept = []"),
     "a few batches only": evaluation("if step < 4:\n    shown.append(x.cpu())", "shown = []"),
     "behind a log interval": training("if step % 100 == 0:\n    save(x.cpu())"),

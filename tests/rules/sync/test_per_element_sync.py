@@ -44,6 +44,9 @@ ONE_BY_ONE = {
     "bounds of slices by index": evaluation(
         "ends = (out > 0).sum(1)\nfor i in range(9):\n    kept.append(names[i][: ends[i]])", "names = kept = make()"
     ),
+    "bounds counted from each": evaluation(
+        "ends = (out > 0).sum(1)\nfor i in range(9):\n    mask[i, : ends[i] - 1] = 1"
+    ),
     "under a name": evaluation(
         "best = out.argmax(1)\nfor i in range(9):\n    label = best[i]\n    kept.append(label.item())", "kept = []"
     ),
@@ -172,6 +175,9 @@ SILENT = {
     ),
     "compared at log intervals": training(
         "if step % 100 == 0:\n    best = out.argmax(1)\n    print([i for i in range(9) if best[i] == y[i]])"
+    ),
+    "bounds counted from what is on the host": evaluation(
+        "ends = (out > 0).sum(1).tolist()\nfor i in range(9):\n    mask[i, : ends[i] - 1] = 1"
     ),
     "rows on a condition": evaluation(
         "for row in out:\n    if wanted(row):\n        kept.append(row.cpu())", "kept = []"

@@ -185,8 +185,9 @@ def _indices(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpress
         is_of_host = model.value(node.value).is_(Kind.LIST, Kind.ARRAY)
         for part in node.slice:
             for place in _places(part.slice, is_of_host):
-                if _may_be_tensor(model, place):
-                    yield place, place, "index"
+                element = _shifted(model, place)
+                if _may_be_tensor(model, element):
+                    yield place, element, "index"
 
 
 def _put_together(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
@@ -204,6 +205,15 @@ def _places(part: cst.BaseSlice, is_of_host: bool) -> list[cst.BaseExpression]:
     if isinstance(part, cst.Slice):
         return [bound for bound in (part.lower, part.upper) if bound is not None]
     return [part.value] if isinstance(part, cst.Index) and is_of_host else []
+
+
+def _shifted(model: Model, place: cst.BaseExpression) -> cst.BaseExpression:
+    """`lengths[i]` of `lengths[i] - 1`, which Python's numbers count from as well."""
+    match place:
+        case cst.BinaryOperation(left=left, operator=cst.Add() | cst.Subtract(), right=right):
+            if model.value(right).kind is Kind.NUMBER:
+                return left
+    return place
 
 
 def _may_be_tensor(model: Model, node: cst.BaseExpression) -> bool:

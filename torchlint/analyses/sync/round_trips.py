@@ -207,10 +207,10 @@ class _Way:
                 return False
             self.there = call
             self._work.append(call.receiver)
-        elif call.method in _SAME_METHODS and call.receiver is not None:
-            self._work.append(call.receiver)
         elif call.callee in _SAME_FUNCTIONS:
             self._work += [arg.value for arg in call.arguments if arg.keyword is None]
+        elif call.method in _SAME_METHODS and call.receiver is not None:
+            self._work.append(call.receiver)
         else:
             return self._helper(call)
         return True
