@@ -16,7 +16,7 @@ from torchlint.analyses.train.owned_tensors import (
     is_made_anew,
     without_moves,
 )
-from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, is_false, wrapper_of
+from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, is_false, questions, wrapper_of
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
-_WITHOUT_GRADIENTS = frozenset({"int", "bool"})  # of these dtypes nothing can ask for gradients
 _VOLATILE = re.compile(r"(?i)\bvolatile")
 _SHORT = 40  # characters
 _FACTORIES = frozenset(
@@ -132,6 +131,8 @@ def _check(wrapper: Wrapper, model: Model) -> None:
         raise NoFixError("not all arguments are in sight")
     if wrapper.asks_for_no_graph and not _is_without_gradients(wrapper, model):
         raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
+    if model.once(questions):
+        raise NoFixError("the file asks what is a `Variable`, and what is to become of that is for you to say")
     if _VOLATILE.search(Rewriter(model).comments(wrapper.call.node)):
         raise NoFixError("a comment beside it explains what volatile variables are for")
 
@@ -283,7 +284,7 @@ def _replacement(wrapper: Wrapper, cut: str, model: Model) -> list[Edit]:
     before, suffix = "", cut
     asked = wrapper.requires_grad.node
     if asked is not None and not is_false(asked):
-        suffix += f".requires_grad_({'' if _is_true(asked) else model.code(asked)})"
+        suffix += f".requires_grad_({model.code(asked).removeprefix('True')})"
     if suffix == ".requires_grad_()" and "\n" not in text[start:end] and _is_factory(inner, model):
         argued = Rewriter(model).add_argument(cst.ensure_type(inner, cst.Call), "requires_grad=True")
         return [Edit(start, first, ""), argued, Edit(last, end, "")]
@@ -339,7 +340,7 @@ def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
         return True
     if not wrapper.wraps_plain_tensor:
         return False
-    if wrapper.data.value.dtype in _WITHOUT_GRADIENTS:
+    if wrapper.data.value.dtype in ("int", "bool"):  # of these dtypes nothing can ask for gradients
         return True
     if isinstance(inner, cst.Subscript) and wrapper.data.value.kind is Kind.BATCH:
         return not sees_leaves(model)
@@ -478,10 +479,6 @@ def _changes(binding: Binding, model: Model) -> bool:
 
 def _wants_gradients(wrapper: Wrapper) -> bool:
     return wrapper.requires_grad.given and not is_false(wrapper.requires_grad.node)
-
-
-def _is_true(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "True"
 
 
 def _holds_together(inner: cst.BaseExpression, suffix: str, parent: cst.CSTNode | None) -> bool:

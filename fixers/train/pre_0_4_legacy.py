@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.analyses.train.data_attribute import NEW_TENSORS, DataRead, Use, data_reads, unclear_reads
 from torchlint.analyses.train.data_chain import is_first
 from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, without_moves
-from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, wrapper_of, wrappers
+from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, questions, wrapper_of, wrappers
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
@@ -28,16 +28,10 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
-_OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
 _SHARED = "a change of the result in place may then make backward() raise, where it went unnoticed before"
-_MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
-_RESHAPING = frozenset({"view", "reshape", "unsqueeze", "squeeze", "flatten", "long", "cpu", "cuda"})
-_LIKE_ANOTHER = frozenset({"type_as", "view_as", "expand_as", "reshape_as"})
-_BY_INDEX = frozenset({"gather", "index_select"})
 _OF_DIMENSIONS = frozenset(
     "view size dim permute transpose unsqueeze squeeze topk chunk split flatten reshape expand t bmm mm".split()
 )
-_WITHOUT_GRADIENTS = frozenset({"int", "bool"})  # of these dtypes nothing can ask for gradients
 _ELEMENT = "the value becomes a Python number, which waits for the device"
 
 
@@ -70,6 +64,8 @@ def _read(read: DataRead, model: Model) -> Fix:
         raise NoFixError("the `Variable` around it has to stay, and two idioms in one help nobody")
     if _is_asked_for_its_type(read.node, model):
         raise NoFixError("`type` tells a parameter from its values")
+    if _is_told_from_variables(read.node, model):
+        raise NoFixError("the condition around it asks for a `Variable`, and with it goes the other branch")
     beside = _reads_beside(read, model)
     rewriter = Rewriter(model)
     name = model.span(read.node.attr)
@@ -141,6 +137,13 @@ def _is_asked_for_its_type(node: cst.CSTNode, model: Model) -> bool:
     arg = model.parent(node)
     call = model.parent(arg) if isinstance(arg, cst.Arg) else None
     return isinstance(call, cst.Call) and model.call(call).callee == "builtins.type"
+
+
+def _is_told_from_variables(node: cst.CSTNode, model: Model) -> bool:
+    """`x.data if isinstance(x, Variable) else x`"""
+    asked = model.once(questions)
+    chosen = [above for above in model.ancestors(node) if isinstance(above, (cst.If, cst.IfExp))] if asked else []
+    return any(part in asked for above in chosen for part in walk(above.test))
 
 
 def _is_first_of_unknown(read: DataRead, model: Model) -> bool:

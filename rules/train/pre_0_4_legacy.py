@@ -61,7 +61,8 @@ class PreTorch04Legacy(Rule):
     and what is computed where autograd is off have no graph, and `labels.data` becomes `labels`. `loss.data[0]`, and an
     element given to `env.step(...)`, become `.item()`: unsafe, for it waits for the device. A statement that writes to
     a `.data` stays as it is, and so does `p.data` in a function that writes to it elsewhere. Like lines change
-    together: where one `Variable` of a file, or one read of `.data` of a function, has to stay, the others stay, too.
+    together: where one `Variable` of a file, or one read of `.data` of a function, has to stay, the others stay, too. A
+    file that asks `isinstance(x, Variable)` keeps its `Variable`, and the `.data` under that question.
 
     ## Measured effect
 

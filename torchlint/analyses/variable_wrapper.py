@@ -62,6 +62,17 @@ def wrapper_of(call: Call) -> Wrapper:
     return Wrapper(call, call.argument("data", 0), call.argument("requires_grad", 1), call.argument("volatile", 2))
 
 
+def questions(model: Model) -> list[cst.Call]:
+    """`isinstance(x, Variable)`, which holds for every tensor since torch 0.4."""
+    asked = (call for call in model.calls_to("builtins.isinstance") if len(call.node.args) == 2)
+    return [call.node for call in asked if _names_variable(call.node.args[1].value, model)]
+
+
+def _names_variable(kinds: cst.BaseExpression, model: Model) -> bool:
+    parts = [part.value for part in kinds.elements] if isinstance(kinds, cst.Tuple) else [kinds]
+    return any(model.qualified(part) == VARIABLE for part in parts)
+
+
 def volatile_calls(model: Model) -> Iterator[Call]:
     """Calls such as `as_variable(x, volatile=True)`, of a function that hands the wish on to Variable."""
     return (call for call in model.calls if _asks_helper_for_no_graph(model, call))

@@ -136,3 +136,19 @@ def test_what_was_to_have_no_graph_stands_bare_under_no_grad() -> None:
 def test_the_data_of_an_import_is_no_data_of_a_tensor() -> None:
     imports = "    import torch.utils.data\n    from torch.utils.data import Dataset\n"
     assert "return net(x).detach()" in changed(f"def shown(x):\n{imports}    return net(x).data\n")
+
+
+@pytest.mark.parametrize("kinds", ["Variable", "(list, Variable)", "torch.autograd.Variable"])
+def test_what_is_told_from_a_variable_stays(kinds: str) -> None:
+    chosen = f"def kind(x):\n    x = net(x)\n    return x.data.type() if isinstance(x, {kinds}) else x.type()\n"
+    wrapped = "def run(x):\n    y = Variable(torch.zeros(2))\n    return net(y)\n"
+    assert len(findings(HEAD + chosen + wrapped, "TRAIN10")) == 2
+    assert changed(chosen + wrapped) == chosen + wrapped
+    after = changed(chosen.replace(f"isinstance(x, {kinds})", "len(x)") + wrapped)
+    assert "x.type()" in after
+    assert "y = torch.zeros(2)" in after
+
+
+def test_a_read_of_data_beside_the_question_for_a_variable_is_detached() -> None:
+    code = "def shown(x):\n    return net(x).data\n\ndef raw(x):\n    return x.data if isinstance(x, Variable) else x\n"
+    assert changed(code) == code.replace("net(x).data", "net(x).detach()")
