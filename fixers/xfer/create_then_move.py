@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -169,7 +170,7 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     if removed is None and not keeps:
         cuts += _without_parentheses(creation, model)
     cuts += [_cut(node, "", model) for node in (*folded, *_moved_again(creation.move.node, target, model))]
-    casts = _casts_to_host(creation, rewriter, model)
+    casts = _casts_to_host(creation, folded, rewriter, model)
     edits: list[Edit] = []
     for factory in creation.made.factories:
         names = _Names(factory, target.tensor if dtype == target.dtype else None, rewriter)
@@ -190,7 +191,7 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     return edits
 
 
-def _casts_to_host(creation: Creation, rewriter: Rewriter, model: Model) -> list[Edit]:
+def _casts_to_host(creation: Creation, folded: Sequence[cst.Call], rewriter: Rewriter, model: Model) -> list[Edit]:
     """`.type(torch.LongTensor)` copies to the host what is no longer there: only its dtype is meant."""
     edits = []
     made = {creation.factory.node, *(read for read, _ in creation.made.writes)}
@@ -198,9 +199,13 @@ def _casts_to_host(creation: Creation, rewriter: Rewriter, model: Model) -> list
         for node in walk(root) if root is not None else ():
             if not isinstance(node, cst.Call) or model.call(node).method != "type" or len(node.args) != 1:
                 continue
-            cast = model.qualified(node.args[0].value)
-            if cast not in SIZED_CLASSES or made.isdisjoint(walk(node.func)):
+            if node in folded:
                 continue
+            cast = model.qualified(node.args[0].value)
+            if made.isdisjoint(walk(node.func)) or model.value(node.args[0].value).kind is Kind.DTYPE:
+                continue
+            if cast not in SIZED_CLASSES:
+                raise NoFixError(f"`{model.code(node)}` may copy to the host, where that is a class of tensors")
             dtype = SIZED_CLASSES[cast]
             if dtype is None:
                 raise NoFixError(f"`{model.code(node)}` casts to the default type, whichever that is")
@@ -238,7 +243,8 @@ def _dtype_of_numbers(
     cast, numbers = _call_on(factory.node, model), numbers_given(factory, model)
     alike = equal_numbers(numbers) if numbers is not None else None
     is_constant = alike is not None and _constant(alike[1], is_typed=True) is not None
-    if (factory.callee in SIZED_CLASSES and not is_constant) or cast is None or cast is creation.move.node:
+    is_float = SIZED_CLASSES.get(factory.callee or "", "torch.float32") in (None, "torch.float32")
+    if not (is_float or is_constant) or cast is None or cast is creation.move.node:
         return None, []
     found = _cast_type(cast, rewriter, model) if target.dtype is None else None
     kept = found is not None and (is_constant or found.endswith((".float", ".float32")))
@@ -257,7 +263,11 @@ def _of_numbers(factory: Call, has_dtype: bool, names: _Names, model: Model) -> 
     """`torch.FloatTensor([1, 2])` as `torch.tensor([1, 2])`, what is all alike as `torch.full((), 7)`; and its type."""
     numbers = numbers_given(factory, model)
     assert numbers is not None
-    if factory.callee in SIZED_CLASSES and not _keeps_numbers(SIZED_CLASSES[factory.callee], types_of(numbers, model)):
+    if factory.callee == "torch.scalar_tensor":  # whose type is the default one, whatever the number
+        return [], []
+    kept = SIZED_CLASSES.get(factory.callee or "")
+    is_cast = has_dtype and kept in (None, "torch.float32")
+    if factory.callee in SIZED_CLASSES and not is_cast and not _keeps_numbers(kept, types_of(numbers, model)):
         raise NoFixError(f"`{model.code(factory.node.func)}` may round or wrap the numbers that it is given")
     own = SIZED_CLASSES.get(factory.callee or "") if not has_dtype else None
     if isinstance(numbers, cst.Call):
@@ -347,10 +357,20 @@ def _call_on(node: cst.CSTNode, model: Model) -> cst.Call | None:
 def _cast_type(call: cst.Call, rewriter: Rewriter, model: Model) -> str | None:
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
     if method in ("type", "to"):
-        only = call.args[0] if len(call.args) == 1 else None
-        is_type = only is not None and not only.star and model.value(only.value).kind is Kind.DTYPE
-        return model.code(only.value) if only is not None and is_type else None
+        only = call.args[0].value if len(call.args) == 1 and not call.args[0].star else None
+        host_class = SIZED_CLASSES.get(model.qualified(only) or "") if only is not None and method == "type" else None
+        if host_class is not None:
+            return _known(host_class, call, rewriter)
+        return model.code(only) if only is not None and _is_type(only, method, model) else None
     return rewriter.known_name(_CASTS[method], call) if method in _CASTS and not call.args else None
+
+
+def _is_type(node: cst.BaseExpression, method: str, model: Model) -> bool:
+    """Whether an expression is a dtype, or the attribute of that name of something: `x.to(self.dtype)`. What is given
+    to `type` may be a class of tensors, or the name of one."""
+    is_called_one = isinstance(node, cst.Attribute) and node.attr.value == "dtype"
+    value = model.value(node)
+    return value.kind is Kind.DTYPE or (method == "to" and is_called_one and value.kind is Kind.UNKNOWN)
 
 
 def _renamed(
