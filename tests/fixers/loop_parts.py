@@ -174,12 +174,12 @@ INDEPENDENT = tuple(tuple(line.split("; ")) for line in WITHOUT)
 # What these lines need before the loop, each name for itself: a second name of `out` would keep any loop as it is.
 MADE_BEFORE = {
     "rows": "rows = []",
-    "base": "base = torch.ones(n)",
+    "base": "base = torch.ones(n, device=x.device)",
     "own": "own = x.clone()",
     "t": "t = []",
     "h": "h = torch.zeros(p)",
     "count": "count = n",
-    "out": "out = torch.zeros(n)",
+    "out": "out = torch.zeros(n, device=x.device)",
     "alias": "alias = base",
     "best": "best = torch.zeros(())",
     "total": "total = 0.0",

@@ -181,3 +181,24 @@ def f(maps):
 @pytest.mark.parametrize("name", LISTS)
 def test_what_may_be_a_list_of_tensors_is_left_alone(name: str) -> None:
     assert found(LISTS[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "is_fixed"),
+    [("torch.zeros(n)", False), ("torch.zeros(n, device=x.device)", True), ("torch.zeros_like(x)", True)],
+)
+def test_elements_of_the_host_are_not_picked_by_what_may_be_on_a_gpu(made: str, is_fixed: bool) -> None:
+    """One by one, numbers come from any device; a mask has to be where the elements are, or on the host."""
+    code = f"{HEAD}def f(x: torch.Tensor):\n    n, = x.shape\n    out = {made}\n"
+    code += "    for i in range(n):\n        if x[i] > 0.5:\n            out[i] = 1\n    return out\n"
+    assert (fixed(code, "VEC01") != code) is is_fixed
+
+
+def test_dimensions_that_go_to_and_fro_are_only_shown() -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor):\n    loss = nn.MSELoss()\n"
+    code += "    out = torch.zeros([x.shape[0]])\n    for j in range(x.shape[0]):\n"
+    code += "        out[j] = loss(x[j, :, :], y[j, :, :]).item()\n    return out.mean()\n"
+    (finding,) = findings(code, "VEC02")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.DISPLAY
+    assert fixed(code.replace("loss(x[j, :, :], y[j, :, :]).item()", "x[j].sum()"), "VEC01", "VEC02") != code

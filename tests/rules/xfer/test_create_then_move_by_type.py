@@ -129,7 +129,7 @@ def test_a_class_of_tensors_that_the_other_branch_keeps_stays(other: str, is_fix
     [
         ("torch.eye(3).type(torch.FloatTensor)", "torch.eye(3, dtype=torch.float32, device=device)"),
         ("torch.zeros(3).type(torch.LongTensor)", "torch.zeros(3, dtype=torch.long, device=device)"),
-        ("torch.Tensor([[2.5]]).type(torch.FloatTensor)", "torch.tensor([[2.5]], dtype=torch.float32, device=device)"),
+        ("torch.Tensor([[2, 3.5]]).type(torch.FloatTensor)", "torch.tensor([[2, 3.5]], dtype=torch.float32, device=device)"),
         ("torch.Tensor([1, 2]).type(torch.FloatTensor)", "torch.tensor([1, 2], dtype=torch.float32, device=device)"),
         ("torch.ones(n).to(kept.dtype)", "torch.ones(n, dtype=kept.dtype, device=device)"),
         ("torch.scalar_tensor(0)", "torch.scalar_tensor(0, device=device)"),

@@ -26,6 +26,8 @@ from torchlint.analyses.vectorize.shapes import (
     Rank,
     RefusedError,
 )
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Place
 
 if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
@@ -109,6 +111,8 @@ class Body:
             taken.append((_only_simple(node.orelse.body), chosen.but(text=f"~{chosen.within(UNARY)}", level=UNARY)))
         if len(taken) == 1 and len(taken[0][0]) == 1 and self._counts(taken[0][0][0], chosen, node):
             return
+        if _may_be_elsewhere(node, lifter):
+            lifter.doubt("what picks the elements may be on another device than they are")
         mask = lifter.unused("chosen")
         self._emit(node, f"{mask} = {chosen.text}", chosen)
         for statements, where in taken:
@@ -473,3 +477,18 @@ def _only_simple(suite: cst.BaseSuite) -> list[cst.CSTNode]:
         else:
             raise RefusedError("the body of the loop branches")
     return found
+
+
+def _may_be_elsewhere(branch: cst.If, lifter: Lifter) -> bool:
+    """Whether elements of a tensor of the host are filled by a test of what may not be there, or with it: one by one,
+    they may come from any device."""
+    names = [node for node in walk(branch) if isinstance(node, cst.Name)]
+    taken_apart = {node.value for node in walk(branch) if isinstance(node, cst.Subscript)}
+    parts = [
+        name for name in names if name in taken_apart or name.value in lifter.rows or lifter.model.value(name).is_tensor
+    ]
+    places = {part.value: lifter.model.value(part).place for part in parts}
+    filled = {name for name in places if name in lifter.sinks}
+    return any(places[name] is Place.HOST for name in filled) and any(
+        place is not Place.HOST for name, place in places.items() if name not in filled
+    )
