@@ -129,12 +129,15 @@ def test_a_class_of_tensors_that_the_other_branch_keeps_stays(other: str, is_fix
     [
         ("torch.eye(3).type(torch.FloatTensor)", "torch.eye(3, dtype=torch.float32, device=device)"),
         ("torch.zeros(3).type(torch.LongTensor)", "torch.zeros(3, dtype=torch.long, device=device)"),
-        ("torch.Tensor([[2, 3.5]]).type(torch.FloatTensor)", "torch.tensor([[2, 3.5]], dtype=torch.float32, device=device)"),
+        (
+            "torch.Tensor([2, 0.5]).type(torch.FloatTensor)",
+            "torch.tensor([2, 0.5], dtype=torch.float32, device=device)",
+        ),
         ("torch.Tensor([1, 2]).type(torch.FloatTensor)", "torch.tensor([1, 2], dtype=torch.float32, device=device)"),
         ("torch.ones(n).to(kept.dtype)", "torch.ones(n, dtype=kept.dtype, device=device)"),
         ("torch.scalar_tensor(0)", "torch.scalar_tensor(0, device=device)"),
     ],
-)  # fmt: skip
+)
 def test_a_tensor_is_made_in_the_type_that_it_is_cast_to(before: str, after: str) -> None:
     head = "import torch\n\ndef build(net, device, kept, n=2):\n    net.cuda()\n    "
     code = f"{head}return net({before}.to(device))\n"
