@@ -10,11 +10,13 @@ import libcst as cst
 
 from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import tensors_asked
-from torchlint.analyses.sync.readback import reads
+from torchlint.analyses.sync.readback import counted_places, reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.train.data_attribute import Use, data_reads
+from torchlint.semantics.values import Place
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 
@@ -28,10 +30,27 @@ def waits_beside(model: Model, step: Step, moved: Collection[cst.CSTNode]) -> bo
         if isinstance(node, (cst.If, cst.Assert)) and not model.guards(node, step.loop)
         for leaf in tensors_asked(model, node.test)
     )
-    read = ((node, tensor) for node, tensor, _ in reads(model))
+    read = ((node, tensor) for node, tensor, _ in chain(reads(model), counted_places(model)))
     return any(
         not _is_in(node, moved, model) and step_of(model, node) == step and residence.may_be_device(tensor, step)
         for node, tensor in chain(asked, read, model.once(_first_elements))
+    ) or any(_returns_number_read(call, step, moved, model) for call in model.calls if call.target is not None)
+
+
+def _returns_number_read(call: Call, step: Step, moved: Collection[cst.CSTNode], model: Model) -> bool:
+    """`accuracy(out, y)` of a step, where the function of the file returns `correct.item()` of what it is given there:
+    it reads in every case, and no fix moves that."""
+    function = call.target
+    if function is None or _is_in(call.node, moved, model) or step_of(model, call.node) != step:
+        return False
+    residence = model.once(Residence)
+    given = any(residence.may_be_device(arg.value, step) for arg in call.arguments)
+    numbers = {node: tensor for node, tensor, how in reads(model) if how == "item"}
+    returned = (node.value for node in function.returns)
+    return given and any(
+        value in numbers and value not in moved and model.value(numbers[value]).place is not Place.HOST
+        for value in returned
+        if isinstance(value, cst.Call)
     )
 
 

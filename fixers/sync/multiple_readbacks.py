@@ -12,6 +12,7 @@ from torchlint.analyses.sync.repeated_reads import Again, Several, numbers
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad
 from torchlint.semantics.vocabulary import is_reduction
 
@@ -50,6 +51,10 @@ def _stacked(model: Model, several: Several) -> Fix:
         if read.how not in _PLAIN or not _is_real_number(model, read):
             raise NoFixError(f"`{model.code(read.node)}` is not known to read a single real number as it is")
     first = reads[0].node
+    if (other := _like_that_stays(model, first)) is not None:
+        raise NoFixError(
+            f"{model.place(other)} returns its numbers in the same way, and no step needs that one to change"
+        )
     rewriter = Rewriter(model)
     function, edits = rewriter.name_for("torch.stack", first)
     names: list[str] = []
@@ -63,6 +68,19 @@ def _stacked(model: Model, several: Several) -> Fix:
     repeated = [again for again in model.once(numbers).again if again.first.node in named]
     edits += [rewriter.replace(again.read.node, named[again.first.node]) for again in repeated]
     return Fix(tuple(edits), Applicability.UNSAFE, _STACKED)
+
+
+def _like_that_stays(model: Model, read: cst.CSTNode) -> cst.CSTNode | None:
+    """Another `return loss.item(), accuracy.item()` of the file that no finding speaks of."""
+    statement = model.small_statement(read)
+    spoken_of = {model.small_statement(several.reads[0].node) for several in model.once(numbers).several}
+    if not isinstance(statement, cst.Return):
+        return None
+    for other in model.nodes_of(cst.Return):
+        items = [node for node in walk(other) if isinstance(node, cst.Call) and model.call(node).method == "item"]
+        if len(items) > 1 and other not in spoken_of:
+            return other
+    return None
 
 
 def _lines(names: list[str], function: str, tensors: list[str], indent: str, model: Model) -> list[str]:

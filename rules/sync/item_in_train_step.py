@@ -75,7 +75,8 @@ class ItemInTrainStep(Rule):
     others may lack double precision (on MPS there is no fix), where the loop reads a clock, whose intervals the
     readback used to close, and where a sum that starts from `0` would be `0.0` if nothing were added. Numbers that are
     printed, logged or stored step by step get no fix: log them every so many steps, or keep the tensors and read them
-    at the end. Nor does a sum beside another read that cannot stay on the device: the step would wait all the same.
+    at the end. Nor does a sum beside another read that cannot stay on the device, be it in a function of the file that
+    returns a number: the step would wait all the same.
 
     ## Measured effect
 

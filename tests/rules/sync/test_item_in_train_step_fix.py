@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.sync.programs import TORCH_ONLY, evaluation, line_of, result_of, training
+from tests.rules.sync.programs import HEAD, TORCH_ONLY, evaluation, line_of, result_of, training
 from tests.support import findings, fixed
 from torchlint.config import Settings
 from torchlint.engine import lint
@@ -144,10 +144,18 @@ def test_one_conversion_serves_what_stands_behind_the_with_statement_around_the_
         ("rows.append(out.cpu().numpy())", False),
         ("if loss > 3:\n    break", False),
         ("if step % 9 == 0:\n    rows.append(out.cpu().numpy())", True),
+        ("hits += len(torch.where(out.argmax(1) == y)[0])", False),
+        ("mean += share(out, y)", False),
+        ("if step % 9 == 0:\n    mean += share(out, y)", True),
+        ("mean += share(torch.ones(2), torch.zeros(2))", True),
+        ("mean += kept(out, y)", True),
     ],
 )
 def test_no_fix_where_the_step_waits_anyway_for_what_cannot_stay_on_the_device(beside: str, is_fixed: bool) -> None:
-    code = training(f"total += loss.item()\n{beside}", "total, mean, hits, rows = 0.0, 0.0, 0, []", "return total")
+    head = f"{HEAD}def share(out, y):\n    right = (out.argmax(1) == y).sum()\n    return right.item()\n\n\n"
+    head += "def kept(out, y):\n    return (out.argmax(1) == y).sum()\n\n\n"
+    begin = "total, mean, hits, rows = 0.0, 0.0, 0, []"
+    code = training(f"total += loss.item()\n{beside}", begin, "return total", head)
     assert ("loss.detach().double()" in fixed(code, "SYNC01", "SYNC06")) is is_fixed
 
 

@@ -189,3 +189,20 @@ def test_a_name_for_what_may_be_written_elsewhere_is_unsafe() -> None:
     [finding] = findings(code, "SYNC02")
     assert finding.fix is not None
     assert finding.fix.applicability is Applicability.UNSAFE
+
+
+@pytest.mark.parametrize(("returned", "is_fixed"), [("loss.item(), acc.item()", False), ("loss, acc", True)])
+def test_numbers_that_are_returned_alike_are_read_alike(returned: str, is_fixed: bool) -> None:
+    """The loss of the validation decides something at once, so that nothing is said of reading it later."""
+    body = (
+        "    out = net(x)\n    acc = (out.argmax(1) == y).float().mean()\n    loss = nn.functional.nll_loss(out, y)\n"
+    )
+    code = (
+        "import torch\nfrom torch import nn\nnet = nn.Linear(3, 2).cuda()\nopt = torch.optim.SGD(net.parameters(), 1)\n"
+    )
+    code += "x, y = torch.ones(4, 3).cuda(), torch.ones(4).long().cuda()\n"
+    code += f"def train():\n    opt.zero_grad()\n{body}    loss.backward()\n    opt.step()\n"
+    code += f"    return loss.item(), acc.item()\ndef validate():\n    net.eval()\n{body}    return {returned}\n"
+    code += "best = 1e9\nfor epoch in range(100):\n    print(train())\n    loss_val, acc_val = validate()\n"
+    code += "    if loss_val < best:\n        best = loss_val\n"
+    assert ("torch.stack" in fixed(code, "SYNC02")) is is_fixed
