@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.cuda_flags import AVAILABLE, cuda_flag
+from torchlint.analyses.device_option import device_at, follows_option, is_device, runs_on_host_by_default
 from torchlint.analyses.feeding import reach
 from torchlint.analyses.visible_devices import chosen_later
 from torchlint.finding import Applicability, Confidence
@@ -16,6 +17,7 @@ from torchlint.rule import NoFixError
 if TYPE_CHECKING:
     from torchlint.analyses.loaders import Loader
     from torchlint.finding import Edit
+    from torchlint.semantics.entities import Call
 
 
 _NO_WORKERS = "Without workers, the process that drives the GPU pins the batches itself, which gains little."
@@ -52,9 +54,23 @@ def _doubt(loader: Loader) -> tuple[Applicability, str | None]:
     return Applicability.SAFE, None
 
 
+def _by_device(loader: Loader, moves: list[Call], rewriter: Rewriter) -> str:
+    """`device.type == "cuda"`, and of what may be a string `str(args.device).startswith("cuda")`."""
+    model = loader.model
+    device = device_at(model, loader.site.node, moves)
+    if device is None:
+        raise NoFixError("the device is an option, the CPU by default, and the loader does not know it")
+    if is_device(device, model):
+        return f"{model.code(device)}.type == {rewriter.string('cuda')}"
+    return f"str({model.code(device)}).startswith({rewriter.string('cuda')})"
+
+
 def _condition(loader: Loader, rewriter: Rewriter) -> tuple[str, list[Edit]]:
     """What says at the loader that there is a GPU: a variable of the file, or a question to torch."""
     node = loader.site.node
+    calls = [move.call for move in loader.moves]
+    if runs_on_host_by_default(loader.model) and all(follows_option(call, loader.model) for call in calls):
+        return _by_device(loader, calls, rewriter), []
     flag = cuda_flag(loader.model, node, [move.call.node for move in loader.moves])
     if flag is not None:
         return flag, []

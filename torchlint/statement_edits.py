@@ -92,7 +92,7 @@ class StatementEdits(CodeLayout):
             return Edit(first - 1, end, "")  # the line end behind it is that of a cell of a notebook
         return Edit(first, self._past_blank_lines(first, line_end), "")
 
-    def remove_clause(self, block: cst.IndentedBlock) -> Edit | None:
+    def remove_clause(self, block: cst.BaseSuite) -> Edit | None:
         """Takes out a `with` or an `else` of which nothing is left; None where another clause needs it, or a comment or
         a name stands in it."""
         clause = self._parent(block)

@@ -163,7 +163,9 @@ def _is_understood(wrapper: Wrapper) -> bool:
 def _removal(call: Call, model: Model) -> list[Edit]:
     rewriter = Rewriter(model)
     block = model.parent(model.statement(call.node))
-    if isinstance(block, cst.IndentedBlock) and all(_does_nothing(line, model) for line in block.body):
+    suite = model.parent(model.small_statement(call.node) or call.node)
+    block = suite if isinstance(suite, cst.SimpleStatementSuite) else block
+    if isinstance(block, cst.BaseSuite) and all(_does_nothing(line, model) for line in block.body):
         whole = rewriter.remove_clause(block)
         if whole is None:
             raise NoFixError("nothing would be left of the block that it is part of")
@@ -175,10 +177,10 @@ def _removal(call: Call, model: Model) -> list[Edit]:
     return [edit]
 
 
-def _does_nothing(line: cst.BaseStatement, model: Model) -> bool:
+def _does_nothing(line: cst.CSTNode, model: Model) -> bool:
     """Whether a line is there for nothing but calls of Variable that go."""
     match line:
-        case cst.SimpleStatementLine(body=[cst.Assign() as statement]):
+        case cst.SimpleStatementLine(body=[cst.Assign() as statement]) | (cst.Assign() as statement):
             pairs = assigned_pairs(statement)
             return bool(pairs) and all(isinstance(v, cst.Call) and _is_itself(t, v, model) for t, v in pairs)
     return False

@@ -32,7 +32,7 @@ def _available(model: Model, at: cst.CSTNode) -> str | None:
     for name, binding in visible.items():
         if _says_available(binding, model) and model.span(binding.writes[0].statement)[1] < start:
             return name
-    for written, assigns in model.once(_attributes).items():
+    for written, assigns in model.once(assigned).items():
         owner = written.partition(".")[0]
         is_before = model.span(assigns[-1])[1] < start and all(_is_on_top(assign, model) for assign in assigns)
         if is_before and visible.get(owner) is _owner(assigns[-1], model) and _asks_torch(assigns[-1].value, model):
@@ -46,7 +46,7 @@ def _flag_around(model: Model, at: cst.CSTNode, moves: list[cst.CSTNode]) -> str
         for move in moves
     ]
     for written, test in around[0].items() if around else ():
-        if all(written in tests for tests in around) and _FLAG.search(written) and _is_known(test, at, model):
+        if all(written in tests for tests in around) and _FLAG.search(written) and means_the_same(test, at, model):
             return written
     return None
 
@@ -56,7 +56,7 @@ def _flag_of_device(model: Model, at: cst.CSTNode) -> str | None:
     for node in model.nodes_of(cst.IfExp):
         assert isinstance(node, cst.IfExp)
         chooses = _names(node.body, "cuda") and _names(node.orelse, "cpu") and _FLAG.search(text(node.test)) is not None
-        if chooses and model.span(node)[1] < model.span(at)[0] and _is_known(node.test, at, model):
+        if chooses and model.span(node)[1] < model.span(at)[0] and means_the_same(node.test, at, model):
             return text(node.test)
     return None
 
@@ -68,14 +68,14 @@ def _names(node: cst.BaseExpression, device: str) -> bool:
     return (string_value(node) or "").startswith(device)
 
 
-def _is_known(test: cst.BaseExpression, at: cst.CSTNode, model: Model) -> bool:
+def means_the_same(test: cst.BaseExpression, at: cst.CSTNode, model: Model) -> bool:
     """Whether a flag, a variable or an attribute of one, means the same at a place."""
     root = test.value if isinstance(test, cst.Attribute) else test
     binding, visible = model.binding(root), dict(_visible(model.scope(at)))
     if not isinstance(root, cst.Name) or binding is None or visible.get(root.value) is not binding:
         return False
     set_at = [write.target for write in binding.writes]
-    later = model.once(_attributes).get(text(test), [])
+    later = model.once(assigned).get(text(test), [])
     return len(set_at) == 1 and all(model.span(node)[0] < model.span(at)[0] for node in (*set_at, *later))
 
 
@@ -89,7 +89,7 @@ def _visible(scope: Scope | None) -> Iterator[tuple[str, Binding]]:
         scope = scope.parent
 
 
-def _attributes(model: Model) -> dict[str, list[cst.Assign]]:
+def assigned(model: Model) -> dict[str, list[cst.Assign]]:
     """Attributes of variables, such as `args.cuda`, and where the file assigns them."""
     found: dict[str, list[cst.Assign]] = {}
     for assign in model.nodes_of(cst.Assign):

@@ -324,3 +324,12 @@ def test_a_factory_makes_a_leaf_with_gradients_by_itself(made: str, after: str) 
     leaves = [eval(text, dict(names)) for text in (made, after)]
     assert torch.equal(*leaves)
     assert all(leaf.is_leaf and leaf.requires_grad for leaf in leaves)
+
+
+def test_an_else_on_one_line_that_nothing_is_left_of_goes() -> None:
+    head = "import torch\nfrom torch.autograd import Variable\n\ndef run(loader, net, use_gpu):\n"
+    body = "    for x, y in loader:\n        if use_gpu:\n            x = Variable(x.cuda())\n"
+    after = fixed(head + body + "        else: x = Variable(x)\n        print(net(x))\n", "TRAIN10")
+    assert "else" not in after
+    assert "Variable" not in after
+    assert "            x = x.cuda()\n        print(net(x))\n" in after
