@@ -52,9 +52,7 @@ def _stacked(model: Model, several: Several) -> Fix:
             raise NoFixError(f"`{model.code(read.node)}` is not known to read a single real number as it is")
     first = reads[0].node
     if (other := _like_that_stays(model, first)) is not None:
-        raise NoFixError(
-            f"{model.place(other)} returns its numbers in the same way, and no step needs that one to change"
-        )
+        raise NoFixError(f"what {model.place(other)} returns in the same way is read where no step waits for it")
     rewriter = Rewriter(model)
     function, edits = rewriter.name_for("torch.stack", first)
     names: list[str] = []

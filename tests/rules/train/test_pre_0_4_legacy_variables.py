@@ -327,9 +327,10 @@ def test_a_factory_makes_a_leaf_with_gradients_by_itself(made: str, after: str) 
 
 
 def test_an_else_on_one_line_that_nothing_is_left_of_goes() -> None:
-    head = "import torch\nfrom torch.autograd import Variable\n\ndef run(loader, net, use_gpu):\n"
+    head = "import torch\nfrom torch.autograd import Variable\nfrom torch.utils.data import DataLoader\n"
+    head += "def run(images, net, use_gpu):\n    loader = DataLoader(images)\n"
     body = "    for x, y in loader:\n        if use_gpu:\n            x = Variable(x.cuda())\n"
     after = fixed(head + body + "        else: x = Variable(x)\n        print(net(x))\n", "TRAIN10")
     assert "else" not in after
-    assert "Variable" not in after
+    assert "Variable(" not in after
     assert "            x = x.cuda()\n        print(net(x))\n" in after
