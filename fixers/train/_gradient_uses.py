@@ -35,6 +35,8 @@ def takes_no_gradient(node: cst.CSTNode, model: Model) -> bool:
         return _compares_with_tensors(comparison, node, model)
     if isinstance(above, cst.Subscript) and above.value is node:
         return takes_no_gradient(above, model)
+    if isinstance(above, cst.Index):  # `x[node]`
+        return True
     call = model.parent(above) if isinstance(above, (cst.Attribute, cst.Arg)) else None
     if not isinstance(call, cst.Call):
         return False

@@ -212,7 +212,9 @@ def _item(read: DataRead, rewriter: Rewriter, model: Model) -> Fix:
     if isinstance(owner, cst.Call) and model.call(owner).method == "cpu":
         owner = model.call(owner).receiver or owner
     edit = rewriter.replace(read.element, model.code(owner) + ".item()")
-    return Fix((edit,), Applicability.SAFE, "`math` asks the tensor for its number all the same.")
+    if isinstance(model.parent(read.element), cst.BinaryOperation):
+        return Fix((edit,), Applicability.UNSAFE, "Python computes with the number in double precision.")
+    return Fix((edit,), Applicability.SAFE, "The number is asked for all the same.")
 
 
 def _has_no_graph(read: DataRead, model: Model) -> bool:
@@ -228,12 +230,30 @@ def _has_no_graph(read: DataRead, model: Model) -> bool:
     made = [write.value for write in binding.writes] if binding is not None else [root]
     if value.kind is Kind.UNKNOWN:
         others = [node for node in made if node is None or binding is None or model.binding(node) is not binding]
-        return bool(others) and all(_is_called_without_graph(node, model) for node in others)
+        return bool(others) and all(
+            _is_called_without_graph(node, model) or _is_made_of_cut(node, model) for node in others
+        )
     if not value.is_(Kind.TENSOR, Kind.BATCH) or value.grad is not Grad.DETACHED:
         return False
     if binding is not None:
         return _holds_what_is_made_in_sight(binding, model, set())
     return all(_is_made_in_sight(node, model, set()) for node in made)
+
+
+def _is_made_of_cut(node: cst.BaseExpression | None, model: Model) -> bool:
+    """`x.data.topk(k)`, `x[0].detach().cpu()`: what comes of methods that are given nothing else with a graph."""
+    while isinstance(node, (cst.Call, cst.Attribute, cst.Subscript)):
+        if isinstance(node, cst.Call):
+            if not isinstance(node.func, cst.Attribute) or any(model.value(arg.value).is_tensor for arg in node.args):
+                return False
+            if node.func.attr.value == "detach":
+                return True
+            node = node.func.value
+        elif isinstance(node, cst.Attribute):
+            return node in {read.node for read in model.once(_all_reads)}
+        else:
+            node = node.value
+    return False
 
 
 def _comes_without_graph(tensor: cst.BaseExpression, model: Model) -> bool:

@@ -59,7 +59,8 @@ class PreTorch04Legacy(Rule):
     them off. `.data` becomes `.detach()`: safe where the values are used up at once, unsafe where the result lives on,
     because a later change in place may then make `backward()` raise. What a data loader yields, indices, truth values
     and what is computed where autograd is off have no graph, and `labels.data` becomes `labels`. `loss.data[0]`, and an
-    element given to `env.step(...)`, become `.item()`: unsafe, for it waits for the device. A statement that writes to
+    element given to `env.step(...)`, become `.item()`: unsafe, for it waits for the device. So does what a string shows
+    as a number, `f"{loss.data:.3f}"`, which waits all the same. A statement that writes to
     a `.data` stays as it is, and so does `p.data` in a function that writes to it elsewhere. Like lines change
     together: where one `Variable` of a file, or one read of `.data` of a function, has to stay, the others stay, too. A
     file that asks `isinstance(x, Variable)` keeps its `Variable`, and the `.data` under that question.

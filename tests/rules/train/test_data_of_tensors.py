@@ -241,3 +241,49 @@ def test_a_sum_that_is_emptied_is_no_part_of_what_is_added(sign: str, count: int
                 window.zero_()
     """
     assert len(findings(code, "TRAIN10")) == count
+
+
+SHOWN = "import torch\nloss = torch.nn.functional.mse_loss(torch.ones(3, requires_grad=True), torch.zeros(3))\nseen = "
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("'{:.4f} {}'.format(loss.data, 1)", "'{:.4f} {}'.format(loss.item(), 1)"),
+        ("'{} {:.4f}'.format(1, 1-loss.data)", "'{} {:.4f}'.format(1, 1-loss.item())"),
+        ("'%.4f' % loss.data", "'%.4f' % loss.item()"),
+        ("'%d%% %.2e' % (3, loss.data / 2)", "'%d%% %.2e' % (3, loss.item() / 2)"),
+        ("f'{loss.data:.3f}'", "f'{loss.item():.3f}'"),
+        ("f'{loss.data}'", "f'{loss.detach()}'"),
+        ("'%s' % loss.data", "'%s' % loss.detach()"),
+        ("'{} {:.4f}'.format(loss.data, 1)", "'{} {:.4f}'.format(loss.detach(), 1)"),
+        ("'{a:.4f}'.format(a=loss.data)", "'{a:.4f}'.format(a=loss.detach())"),
+    ],
+)
+def test_what_a_string_shows_as_a_number_is_read_as_one(before: str, after: str) -> None:
+    assert fixed(SHOWN + before + "\n", "TRAIN10") == SHOWN + after + "\n"
+    shown = []
+    for text in (before, after):
+        names: dict[str, object] = {}
+        exec(SHOWN + text, names)
+        shown.append(names["seen"])
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("    y = net(target)\n    return x[0, y.data[0][1]]\n", "    y = net(target)\n    return x[0, y[0][1]]\n"),
+        (
+            "    best, at = x.exp().data.topk(2)\n    return best.data.view(-1)\n",
+            "    best, at = x.exp().detach().topk(2)\n    return best.view(-1)\n",
+        ),
+        (
+            "    best, at = x.exp().topk(2)\n    return best.data.view(-1)\n",
+            "    best, at = x.exp().topk(2)\n    return best.detach().view(-1)\n",
+        ),
+    ],
+)
+def test_what_has_no_graph_is_not_detached(body: str, after: str) -> None:
+    head = "import torch\nfrom torch import nn\nnet = nn.Linear(2, 2)\n\ndef pick(x, target):\n    x = net(x)\n"
+    assert fixed(head + body, "TRAIN10") == head + after

@@ -16,6 +16,7 @@ import libcst as cst
 from torchlint.analyses.train.data_chain import VIEWS, Chain, last_word
 from torchlint.analyses.train.data_evidence import is_full_reduction, looks_like_tensor, may_look_like_tensor
 from torchlint.analyses.train.data_writes import is_exchanged, is_self, serves_a_write
+from torchlint.analyses.train.formatted_numbers import is_formatted_as_number
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.values import Kind, Value
@@ -53,7 +54,7 @@ _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 class Use(Enum):
     ELEMENT = "element"  # `loss.data[0]` or `loss.data.cpu().numpy()[0]`, of a tensor with a single value
     CHOICE = "choice"  # `policy.max(1)[1].data[0]`, the number of an action that an environment is given
-    NUMBER = "number"  # `math.log(loss.data)`, which takes a number
+    NUMBER = "number"  # `math.log(loss.data)`, which takes a number, and `f"{loss.data:.3f}"`, which shows one
     INDIFFERENT = "indifferent"  # `.data` changes nothing
     FRESH = "fresh"  # the values are at once used up
     SHARED = "shared"  # the result lives on, in the memory of the tensor
@@ -117,7 +118,7 @@ def _names_torch(model: Model) -> bool:
 def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
     if chain.element is not None and _holds_one_value(model, node.value, value):
         return Use.ELEMENT
-    if _is_given_to_math(model, chain):
+    if _is_given_to_math(model, chain) or (not chain.steps and is_formatted_as_number(node, model)):
         return Use.NUMBER
     if _is_choice(model, node, chain):
         return Use.CHOICE
