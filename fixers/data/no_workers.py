@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.datasets import keeps_what_it_reads
+from torchlint.analyses.loaders import loaders
 from torchlint.analyses.mem.callers_by_name import calls_in_other_files
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.options import set_option
@@ -37,6 +38,8 @@ def fix(report: Report, model: Model) -> Fix:
     rewriter, loader = Rewriter(model), report.facts
     if loader.option("num_workers").given:
         raise NoFixError("no workers are asked for there, and how many there may be is for you to say")
+    if any(other.option("num_workers").given and other.workers == 0 for other in loaders(model)):
+        raise NoFixError("another loader of the file asks for none, and they would part ways")
     if keeps_what_it_reads(loader.dataset().node, loader.model):
         raise NoFixError("the dataset keeps what it has read, and workers would do so for one epoch only")
     if _seeds_all_but_torch(model):

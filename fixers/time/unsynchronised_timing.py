@@ -10,6 +10,7 @@ from torchlint.analyses.conditions import conditions
 from torchlint.analyses.cuda_flags import cuda_flag
 from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.time.device_queue import follows_wait
+from torchlint.analyses.time.stopwatch import differences, unsynchronised_intervals
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -29,6 +30,10 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("each training step is timed, and waiting in each would slow down all of them")
     if _statement(interval.end, model) is model.small_statement(interval.work.node):
         raise NoFixError("the work and the reading of the clock are one statement")
+    if (other := _other_end(interval, model)) is not None:
+        raise NoFixError(f"the time that {model.place(other)} takes from the same start would stay as it is")
+    if any("synchronize" in Rewriter(model).comments(reading) for reading in (interval.start, interval.end)):
+        raise NoFixError("a comment beside it speaks of the wait")
     edits: dict[Edit, None] = {}
     for reading in (interval.start, interval.end):
         statement = _statement(reading, model)
@@ -40,6 +45,17 @@ def fix(report: Report, model: Model) -> Fix:
     if not edits:
         raise NoFixError("the program waits for the device before both readings, but not on every way")
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+
+
+def _other_end(interval: Interval, model: Model) -> cst.Call | None:
+    """The end of another interval with the same start, of which no finding speaks and before which nothing waits."""
+    ends = {other.end for other in model.once(_intervals)}
+    others = (end for start, end in differences(model) if start is interval.start and end not in ends)
+    return next((end for end in others if not follows_wait(_statement(end, model), model)), None)
+
+
+def _intervals(model: Model) -> list[Interval]:
+    return list(unsynchronised_intervals(model))
 
 
 def _wait(cuda: str, statement: cst.CSTNode, model: Model) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ class NoWorkers(Rule):
     generators of the workers. Each worker holds a copy of the dataset. Where processes are spawned (Windows, macOS,
     Linux from Python 3.14), the dataset must be importable and the script needs an `if __name__ == "__main__":`; in a
     script without one the fix is only shown. Where the command line has an option for the number of workers, that is
-    used; an explicit `num_workers=0` stays.
+    used; an explicit `num_workers=0` stays, and keeps the other loaders of the file as they are.
 
     ## Measured effect
 

@@ -441,3 +441,10 @@ def test_the_batches_and_the_random_numbers_after_them_stay_the_same(tmp_path: P
     exec(compile(changed, "after", "exec"), after)
     assert len(before["seen"]) == len(after["seen"]) == 7
     assert all(a.equal(b) for a, b in zip(before["seen"], after["seen"], strict=True))
+
+
+@pytest.mark.parametrize(("given", "is_fixed"), [("num_workers=0", False), ("num_workers=2", True)])
+def test_a_loader_stays_as_the_one_beside_it_that_was_asked_for_no_workers(given: str, is_fixed: bool) -> None:
+    more = f"checked = DataLoader(images, 64, {given})\nfor x, y in checked:\n    print(model(x.to(device)), y)\n"
+    code = program("loader = DataLoader(images, 64)\n" + more)
+    assert ("DataLoader(images, 64, num_workers=min(" in fixed(code, "DATA01")) is is_fixed

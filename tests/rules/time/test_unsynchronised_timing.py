@@ -380,3 +380,24 @@ def test_an_evaluation_in_another_file_that_waits_on_either_way(rest: str, is_fo
     (tmp_path / "main.py").write_text(SETUP + TIMED_EVALUATION)
     settings = Settings.selecting("TIME01")
     assert bool(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == is_found
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_fixed"),
+    [
+        ("rest = work(out)\nprint(time.time() - t0)\n", False),
+        ("rest = work(out)\ntorch.cuda.synchronize()\nprint(time.time() - t0)\n", True),
+        ("rest = work(out)\n", True),
+    ],
+)
+def test_times_from_one_start_are_fixed_together_or_not_at_all(beside: str, is_fixed: bool) -> None:
+    code = f"from elsewhere import work\nt0 = time.time()\nout = net(x)\nt1 = time.time()\n{beside}print(t1 - t0)\n"
+    assert found(code) != []
+    assert (fixed(SETUP + code, "TIME01") != SETUP + code) is is_fixed
+
+
+@pytest.mark.parametrize("comment", ["# torch.cuda.synchronize()", "# the pass"])
+def test_a_wait_that_was_taken_out_does_not_come_back(comment: str) -> None:
+    code = f"t0 = time.time()\nout = net(x)\n{comment}\nt1 = time.time()\nprint(t1 - t0)\n"
+    assert found(code) != []
+    assert (fixed(SETUP + code, "TIME01") == SETUP + code) is ("synchronize" in comment)

@@ -34,7 +34,7 @@ class Interval:
 
 def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
     seen: set[cst.CSTNode] = set()
-    for start, end in chain(_differences(model), timer_calls(model)):
+    for start, end in chain(differences(model), timer_calls(model)):
         if end in seen or runs_on_host(end, model):
             continue
         queue = model.once(DeviceQueue)
@@ -46,7 +46,7 @@ def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
             yield interval
 
 
-def _differences(model: Model) -> Iterator[tuple[cst.Call, cst.Call]]:
+def differences(model: Model) -> Iterator[tuple[cst.Call, cst.Call]]:
     """Two readings of a clock, of which the difference is reported."""
     if not any(call.callee in CLOCKS for call in model.calls):
         return
