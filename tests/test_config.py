@@ -58,6 +58,13 @@ def test_rules_are_off_where_their_remedy_does_not_exist(monkeypatch: pytest.Mon
     assert "MEM01" in rules(Settings())
 
 
+def test_rules_are_off_where_torch_does_by_itself_what_they_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(all_rules()["MEM01"], "needless_since", "2.6")
+    assert "MEM01" in rules(Settings(target_torch="2.5.1"))
+    assert "MEM01" not in rules(Settings(target_torch="2.6"))
+    assert "MEM01" in rules(Settings())
+
+
 UNKNOWN = [
     pytest.param("TRAIN4", "TRAIN04", id="a digit short"),
     pytest.param("apend-graph-tensor", "append-graph-tensor", id="a letter short"),

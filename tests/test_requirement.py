@@ -37,6 +37,7 @@ REQUIREMENTS = {
 OTHER_LISTS = {
     "setup.py": ("setup.py", "setup(install_requires=['numpy', 'torch>=1.6'])\n", (1, 6)),
     "pyproject.toml": ("pyproject.toml", '[project]\ndependencies = ["torch[opt]>=2.2"]\n', (2, 2)),
+    "a date of uv": ("pyproject.toml", '[tool.uv]\nexclude-newer-package = { torch = "2099-01-01" }\n', None),
     "Poetry": ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "^1.10"\n', (1, 10)),
     "conda": ("environment.yml", "dependencies:\n  - pytorch=1.7.1\n", (1, 7, 1)),
     "Cog": ("cog.yaml", "build:\n  python_packages:\n    - 'torch==1.11.0'\n", (1, 11, 0)),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from torchlint.diagnostics import DIAGNOSTICS, SYNTAX_ERROR, TOO_COMPLEX
 from torchlint.finding import Severity
 from torchlint.plugins import strangers
-from torchlint.rule import FAMILY_SEVERITY, all_rules
+from torchlint.rule import FAMILY_SEVERITY, Rule, all_rules
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -130,7 +130,7 @@ class Settings:
         codes -= strangers(rules, self.plugins)
         if self.target_torch is not None:
             target = version(self.target_torch)
-            codes = frozenset(c for c in codes if c not in rules or version(rules[c].needs_torch) <= target)
+            codes = frozenset(c for c in codes if c not in rules or _concerns(rules[c], target))
         if self.target_device == "cpu":
             codes = frozenset(c for c in codes if c not in rules or not rules[c].needs_accelerator())
         return codes
@@ -205,6 +205,12 @@ def glob_below(prefix: str, pattern: str) -> str:
     anchored = "/" in body.rstrip("/")
     escaped = _SPECIAL.sub(r"\\\1", prefix)
     return f"{negation}/{escaped}/{body.lstrip('/') if anchored else f'**/{body}'}"
+
+
+def _concerns(rule: type[Rule], target: tuple[int, ...]) -> bool:
+    """Whether the remedy of a rule exists in a torch release, and is of use there."""
+    is_needless = rule.needless_since != "" and version(rule.needless_since) <= target
+    return version(rule.needs_torch) <= target and not is_needless
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -98,6 +98,7 @@ class _Run:
         codes, rules = self.settings.codes(self.source.path), all_rules()
         selected = [rules[code] for code in sorted(codes) if code in rules]
         triggered = [rule for rule in selected if any(word in self.source.text for word in rule.triggers)]
+        triggered = [rule for rule in triggered if not self._is_needless(rule)]
         try:
             found = list(self._run(triggered)) if triggered else self._only_syntax()
         except _StopError as stop:
@@ -106,6 +107,13 @@ class _Run:
         for keep in self._filters(codes, {rule.code for rule in selected}):
             found = keep(found)
         return found
+
+    def _is_needless(self, rule: type[Rule]) -> bool:
+        """Whether the project runs with no torch but those that do by themselves what the rule asks for."""
+        if self.project is None or self.settings.target_torch is not None or not rule.needless_since:
+            return False
+        required = self.project.torch_requirement(self.source.path)
+        return required is not None and required.is_declared and required.oldest >= version(rule.needless_since)
 
     def _filters(self, codes: frozenset[str], selected: set[str]) -> tuple[Filter, ...]:
         """What findings pass through, in this order. Unused suppressions are known once all others have been used."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _FILES = (
@@ -35,7 +35,7 @@ def _required(name: str) -> re.Pattern[str]:
     """`torch==1.9.0`, `pytorch=1.7`, `torch>=1.6,<2`, `torch = "^1.10"`; not `torch<2`, which names no oldest
     release."""
     return re.compile(
-        rf"""(?<![\w./-]){name}(?:\[\w+\])?["']?\s*(?:==?=?|>=|~=)\s*["']?[\^~>=]*\s*v?(?P<version>\d+(?:\.\d+)*)"""
+        rf"""(?<![\w./-]){name}(?:\[\w+\])?["']?\s*(?:==?=?|>=|~=)\s*["']?[\^~>=]*\s*v?(?P<version>\d\d?(?!\d)(?:\.\d+)*)"""
     )
 
 
@@ -95,11 +95,13 @@ _LAST_MINOR = {0: 4, 1: 13}  # of the release series that are closed
 
 @dataclass(frozen=True, slots=True)
 class TorchRequirement:
-    """`file` is relative to the folder of the project, `text` what it says."""
+    """`file` is relative to the folder of the project, `text` what it says. `is_declared`: a list of dependencies says
+    so, and none older is installed."""
 
     oldest: _Release
     file: str
     text: str
+    is_declared: bool = False
 
 
 def torch_requirement(folder: Path) -> TorchRequirement | None:
@@ -107,7 +109,10 @@ def torch_requirement(folder: Path) -> TorchRequirement | None:
     does. A README counts where no list says it."""
     names = dict.fromkeys([*_FILES, *_other_lists(folder)])
     lists = {name: _COMMENT.sub("", text) for name, text in _texts(folder, names)}
-    return _first(lists, _IN_LISTS) or _first(dict(_texts(folder, _READMES)), _IN_READMES)
+    listed = _first(lists, _IN_LISTS)
+    if listed is not None:
+        return replace(listed, is_declared=not _is_installer(os.path.basename(listed.file)))
+    return _first(dict(_texts(folder, _READMES)), _IN_READMES)
 
 
 def torch_installed(root: Path, files: Iterable[str]) -> TorchRequirement | None:

@@ -72,6 +72,8 @@ class Rule(ABC):
     `accelerator`: it matters on a GPU only; of the family unless a rule says otherwise.
     `needs_torch`: the oldest torch release in which the remedy exists. With an older `target-torch` the rule is off;
     where the project asks for an older one, its fixes are only shown.
+    `needless_since`: the first torch release that does by itself what the rule asks for. With that or a newer
+    `target-torch` the rule is off, and where the project asks for it.
     `plugin`: the file or folder that the rule was loaded from; None for built-in and installed ones.
 
     A rule of a plugin may have its fixer as a method `fix(self, report, model) -> Fix`.
@@ -85,6 +87,7 @@ class Rule(ABC):
     whole_function: ClassVar[bool] = False
     accelerator: ClassVar[bool | None] = None
     needs_torch: ClassVar[str] = ""
+    needless_since: ClassVar[str] = ""
     plugin: ClassVar[Path | None] = None
 
     @abstractmethod

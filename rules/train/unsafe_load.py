@@ -17,8 +17,9 @@ class UnsafeLoad(Rule):
     ## What it does
 
     Finds calls of `torch.load` that do not say `weights_only`. Silent inside `safe_globals` or in a file that sets the
-    default, in fallbacks for older releases, where the same file is loaded with `weights_only` too, and for a buffer
-    in memory that the function has written itself.
+    default, in fallbacks for older releases, where the same file is loaded with `weights_only` too, for a buffer
+    in memory that the function has written itself, and in projects that ask for torch 2.6 or newer, where
+    `weights_only=True` is the default.
 
     ## Why is this bad
 
@@ -70,6 +71,7 @@ class UnsafeLoad(Rule):
     triggers = ("load(",)
     severity = Severity.WARNING
     needs_torch = "1.13"
+    needless_since = "2.6"
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.train.checkpoints import unsafe_loads

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses import host_calls
 from torchlint.analyses.host_reads import Reads, When
-from torchlint.semantics.dataflow import parameter_of_function, reaches
+from torchlint.semantics.dataflow import parameter_of_function, reaches, text
 from torchlint.semantics.entities import Binding, Call, Function, Loop
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
@@ -274,7 +274,11 @@ class HostFlow:
 
     def _augmented(self, statement: cst.AugAssign, number: bool) -> None:
         target = statement.target
-        is_sum = number or (self._holds_numbers(target) and not self._begins_anew(target))
+        is_sum = number or (
+            self._holds_numbers(target)
+            and not self._begins_anew(target)
+            and not self._begins_with(target, statement.value)
+        )
         if isinstance(target, (cst.Name, cst.Attribute)):
             if self._model.value(target).is_container:
                 self._use |= Use.COLLECTED if number else Use.GATHERED
@@ -299,6 +303,12 @@ class HostFlow:
             write.loop is self._loop is not None and not list(self._model.guards(write.target, inside=self._loop))
             for write in starts
         )
+
+    def _begins_with(self, target: cst.BaseExpression, summand: cst.BaseExpression) -> bool:
+        """`if total is None: total = predict(x).cpu()`, which is more than the device may have room for."""
+        binding = self._model.binding(target)
+        starts = [write.value for write in binding.writes if write.kind == "assign"] if binding is not None else []
+        return any(start is not None and text(start) == text(summand) for start in starts)
 
     def _read_later(self, binding: Binding | None, statement: cst.CSTNode, number: bool) -> None:
         """Every read that can see what `statement` wrote."""

@@ -421,7 +421,11 @@ def _is_within_step(model: Model, loop: Loop) -> bool:
         return True
     if loop.role is Role.MODULES:
         return any(call.loop is loop for call in model.effects(loop).forwards)
-    if loop.parent is None or loop.role not in (Role.PLAIN, Role.ELEMENTS):
+    if loop.role not in (Role.PLAIN, Role.ELEMENTS):
+        return False
+    if _is_over_keys(model, loop):
+        return True
+    if loop.parent is None:
         return False
     if isinstance(loop.iterable, cst.Call):
         call = model.call(loop.iterable)
@@ -430,6 +434,20 @@ def _is_within_step(model: Model, loop: Loop) -> bool:
     if isinstance(loop.iterable, (cst.List, cst.Tuple)) or loop.iterates.kind is Kind.DICT:
         return True
     return _is_of_known_length(loop.iterates)
+
+
+def _is_over_keys(model: Model, loop: Loop) -> bool:
+    """`for name in counts: total += counts[name]`"""
+    entries = model.binding(loop.iterable) if isinstance(loop.iterable, cst.Name) else None
+    key = model.binding(loop.target) if isinstance(loop.target, cst.Name) else None
+    if entries is None or key is None or not loop.iterates.is_(Kind.UNKNOWN, Kind.DICT):
+        return False
+    asked = (model.parent(read) for read in entries.reads if loop in model.loops_around(read))
+    return any(
+        isinstance(entry, cst.Subscript)
+        and any(isinstance(part.slice, cst.Index) and model.binding(part.slice.value) is key for part in entry.slice)
+        for entry in asked
+    )
 
 
 def _is_of_known_length(value: Value) -> bool:

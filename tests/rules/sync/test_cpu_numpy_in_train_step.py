@@ -47,6 +47,9 @@ SILENT = {
         "kept += out.argmax(1).cpu().tolist()", "kept = []", "return kept"
     ),
     "predictions grow by cat": evaluation("kept = torch.cat([kept, out.cpu()])", "kept = torch.zeros(0, 3)"),
+    "predictions of several networks are added up": evaluation(
+        "if kept is None:\n    kept = model(x).cpu()\nelse:\n    kept += model(x).cpu()", "kept = None", "return kept"
+    ),
     "predictions are written to rows": evaluation("kept[step] = out.cpu()", "kept = make()", "return kept"),
     "a metric object on the host": evaluation("metric.update(out.cpu(), targets[step])", "metric = make()"),
     "pictures of every batch, by one process": evaluation(

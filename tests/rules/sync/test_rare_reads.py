@@ -43,6 +43,29 @@ def test_a_loop_over_checkpoints_is_none_over_batches(load: str, run: str, count
     assert len(findings(code, "SYNC01")) == count
 
 
+COUNTS = """
+import torch
+
+def fit(model, loader, optimizer, counts):
+    for x, y in loader:
+        optimizer.zero_grad()
+        model(x.cuda()).sub(y.cuda()).abs().mean().backward()
+        optimizer.step()
+        {inside}
+    {after}
+"""
+READ = "for {key}:\n{indent}totals[{name}] = model.tally({entry}).cuda().item()"
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "entry", "count"),
+    [("name in counts", "name", "counts[name]", 0), ("name, x in counts", "name", "x", 1)],
+)
+def test_a_loop_over_the_keys_of_a_dict_is_none_over_batches(key: str, name: str, entry: str, count: int) -> None:
+    read = READ.format(key=key, name=name, entry=entry, indent="        ")
+    assert len(findings(COUNTS.format(inside="pass", after=read), "SYNC01")) == count
+
+
 @pytest.mark.parametrize(
     ("test", "count"),
     [

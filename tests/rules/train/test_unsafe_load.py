@@ -353,3 +353,17 @@ def read_in(folder: Path, code: str = READ) -> Finding:
     (folder / "pyproject.toml").write_text("")
     [finding] = lint(Source.from_text(code, folder / "program.py"), Settings.selecting("TRAIN11"), project=Project())
     return finding
+
+
+@pytest.mark.parametrize(("asked", "count"), [("torch>=2.7", 0), ("torch==2.6.0", 0), ("torch>=2.5", 1), ("torch", 1)])
+def test_a_project_that_runs_with_the_newer_default_only_is_silent(asked: str, count: int, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "nets"\ndependencies = ["{asked}"]\n')
+    (tmp_path / "predict.py").write_text("import torch\n\nnet.load_state_dict(torch.load(path))\n")
+    assert len(lint(Source.read(tmp_path / "predict.py"), Settings.selecting("TRAIN11"), project=Project())) == count
+
+
+def test_what_one_script_installs_says_nothing_of_all(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "nightly.sh").write_text("pip install torch==2.7.0\n")
+    (tmp_path / "predict.py").write_text("import torch\n\nnet.load_state_dict(torch.load(path))\n")
+    assert len(lint(Source.read(tmp_path / "predict.py"), Settings.selecting("TRAIN11"), project=Project())) == 1

@@ -52,8 +52,13 @@ def detours(model: Model) -> Iterator[Trip]:
         if step is None or not _may_be_device(model, tensor):
             continue
         walk = _Walk(model)
-        if walk.goes_back(node) and walk.back is not None and walk.works:
+        if walk.goes_back(node) and walk.back is not None and walk.works and not _goes_in_parts(model, node, walk.back):
             yield Trip(node, walk.back, step)
+
+
+def _goes_in_parts(model: Model, node: cst.CSTNode, back: Call) -> bool:
+    """Whether a loop takes windows of what the host holds: the device may have no room for the whole."""
+    return bool(set(back.loops()) - set(model.loops_around(node)))
 
 
 def _step(model: Model, node: cst.CSTNode) -> Step | None:

@@ -15,7 +15,7 @@ from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding
+    from torchlint.semantics.entities import Binding, Function
     from torchlint.semantics.model import Model
 
 # Methods of tensors that neither numpy nor scipy nor a dataset has under these names.
@@ -59,6 +59,8 @@ def looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: Ch
     if binding is not None and binding.cls is None and not binding.is_parameter and not binding.writes:
         return False
     if binding is not None and (_is_declared_otherwise(model, binding) or _holds_other_data(model, binding)):
+        return False
+    if _has_other_members(model, owner):
         return False
     if not _may_be_of_tensor(chain):
         return False
@@ -110,6 +112,22 @@ def _holds_other_data(model: Model, binding: Binding) -> bool:
     above = (model.parent(read) for read in binding.reads)
     data = (node for node in above if isinstance(node, cst.Attribute) and node.attr.value == "data")
     return any(not _may_be_of_tensor(Chain(model, node)) for node in data)
+
+
+def _has_other_members(model: Model, owner: cst.BaseExpression) -> bool:
+    """Whether the file asks what has the same name in the same function for members that no tensor has: `frame.boxes`
+    beside `frame.data`."""
+    return bool(model.once(_foreign_members).get((model.function(owner), text(owner))))
+
+
+def _foreign_members(model: Model) -> dict[tuple[Function, str], set[str]]:
+    found: dict[tuple[Function, str], set[str]] = {}
+    for node in model.nodes_of(cst.Attribute):
+        assert isinstance(node, cst.Attribute)
+        name = node.attr.value
+        if not name.startswith("_") and torch_api.lookup(f"torch.Tensor.{name}") is None:
+            found.setdefault((model.function(node), text(node.value)), set()).add(name)
+    return found
 
 
 def _may_be_of_tensor(chain: Chain) -> bool:
