@@ -73,6 +73,10 @@ def _check(found: Evaluation, model: Model) -> None:
 def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str) -> list[Edit]:
     _check(found, model)
     region = found.region
+    passes = (call for call in found.forward.function.calls if call.is_forward)
+    inside = [call for call in passes if region in model.ancestors(call.node)]
+    if all(_is_switched_there(call, model) for call in (found.forward, *inside)):
+        raise NoFixError("the function of another file that it calls is to switch autograd off itself")
     if found.extent is Extent.FUNCTION:
         if not isinstance(region, cst.FunctionDef):
             return []
@@ -93,6 +97,17 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
     if found.phase is None:
         edits += needless_cuts([line for block in blocks for line in block], rewriter, model)
     return outermost(edits)
+
+
+def _is_switched_there(call: Call, model: Model) -> bool:
+    """Whether a call enters a function of another file that gets the decorator by a finding of its own."""
+    entered = model.elsewhere(call)
+    if entered is None:
+        return False
+    home, function = entered
+    return any(
+        other.extent is Extent.FUNCTION and other.region is function.node for other in home.once(all_evaluations)
+    )
 
 
 def _is_decided(line: cst.BaseStatement, phase: str, model: Model) -> bool:

@@ -389,3 +389,28 @@ def test_a_variable_around_an_inner_function_is_none_of_the_file_that_calls_it(t
             return main.sample(torch.nn.Linear(4, 4), x, steps)
         """
     assert linted(tmp_path, main=main, draw=draw) == []
+
+
+@pytest.mark.parametrize(("uses", "is_fixed"), [("", False), ("    print(net(torch.ones(1, 2)).argmax(1))\n", True)])
+def test_what_a_method_of_another_file_is_to_switch_off_is_not_switched_off_twice(
+    tmp_path: Path, uses: str, is_fixed: bool
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    method = """
+    import torch
+
+    class Net(torch.nn.Linear):
+        def sample(self, x):
+            shown = torch.zeros(4, 2)
+            for step in range(4):
+                shown[step] = torch.softmax(self(x), 1)[0].argmax()
+                x = x + shown[step]
+            return shown.argmax(1)
+    """
+    (tmp_path / "net.py").write_text(dedent(method))
+    code = "import torch\nfrom net import Net\n\ndef show(net: Net):\n    net.eval()\n"
+    code += "    print(net.sample(torch.ones(1, 2)).tolist())\n" + uses
+    (tmp_path / "main.py").write_text(code + "\nshow(Net(2, 2))\n")
+    found = linted(tmp_path)
+    assert len(found) == 1
+    assert (found[0].fix is not None) is is_fixed
