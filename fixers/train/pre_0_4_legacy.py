@@ -20,6 +20,7 @@ from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
+from ._aliases import without_alias
 from ._gradient_uses import sees_leaves, takes_no_gradient
 from ._variable import unwrap
 
@@ -41,7 +42,7 @@ def fix(report: Report, model: Model) -> Fix:
             made = _read(report.facts, model)
             if (stays := _read_that_stays(report.facts, model)) is not None:
                 raise NoFixError(f"`{model.code(stays)}` has to stay, and two idioms in one function help nobody")
-            return made
+            return without_alias(made, report.facts.node, report.facts.owner, model)
         case Wrapper():
             made = unwrap(report.facts, model)
             stays = model.once(_wrapper_that_stays)
@@ -49,7 +50,7 @@ def fix(report: Report, model: Model) -> Fix:
                 raise NoFixError(
                     f"the `Variable` on {model.place(stays)} has to stay, and two idioms in a file help nobody"
                 )
-            return made
+            return without_alias(made, report.facts.call.node, report.facts.data.node, model)
     raise NoFixError("what is to run under `torch.no_grad()` is for you to say")
 
 

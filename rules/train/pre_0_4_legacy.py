@@ -63,7 +63,8 @@ class PreTorch04Legacy(Rule):
     as a number, `f"{loss.data:.3f}"`, which waits all the same. A statement that writes to
     a `.data` stays as it is, and so does `p.data` in a function that writes to it elsewhere. Like lines change
     together: where one `Variable` of a file, or one read of `.data` of a function, has to stay, the others stay, too. A
-    file that asks `isinstance(x, Variable)` keeps its `Variable`, and the `.data` under that question.
+    name that only says so goes with the `Variable`: `x_var = Variable(x)`. A file that asks `isinstance(x, Variable)`
+    keeps its `Variable`, and the `.data` under that question.
 
     ## Measured effect
 

@@ -334,3 +334,54 @@ def test_an_else_on_one_line_that_nothing_is_left_of_goes() -> None:
     assert "else" not in after
     assert "Variable(" not in after
     assert "            x = x.cuda()\n        print(net(x))\n" in after
+
+
+ALIASED = """
+import torch
+from torch import nn
+from torch.autograd import Variable
+
+def run(loader, net):
+    seen = []
+    for image in loader:
+        image = image + 1
+        NAME = Variable(image)
+        MORE
+        seen.append(net(NAME).sum())
+        seen.append(NAME.size(0) * image.sum())
+    return seen
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "is_gone"),
+    [
+        ("image_var", "pass", True),
+        ("var_image", "pass", True),
+        ("image_variable", "pass", True),
+        ("shown", "pass", False),
+        ("image_var", "image = image * 2", False),
+        ("image_var", "image_var = image_var * 2", False),
+        ("image_var", "seen.append(lambda: image_var)", False),
+    ],
+)
+def test_a_name_that_only_says_variable_goes_with_it(name: str, more: str, is_gone: bool) -> None:
+    code = ALIASED.replace("NAME", name).replace("MORE", more)
+    after = fixed(code, "TRAIN10")
+    assert "Variable(" not in after
+    assert (name not in after) is is_gone
+    results = []
+    for program in (code, after):
+        space: dict[str, Any] = {}
+        exec(program, space)
+        results.append(space["run"]([torch.ones(2, 3)], lambda x: x.exp()))
+    assert all(callable(one) or torch.equal(one, other) for one, other in zip(*results))
+
+
+def test_a_name_that_only_says_data_goes_with_it() -> None:
+    head = "import torch\nfrom torch import nn\nnet = nn.Linear(2, 2)\n\ndef run(priors):\n    with torch.no_grad():\n"
+    code = "        priors = net(priors)\n        prior_data = priors.data\n        return prior_data[0] + 1\n"
+    after = "        priors = net(priors)\n        return priors[0] + 1\n"
+    assert fixed(head + code, "TRAIN10") == head + after
+    graph = head.replace("no_grad", "enable_grad")
+    assert "prior_data = priors.detach()" in fixed(graph + code, "TRAIN10")
