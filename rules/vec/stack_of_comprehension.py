@@ -15,9 +15,10 @@ class StackOfComprehension(Rule):
     ## What it does
 
     Reports `torch.stack`, `torch.cat`, `torch.tensor` or `sum` of a comprehension over the rows of a tensor, where
-    every element is computed from its row alone and all have the same shape. Rows that are only passed on, elements
-    that differ in shape, lists of batches or of results of several modules, and samples that come from anything but a
-    tensor (`torch.stack([sample["x"] for sample in batch])`) are not reported.
+    every element is computed from its row alone and all have the same shape; and a list of numbers that are read from
+    each row, or of the rows that a test of their values picks (`[i for i in range(len(x)) if x[i] > 0]`). Rows that are
+    only passed on, elements that differ in shape, lists of batches or of results of several modules, and samples that
+    come from anything but a tensor (`torch.stack([sample["x"] for sample in batch])`) are not reported.
 
     ## Why is this bad
 

@@ -21,6 +21,13 @@ def is_tensor_method(name: str) -> bool:
 
 
 @lru_cache(maxsize=2048)
+def method_returns_tensor(name: str) -> bool:
+    """Whether a method of a tensor always returns one tensor, and nothing beside it."""
+    entry = torch_api.method(name)
+    return entry is not None and entry.results == (("tensor",),)
+
+
+@lru_cache(maxsize=2048)
 def reads_back(name: str) -> bool:
     """Whether a method brings values of a tensor to the host, and so waits for the device."""
     entry = torch_api.method(name)

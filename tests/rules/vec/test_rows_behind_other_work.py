@@ -139,11 +139,11 @@ def f(x: torch.Tensor, verbose):
             print(max(x.norm(dim=1)), min(x.norm(dim=1)))
     return x
 """,
-    "rows that a condition on their values leaves out": """\
-def f(x: torch.Tensor, count):
+    "rows that a condition on something else leaves out": """\
+def f(x: torch.Tensor, count, keys):
     out = torch.zeros(count)
     for i in range(count):
-        out[i] = torch.cat([x[j] for j in range(count) if x[j] != x[i]]).median()
+        out[i] = torch.cat([x[j] for j in range(count) if keys[j] != keys[i]]).median()
     return out
 """,
     "lists of rows that are joined and returned": """\

@@ -14,7 +14,13 @@ from torchlint.analyses.vectorize.tensors import Tensors
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.frameworks import is_formula
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import is_tensor_method, layer_returns_tensor, returns_several, returns_tensor
+from torchlint.semantics.vocabulary import (
+    is_tensor_method,
+    layer_returns_tensor,
+    method_returns_tensor,
+    returns_several,
+    returns_tensor,
+)
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Function, Write
@@ -38,6 +44,7 @@ class Certainty:
     def is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
         """Of an expression as it is evaluated at the statement `place`."""
         if (node, place) not in self._known:
+            self._known[node, place] = False  # of what is assigned from itself
             self._known[node, place] = self._is_tensor(node, place)
         return self._known[node, place]
 
@@ -53,8 +60,17 @@ class Certainty:
             return True
         if isinstance(node, cst.Attribute) and node.attr.value in _PARTS and self.is_tensor(node.value, place):
             return True
+        if isinstance(node, cst.Call) and self._is_of_tensor(node, place):
+            return True
         binding = self._model.binding(node)
         return binding is not None and self._is_used_as_tensor(binding, node, value.kind is Kind.TENSOR)
+
+    def _is_of_tensor(self, node: cst.Call, place: cst.CSTNode) -> bool:
+        """`labels.sum(1)`, of a name whose uses say what it is."""
+        call = self._model.call(node)
+        if call.target is not None or call.callee is not None or call.receiver is None:
+            return False
+        return method_returns_tensor(call.method or "") and self.is_tensor(call.receiver, place)
 
     # what it was assigned
 
@@ -87,7 +103,7 @@ class Certainty:
         if call.callee == "builtins.sum" and len(node.args) == 1:
             return self._makes(node.args[0].value, depth - 1)
         if call.value.kind is not Kind.TENSOR and one:
-            return False
+            return self._is_of_tensor(node, self._model.statement(node))
         if call.target is not None:
             return self._returns(call.target, depth)
         name = call.callee or ""

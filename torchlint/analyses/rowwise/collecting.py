@@ -113,12 +113,18 @@ def _is_grown(model: Model, read: cst.CSTNode) -> bool:
 def _follows_stack(model: Model, binding: Binding, read: cst.CSTNode) -> bool:
     """Whether the name holds the tensor by then: `rows = torch.stack(rows)` came first."""
     place = model.statement(read)
-    stacked = [
-        model.statement(write.target)
-        for write in binding.writes
-        if isinstance(write.value, cst.Call) and _COLLECTORS.fullmatch(model.qualified(write.value.func) or "")
-    ]
+    stacked = [model.statement(write.target) for write in binding.writes if _stacks(model, write.value)]
     return any(statement in stacked for statement in _before(model, place))
+
+
+def _stacks(model: Model, value: cst.CSTNode | None) -> bool:
+    """Whether a value is a tensor made of a list, `torch.stack(rows)`, or that as a layer of old takes it,
+    `Variable(torch.stack(rows))`."""
+    while isinstance(value, cst.Call):
+        if _COLLECTORS.fullmatch(model.qualified(value.func) or ""):
+            return True
+        value = value.args[0].value if value.args else None
+    return False
 
 
 def _before(model: Model, statement: cst.CSTNode) -> list[cst.CSTNode]:
@@ -134,6 +140,16 @@ def _before(model: Model, statement: cst.CSTNode) -> list[cst.CSTNode]:
         if isinstance(node, cst.With):
             found += node.body.body
     return found
+
+
+def is_host_value(value: cst.BaseExpression | None) -> bool:
+    """`x[i].argmax().item()`, `x[i].cpu().numpy()`: a list of these is what the list of the whole tensor is as well."""
+    match value:
+        case cst.Call(func=cst.Attribute(attr=cst.Name("item" | "tolist" | "numpy"))):
+            return True
+        case cst.Call(func=cst.Name("int" | "float" | "bool"), args=[_]):
+            return True
+    return False
 
 
 def gathers(value: cst.BaseExpression) -> bool:

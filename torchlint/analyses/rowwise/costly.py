@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.rowwise.state import Fault, Step, Trace
+from torchlint.analyses.rowwise.state import HARMLESS, Fault, Step, Trace
 from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ _SOLVERS = word_set(
     """
 )
 _CONVERSIONS = re.compile(r"torch\.((as_)?tensor|asarray|from_numpy|(\w+)?Tensor)")
+_COPIES = word_set(
+    """
+    .item .tolist .numpy .cpu .cuda .to .detach .clone .float .double .half .long .int .bool .squeeze .view .reshape
+    .flatten .unsqueeze .type .contiguous
+    """
+)
 _WAVES = re.compile(r"torch\.(exp|sin|cos|polar)")
 _ELEMENTWISE = re.compile(
     r"arithmetic( -)?|(torch|numpy|math|cmath)\."
@@ -43,6 +49,7 @@ _ALONG_DIMENSION = word_set(
     argsort topk cumsum cumprod pairwise_distance cosine_similarity
     """
 )
+_ALLOWING = (HARMLESS - {Fault.RANDOM}) | {Fault.STOPS}
 # Take a batch, and cost as much for a batch of one as for a whole one.
 _BATCHED = word_set(
     "interpolate grid_sample affine_grid conv1d conv2d conv3d conv_transpose1d conv_transpose2d fold unfold"
@@ -87,6 +94,11 @@ def is_conversion(step: Step) -> bool:
     return _CONVERSIONS.fullmatch(step.name) is not None
 
 
+def computes(steps: Iterable[Step]) -> bool:
+    """Whether anything is made of the rows, beside copies of another place or type."""
+    return any(step.inputs.is_row and step.name not in _COPIES for step in steps)
+
+
 def is_formula(steps: list[Step]) -> bool:
     """Waves and phases of numbers, whatever holds the numbers: a steering vector for each angle."""
     names = [step.name for step in steps]
@@ -111,14 +123,20 @@ def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
     if drawn:
         return None
     alone = next((step for step in free if step.inputs.alone and _takes_batch(step)), None)
-    return alone or next((step for step in trace.steps if _is_lone_inference(model, root, step)), None)
+    return alone or inference(model, root, trace)
+
+
+def inference(model: Model, root: Root, trace: Trace) -> Step | None:
+    """A network that is given one sample at a time, without gradients: whatever else the loop does, what the network
+    makes of all samples can be had before it."""
+    return next((step for step in trace.steps if _is_lone_inference(model, root, step)), None)
 
 
 def along_dimension(model: Model, root: Root, trace: Trace) -> Step | None:
     """A reduction, a loss or a sorting of the row alone: given the whole tensor and a dimension, it can be one call
     before the loop, whatever the loop then does with the result. Where a row is a number, as one threshold after the
     other is, what is reduced is something else."""
-    if not trace.subjects or Fault.RANDOM in trace.faults:
+    if not trace.subjects or not _ALLOWING.issuperset(trace.faults):
         return None
     if any(model.value(subject).rank == 1 for subject in trace.subjects.values()):
         return None
@@ -136,8 +154,9 @@ def _is_along_dimension(step: Step) -> bool:
 
 
 def _is_lone_inference(model: Model, root: Root, step: Step) -> bool:
-    """A network that is given one sample at a time, whatever holds the samples."""
-    if step.name != "forward" or step.guarded or not (step.inputs.maybe and step.inputs.alone):
+    """Whether a network is given one sample in it, whatever holds the samples."""
+    inputs = step.inputs
+    if step.name != "forward" or step.guarded or not (inputs.alone and (inputs.maybe or inputs.is_row)):
         return False
     return _is_of(root, step) and model.grad_enabled(step.node) is False
 

@@ -23,7 +23,8 @@ _TENSOR_ONLY = frozenset(
     """
     size dim unsqueeze detach cuda cpu permute requires_grad_ numel expand type_as new_zeros new_ones float double half
     long t mm mv bmm matmul norm exp log sqrt softmax log_softmax sigmoid relu unbind contiguous clamp topk masked_fill
-    index_select view_as expand_as
+    index_select view_as expand_as gather scatter scatter_ scatter_add_ index_fill_ index_add_ masked_fill_ logsumexp
+    narrow
     """.split()
 )
 _ARRAY_ATTRIBUTES = ("shape", "ndim")

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise import headers
+from torchlint.analyses.rowwise.indices import has_key, has_slices, is_number
 from torchlint.analyses.rowwise.names import Names, difference, index_text, prefixes, root_of, spelled
-from torchlint.analyses.rowwise.nature import Nature, is_comparing, is_factory, is_metadata, nature, of_method
+from torchlint.analyses.rowwise.nature import (
+    Nature,
+    draws_numbers,
+    is_comparing,
+    is_factory,
+    is_metadata,
+    nature,
+    of_method,
+)
 from torchlint.analyses.rowwise.single_rows import adds_batch, makes_batch, repeats_batch
 from torchlint.analyses.rowwise.state import (
     NOTHING,
@@ -25,7 +34,7 @@ from torchlint.analyses.rowwise.state import (
     matched,
     together,
 )
-from torchlint.semantics.tree import children, walk
+from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_boolean, is_tensor_method
 
@@ -36,7 +45,7 @@ if TYPE_CHECKING:
 
 _ATTRIBUTES = ("shape", "dtype", "device", "ndim", "is_cuda", "requires_grad", "layout")
 _OPERATORS = {cst.MatrixMultiply: "@", cst.Subtract: "arithmetic -"}
-_REDUCTIONS = ("sum", "any", "all", "count_nonzero")
+_REDUCTIONS = ("sum", "mean", "any", "all", "count_nonzero")
 _SCALING = ("arithmetic", "mul", "add", "div")
 _SEVERAL = (Kind.TENSOR, Kind.BATCH, Kind.ARRAY, Kind.LIST)
 _GIVING_BATCHES = re.compile(r"(?i)load|batch")
@@ -44,9 +53,11 @@ _SELECTING = (cst.Comparison, cst.BooleanOperation)
 
 
 class Expressions:
-    """`local`: what the names have that this iteration has assigned. `guarded`: not every iteration comes here."""
+    """`local`: what the names have that this iteration has assigned. `guarded`: not every iteration comes here.
+    `draws_at_once`: random numbers are taken for drawn before the loop, for all iterations."""
 
     def __init__(self, model: Model, certainty: Certainty, place: cst.CSTNode, names: Names, trace: Trace) -> None:
+        self.draws_at_once = False
         self.model = model
         self.trace = trace
         self.local: dict[str, Seen] = {}
@@ -164,7 +175,7 @@ class Expressions:
         """`several`: it is one of several indices."""
         if isinstance(part, cst.Index):
             seen = self.of(part.value)
-            if seen.maybe and _is_number(part.value, several):
+            if seen.maybe and is_number(part.value, several):
                 seen = replace(seen, depends=Depends.ROW, maybe=False)
             return _picked(seen) if seen.varies and self._is_mask(part.value, seen) else seen
         assert isinstance(part, cst.Slice)
@@ -176,7 +187,7 @@ class Expressions:
             if seen.is_row and part.lower is not None:
                 self._step(part.lower, ".narrow", [seen])
             return seen
-        return seen.at_least(Depends.RAGGED)
+        return _picked(seen)
 
     def _is_mask(self, node: cst.BaseExpression, seen: Seen) -> bool:
         return seen.mask or isinstance(node, _SELECTING) or self.model.value(node).dtype == "bool"
@@ -208,7 +219,7 @@ class Expressions:
         root = root_of(node)
         name = spelled(root)
         place = self.index(node)
-        if _has_key(node):
+        if has_key(node):
             return place.at_least(Depends.FOREIGN)
         if name in self._names.fills:
             if not any(index_text(part) in self._names.fills[name] for part in prefixes(node)):
@@ -224,9 +235,9 @@ class Expressions:
             return base
         if not self.is_tensor(root) and not (len(node.slice) > 1 and self.believed_tensor(root)):
             part = self._unproven(root, place, array=len(node.slice) > 1)
-            return replace(part, gathered=len(node.slice) > 1 and not _has_slices(node))
+            return replace(part, gathered=len(node.slice) > 1 and not has_slices(node))
         self._note_subject(root, place)
-        self.trace.picks |= place.is_row and not self._silent and not _has_slices(node)
+        self.trace.picks |= place.is_row and not self._silent and not has_slices(node)
         row = replace(place.at_least(Depends.ROW), gathered=True)
         return _alone(row) if adds_batch(node) else row
 
@@ -292,7 +303,11 @@ class Expressions:
             clause = clause.inner_for_in
         seen = self.of(node.elt)
         self.local = before
-        return together(seen, filtered.at_least(Depends.RAGGED)) if filtered.varies else seen
+        if not filtered.varies:
+            return seen
+        self.trace.tests.append(filtered)
+        self.trace.chosen = seen
+        return together(seen, filtered.at_least(Depends.RAGGED))
 
     def _filter(self, test: cst.BaseExpression) -> Seen:
         """Of a condition of a comprehension. `if j != i` leaves out one, as often as there is another."""
@@ -367,6 +382,8 @@ class Expressions:
         kind = nature(call)
         name = call.callee or call.method or ""
         seen = _inputs(name, given)
+        if self.draws_at_once and draws_numbers(name) and seen.depends <= Depends.ROW:
+            return replace(together(seen, self.counter), drawn=True)
         if kind is Nature.NETWORK:
             self.trace.fault(Fault.NETWORK, f"`{self.name_of(node.func)}` may treat the rows of a batch as one")
             self._step(node, "forward", [seen])
@@ -434,19 +451,6 @@ def _asks_membership(node: cst.BaseExpression) -> bool:
     return any(isinstance(comparison.operator, (cst.In, cst.NotIn)) for comparison in comparisons)
 
 
-def _has_slices(node: cst.Subscript) -> bool:
-    parts = [element.slice for prefix in prefixes(node) for element in prefix.slice]
-    return any(isinstance(part, cst.Slice) for part in parts)
-
-
-def _is_number(node: cst.BaseExpression, several: bool) -> bool:
-    """`lengths[i] - 1`, in `x[i, length - 1]` also `length - 1`: no mask and no list of places."""
-    match node:
-        case cst.BinaryOperation(left=left, right=cst.Integer()):
-            return isinstance(left, cst.Subscript) or (several and isinstance(left, cst.Name))
-    return False
-
-
 def _inputs(name: str, operands: list[Seen]) -> Seen:
     if name != "arithmetic" and name not in _OPERATORS.values() and not is_comparing(name):
         return together(*operands)
@@ -465,12 +469,6 @@ def _reduced(seen: Seen) -> Seen:
 
 def _alone(seen: Seen) -> Seen:
     return replace(seen, alone=True) if seen.varies else seen
-
-
-def _has_key(node: cst.Subscript) -> bool:
-    """`frames["color", i]`: an entry of a dict, and no row."""
-    parts = [element.slice for element in node.slice]
-    return any(isinstance(one, cst.SimpleString) for part in parts for one in walk(part))
 
 
 def _are_batches(seen: Seen) -> bool:

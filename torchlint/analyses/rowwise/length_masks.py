@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise.names import bound_names, root_of
+from torchlint.analyses.rowwise.nature import Nature, nature
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -102,7 +103,7 @@ class _Body:
         return True
 
     def _is_length(self, node: cst.BaseExpression) -> bool:
-        """Whether an expression is computed from a number of the sample alone."""
+        """Whether an expression is computed from a number of the sample alone, or from one that is drawn for it."""
         match node:
             case cst.Name(value=name):
                 return name in self._lengths
@@ -114,6 +115,8 @@ class _Body:
                 return self._is_length(inner)
             case cst.Call(args=args) if self._model.call(node).callee in _NUMBERS:
                 return any(self._is_length(arg.value) for arg in args)
+            case cst.Call():
+                return nature(self._model.call(node)) is Nature.RANDOM
         return False
 
     def _names(self, node: cst.CSTNode) -> Iterator[cst.Name]:

@@ -36,6 +36,12 @@ _RANDOM = word_set(
     random_ exponential_ geometric_ cauchy_ log_normal_
     """
 )
+# Of these each number is drawn by itself, so that one call draws those of all rows just as well.
+_DRAWS = re.compile(
+    r"torch\.(rand|randn|randint|rand_like|randn_like|randint_like|normal|bernoulli)"
+    r"|numpy\.random\.(rand|randn|randint|random|random_sample|uniform|normal|standard_normal)"
+    r"|random\.(random|uniform|randint|gauss|normalvariate)"
+)
 _RAGGED = word_set("nonzero unique unique_consecutive masked_select argwhere nms batched_nms")
 _SHAPED = word_set(
     """
@@ -76,6 +82,7 @@ _NUMPY_POINTWISE = re.compile(
     r"numpy\.(sin|cos|tan|arcsin|arccos|arctan2?|sinh|cosh|tanh|exp|log|log2|log10|sqrt|abs|absolute|power|square|conj"
     r"|deg2rad|rad2deg|real|imag|angle|float\d+|int\d+|maximum|minimum)"
 )
+_RESAMPLING = re.compile(r"scipy\.ndimage\.(interpolation\.)?(zoom|rotate|shift)")
 _METADATA = word_set(
     "size dim numel ndimension element_size is_floating_point is_complex nelement stride is_contiguous get_device"
 )
@@ -136,6 +143,11 @@ def of_method(method: str) -> Nature:
     return Nature.SHAPED if method in _SHAPED | _FACTORIES else Nature.PURE
 
 
+def draws_numbers(name: str) -> bool:
+    """A function that draws numbers one by one, in a shape that its arguments say."""
+    return _DRAWS.fullmatch(name) is not None
+
+
 def is_factory(name: str) -> bool:
     return name.rpartition(".")[2] in _FACTORIES
 
@@ -158,6 +170,8 @@ def _of_package(name: str) -> Nature:
         return Nature.HOST if name.removeprefix("builtins.") in _BUILTINS else Nature.OPAQUE
     if _PURE_PACKAGES.fullmatch(name) or _EINOPS.fullmatch(name) or _NUMPY_POINTWISE.fullmatch(name):
         return Nature.PURE
+    if _RESAMPLING.fullmatch(name):
+        return Nature.SHAPED
     return Nature.RAGGED if name.startswith("numpy.") else Nature.OPAQUE
 
 

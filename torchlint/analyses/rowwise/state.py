@@ -26,7 +26,8 @@ class Seen:
     foreign because nothing says that what it is taken from is a tensor, and nothing says that it is none. `mask`: it
     says yes or no, so that what it picks has a length of its own. `array`: what it is taken from takes several indices,
     and so is no list. `masked`: it is ragged because a mask of the row picked its elements, and for no other reason.
-    `gathered`: all of it is an element or a row of something that all iterations share."""
+    `gathered`: all of it is an element or a row of something that all iterations share. `drawn`: random numbers are
+    part of it."""
 
     depends: Depends = Depends.NOTHING
     alone: bool = False
@@ -36,6 +37,7 @@ class Seen:
     array: bool = False
     masked: bool = False
     gathered: bool = False
+    drawn: bool = False
 
     def at_least(self, depends: Depends) -> Seen:
         return replace(self, depends=max(self.depends, depends))
@@ -67,6 +69,7 @@ def together(*seen: Seen) -> Seen:
         depends is Depends.FOREIGN and all(one.maybe for one in seen if one.depends is depends),
         array=all(one.array for one in seen if one.depends is Depends.FOREIGN),
         masked=depends is Depends.RAGGED and all(one.masked or one.depends <= Depends.ROW for one in seen),
+        drawn=any(one.drawn for one in seen),
     )
 
 
@@ -151,10 +154,18 @@ class Trace:
     faults: dict[Fault, str] = field(default_factory=dict)
     drawn: bool = False  # the loop runs over numbers drawn at random
     branches: bool = False  # on the values of a row
+    tests: list[Seen] = field(default_factory=list)  # of branches and filters that differ from iteration to iteration
+    chosen: Seen | None = None  # what a comprehension takes where its filter says so
+    changes_rows: bool = False  # of what other iterations may look at
     picks: bool = False  # elements of a tensor, at places that a row of a tensor says
 
     def fault(self, kind: Fault, text: str = "") -> None:
         self.faults.setdefault(kind, text)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether not even an operation that costs as much for one row as for all can be worth a word."""
+        return Fault.REPORTS in self.faults
 
     @property
     def is_final(self) -> bool:

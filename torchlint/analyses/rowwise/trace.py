@@ -26,9 +26,12 @@ _HARMLESS = (cst.Pass, cst.Continue, cst.Import, cst.ImportFrom)
 _MODES = re.compile(r"torch\.(no_grad|inference_mode|enable_grad|autocast|amp\.autocast|(cuda|cpu)\.amp\.autocast)")
 
 
-def trace_of(model: Model, certainty: Certainty, loop: cst.For, *, until_final: bool = False) -> Trace:
-    """until_final: read no further than to a fault that decides about the loop."""
-    reader = _Reader(model, certainty, loop, until_final)
+def trace_of(
+    model: Model, certainty: Certainty, loop: cst.For, *, until_final: bool = False, draws_at_once: bool = False
+) -> Trace:
+    """until_final: read no further than to a fault that decides about the loop. draws_at_once: as if the random numbers
+    of all iterations were drawn before it."""
+    reader = _Reader(model, certainty, loop, until_final, draws_at_once)
     reader.run()
     return reader.trace
 
@@ -40,14 +43,18 @@ def trace_of_comprehension(model: Model, certainty: Certainty, node: cst.ListCom
 
 
 class _Reader:
-    def __init__(self, model: Model, certainty: Certainty, loop: cst.For, until_final: bool) -> None:
+    def __init__(
+        self, model: Model, certainty: Certainty, loop: cst.For, until_final: bool, draws_at_once: bool
+    ) -> None:
         self._model = model
         self._loop = loop
         self._until_final = until_final
         self._names = Names.of(loop)
         self._path: Path = ()
+        self._once = False  # only one of the iterations comes here
         self.trace = Trace()
         self._expressions = Expressions(model, certainty, loop, self._names, self.trace)
+        self._expressions.draws_at_once = draws_at_once
 
     def run(self) -> None:
         headers.enter(self._expressions, self._loop, self._loop.target, self._loop.iter)
@@ -58,7 +65,7 @@ class _Reader:
 
     def _block(self, statements: Sequence[cst.CSTNode]) -> None:
         for statement in statements:
-            if self._until_final and self.trace.is_final:
+            if self._until_final and self.trace.is_hopeless:
                 return
             if isinstance(statement, cst.SimpleStatementLine):
                 for small in statement.body:
@@ -88,12 +95,16 @@ class _Reader:
         test = self._expressions.of(statement.test)
         if test.depends >= Depends.ROW:
             self.trace.branches = True
+        if test.varies:
+            self.trace.tests.append(test)
         path = self._path
         self._path = path if test.varies else (*path, (statement, True))
         guarded = self._expressions.guarded
         self._expressions.guarded = guarded or test.varies
         before = dict(self._expressions.local)
+        once, self._once = self._once, self._once or self._is_of_one(statement.test)
         self._block(statement.body.body)
+        self._once = once
         after = self._expressions.local
         self._expressions.local = before
         self._path = path if test.varies else (*path, (statement, False))
@@ -107,6 +118,17 @@ class _Reader:
             self._expressions.local if ends else self._joined(after, self._expressions.local, test)
         )
         self._expressions.guarded = guarded or (ends and test.depends >= Depends.ROW)
+
+    def _is_of_one(self, test: cst.BaseExpression) -> bool:
+        """`if i == 0`, of the number of the iteration."""
+        match test:
+            case cst.Comparison(
+                left=cst.Name() as left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=other)]
+            ):
+                counted = self._expressions.quiet(left)
+                is_number = counted.depends is Depends.INDEX and counted.axes == {self._loop}
+                return is_number and not self._expressions.quiet(other).varies
+        return False
 
     def _joined(self, left: dict[str, Seen], right: dict[str, Seen], test: Seen) -> dict[str, Seen]:
         """Names that only one branch has assigned hold, after the other, what an earlier iteration left."""
@@ -180,6 +202,9 @@ class _Reader:
             self.trace.fault(Fault.STATE, f"`{spelled(target)}` is assigned")
 
     def _augment(self, small: cst.AugAssign) -> None:
+        if isinstance(small.operator, cst.AddAssign) and isinstance(small.value, (cst.List, cst.ListComp)):
+            self._extend(small.target, small.value)
+            return
         seen = self._expressions.of(small.value)
         target = small.target
         if isinstance(target, cst.Subscript):
@@ -202,8 +227,11 @@ class _Reader:
         """`out[i] = ...`: of a tensor from outside the loop, or of one that this iteration made."""
         place = self._block_of(target) if seen.is_row and not adds else None
         place = place or self._expressions.index(target)
+        if self._once and not place.varies:
+            place = self._expressions.counter
         root = root_of(target)
         if isinstance(root, cst.Name) and root.value in self._expressions.local:
+            self.trace.changes_rows |= self._expressions.local[root.value].gathered
             self._expressions.local[root.value] = together(self._expressions.local[root.value], seen, place)
             return
         name = spelled(root)
@@ -236,7 +264,14 @@ class _Reader:
             return
         self._expressions.of(call, statement=True)
 
+    def _extend(self, receiver: cst.BaseExpression, value: cst.List | cst.ListComp) -> None:
+        """`rows += [x[i], -x[i]]`"""
+        for element in (part.value for part in value.elements) if isinstance(value, cst.List) else (value,):
+            self._append(receiver, element)
+
     def _append(self, receiver: cst.BaseExpression, element: cst.BaseExpression) -> None:
+        if isinstance(receiver, cst.Subscript):
+            self._expressions.index(receiver)
         seen = self._expressions.of(element)
         if isinstance(receiver, cst.Name) and receiver.value in self._expressions.local:
             local = self._expressions.local
@@ -247,7 +282,9 @@ class _Reader:
             self.trace.fault(Fault.CARRIED, f"`{name}` is read while it grows")
         if self._expressions.guarded:
             self.trace.fault(Fault.RAGGED, f"not every iteration appends to `{name}`")
-        self.trace.kept.append(Kept(Sink.APPEND, name, receiver, seen, value=element, path=self._path))
+        guarded = self._expressions.guarded
+        kept = Kept(Sink.APPEND, name, receiver, seen, value=element, path=self._path, guarded=guarded)
+        self.trace.kept.append(kept)
 
 
 def _leaves(suite: cst.BaseSuite) -> bool:

@@ -68,6 +68,29 @@ def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None
     return _sentence(code, root, f"`{subject}`" if subject is not None else _filled(trace))
 
 
+def of_selection(root: Root, trace: Trace) -> str:
+    """Of a loop that collects what a test of the rows picks."""
+    where = "This loop" if isinstance(root, cst.For) else "This comprehension"
+    subject = next(iter(trace.subjects), None)
+    names = [kept.name for kept in trace.kept]
+    taking = "take what the mask picks: `x[mask]`, `torch.nonzero(mask)`"
+    if len(set(names)) < len(names):
+        taking = "choose with `torch.where(mask, a, b)`"
+    return (
+        f"{where} tests the rows of {f'`{subject}`' if subject else 'a tensor'} one by one, and every answer is read "
+        f"back. Compare the whole tensor in one call, and {taking}."
+    )
+
+
+def of_draws(trace: Trace) -> str:
+    """Of a loop that draws random numbers for each row."""
+    subject = next(iter(trace.subjects), None)
+    return (
+        f"This loop draws random numbers for one row of {f'`{subject}`' if subject else 'a tensor'} after the other. "
+        "Draw those of all rows in one call, and do the rest on the whole tensor."
+    )
+
+
 def of_step(model: Model, trace: Trace, step: Step) -> str:
     """Of an operation that can leave a loop, given a dimension."""
     name = model.code(step.node.func) if isinstance(step.node, cst.Call) else step.name

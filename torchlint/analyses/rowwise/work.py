@@ -15,9 +15,10 @@ import libcst as cst
 from torchlint.analyses.compiled import is_compiled
 from torchlint.analyses.rowwise import costly, wording
 from torchlint.analyses.rowwise.certainty import Certainty
-from torchlint.analyses.rowwise.collecting import collector, gathers, is_collected, is_stacked
+from torchlint.analyses.rowwise.collecting import collector, gathers, is_collected, is_host_value, is_stacked
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
+from torchlint.analyses.rowwise.selections import is_selection
 from torchlint.analyses.rowwise.sorting import sorted_tensor, walks_rows
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
@@ -110,15 +111,18 @@ class _Finder:
             code = self._code(root, trace, plan)
             message = wording.of_plan(code, plan)
             return Work(root, code, message, plan.confidence, plan, self._chain(root, trace, None))
-        if trace is None or trace.is_final or any(self._has_plan(node) for node in walk(root) if node is not root):
+        if trace is None or trace.is_hopeless or any(self._has_plan(node) for node in walk(root) if node is not root):
             return None
-        step = costly.hoistable(self._model, root, trace)
+        final = trace.is_final
+        step = (costly.inference if final else costly.hoistable)(self._model, root, trace)
         if step is not None:
             code = costly.code_of(step)
+        elif final:
+            return self._partly(root, trace, reason)
         elif self._is_independent(root, trace):
             code = self._code(root, trace, None)
         else:
-            return self._partly(root, trace, reason)
+            return self._partly(root, trace, reason) or self._drawing(root, trace) or self._selecting(root, trace)
         if code == "VEC08" and self._compares_step_by_step(trace):
             self._taken.add(root)
             return None
@@ -133,6 +137,29 @@ class _Finder:
             return None
         message = wording.of_step(self._model, trace, step)
         return Work(root, "VEC01", message, Confidence.LIKELY, reason, self._chain(root, trace, step))
+
+    def _drawing(self, root: Root, trace: Trace) -> Work | None:
+        """Of a loop whose iterations only differ in the random numbers that each draws for its row of a tensor."""
+        if Fault.RANDOM not in trace.faults or not isinstance(root, cst.For):
+            return None
+        drawn = trace_of(self._model, self._certainty, root, draws_at_once=True)
+        if drawn.faults or not self._is_independent(root, drawn):
+            return None
+        if any(kept.guarded or kept.sink not in (Sink.FILL, Sink.APPEND) for kept in drawn.kept):
+            return None
+        if not any(kept.seen.is_row and kept.seen.drawn for kept in drawn.kept):
+            return None
+        message = wording.of_draws(drawn)
+        chain = self._chain(root, drawn, None)
+        return Work(root, "VEC01", message, Confidence.LIKELY, Fault.RANDOM.value, chain)
+
+    def _selecting(self, root: Root, trace: Trace) -> Work | None:
+        """Of a loop that does nothing but collect the rows of a tensor, or their numbers, that a test of them picks."""
+        if not is_selection(trace):
+            return None
+        message = wording.of_selection(root, trace)
+        code = "VEC01" if isinstance(root, cst.For) else "VEC06"
+        return Work(root, code, message, Confidence.LIKELY, Fault.RAGGED.value, self._chain(root, trace, None))
 
     def _of_mask(self, loop: Loop, root: Root) -> Work | None:
         mask = length_mask(self._model, self._certainty, root) if isinstance(root, cst.For) else None
@@ -169,15 +196,30 @@ class _Finder:
             return False
         if trace.faults and any(kept.sink not in (Sink.APPEND, Sink.FILL) for kept in trace.kept):
             return False
-        if not any(_are_of_rows(path, trace) for path in {kept.path for kept in trace.kept}):
+        if not any(self._are_of_rows(path, trace) for path in {kept.path for kept in trace.kept}):
             return False
         appended = [kept for kept in trace.kept if kept.sink is Sink.APPEND]
         if any(_is_gathered(kept) and not is_stacked(self._model, kept.node) for kept in appended):
             return False
+        if appended and costly.computes(trace.steps) and all(_is_read_back(kept) for kept in appended):
+            return True
         if not isinstance(root, cst.For):
             return isinstance(root, cst.Call) or is_collected(self._model, root)
         collected = [is_collected(self._model, root, kept.node) for kept in appended]
         return not appended or any(collected)
+
+    def _are_of_rows(self, path: Path, trace: Trace) -> bool:
+        """Whether all that is kept, where these branches are taken, depends on rows alone. Beside a row of a tensor,
+        what may be a row and is stacked is one, or an element of a list that may be stacked just as well."""
+        met = [kept for kept in trace.kept if kept.meets(path)]
+        others = [kept for kept in met if not _is_of_row(kept, trace)]
+        return not others or (
+            any(kept.sink is Sink.APPEND and kept.seen.is_row for kept in met)
+            and all(self._is_stacked_too(kept) for kept in others)
+        )
+
+    def _is_stacked_too(self, kept: Kept) -> bool:
+        return kept.sink is Sink.APPEND and kept.seen.maybe and is_stacked(self._model, kept.node)
 
     def _code(self, root: Root, trace: Trace | None, plan: Plan | None) -> str:
         """The rule that a loop belongs to, by the costliest thing it does."""
@@ -215,11 +257,6 @@ class _Finder:
         return tuple(facts)
 
 
-def _are_of_rows(path: Path, trace: Trace) -> bool:
-    """Whether all that is kept, where these branches are taken, depends on rows alone."""
-    return all(_is_of_row(kept, trace) for kept in trace.kept if kept.meets(path))
-
-
 def _is_of_row(kept: Kept, trace: Trace) -> bool:
     if kept.place.depends > Depends.ROW:
         return kept.sink is Sink.FILL and kept.place.maybe and kept.seen.is_row  # `out[places[i]] = x[i]`
@@ -237,6 +274,11 @@ def _is_of_row(kept: Kept, trace: Trace) -> bool:
     return drawn or _is_gathered(kept) or costly.is_formula(trace.steps) or costly.decomposes(trace.steps)
 
 
+def _is_read_back(kept: Kept) -> bool:
+    """Whether one list takes a number or an array of the host for each row."""
+    return kept.seen.is_row and not isinstance(kept.node, cst.Subscript) and is_host_value(kept.value)
+
+
 def _is_gathered(kept: Kept) -> bool:
     """`out[i] = x[places[i]]`, `rows.append(x[i, places[i]])`: whatever holds the places, one row or element each."""
     return kept.seen.gathered and kept.seen.maybe and (kept.sink is Sink.APPEND or not kept.seen.array)
@@ -244,7 +286,7 @@ def _is_gathered(kept: Kept) -> bool:
 
 def _does_work(trace: Trace) -> bool:
     """Whether the loop computes with rows, gathers them, or fills elements, and not just walks over them."""
-    if any(step.inputs.is_row and not costly.is_conversion(step) for step in trace.steps):
+    if any((step.inputs.is_row or step.inputs.masked) and not costly.is_conversion(step) for step in trace.steps):
         return True
     if costly.is_formula(trace.steps) or costly.decomposes(trace.steps):
         return True
