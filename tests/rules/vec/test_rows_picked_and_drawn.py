@@ -172,9 +172,41 @@ def classes(scores: torch.Tensor):
     return found
 """,
     ),
+    "a table beside a tensor whose rows say where": (
+        "VEC01",
+        """\
+def features(edges: torch.Tensor, gains, count):
+    places, found = torch.zeros(count, 2), torch.zeros(count, 1)
+    for k in range(count):
+        places[k, :] = edges[:, k] + 1
+        found[k] = 10 ** (gains[edges[1, k], edges[0, k]] / 10)
+    return places, found
+""",
+    ),
+    "arithmetic of parts that are stacked": (
+        "VEC01",
+        """\
+def blended(before, after, count):
+    found = []
+    for k in range(count):
+        found.append((count - k) / count * before[k] + k / count * after[k])
+    return torch.stack(found)
+""",
+    ),
 }
 
 LOOK_ALIKES = {
+    "means of parts of any length that are stacked": """\
+def pooled(parts, count):
+    return torch.stack([parts[k].mean(0) + 1 for k in range(count)])
+""",
+    "parts of something unknown that fill a tensor": """\
+def loaded(samples, count):
+    found = torch.zeros(count, 3)
+    for k in range(count):
+        found[k] = samples[k] * 2
+    return found
+""",
     "sums of as many weights as a list says": """\
 def ideal(weights: torch.Tensor, sizes):
     return torch.Tensor([weights[:n].sum() for n in sizes])
@@ -279,3 +311,11 @@ def test_both_branches_that_append_are_a_choice() -> None:
     (mask,) = findings(HEAD + FOUND["rows that pass a test"][1], "VEC01")
     assert "torch.where" in choice.message
     assert "x[mask]" in mask.message
+
+
+@pytest.mark.parametrize(("where", "count"), [(".cuda()", 2), ("", 0)])
+def test_extremes_of_a_batch_on_the_device(where: str, count: int) -> None:
+    code = "def run(dataset, most):\n    loader = torch.utils.data.DataLoader(dataset)\n"
+    code += f"    for x, y in loader:\n        y = y['classes'][0]{where}\n"
+    code += "        assert max(y) < most and min(y) >= 0\n"
+    assert len(findings(HEAD + code, "VEC01")) == count

@@ -94,6 +94,11 @@ def is_conversion(step: Step) -> bool:
     return _CONVERSIONS.fullmatch(step.name) is not None
 
 
+def is_elementwise(steps: list[Step]) -> bool:
+    """Whether arithmetic of numbers and of tensors of equal shape is all there is."""
+    return bool(steps) and all(_ELEMENTWISE.fullmatch(step.name) for step in steps)
+
+
 def computes(steps: Iterable[Step]) -> bool:
     """Whether anything is made of the rows, beside copies of another place or type."""
     return any(step.inputs.is_row and step.name not in _COPIES for step in steps)

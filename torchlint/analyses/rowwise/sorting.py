@@ -11,6 +11,7 @@ from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.expressions import Expressions
 from torchlint.analyses.rowwise.names import Names
 from torchlint.analyses.rowwise.state import Trace
+from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
     from torchlint.analyses.rowwise.certainty import Certainty
@@ -23,6 +24,9 @@ def walks_rows(model: Model, certainty: Certainty, call: cst.Call) -> bool:
         return False
     if model.qualified(call.func) != "builtins.sum" and model.is_log_gated(call):  # an extreme that is only printed
         return False
+    walked = model.value(call.args[0].value)
+    if walked.kind is Kind.BATCH and walked.place is Place.ACCELERATOR:  # as no list can be
+        return True
     return certainty.is_tensor(call.args[0].value, model.statement(call))
 
 

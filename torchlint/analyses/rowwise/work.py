@@ -210,16 +210,21 @@ class _Finder:
 
     def _are_of_rows(self, path: Path, trace: Trace) -> bool:
         """Whether all that is kept, where these branches are taken, depends on rows alone. Beside a row of a tensor,
-        what may be a row and is stacked is one, or an element of a list that may be stacked just as well."""
+        what may be a row and is stacked is one, or an element of a list that may be stacked just as well; and so it is
+        where nothing but arithmetic is done, which does not make one shape of several."""
         met = [kept for kept in trace.kept if kept.meets(path)]
         others = [kept for kept in met if not _is_of_row(kept, trace)]
-        return not others or (
-            any(kept.sink is Sink.APPEND and kept.seen.is_row for kept in met)
-            and all(self._is_stacked_too(kept) for kept in others)
-        )
+        if not all(self._goes_along(kept) for kept in others):
+            return False
+        return not others or any(kept.seen.is_row for kept in met) or costly.is_elementwise(trace.steps)
 
-    def _is_stacked_too(self, kept: Kept) -> bool:
-        return kept.sink is Sink.APPEND and kept.seen.maybe and is_stacked(self._model, kept.node)
+    def _goes_along(self, kept: Kept) -> bool:
+        """Whether what may be a row, for all that is known, can be nothing but an element of equal shape."""
+        if not kept.seen.maybe:
+            return False
+        if kept.sink is Sink.APPEND:
+            return is_stacked(self._model, kept.node)
+        return kept.sink is Sink.FILL and kept.seen.array and not kept.guarded
 
     def _code(self, root: Root, trace: Trace | None, plan: Plan | None) -> str:
         """The rule that a loop belongs to, by the costliest thing it does."""
@@ -289,6 +294,8 @@ def _does_work(trace: Trace) -> bool:
     if any((step.inputs.is_row or step.inputs.masked) and not costly.is_conversion(step) for step in trace.steps):
         return True
     if costly.is_formula(trace.steps) or costly.decomposes(trace.steps):
+        return True
+    if costly.is_elementwise(trace.steps) and any(step.inputs.maybe for step in trace.steps):
         return True
     return any(_is_fill(kept) or (kept.sink is Sink.TOTAL and trace.picks) for kept in trace.kept)
 
