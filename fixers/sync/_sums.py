@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.sync.accumulators import HostSum, is_wrapped, told_from_float
+from torchlint.analyses.sync.accumulators import HostSum, blocks_around, is_wrapped, told_from_float
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -91,17 +91,9 @@ def _read_once_behind(
     around = model.loops_around(loop)
     if len(behind) == 1 and len(model.loops_around(behind[0])) <= len(around):
         return None
-    start, blocks = model.span(loop)[0], _blocks_around(loop, model)
+    start, blocks = model.span(loop)[0], blocks_around(loop, model)
     later = [name for name in behind if model.span(name)[0] > start]
     return loop if all(any(above in blocks for above in model.ancestors(name)) for name in later) else None
-
-
-def _blocks_around(loop: cst.CSTNode, model: Model) -> list[cst.CSTNode]:
-    """The block of a loop, and those around `with` statements that it is in: what stands there runs behind it."""
-    blocks = [block] if (block := model.parent(loop)) is not None else []
-    while blocks and isinstance(outer := model.parent(blocks[-1]), cst.With):
-        blocks += [block] if (block := model.parent(outer)) is not None else []
-    return blocks
 
 
 def detaching(model: Model, read: Readback) -> str:

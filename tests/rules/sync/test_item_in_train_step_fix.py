@@ -116,6 +116,17 @@ def test_a_division_behind_the_loop_settles_the_number() -> None:
 MANY = "print(total)\nfor name in model:\n    print(name, total)\nreturn total"
 
 
+def test_a_division_in_a_with_statement_around_the_loop_settles_the_number_behind_that() -> None:
+    before = evaluation("total += loss.item()", "total = 0.0").replace("@torch.no_grad()\n", "")
+    lines = before[before.index("    for step") :]
+    under = "    with torch.no_grad():\n" + "".join(f"    {line}\n" for line in lines.splitlines())
+    code = before.replace(
+        lines, under + "        total /= len(loader)\n    print(f'{total:.3f}', total)\n    return total\n"
+    )
+    after = fixed(code, "SYNC01")
+    assert "        total = float(total) / len(loader)\n    print(f'{total:.3f}', total)\n    return total\n" in after
+
+
 def test_one_conversion_behind_the_loop_serves_many_reads() -> None:
     code = training("total += loss.item()", "total = 0.0", MANY, head=TORCH_ONLY)
     changed = code.replace("loss.item()", "loss.detach().double()")

@@ -254,8 +254,15 @@ def _is_settled(model: Model, read: cst.CSTNode, settled: cst.Assign | cst.AugAs
     above = list(model.ancestors(read))
     if settled is None or settled in above:
         return False
-    block = model.parent(model.statement(settled))
-    return block in above and is_before(model, settled, read)
+    return any(block in above for block in blocks_around(settled, model)) and is_before(model, settled, read)
+
+
+def blocks_around(node: cst.CSTNode, model: Model) -> list[cst.CSTNode]:
+    """The block of a statement, and those around `with` statements that it is in: what stands there runs behind it."""
+    blocks = [block] if (block := model.parent(model.statement(node))) is not None else []
+    while blocks and isinstance(outer := model.parent(blocks[-1]), cst.With):
+        blocks += [block] if (block := model.parent(outer)) is not None else []
+    return blocks
 
 
 def _is_number_behind(model: Model, write: Write, settled: cst.Assign | cst.AugAssign | None) -> bool:
