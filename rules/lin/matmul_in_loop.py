@@ -49,7 +49,8 @@ class MatmulInLoop(Rule):
 
     Unsafe: a batched product may round differently from single ones, on a GPU always and on a CPU for products of
     matrices and vectors, and all results are in memory at once. Where it is not known which operands are vectors and
-    which are matrices, the fix maps the product of one row with `torch.vmap`.
+    which are matrices, the fix maps the product of one row with `torch.vmap`, and is only
+    shown.
 
     ## Measured effect
 

@@ -60,7 +60,8 @@ class ElementLoop(Rule):
     bits, all rows are in memory at once, and an empty batch gives an empty tensor where `torch.stack` raises. Where a
     rank or a dtype is not known, or no batched form of a function, the fix leaves the expression as it is and maps it
     with `torch.vmap`, under a condition where that takes no empty batch: functions of torch that only compute, and
-    functions of the file that are made of such. No fix where the independence of the iterations is not proven; the
+    functions of the file that are made of such. Only shown where a function has to be written for that, and where
+    dimensions move to and fro. No fix where the independence of the iterations is not proven; the
     finding then says what stood in the way.
 
     ## Measured effect

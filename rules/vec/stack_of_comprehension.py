@@ -51,7 +51,8 @@ class StackOfComprehension(Rule):
     Unsafe: sums and transcendental functions may differ in the last bits, all rows are in memory at once, and an empty
     tensor gives an empty result where `torch.stack` raises. Where a rank or a dtype is not known, or no batched
     form of a function, the fix maps the expression of one row with `torch.vmap`. Functions of the file are mapped if
-    they do nothing but compute with functions of torch.
+    they do nothing but compute with functions of torch. Where a function has to be written for that, the fix is only
+    shown.
 
     ## Measured effect
 

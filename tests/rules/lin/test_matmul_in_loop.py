@@ -88,7 +88,10 @@ def test_ranks_that_are_not_known_are_left_to_vmap() -> None:
         HEAD
         + "def f(H: torch.Tensor, s: torch.Tensor):\n    return torch.stack([H[k] @ s[k] for k in range(len(H))])\n"
     )
-    assert "return torch.vmap(lambda H_k, s_k: H_k @ s_k)(H, s[: len(H)])\n" in fixed(code, "LIN01")
+    (finding,) = findings(code, "LIN01")
+    assert finding.fix is not None
+    assert finding.fix.edits[0].text == "torch.vmap(lambda H_k, s_k: H_k @ s_k)(H, s[: len(H)])"
+    assert finding.fix.applicability is Applicability.DISPLAY
 
 
 def test_ranks_are_learned_from_what_takes_no_others() -> None:

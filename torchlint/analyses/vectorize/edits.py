@@ -42,15 +42,15 @@ def fix_for(rewrite: Plan | str, model: Model) -> Fix:
         edits = _loop_edits(plan, plan.root, model, rewriter)
     if edits is None:
         raise NoFixError("a comment stands where the rewrite has no place for it")
-    if any(_is_hard_to_read(edit.text) for edit in edits):
+    if any(is_hard_to_read(edit.text) for edit in edits):
         return Fix(tuple(edits), Applicability.DISPLAY, "So written, it is hard to read.")
     applicability = Applicability.SAFE if plan.exact else Applicability.UNSAFE
     return Fix(tuple(edits), applicability, "" if plan.exact else _why(plan))
 
 
-def _is_hard_to_read(text: str) -> bool:
-    """Whether dimensions are moved to and fro for less than a product."""
-    return any(line.count(".movedim(") > 2 and "@" not in line for line in text.splitlines())
+def is_hard_to_read(text: str) -> bool:
+    """Whether dimensions are moved to and fro for less than a product, or a function is written for `vmap` alone."""
+    return "vmap(lambda" in text or any(line.count(".movedim(") > 2 and "@" not in line for line in text.splitlines())
 
 
 def _or_nothing(plan: Plan) -> Lifted | None:
