@@ -34,6 +34,7 @@ from torchlint.rule import Fact, NoFixError, Report, Rule, all_rules, fixer_for
 from torchlint.scope import digest
 from torchlint.source import Source
 from torchlint.suppression import Suppression, codes_named, removal, suppressions
+from torchlint.test_code import is_test_code
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -98,7 +99,8 @@ class _Run:
         codes, rules = self.settings.codes(self.source.path), all_rules()
         selected = [rules[code] for code in sorted(codes) if code in rules]
         triggered = [rule for rule in selected if any(word in self.source.text for word in rule.triggers)]
-        triggered = [rule for rule in triggered if not self._is_needless(rule)]
+        is_test = is_test_code(self.source.path, self.source.text)
+        triggered = [rule for rule in triggered if not (self._is_needless(rule) or (is_test and rule.is_about_speed()))]
         try:
             found = list(self._run(triggered)) if triggered else self._only_syntax()
         except _StopError as stop:

@@ -38,6 +38,7 @@ FAMILY_SEVERITY = {
     "LINT": Severity.ERROR,
 }
 _ACCELERATOR_FAMILIES = frozenset({"SYNC", "XFER"})
+_SPEED_FAMILIES = frozenset({"MEM", "SYNC", "VEC", "LIN", "DATA", "XFER", "KERN", "TIME"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class Rule(ABC):
     `severity`: of the family unless a rule says otherwise.
     `whole_function`: a finding speaks of a loop or a function, so any change in the function may have brought it about.
     `accelerator`: it matters on a GPU only; of the family unless a rule says otherwise.
+    `speed`: it is about time and memory alone, and says nothing in tests; of the family unless a rule says otherwise.
     `needs_torch`: the oldest torch release in which the remedy exists. With an older `target-torch` the rule is off;
     where the project asks for an older one, its fixes are only shown.
     `needless_since`: the first torch release that does by itself what the rule asks for. With that or a newer
@@ -86,6 +88,7 @@ class Rule(ABC):
     severity: ClassVar[Severity | None] = None
     whole_function: ClassVar[bool] = False
     accelerator: ClassVar[bool | None] = None
+    speed: ClassVar[bool | None] = None
     needs_torch: ClassVar[str] = ""
     needless_since: ClassVar[str] = ""
     plugin: ClassVar[Path | None] = None
@@ -105,6 +108,10 @@ class Rule(ABC):
     @classmethod
     def needs_accelerator(cls) -> bool:
         return cls.family() in _ACCELERATOR_FAMILIES if cls.accelerator is None else cls.accelerator
+
+    @classmethod
+    def is_about_speed(cls) -> bool:
+        return cls.family() in _SPEED_FAMILIES if cls.speed is None else cls.speed
 
     @classmethod
     def page(cls) -> str:

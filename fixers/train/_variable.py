@@ -298,8 +298,18 @@ def _replacement(wrapper: Wrapper, cut: str, model: Model) -> list[Edit]:
     rewriter, given = Rewriter(model), text[first:last]
     if "\n" not in given:
         start, end = rewriter.around_only_argument(call, len(before + given + suffix)) or (start, end)
-    aligned = rewriter.moved_left(inner, first - start - len(before))
+    aligned = rewriter.moved_left(inner, _columns(text, start, first) - len(before))
     return [Edit(start, first, before), *aligned, Edit(last, end, suffix)]
+
+
+def _columns(text: str, start: int, first: int) -> int:
+    """How far to the left what stands at `first` comes at `start`; from a line of its own, how far its further lines
+    are indented from the line that it comes to."""
+    begin = text.rfind("\n", 0, start) + 1
+    if "\n" not in text[start:first]:
+        return first - start
+    indentation = len(text[begin:]) - len(text[begin:].lstrip(" \t"))
+    return first - text.rfind("\n", 0, first) - 1 - indentation
 
 
 def _is_factory(node: cst.BaseExpression, model: Model) -> bool:

@@ -24,8 +24,6 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from torchlint.semantics.entities import Call, Class, Function
     from torchlint.semantics.model import Model
 
@@ -68,8 +66,6 @@ _COPIED = re.compile(
     re.IGNORECASE,
 )
 _INDICES = re.compile(r"(^|(?<!edge)_)(idx|index|indices|ids|nodes|seeds)$", re.IGNORECASE)
-_TEST_FOLDERS = frozenset({"test", "tests", "testing", "test_utils"})
-_TEST_FILE = re.compile(r"(test_\w+|\w+_test|conftest)\.(py|ipynb)")
 
 
 @dataclass(eq=False, slots=True)
@@ -311,17 +307,11 @@ def _shifted(call: Call, position: int | None) -> int | None:
 
 def _is_out_of_scope(loader: Loader) -> bool:
     return (
-        _is_test(loader.model.path)
-        or _is_test_function(loader.site.function)
+        _is_test_function(loader.site.function)
         or is_for_host(loader.site.node, loader.model)
         or _yields_indices(loader)
         or (loader.is_pinned is not True and _supplies_accelerator(loader))  # pinning raises for tensors of a GPU
     )
-
-
-def _is_test(path: Path) -> bool:
-    """A file of the project's own tests, whose time nobody waits for; a script that tests a network is none."""
-    return _TEST_FILE.fullmatch(path.name) is not None and bool(_TEST_FOLDERS & set(path.parts[:-1]))
 
 
 def _is_test_function(function: Function) -> bool:

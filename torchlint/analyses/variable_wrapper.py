@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 VARIABLE = "torch.autograd.Variable"
+_MAKES_VARIABLE = re.compile(r"(?i)var|^v$")
 _COPYING = frozenset("cuda cpu to type type_as float double half long contiguous view unsqueeze squeeze".split())
 
 
@@ -94,8 +96,11 @@ def _asks_helper_for_no_graph(model: Model, call: Call) -> bool:
 
 
 def _asks_out_of_sight(call: Call) -> bool:
-    """`utils.variable(x, volatile=True)`, of a file that cannot be read: it may be of an older Python."""
+    """`utils.variable(x, volatile=True)`, of a file that cannot be read: it may be of an older Python. Loads of
+    kernels may be volatile, too: `tl.load(x, volatile=True)`."""
     if call.callee == VARIABLE or call.targets_class is not None or call.is_forward or len(call.arguments) < 2:
+        return False
+    if not _MAKES_VARIABLE.search(call.method or (call.callee or "").rpartition(".")[2]):
         return False
     asked = (arg for arg in call.arguments if arg.keyword is not None and arg.keyword.value == "volatile")
     return any(isinstance(arg.value, cst.Name) and arg.value.value == "True" for arg in asked)

@@ -96,7 +96,7 @@ REWRITES = {
 
 
 def test_silent_in_the_tests_of_a_project() -> None:
-    code = VARIANTS["loader with workers"]
+    code = VARIANTS["loader with workers"] + "import pytest\n"
     assert findings(code, "DATA02", path="tests/test_training.py") == []
     assert findings(code, "DATA02", path="test.py") != []
 

@@ -290,3 +290,25 @@ def test_what_a_string_shows_as_a_number_is_read_as_one(before: str, after: str)
 def test_what_has_no_graph_is_not_detached(body: str, after: str) -> None:
     head = "import torch\nfrom torch import nn\nnet = nn.Linear(2, 2)\n\ndef pick(x, target):\n    x = net(x)\n"
     assert fixed(head + body, "TRAIN10") == head + after
+
+
+HANGING = """\
+import torch
+from torch.autograd import Variable
+
+
+def run(net, x):
+    turned_around = Variable(
+        torch.cat([x, -x], dim=1).permute(
+            1, 0
+        ),
+        requires_grad=False,
+    )
+    return [turned_around]
+"""
+
+
+def test_the_further_lines_of_what_was_wrapped_keep_to_its_new_first_line() -> None:
+    after = fixed(HANGING, "TRAIN10")
+    assert "    turned_around = torch.cat([x, -x], dim=1).permute(\n        1, 0\n    )\n    return" in after
+    assert _results(after) == _results(HANGING)

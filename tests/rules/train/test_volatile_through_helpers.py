@@ -65,6 +65,7 @@ def test_what_a_helper_is_asked_for(head: str, made: str, arguments: str, count:
         ("from helpers import as_variable", "volatile=True", 1),
         ("from helpers import as_variable", "volatile=False", 0),
         ("from helpers import as_variable", "persistent=True", 0),
+        ("from helpers import as_variable\nfrom triton.language import load as as_variable", "volatile=True", 0),
         ("class as_variable:\n    def __init__(self, x, volatile):\n        self.x = x\n", "volatile=True", 0),
         ("def as_variable(x, volatile):\n    return x\n", "volatile=True", 0),
     ],

@@ -148,7 +148,7 @@ def test_a_look_alike_is_not_reported(name: str) -> None:
 
 
 def test_tests_may_compute_what_they_expect_row_by_row() -> None:
-    code = HEAD + REWRITES["an index fill"][0]
+    code = HEAD + REWRITES["an index fill"][0] + "def test_f():\n    assert f\n"
     assert findings(code, "VEC01", path="tests/test_scale.py") == []
     assert len(findings(code, "VEC01", path="scale.py")) == 1
 

@@ -22,7 +22,7 @@ from torchlint.analyses.rowwise.selections import is_selection
 from torchlint.analyses.rowwise.sorting import sorted_tensor, walks_rows
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
-from torchlint.analyses.vectorize.plan import Plan, attempt, is_plain, is_test
+from torchlint.analyses.vectorize.plan import Plan, attempt, is_plain
 from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report
 from torchlint.semantics.entities import Role
@@ -59,7 +59,7 @@ def reports(model: Model, code: str) -> Iterator[Report]:
 
 def _all_work(model: Model) -> tuple[Work, ...]:
     """Of nested loops the outermost one that is such work, in source order."""
-    return () if is_test(model.path) else tuple(_Finder(model).found())
+    return tuple(_Finder(model).found())
 
 
 class _Finder:

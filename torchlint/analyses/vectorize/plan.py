@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -64,11 +63,6 @@ class Plan:
     @property
     def confidence(self) -> Confidence:
         return Confidence.LIKELY if self.doubts else Confidence.CERTAIN
-
-
-def is_test(path: Path) -> bool:
-    """Tests compute what they expect in the plainest way, and on purpose."""
-    return path.name.startswith("test_") or not {"test", "tests"}.isdisjoint(path.parts[:-1])
 
 
 def attempt(model: Model, root: Root) -> tuple[Plan | None, str]:

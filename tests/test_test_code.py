@@ -1,0 +1,50 @@
+"""In a project's own tests nothing is said of time and memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import findings
+from torchlint.test_code import is_test_code
+
+UNITTEST = "import unittest\n\nclass TestNet(unittest.TestCase):\n    def test_shape(self):\n        self.check()\n"
+PLAIN = "def test_shape():\n    assert net(3) == 3\n"
+MAIN = "\nif __name__ == '__main__':\n    test_epoch(net, loader)\n"
+SCRIPT = "def test_epoch(net, loader):\n    assert loader\n    return net(loader)\n" + MAIN
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("tests/test_net.py", UNITTEST, True),
+        ("tests/networks/shapes.py", UNITTEST, True),
+        ("net_test.py", UNITTEST, True),
+        ("test_net.py", PLAIN, True),
+        ("tests/conftest.py", "import pytest\n", True),
+        ("net.py", UNITTEST, False),  # a network with tests of its own below it
+        ("test_net.py", SCRIPT, False),
+        ("test_net.py", "def test_epoch(net, loader):\n    return net(loader)\n", False),
+        ("tests/fixtures/loop.py", "for x in loader:\n    net(x)\n", False),
+    ],
+)
+def test_a_file_of_tests_is_known_by_its_place_and_its_text(path: str, text: str, expected: bool) -> None:
+    assert is_test_code(Path(path), text) is expected
+
+
+PROGRAM = """
+import pytest
+import torch
+
+def test_noise(device, net):
+    noise = torch.zeros(3).to(device)
+    assert torch.equal(net.forward(noise.cuda()), noise)
+"""
+
+
+@pytest.mark.parametrize(("path", "codes"), [("tests/test_noise.py", ["TRAIN07"]), ("noise.py", ["XFER01", "TRAIN07"])])
+def test_what_is_wrong_in_a_test_is_still_said(path: str, codes: list[str]) -> None:
+    program = PROGRAM.replace("def test_noise(device, net):", "def test_noise(device, net: torch.nn.Linear):")
+    found = [code for code in ("XFER01", "TRAIN07") if findings(program, code, path=path)]
+    assert found == codes

@@ -1,0 +1,24 @@
+"""Which files hold a project's own tests, whose time and memory nobody waits for."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_FOLDERS = frozenset({"test", "tests", "testing", "unittests", "unit_tests"})
+_NAME = re.compile(r"(test_\w+|\w+_test|conftest)\.(py|ipynb)")
+_FRAMEWORK = re.compile(
+    r"^[ \t]*(?:import|from)[ \t]+(?:pytest|unittest|absl\.testing|torch\.testing\._internal)\b", re.M
+)
+_TEST = re.compile(r"^(?:async )?def test_\w+\(|^class Test\w+", re.M)
+_ASSERT = re.compile(r"^[ \t]+assert\b", re.M)
+
+
+def is_test_code(path: Path, text: str) -> bool:
+    """Whether the name or the folder of a file says tests, and its text too: a script such as `test_net.py`, which
+    evaluates a network, holds none."""
+    if not _NAME.fullmatch(path.name) and _FOLDERS.isdisjoint(path.parts[:-1]):
+        return False
+    if _FRAMEWORK.search(text):
+        return True
+    return _TEST.search(text) is not None and _ASSERT.search(text) is not None and "__main__" not in text
