@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _BY_STEP = ("add_scalar", "add_scalars", "add_histogram")
 _INTERVAL = 100
 _OVERWRITTEN = re.compile(r"\\r(?!\\n)")  # `print(text, end="\r")`
+_ON_BAR = re.compile(r"set_(description|postfix)")
 _WHY = f"It is shown in one of {_INTERVAL} steps only."
 
 
@@ -42,9 +43,19 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("the text that is shown is made before, in another statement")
     if _OVERWRITTEN.search(model.code(shown.node)):
         raise NoFixError("the line is written over in every step, and would stand still in between")
-    edits = Rewriter(model).indent_under(_beside(line, shown, model), f"if {counter} % {_INTERVAL} == 0:")
+    row = _beside(line, shown, model)
+    methods = {_method(other, model) for other in model.once(_all_shown) if _line(other, model) in row}
+    if any(_ON_BAR.match(method) for method in methods):
+        raise NoFixError("the progress bar would stand still in between")
+    edits = Rewriter(model).indent_under(row, f"if {counter} % {_INTERVAL} == 0:")
     assert edits is not None
+    if methods.intersection(_BY_STEP):
+        return Fix(tuple(edits), Applicability.DISPLAY, "A curve would have one of 100 points only.")
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+
+
+def _method(shown: Shown, model: Model) -> str:
+    return (model.call(shown.node).method or "") if isinstance(shown.node, cst.Call) else ""
 
 
 def _line(shown: Shown, model: Model) -> cst.SimpleStatementLine | None:

@@ -65,8 +65,9 @@ class TensorPrintedOrLoggedPerStep(Rule):
 
     ## Fix safety
 
-    Unsafe: 99 of 100 lines are not shown any more. There is no fix where the loop has no counter, and where the text is
-    made by another statement; nor where the step reads the device in every case, so that nothing would be gained.
+    Unsafe: 99 of 100 lines are not shown any more. Only shown for curves, which would have fewer points. There is no
+    fix for a progress bar, where the loop has no counter, and where the text is made by another statement; nor where
+    the step reads the device in every case, so that nothing would be gained.
 
     ## Measured effect
 

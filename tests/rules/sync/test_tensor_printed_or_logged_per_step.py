@@ -191,7 +191,15 @@ def test_neighbours_are_shown_in_the_same_steps() -> None:
 )
 def test_steps_are_counted_as_tensorboard_is_told(count: str, shown: str, test: str) -> None:
     code = training(f"{count}\nwriter.add_scalar('loss', loss, {shown})", "writer, n = make_writer(), 0")
-    assert f"if {test}:" in fixed(code, "SYNC04")
+    (finding,) = findings(code, "SYNC04")
+    assert finding.fix is not None
+    assert f"if {test}:" in "".join(edit.text for edit in finding.fix.edits)
+    assert fixed(code, "SYNC04") == code
+
+
+def test_a_progress_bar_does_not_stand_still() -> None:
+    code = training("bar.set_postfix(loss=loss)\nprint(loss)", "bar = make_bar()")
+    assert all(finding.fix is None for finding in findings(code, "SYNC04"))
 
 
 def test_a_variable_that_nobody_reads_counts_nothing() -> None:
@@ -244,4 +252,6 @@ def test_a_trainer_counts_its_steps_itself() -> None:
                     self.optimizer.step()
                     self.steps += 1
         """
-    assert "if self.steps % 100 == 0:" in fixed(code, "SYNC04")
+    (finding,) = findings(code, "SYNC04")
+    assert finding.fix is not None
+    assert "if self.steps % 100 == 0:" in finding.fix.edits[0].text
