@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
 
 
+_COMMENT = re.compile(r"#[^\r\n]*")
 _NO_WORKERS = "Without workers, the process that drives the GPU pins the batches itself, which gains little."
 
 
@@ -36,6 +38,8 @@ def pinning(loader: Loader) -> Pinning:
     """Raises NoFixError where the option cannot be given to the loader alone."""
     if loader.option("pin_memory").given:
         raise NoFixError("pinning is turned off there, and why is for you to say")
+    if "pin_memory" in "".join(_COMMENT.findall(loader.model.code(loader.site.node))):
+        raise NoFixError("a comment in the call speaks of pinning, as of something that was taken out")
     rewriter = Rewriter(loader.model)
     condition, imports = _condition(loader, rewriter)
     edits = set_option(loader, "pin_memory", condition, rewriter)

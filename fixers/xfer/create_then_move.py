@@ -76,6 +76,8 @@ def fix(report: Report, model: Model) -> Fix:
     rewriter = Rewriter(model)
     target = _target(creation.move, rewriter, model)
     check_reach(creation, model)
+    if _would_leave_a_second_name(creation, model):
+        raise NoFixError("a second name for the same tensor would be left of the copy")
     edits = _edits(creation, target, rewriter, model)
     why = _WHY[creation.made.agreement]
     if target.is_certain and _is_rounded_once(creation, target, model):
@@ -86,6 +88,14 @@ def fix(report: Report, model: Model) -> Fix:
     if creation.made.agreement is Agreement.EXACT and target.is_certain:
         return Fix(tuple(edits), Applicability.SAFE, why)
     return Fix(tuple(edits), Applicability.UNSAFE, why if target.is_certain else _WHY_NONE)
+
+
+def _would_leave_a_second_name(creation: Creation, model: Model) -> bool:
+    """`on_gpu = on_cpu.to(device)`"""
+    match model.parent(creation.move.node), creation.move.receiver:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]), cst.Name(value=other):
+            return name != other
+    return False
 
 
 def _is_rounded_once(creation: Creation, target: _Target, model: Model) -> bool:

@@ -69,3 +69,11 @@ def test_a_loader_that_does_not_know_the_device_is_left_alone() -> None:
 def test_batches_that_go_to_cuda_whatever_the_option_says() -> None:
     code = program("pass", "args.device").replace("x.to(device), y.to(device)", "x.cuda(), y.cuda()")
     assert "pin_memory=torch.cuda.is_available()" in fixed(code, "DATA02")
+
+
+@pytest.mark.parametrize(("comment", "is_fixed"), [("# pin_memory=True,", False), ("# in turn", True)])
+def test_pinning_that_was_taken_out_does_not_come_back(comment: str, is_fixed: bool) -> None:
+    code = program("device = torch.device(args.device)", "device", "cuda")
+    code = code.replace("batch_size=64, ", f"batch_size=64,  {comment}\n        ")
+    assert len(findings(code, "DATA02")) == 1
+    assert ("is_available()" in fixed(code, "DATA02")) is is_fixed

@@ -202,3 +202,10 @@ def test_dimensions_that_go_to_and_fro_are_only_shown() -> None:
     assert finding.fix is not None
     assert finding.fix.applicability is Applicability.DISPLAY
     assert fixed(code.replace("loss(x[j, :, :], y[j, :, :]).item()", "x[j].sum()"), "VEC01", "VEC02") != code
+
+
+@pytest.mark.parametrize(("beside", "is_fixed"), [("sum(abs(x))", False), ("x.mean()", True)])
+def test_a_sum_is_not_rewritten_beside_another(beside: str, is_fixed: bool) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor):\n    n, m = y.shape\n    y = y.exp()\n"
+    code += f"    return sum(y**2) / {beside}\n"
+    assert (fixed(code, "VEC01", "VEC02", "VEC06") != code) is is_fixed

@@ -154,3 +154,9 @@ def test_what_may_be_a_class_of_tensors_stays_before_the_copy(kind: str) -> None
     code = "import torch\n\ndef build(self, device, dtype):\n"
     code += f"    return torch.zeros(3).type({kind}).to(device)\n"
     assert fixed(code, "XFER01") == code
+
+
+def test_a_copy_under_another_name_stays() -> None:
+    head = "import torch\n\ndef build(device):\n    x = torch.zeros(2, 3)\n"
+    assert "device=device" not in fixed(f"{head}    y = x.to(device)\n    return y\n", "XFER01")
+    assert "device=device" in fixed(f"{head}    x = x.to(device)\n    return x\n", "XFER01")

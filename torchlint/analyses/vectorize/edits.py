@@ -34,6 +34,8 @@ def fix_for(rewrite: Plan | str, model: Model) -> Fix:
     plan, rewriter = rewrite, Rewriter(model)
     if plan.doubts:
         raise NoFixError(plan.doubts[0])
+    if isinstance(plan.root, cst.Call) and _adds_beside(plan.root, model):
+        raise NoFixError("the statement has another `sum`, and two ways of adding up in one help nobody")
     if isinstance(plan.root, cst.Call):
         edits = _call_edits(plan.root, _or_nothing(plan), model, rewriter)
     elif isinstance(plan.root, cst.ListComp):
@@ -49,8 +51,20 @@ def fix_for(rewrite: Plan | str, model: Model) -> Fix:
 
 
 def is_hard_to_read(text: str) -> bool:
-    """Whether dimensions are moved to and fro for less than a product, or a function is written for `vmap` alone."""
-    return "vmap(lambda" in text or any(line.count(".movedim(") > 2 and "@" not in line for line in text.splitlines())
+    """Whether dimensions are moved to and fro for less than a product, or a function or a dtype is there for
+    the rewrite alone."""
+    return (
+        "vmap(lambda" in text
+        or "result_type(" in text
+        or any(line.count(".movedim(") > 2 and "@" not in line for line in text.splitlines())
+    )
+
+
+def _adds_beside(call: cst.Call, model: Model) -> bool:
+    """Whether the statement of a call of Python's `sum` has others."""
+    sums = [other.node for other in model.calls_to("builtins.sum")]
+    statement = model.small_statement(call)
+    return call in sums and any(other is not call and model.small_statement(other) is statement for other in sums)
 
 
 def _or_nothing(plan: Plan) -> Lifted | None:
