@@ -295,7 +295,8 @@ def _does_work(trace: Trace) -> bool:
         return True
     if costly.is_formula(trace.steps) or costly.decomposes(trace.steps):
         return True
-    if costly.is_elementwise(trace.steps) and any(step.inputs.maybe for step in trace.steps):
+    grown = (kept for kept in trace.kept if kept.sink in (Sink.APPEND, Sink.FILL))
+    if costly.is_elementwise(trace.steps) and any(kept.seen.maybe for kept in grown):
         return True
     return any(_is_fill(kept) or (kept.sink is Sink.TOTAL and trace.picks) for kept in trace.kept)
 
