@@ -17,10 +17,10 @@ class BatchDimLoop(Rule):
     Reports loops over the rows of a tensor whose iterations are independent and do more than arithmetic: a layer, a
     loss, a function of the project that only computes, several steps with branches on the values of the row. A layer,
     a network or an operation such as `F.interpolate` that gets a batch of one row (`x[i].unsqueeze(0)`) is reported
-    even where the rest of the loop has to stay, and so is a network of the project that keeps nothing of what it is
-    given, where the loop only collects what it makes of each row; with batch norm, all rows then share the statistics.
-    Recurrent loops, rows with shapes of their own, modules that keep a state, random numbers, and calls that cannot be
-    followed are not.
+    even where the rest of the loop has to stay: for a time that runs on from sample to sample, say, or for what is done
+    with the result. So is a network of the project that keeps nothing of what it is given, where the loop only collects
+    what it makes of each row; with batch norm, all rows then share the statistics. Recurrent loops, rows with shapes of
+    their own, modules that keep a state, random numbers, and calls that cannot be followed are not.
 
     ## Why is this bad
 

@@ -200,6 +200,16 @@ LOOK_ALIKES = {
 def pooled(parts, count):
     return torch.stack([parts[k].mean(0) + 1 for k in range(count)])
 """,
+    "an array whose elements are compared": """\
+def above(scores, least):
+    found = np.empty(scores.shape[0])
+    for i in range(scores.shape[0]):
+        if scores[i] >= least:
+            found[i] = 1
+        else:
+            found[i] = 0
+    return found
+""",
     "parts of something unknown that fill a tensor": """\
 def loaded(samples, count):
     found = torch.zeros(count, 3)
@@ -316,6 +326,43 @@ def test_both_branches_that_append_are_a_choice() -> None:
 @pytest.mark.parametrize(("where", "count"), [(".cuda()", 2), ("", 0)])
 def test_extremes_of_a_batch_on_the_device(where: str, count: int) -> None:
     code = "def run(dataset, most):\n    loader = torch.utils.data.DataLoader(dataset)\n"
-    code += f"    for x, y in loader:\n        y = y['classes'][0]{where}\n"
-    code += "        assert max(y) < most and min(y) >= 0\n"
+    code += (
+        f"    for x, y in loader:\n        y = y['classes'][0]{where}\n        assert max(y) < most and min(y) >= 0\n"
+    )
     assert len(findings(HEAD + code, "VEC01")) == count
+
+
+NETWORK = """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 4)
+
+    def masked(self, x):
+        x[:, 0] = 0
+        print(x.shape)
+        return x
+
+    def forward(self, x):
+        {line}
+        return self.layer(self.masked(x))
+
+
+def scores(sounds: torch.Tensor):
+    net = Net()
+    net.eval()
+    begin, found = 0.0, []
+    for sound in sounds:
+        with torch.no_grad():
+            made = net(sound.unsqueeze(0))
+        found.append((begin, made))
+        begin = begin + 5.0
+    return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "count"), [("x = x * 2", 1), ("self.last = x", 0), ("self.seen[0] = x", 0), ("self.seen.append(x)", 0)]
+)
+def test_a_network_of_the_file_is_one_that_keeps_nothing(line: str, count: int) -> None:
+    assert len(findings(HEAD + NETWORK.format(line=line), *ROW_RULES)) == count

@@ -88,6 +88,7 @@ _METADATA = word_set(
 )
 _EFFECTS = word_set("backward register_hook retain_grad share_memory_ apply_ map_ record_stream")
 _DEPTH = 4
+_FUNCTIONS = 60  # that a network may lead to, to be looked through
 
 
 def is_metadata(method: str | None) -> bool:
@@ -103,6 +104,8 @@ def nature(call: Call, depth: int = 0) -> Nature:
             return Nature.RAGGED if _is_ragged(target, depth + 1) else Nature.PURE
         if depth < _DEPTH and call.is_forward and is_pure(target, depth + 1, layers=True):
             return Nature.NETWORK
+        if call.is_forward and not _keeps(target):
+            return Nature.FORWARD
         return _by_name(method, Nature.OPAQUE)
     if name is not None and name.startswith("torch.Tensor."):
         return of_method(name.rpartition(".")[2])
@@ -185,6 +188,7 @@ def _by_name(method: str | None, otherwise: Nature) -> Nature:
 _STOPPING = frozenset(
     {cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del, cst.Try, cst.While, cst.With, cst.ClassDef}
 )
+_CHANGING = ("append", "extend", "insert", "update", "pop", "add", "setdefault")
 _ASSIGNING = frozenset({cst.AssignTarget, cst.AugAssign, cst.AnnAssign})
 
 
@@ -198,6 +202,32 @@ def is_pure(function: Function, depth: int = 0, *, layers: bool = False) -> bool
     return all(
         _is_harmless(call, function, depth) or (layers and _is_layer(call, function, depth)) for call in function.calls
     )
+
+
+def _keeps(function: Function) -> bool:
+    """Whether a function, or one that it leads to, may keep something for the next call."""
+    entered = [function]
+    for one in entered:  # it grows while the loop runs
+        if len(entered) > _FUNCTIONS or one.is_generator or not isinstance(one.node, cst.FunctionDef):
+            return True
+        if any(isinstance(node, (cst.Global, cst.Nonlocal)) or _sets_attribute(node) for node in walk(one.node.body)):
+            return True
+        targets = (call.target or call.foreign for call in one.calls)
+        entered += {target for target in targets if target is not None}.difference(entered)
+    return False
+
+
+def _sets_attribute(node: cst.CSTNode) -> bool:
+    """`self.state = x`, `self.seen[i] = x`, `self.seen.append(x)`"""
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        changes = node.func.attr.value in _CHANGING or node.func.attr.value.endswith("_")
+        return changes and isinstance(node.func.value, (cst.Attribute, cst.Subscript))
+    if type(node) not in _ASSIGNING:
+        return False
+    target: cst.BaseExpression = node.target  # type: ignore[attr-defined]
+    while isinstance(target, cst.Subscript):
+        target = target.value
+    return isinstance(target, cst.Attribute)
 
 
 def _is_ragged(function: Function, depth: int) -> bool:
