@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ _TENSORS_OF_MODULES = {
     "_parameters": Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.CARRIES, ref="torch.nn.Parameter", optional=True)),
     "_buffers": Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.DETACHED, optional=True)),
 }
+_NUMBER = re.compile(r"(math|numpy|torch)\.(pi|e|tau|inf|nan)")
 _LIBRARIES = ("torch.", "numpy.", "builtins.", "math.", "os.")
 
 
@@ -98,6 +100,8 @@ class Lookup:
         return self._named[qualified]
 
     def _find(self, qualified: str) -> Value:
+        if _NUMBER.fullmatch(qualified):
+            return Value(Kind.NUMBER, dtype="float")
         if self.imports is not None and not qualified.startswith(_LIBRARIES) and words.class_kind(qualified) is None:
             found = self.imports.value(qualified)
             if found is not None:

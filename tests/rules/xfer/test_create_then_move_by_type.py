@@ -160,3 +160,11 @@ def test_a_copy_under_another_name_stays() -> None:
     head = "import torch\n\ndef build(device):\n    x = torch.zeros(2, 3)\n"
     assert "device=device" not in fixed(f"{head}    y = x.to(device)\n    return y\n", "XFER01")
     assert "device=device" in fixed(f"{head}    x = x.to(device)\n    return x\n", "XFER01")
+
+
+@pytest.mark.parametrize("number", ["math.pi", "np.pi", "2 * np.pi", "torch.pi"])
+def test_constants_of_libraries_are_numbers(number: str) -> None:
+    head = "import math\nimport numpy as np\nimport torch\n\ndef build(n, device):\n    x = torch.zeros(n) - 0.5\n"
+    code = f"    y = {number} * torch.zeros(n)\n    return x.to(device), y.to(device)\n"
+    after = f"    y = {number} * torch.zeros(n, device=device)\n    return x, y\n"
+    assert fixed(head + code, "XFER01") == head.replace("zeros(n)", "zeros(n, device=device)") + after
