@@ -21,7 +21,8 @@ class ElementLoop(Rule):
     `sorted`, `sum`, `max` and `min` on the elements of a tensor. An operation along a dimension (`torch.max(x[i])`,
     `x[i].softmax(0)`, a loss) that depends on its row alone is reported even where the rest of the loop has to stay. A
     loop that reads what an earlier iteration computed, that leaves to chance what it does with a row, whose rows differ
-    in shape, or that calls what may do anything is not reported, and neither is one that runs fewer than six times.
+    in shape, or that calls what may do anything is not reported, and neither is one that runs fewer than six times, or
+    a single one that a module runs once, when it is built.
 
     ## Why is this bad
 

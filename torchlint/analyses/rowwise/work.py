@@ -19,6 +19,7 @@ from torchlint.analyses.rowwise.collecting import collector, gathers, is_collect
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
 from torchlint.analyses.rowwise.selections import is_selection
+from torchlint.analyses.rowwise.setting_up import only_sets_up
 from torchlint.analyses.rowwise.sorting import sorted_tensor, walks_rows
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
@@ -93,7 +94,7 @@ class _Finder:
         """The for statement, or of a comprehension the call that collects it."""
         if loop.role in _OTHER_ROLES or loop.iterates.kind is Kind.LOADER or isinstance(loop.node, cst.While):
             return None
-        if is_compiled(self._model, loop.function):
+        if is_compiled(self._model, loop.function) or only_sets_up(self._model, loop):
             return None
         if isinstance(loop.node, cst.For):
             return loop.node if loop.node.orelse is None and loop.node.asynchronous is None else None

@@ -1,0 +1,61 @@
+"""VEC: a loop that a module runs once, when it is built, is left alone; one over all elements of a table is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+MODULE = """
+import torch
+from torch import nn
+
+class Grid({base}):
+    def __init__(self, points):
+        super().__init__()
+        self.points = points
+        self.rows = torch.zeros(points, 4)
+        {made}
+
+    def reset(self):
+        rows = torch.zeros(self.points, 4)
+        for i in range(self.points):
+            rows[i, i % 4] = i + 1
+        self.rows = rows
+
+    def fill(self):
+        rows = torch.zeros(self.points, 4)
+        for i in range(self.points):
+            for j in range(4):
+                rows[i, j] = i * j + 1
+        self.rows = rows
+
+    def fuse(self):
+        if not hasattr(self, "identity"):
+            identity = torch.zeros(self.points, 4)
+            for i in range(self.points):
+                identity[i, i % 4] = 1
+            self.identity = identity
+
+    def forward(self, x):
+        {run}
+        return x * self.rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "made", "run", "lines"),
+    [
+        ("nn.Module", "self.reset()", "pass", [19]),
+        ("nn.Module", "self.reset()", "self.reset()", [13, 19]),
+        ("nn.Module", "pass", "self.reset()", [13, 19]),
+        ("nn.Module", "self.fill()", "self.reset()", [13, 19]),
+        ("nn.Module", "pass", "self.fuse()", [13, 19]),
+        ("object", "self.reset()", "pass", [13, 19]),
+    ],
+)
+def test_only_single_loops_of_what_a_module_runs_once_are_silent(
+    base: str, made: str, run: str, lines: list[int]
+) -> None:
+    code = MODULE.format(base=base, made=made, run=run)
+    assert [finding.line for finding in findings(code, "VEC01")] == lines

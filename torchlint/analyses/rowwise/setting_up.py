@@ -1,0 +1,46 @@
+"""Loops that run once for a module, when it is built: nothing waits for a few rows there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.guards import conjuncts
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Function, Loop
+    from torchlint.semantics.model import Model
+
+_DEPTH = 3
+
+
+def only_sets_up(model: Model, loop: Loop) -> bool:
+    """Whether a loop without another in it or around it runs in a constructor, in a method that only constructors call,
+    or until an attribute is there. Loops in loops, over all elements of a table, take their time all the same."""
+    if loop.parent is not None or any(other.parent is loop for other in model.loops):
+        return False
+    return _makes_what_is_missing(model, loop.node) or _builds(model, loop.function, _DEPTH)
+
+
+def _builds(model: Model, function: Function, depth: int) -> bool:
+    if function.cls is None or not function.cls.is_module or not depth:
+        return False
+    if function.name == "__init__":
+        return True
+    if not function.callers or function.foreign_callers or any(True for _ in model.calls_elsewhere(function)):
+        return False
+    return all(_builds(model, call.function, depth - 1) and not call.loops() for call in function.callers)
+
+
+def _makes_what_is_missing(model: Model, node: cst.CSTNode) -> bool:
+    """`if not hasattr(self, "identity"): ...`"""
+    return any(
+        isinstance(part, cst.UnaryOperation)
+        and isinstance(part.operator, cst.Not)
+        and isinstance(part.expression, cst.Call)
+        and model.call(part.expression).callee == "builtins.hasattr"
+        for guard in model.guards(node)
+        if guard.test is not None and guard.branch == "body"
+        for part in conjuncts(guard.test)
+    )
