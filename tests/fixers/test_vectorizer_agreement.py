@@ -356,6 +356,7 @@ REPORTED = {
     "alias of the target",
     "an alias of a sum",
     "branch on values",
+    "filter",
     "in place on an operand",
     "index as a number",
     "losses of rows that may differ in dtype",

@@ -204,9 +204,19 @@ def _is_asked(loader: Loader) -> bool:
         source = call.receiver if call.receiver is not None else call.node.args[0].value
         if _yields_from(model.value(source), loader):
             fresh = isinstance(source, cst.Call) and model.call(source).callee == "builtins.iter"
-            if call.loop is not None if fresh else repeats(call):
+            if call.loop is not None if fresh else repeats(call) and not _is_asked_once(call, source, loader):
                 return True
     return False
+
+
+def _is_asked_once(call: Call, source: cst.BaseExpression, loader: Loader) -> bool:
+    """Whether the loops around `next` make the loader anew, or go from one iterator of a list to the next."""
+    made = set(loader.site.loops())
+    again = [loop for loop in call.loops() if loop not in made]
+    if isinstance(source, cst.Subscript):
+        counted = {loader.model.binding(node) for node in walk(source) if isinstance(node, cst.Name)}
+        again = [loop for loop in again if loop.target is None or loader.model.binding(loop.target) not in counted]
+    return bool(call.loops()) and not again
 
 
 def _yields_from(value: Value, loader: Loader) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.conditions import normal
-from torchlint.semantics.dataflow import text, upstream
+from torchlint.analyses.single_runs import runs_once
+from torchlint.semantics.dataflow import upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.tree import children, walk
@@ -110,9 +110,7 @@ def _runs_models(model: Model, loop: Loop) -> bool:
 def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     """Whether the node runs at some iterations only: to log something, to handle an error, to begin something."""
     guards = model.guards(node, inside=loop)
-    if any(
-        _sets_what_is_missing(model, guard) or _ends_program(model, guard) or _picks(model, guard) for guard in guards
-    ):
+    if any(runs_once(model, guard) or _ends_program(model, guard) or _picks(model, guard) for guard in guards):
         return True
     if any(_is_switched_off(model, guard) for guard in guards):
         return True
@@ -180,39 +178,6 @@ def _counts(model: Model, node: cst.BaseExpression) -> bool:
         if isinstance(iterable, cst.Call) and first is not None and model.binding(first) is binding:
             return True
     return False
-
-
-def _sets_what_is_missing(model: Model, guard: Guard) -> bool:
-    """`if mean is None: mean = loss.item()` and `if mean == 0:`, which is over with the first iteration."""
-    if guard.test is None or not isinstance(guard.node, cst.If):
-        return False
-    name, is_there = normal(guard.test)
-    if (start := _compared_with_zero(guard.test)) is not None:
-        name, is_there = start, False
-    if is_there is (guard.branch == "body"):
-        return False
-    branch = guard.node.body if guard.branch == "body" else guard.node.orelse
-    targets = model.once(_targets).get(name, ()) if branch is not None else ()
-    return any(branch is above for target in targets for above in model.ancestors(target))
-
-
-def _targets(model: Model) -> dict[str, list[cst.CSTNode]]:
-    """The targets of assignments by what is written there."""
-    found: dict[str, list[cst.CSTNode]] = {}
-    for target in model.nodes_of(cst.AssignTarget):
-        assert isinstance(target, cst.AssignTarget)
-        found.setdefault(text(target.target), []).append(target)
-    return found
-
-
-def _compared_with_zero(test: cst.BaseExpression) -> str | None:
-    match test:
-        case cst.Comparison(
-            left=start,
-            comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.Integer() | cst.Float() as number)],
-        ) if not float(number.evaluated_value):
-            return text(start).strip()
-    return None
 
 
 def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Role | None:

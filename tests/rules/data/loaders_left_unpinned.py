@@ -234,6 +234,20 @@ LOOK_ALIKES = {
         "loader = DataLoader(images, 64)\nx, y = next(iter(loader))\n",
         "for width in range(10):\n    print(model(x.to(device)).shape, y.to(device))\n",
     ),
+    "one batch of each of several loaders": script(
+        """\
+        for width in range(10):
+            loader = DataLoader(images, 64)
+            batches = iter(loader)
+            x, y = next(batches)
+            print(model(x.to(device)).shape, y.to(device))
+        loaders = [DataLoader(images, 64) for _ in range(3)]
+        drawn = [iter(loader) for loader in loaders]
+        for i in range(3):
+            print(next(drawn[i])[0].to(device))
+        """,
+        "",
+    ),
     "dataset that moves its samples": script(
         """\
         class Points(Dataset):

@@ -315,3 +315,36 @@ def test_a_graph_that_the_callers_ask_for_is_kept_for_them(flag: str, count: int
             optimizer.zero_grad()
     """
     assert len(findings(code, "MEM04")) == count
+
+
+ENCODER = """
+import torch
+from torch import nn
+from nets import Encoder
+
+class Agent:
+    def __init__(self):
+        self.encoder, self.critic = Encoder(), nn.Linear(4, 1)
+        self.optimizer = torch.optim.Adam(self.encoder.parameters())
+
+    def train(self, context, x):
+        z = self.encoder(context)
+        prior = {prior}
+        self.optimizer.zero_grad()
+        prior.backward(retain_graph=True)
+        loss = self.critic({given}).mean()
+        loss.backward()
+        self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("prior", "given", "count"),
+    [
+        ("self.encoder.kl_divergence()", "self.encoder.z", 0),
+        ("self.critic(context).mean()", "self.encoder(x)", 1),
+    ],
+)
+def test_what_a_module_computes_of_what_it_keeps_may_share_a_graph(prior: str, given: str, count: int) -> None:
+    code = ENCODER.format(prior=prior, given=given).replace("from nets import Encoder", "Encoder = nn.Flatten")
+    assert len(findings(code, "MEM04")) == count

@@ -61,6 +61,8 @@ def test_what_the_device_can_do_needs_no_way_over_the_host(body: str) -> None:
         "host = torch.zeros(3).cpu().exp().to(device)",
         "best = np.argmax(out.detach().cpu().numpy()[0])\nshow(best)",
         "if step % 50 == 0:\n    best = out.detach().cpu().argmax(1).to(device)",
+        "for z, _ in loader:\n    turned = np.flip(z.cpu().numpy(), 1).copy()\n"
+        "    show(model(torch.from_numpy(turned).to(device)))",
         "host = out.detach().cpu()\nfor i in range(9):\n    show(i, model(host[:, i : i + 4].to(device)))",
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.sync.programs import evaluation
+from tests.rules.sync.programs import evaluation, training
 from tests.support import findings
 
 CHECKPOINTS = """
@@ -40,6 +40,12 @@ def test_a_loop_over_checkpoints_is_none_over_batches(load: str, run: str, count
     code = CHECKPOINTS.format(load=load, run=run).replace(
         "def main(paths, loader, net):", "def main(paths, loader, net: Net):\n    net.cuda()"
     )
+    assert len(findings(code, "SYNC01")) == count
+
+
+@pytest.mark.parametrize(("last", "count"), [("due.open = False", 0), ("due.open = True", 1)])
+def test_what_switches_itself_off_is_rare(last: str, count: int) -> None:
+    code = training(f"if due.open:\n    kept.append(loss.item())\n    {last}", "due, kept = make(), []")
     assert len(findings(code, "SYNC01")) == count
 
 

@@ -94,7 +94,7 @@ class GraphParts:
         if call.receiver is not None:
             self._work.append(call.receiver)
         if call.is_forward or call.receiver_value.kind is Kind.MODULE:
-            self.reused = self.reused or self._has_state(call)
+            self.reused = self.reused or _is_asked(call) or self._has_state(call)
         elif call.target is not None and not call.target.is_generator:
             returned = (node.value for node in call.target.returns)
             self._work.extend(value for value in returned if value is not None)
@@ -206,6 +206,11 @@ class GraphParts:
             if function is self._home and _may_have_graph(self._model, value, unknown=True):
                 self.writes.add(place)
             self._work.append(value)
+
+
+def _is_asked(call: Call) -> bool:
+    """`encoder.kl_divergence()`, of what the module keeps of an earlier pass, and may give to others, too."""
+    return call.receiver is not None and call.method not in (None, "forward") and not call.arguments
 
 
 def _is_written_before(model: Model, binding: Binding, read: cst.CSTNode, loop: Loop) -> bool:

@@ -12,7 +12,7 @@ from torchlint.analyses.order import is_before
 from torchlint.analyses.steps import Step, is_gated
 from torchlint.analyses.sync.branching import waiting_step
 from torchlint.analyses.sync.readback import reads
-from torchlint.analyses.sync.round_trips import Trip
+from torchlint.analyses.sync.round_trips import Trip, has_not_left
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Call, Role
 from torchlint.semantics.tree import walk
@@ -49,7 +49,7 @@ def detours(model: Model) -> Iterator[Trip]:
     """Trips to the host and, with what has become of the tensor there, back to the device."""
     for node, tensor, how in reads(model):
         step = _step(model, node) if how == "cpu" else None
-        if step is None or not _may_be_device(model, tensor):
+        if step is None or not _may_be_device(model, tensor) or has_not_left(model, tensor, step.loop):
             continue
         walk = _Walk(model)
         if walk.goes_back(node) and walk.back is not None and walk.works and not _goes_in_parts(model, node, walk.back):

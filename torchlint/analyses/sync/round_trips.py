@@ -64,6 +64,12 @@ def round_trips(model: Model) -> Iterator[Trip]:
     yield from (trip for trip in found if _list_around(model, trip.node) not in joined - {None})
 
 
+def has_not_left(model: Model, tensor: cst.BaseExpression, loop: Loop | None) -> bool:
+    """Whether a tensor is what the loader yields, which nothing has copied to the device."""
+    way = _Way(model, _round(loop))
+    return loop is not None and way.leads_home(tensor) and way.there is None
+
+
 def _round(loop: Loop | None) -> Loop | None:
     """The loop over the batches around one over the samples of a batch."""
     around = loop.around() if loop is not None else ()
