@@ -69,6 +69,7 @@ READMES = {
     "installed": ("* PyTorch install 1.7.1\n", (1, 7, 1)),
     "tested": ("PyTorch (tested with 1.2)\n", (1, 2)),
     "words of other names": ("PyTorch Lightning 1.9 and torch with Python 3.6\n", None),
+    "the first channel": ("conda install pytorch torchvision cuda80 -c soumith\n", (0, 3)),
     "the channel of the long-term release": (
         "* `conda install pytorch torchvision cudatoolkit=10.2 -c pytorch-lts`\n",
         (1, 8, 2),

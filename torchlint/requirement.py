@@ -50,6 +50,8 @@ def _mentioned(name: str) -> re.Pattern[str]:
     )
 
 
+# The channel that had torch until 0.3.
+_FIRST_CHANNEL = re.compile(r"conda install\b[^\n]* -c soumith\b")
 _LONG_TERM_CHANNEL = re.compile(r"(?<![\w/-])pytorch-lts\b")
 _IMAGE = re.compile(r"\bpytorch/pytorch:(?P<version>\d\.\d+(?:\.\d+)*)")
 _NVIDIA_IMAGE = re.compile(
@@ -209,6 +211,10 @@ def _long_term(_: re.Match[str]) -> _Release:
     return 1, 8, 2
 
 
+def _in_first_channel(_: re.Match[str]) -> _Release:
+    return 0, 3
+
+
 def _in_nvidia_image(found: re.Match[str]) -> _Release | None:
     return _OLDEST_OF_YEAR.get(int(found["year"]))
 
@@ -234,6 +240,7 @@ def _release(said: str) -> _Release:
 
 _Reading = tuple[re.Pattern[str], Callable[[re.Match[str]], _Release | None]]
 _IMPLIED: tuple[_Reading, ...] = (
+    (_FIRST_CHANNEL, _in_first_channel),
     (_LONG_TERM_CHANNEL, _long_term),
     (_IMAGE, _stated),
     (_NVIDIA_IMAGE, _in_nvidia_image),

@@ -15,7 +15,7 @@ from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.arguments import string_value
-from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.tree import walk
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _OPTION = re.compile(r"--(n|num)?[-_]?(data)?[-_]?(loader)?[-_]?(workers?|threads|cpus?)")
 _SEEDS_TORCH = re.compile(r"manual_seed|seed_everything|set_seed|seed_all")
+_TRANSFORM = re.compile(r"(?i)transform|Compose\(")
 _MOST_CALLS = 4
 _WHY = (
     "Random augmentations are drawn from the generators of the workers, each worker holds a copy of the dataset, and "
@@ -71,7 +72,18 @@ def _stays_in_process(loader: Loader) -> bool:
     values = [dataset, *(write.value for binding in made_of for write in binding.writes)]
     calls = (node for value in values if value is not None for node in walk(value) if isinstance(node, cst.Call))
     held = (arg.value for call in calls if last_name(call.func)[:1].isupper() for arg in call.args)
-    return any(_is_local_function(part, model) for value in held for part in _parts(value))
+    if any(_is_local_function(part, model) for value in held for part in _parts(value)):
+        return True
+    return any(binding.is_parameter for binding in made_of) and _transforms_by_lambda(model)
+
+
+def _transforms_by_lambda(model: Model) -> bool:
+    """Whether the file has a lambda among its transforms, which a dataset that is handed in may hold."""
+    for node in model.nodes_of(cst.Lambda):
+        statement = model.small_statement(node)
+        if _TRANSFORM.search(model.function(node).name) or (statement and _TRANSFORM.search(text(statement))):
+            return True
+    return False
 
 
 def _parts(value: cst.BaseExpression) -> list[cst.BaseExpression]:

@@ -54,6 +54,8 @@ def _edits(toggle: Toggle, model: Model) -> list[Edit]:
     if not isinstance(toggle.node, cst.For) and not isinstance(statement, cst.SimpleStatementLine):
         raise NoFixError("the network runs in the head of a statement")
     _check_name(toggle, statement, model)
+    if _is_switched_to_training(toggle, model):
+        raise NoFixError(f"the loop itself calls `{module}.train()`")
     if _would_switch_in_a_loop(toggle, model):
         raise NoFixError("the mode would be switched there and back around each of many calls")
     before = rewriter.insert_before(_first_pass(toggle, model), f"{module}.eval()")
@@ -84,6 +86,14 @@ def _would_switch_in_a_loop(toggle: Toggle, model: Model) -> bool:
     around = (loop for loop in model.loops_around(toggle.node) if loop.node is not toggle.node)
     loop = next((loop for loop in around if not loop.is_comprehension), None)
     return isinstance(toggle.node, cst.Call) and loop is not None and loop.role in (Role.PLAIN, Role.ELEMENTS)
+
+
+def _is_switched_to_training(toggle: Toggle, model: Model) -> bool:
+    """Whether what runs the network sets it to training mode again, so that `eval()` in front of it does nothing."""
+    network = model.binding(toggle.module)
+    calls = (model.call(node) for node in walk(toggle.node) if isinstance(node, cst.Call))
+    switches = (call for call in calls if call.method == "train" and call.receiver is not None and not call.arguments)
+    return any(network is not None and model.binding(call.receiver) is network for call in switches)
 
 
 def _has_name(toggle: Toggle, place: cst.CSTNode, model: Model) -> bool:

@@ -448,3 +448,19 @@ def test_a_loader_stays_as_the_one_beside_it_that_was_asked_for_no_workers(given
     more = f"checked = DataLoader(images, 64, {given})\nfor x, y in checked:\n    print(model(x.to(device)), y)\n"
     code = program("loader = DataLoader(images, 64)\n" + more)
     assert ("DataLoader(images, 64, num_workers=min(" in fixed(code, "DATA01")) is is_fixed
+
+
+@pytest.mark.parametrize(("change", "count"), [("lambda x: x + 1", 0), ("abs", 1)])
+def test_a_dataset_that_is_handed_in_may_hold_the_lambdas_of_the_file(change: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch.utils.data import DataLoader
+
+        transforms = [{change}]
+
+        def train(model, images):
+            loader = DataLoader(images, 64)
+            for x, y in loader:
+                model(x.cuda()).sub(y.cuda()).abs().mean().backward()
+        """
+    assert [finding.fix is not None for finding in findings(code, "DATA01")].count(True) == count

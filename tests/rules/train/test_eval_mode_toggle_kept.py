@@ -89,3 +89,27 @@ def test_another_name_of_a_network_has_its_mode(start: str, end: str, first: str
 def test_names_that_are_given_round_in_a_circle_end_the_search() -> None:
     circle = "one, two = net, net\nwhile True:\n    one = two\n    two = one\n    print(one(test_loader[0][0]))\n"
     assert findings(SETUP + circle, "TRAIN04") == []
+
+
+UNDONE = """\
+def evaluate(batches):
+    total = 0.0
+    with torch.no_grad():
+        for x, y in batches:
+            {first}
+            total += F.cross_entropy(net(x), y).item()
+    return total
+
+def train(epochs, batches):
+    for epoch in range(epochs):
+        for x, y in batches:
+            optimizer.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            optimizer.step()
+        print(evaluate(batches))
+"""
+
+
+def test_a_loop_that_switches_to_training_itself_gets_no_switch_in_front_of_it() -> None:
+    found = findings(SETUP + UNDONE.format(first="net.train()"), "TRAIN04")
+    assert [finding.fix for finding in found] == [None]
