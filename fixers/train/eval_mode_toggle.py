@@ -92,8 +92,8 @@ def _is_switched_to_training(toggle: Toggle, model: Model) -> bool:
     """Whether what runs the network sets it to training mode again, so that `eval()` in front of it does nothing."""
     network = model.binding(toggle.module)
     calls = (model.call(node) for node in walk(toggle.node) if isinstance(node, cst.Call))
-    switches = (call for call in calls if call.method == "train" and call.receiver is not None and not call.arguments)
-    return any(network is not None and model.binding(call.receiver) is network for call in switches)
+    switched = (call.receiver for call in calls if call.method == "train" and not call.arguments)
+    return network is not None and any(node is not None and model.binding(node) is network for node in switched)
 
 
 def _has_name(toggle: Toggle, place: cst.CSTNode, model: Model) -> bool:
