@@ -52,9 +52,9 @@ def fix_for(rewrite: Plan | str, model: Model) -> Fix:
 
 def is_hard_to_read(text: str) -> bool:
     """Whether dimensions are moved to and fro for less than a product, or a function or a dtype is there for
-    the rewrite alone."""
+    the rewrite alone: a function in which matrices are decomposed or solved is worth it."""
     return (
-        "vmap(lambda" in text
+        ("vmap(lambda" in text and "torch.linalg." not in text)
         or "result_type(" in text
         or any(line.count(".movedim(") > 2 and "@" not in line for line in text.splitlines())
     )
