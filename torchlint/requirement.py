@@ -155,6 +155,8 @@ def _first(texts: dict[str, str], readings: Iterable[_Reading]) -> TorchRequirem
 def torch_of_code(code: str) -> tuple[_Release, str] | None:
     """The newest torch that a program can run with, and the words that say so: iterators of loaders have no `next()`
     since 1.13, and Python 2 has no torch since 1.5."""
+    if not any(word in code for word in (".next()", "xrange(", "raw_input(")):
+        return None
     code = _COMMENT.sub("", code)
     if ".next()" in code and "def next(" not in code:
         iterators = sorted({found[1] for found in _ITERATOR.finditer(code)})

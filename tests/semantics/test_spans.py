@@ -115,3 +115,9 @@ def test_a_module_that_the_interpreter_reads_otherwise_is_printed_as_a_whole() -
     node = scopes.calls[0].node
     assert source.text[slice(*spans[node])] == "print(batch)"
     assert scopes.functions[1].node in spans._found
+
+
+def test_the_whole_module_is_not_printed_to_know_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Spans, "_print_all", lambda spans: pytest.fail("the whole module was printed"))
+    scopes, source = scopes_of(PROGRAM)
+    assert spans_of(scopes, source)[scopes.module] == (0, len(source.text))

@@ -41,7 +41,11 @@ from torchlint.source import Source
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import ForeignCall, Imports
 
-_ACCELERATOR = re.compile(r"\bcuda\b|\.to\(\s*[\w.\[\]\"']*(dev|gpu|rank)|\bdevice\s*=|\bmps\b|\bxpu\b|[\"']gpu[\"']")
+# Each alternative begins with a letter, not with `\b`: so they are found several times as fast.
+_ACCELERATOR = re.compile(
+    r"(cuda(?<=\bcuda)|mps(?<=\bmps)|xpu(?<=\bxpu))\b|device(?<=\bdevice)\s*=|[\"']gpu[\"']"
+    r"|\.to\(\s*[\w.\[\]\"']*(dev|gpu|rank)"
+)
 _COMMENT = re.compile(r"#.*")
 _RECURSION_LIMIT = 20_000
 _FUNCTIONS = (cst.FunctionDef, cst.Lambda)

@@ -53,6 +53,9 @@ class Spans:
 
     def _measure(self, node: cst.CSTNode) -> bool:
         """A compound statement, or a block, may be most of the file: of it, only its ends are printed."""
+        if node is self._module:
+            self._found[node] = 0, len(self._text)
+            return True
         if not isinstance(node, (cst.BaseCompoundStatement, cst.IndentedBlock)):
             return False
         last = _last_line(node)

@@ -81,11 +81,12 @@ class Evaluation:
 
 _TRAINING_CALLS = re.compile(r"(?i)(^|_)(train\w*|fit|learn|optimi[sz]e\w*|backward\w*|adapt|finetune|closure)(_|$)")
 _GRADIENTS_TAKEN = re.compile(r"\.backward\(|\bgrad\(")
+# Alternatives that each begin with a letter are found several times as fast as those that begin with `\b`.
 _GRADIENT_WORDS = re.compile(
     r"requires_grad(?!(_\(|\s*=\s*)False)|enable_grad|retain_grad|create_graph"
-    r"|register_(full_)?(backward|forward)\w*hook|register_hook"
-    r"|autograd\.(grad|functional|backward)|\bgrad\(|\.grad\b|[Gg]rad_?[Cc]am|\bforces?\b|jacobian|hessian|jvp|vjp"
-    r"|\b(perturb|\w*attack(er)?|fgsm|pgd\w*)\("
+    r"|register_(full_)?(backward|forward)\w*hook|register_hook|autograd\.(grad|functional|backward)"
+    r"|grad(?<=\bgrad)\(|\.grad\b|[Gg]rad_?[Cc]am|force(?<=\bforce)s?\b|jacobian|hessian|jvp|vjp"
+    r"|attack(er)?\(|(perturb(?<=\bperturb)|fgsm(?<=\bfgsm)|pgd(?<=\bpgd)\w*)\("
 )
 _LEARNED = re.compile(r"backward\(|load_|torch\.load|pretrained|hub\.load|import_module")
 _HOOKS = re.compile(r"register_\w*hook|retain_grad\(")

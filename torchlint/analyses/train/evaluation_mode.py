@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # What may switch the mode of a module; where it stands anywhere around, nothing is said to be missing.
 _TO_EVALUATION = re.compile(
-    r"\.eval\s*\(|\.train\(\s*[^)\s]|\.training\s*=[^=]|eval_mode|\btrain_mode|set_mode|\.mode\("
+    r"\.(eval\s*\(|train\(\s*[^)\s]|training\s*=[^=]|mode\()|eval_mode|train_mode(?<=\btrain_mode)|set_mode"
 )
 _WRAPPER = re.compile(r"torch\.nn\.(parallel\.)?(\w+\.)*(\w*DataParallel|convert_sync_batchnorm)|torch\.compile")
 # Other ways than `train()` and `eval()` of one module: they may mean any network.
