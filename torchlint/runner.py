@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from torchlint.fixing import Fixed
 
 _BYTES_WORTH_A_WORKER = 150_000
-_GARBAGE_THRESHOLD = (1_000_000, 5, 100)
+_GARBAGE_THRESHOLD = (4_000_000, 10, 100)
 
 
 @dataclass(frozen=True, slots=True)

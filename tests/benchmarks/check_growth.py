@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--lines", type=int, default=50_000)
     options = parser.parse_args()
-    gc.set_threshold(1_000_000, 5, 100)
+    gc.set_threshold(4_000_000, 10, 100)
     lint(Source.from_text(text(many_trainings, 1)))
     for program, n in PROGRAMS.items():
         if not options.names or program.__name__ in options.names:

@@ -69,7 +69,7 @@ def shares(folder: Path) -> tuple[Counter[str], int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    gc.set_threshold(1_000_000, 5, 100)
+    gc.set_threshold(4_000_000, 10, 100)
     seconds, lines = shares(parser.parse_args().folder)
     total = seconds.total()
     print(f"{lines:,} lines, {total:.2f} s, {lines / total:,.0f} lines/s")
