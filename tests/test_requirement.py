@@ -184,6 +184,7 @@ INSTALLED = {
     "what another guide talks of": ("docs/INSTALL.md", "This was written when PyTorch 1.4 came out.\n", None),
     "a guide beside code of its own": ("third_party/README.md", "`pip install torch==1.4`\n", None),
     "another program": ("tools/old.py", "x = iter(loader).next()\n", "iter(loader).next()"),
+    "another program for Python 3.6": ("tools/old.py", "x = x.cuda(0, async=True)\n", ".cuda(0, async=True"),
     "any torch": ("docker/Dockerfile", "RUN pip install torch\n", None),
     "something large": ("scripts/all.sh", "pip install torch==1.4\n" + 10_000 * "echo something more or less\n", None),
 }
@@ -207,6 +208,24 @@ CODE = {
     "an iterator of a loader": ("batches = iter(loader)\nx = batches.next()\n", "batches.next()", "1.12"),
     "an iterator that has no name": ("x = iter(loader).next()\n", "iter(loader).next()", "1.12"),
     "Python 2": ("for i in xrange(3):\n    pass\n", "xrange(", "1.4"),
+    "a function of autograd that is called as an instance": (
+        "from torch.autograd import Function\nclass Top(Function):\n    def __init__(self, k):\n        self.k = k\n\n"
+        "    def forward(self, x):\n        return x[: self.k]\n",
+        "class Top(Function)",
+        "1.4",
+    ),
+    "a function of autograd": (
+        "from torch.autograd import Function\nclass Top(Function):\n    @staticmethod\n    def forward(self, x):\n"
+        "        return x\n\nclass Net:\n    def forward(self, x):\n        return Top.apply(x)\n",
+        None,
+        None,
+    ),
+    "a function of something else": ("class Top(Function):\n    def forward(self, x):\n        return x\n", None, None),
+    "the extensions of torch 0.4": (
+        "from torch.utils.ffi import create_extension\n",
+        "from torch.utils.ffi import",
+        "0.4.1",
+    ),
     "an iterator of the project": ("class A:\n    def next(self): ...\nb = iter(A())\nb.next()\n", None, None),
     "something else with that method": ("pool.next()\nb = iter(loader)\nnext(b)\n", None, None),
     "a comment": ("# x = iter(loader).next()\n", None, None),

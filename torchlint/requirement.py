@@ -88,6 +88,15 @@ _VARIABLE = re.compile(
 _COMMENT = re.compile(r"#.*")
 _ITERATOR = re.compile(r"(?<![\w.])([\w.]+)\s*=\s*iter\(")
 _NEXT = re.compile(r"(?<![\w.])iter\([\w.]+\)\.next\(\)")
+# Its `forward` is called on an instance, which has raised since torch 1.5.
+_OLD_FUNCTION = re.compile(
+    r"^(?P<head>class \w+\((?:\w+\.)*Function\)):.*\n(?:(?:[ \t].*)?\n)*?(?<!@staticmethod\n)[ \t]+def forward\(self\b",
+    re.MULTILINE,
+)
+_FUNCTION_OF_TORCH = re.compile(r"from torch\.autograd(?:\.function)? import [^\n]*\bFunction\b|\bautograd\.Function\b")
+_FOREIGN_FUNCTIONS = re.compile(r"^from torch\.utils\.ffi import", re.MULTILINE)  # gone since torch 1.0
+_ASYNC = re.compile(r"\.cuda\((?:[^()\n]*,)?\s*async\s*=\s*True")  # no Python since 3.7 reads it
+_OLD_CALLS = (".next()", "Function):", "torch.utils.ffi", "async=True", "async = True")
 _PYTHON_2 = re.compile(r"(?<![\w.])(?:xrange|raw_input)\(")
 _BOTH_PYTHONS = re.compile(
     r"(?:xrange|raw_input)\s*=|import [^\n]*(?:xrange|raw_input|six|builtins)|def (?:xrange|raw_input)\b|builtins"
@@ -136,7 +145,7 @@ def torch_installed(root: Path, files: Iterable[str]) -> TorchRequirement | None
 
 def _first_of_code(root: Path, programs: Iterable[str]) -> TorchRequirement | None:
     for name, text in _texts(root, programs):
-        newest = torch_of_code(text) if ".next()" in text else None
+        newest = _torch_of_calls(_COMMENT.sub("", text)) if any(word in text for word in _OLD_CALLS) else None
         if newest is not None:
             return TorchRequirement(newest[0], name, newest[1])
     return None
@@ -154,18 +163,33 @@ def _first(texts: dict[str, str], readings: Iterable[_Reading]) -> TorchRequirem
 
 def torch_of_code(code: str) -> tuple[_Release, str] | None:
     """The newest torch that a program can run with, and the words that say so: iterators of loaders have no `next()`
-    since 1.13, and Python 2 has no torch since 1.5."""
-    if not any(word in code for word in (".next()", "xrange(", "raw_input(")):
+    since 1.13, functions of autograd are no longer called as instances since 1.5, and Python 2 has no torch since
+    1.5."""
+    if not any(word in code for word in (*_OLD_CALLS, "xrange(", "raw_input(")):
         return None
     code = _COMMENT.sub("", code)
-    if ".next()" in code and "def next(" not in code:
-        iterators = sorted({found[1] for found in _ITERATOR.finditer(code)})
-        names = "|".join(map(re.escape, iterators))
-        found = re.search(rf"(?<![\w.])(?:{names})\.next\(\)" if names else r"(?!)", code) or _NEXT.search(code)
-        if found is not None:
-            return (1, 12), found[0]
+    said = _torch_of_calls(code)
+    if said is not None:
+        return said
     found = _PYTHON_2.search(code)
     return ((1, 4), found[0]) if found is not None and _BOTH_PYTHONS.search(code) is None else None
+
+
+def _torch_of_calls(code: str) -> tuple[_Release, str] | None:
+    """What calls of torch say of it, in code without its comments."""
+    if (ffi := _FOREIGN_FUNCTIONS.search(code)) is not None:
+        return (0, 4, 1), ffi[0]
+    old = _OLD_FUNCTION.search(code) if _FUNCTION_OF_TORCH.search(code) else None
+    if old is not None:
+        return (1, 4), old["head"]
+    if (copied := _ASYNC.search(code)) is not None:
+        return (1, 10), copied[0]
+    if ".next()" not in code or "def next(" in code:
+        return None
+    iterators = sorted({found[1] for found in _ITERATOR.finditer(code)})
+    names = "|".join(map(re.escape, iterators))
+    found = re.search(rf"(?<![\w.])(?:{names})\.next\(\)" if names else r"(?!)", code) or _NEXT.search(code)
+    return ((1, 12), found[0]) if found is not None else None
 
 
 def is_statement(name: str) -> bool:
