@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torchlint.analyses.cuda_flags import AVAILABLE, cuda_flag
+from torchlint.analyses.cuda_flags import AVAILABLE, cuda_flag, needs_cuda
 from torchlint.analyses.device_option import device_at, follows_option, is_device, runs_on_host_by_default
 from torchlint.analyses.feeding import reach
+from torchlint.analyses.loaders import loaders
 from torchlint.analyses.visible_devices import chosen_later
 from torchlint.finding import Applicability, Confidence
 from torchlint.options import set_option
@@ -69,15 +70,26 @@ def _by_device(loader: Loader, moves: list[Call], rewriter: Rewriter) -> str:
     return f"str({model.code(device)}).startswith({rewriter.string('cuda')})"
 
 
+def _flag(loader: Loader) -> str | None:
+    """The flag for the loader, or that of another in its function: all ask the same."""
+    function = loader.site.function
+    beside = (other for other in loaders(loader.model) if other.site.function is function)
+    moves = ([move.call.node for move in each.moves] for each in (loader, *beside))
+    flags = (cuda_flag(loader.model, loader.site.node, nodes) for nodes in moves)
+    return next((flag for flag in flags if flag is not None), None)
+
+
 def _condition(loader: Loader, rewriter: Rewriter) -> tuple[str, list[Edit]]:
     """What says at the loader that there is a GPU: a variable of the file, or a question to torch."""
     node = loader.site.node
     calls = [move.call for move in loader.moves]
     if runs_on_host_by_default(loader.model) and all(follows_option(call, loader.model) for call in calls):
         return _by_device(loader, calls, rewriter), []
-    flag = cuda_flag(loader.model, node, [move.call.node for move in loader.moves])
+    flag = _flag(loader)
     if flag is not None:
         return flag, []
+    if needs_cuda(loader.model, loader.site.function, [move.node for move in calls]):
+        return "True", []
     if chosen_later(loader.model, node):
         raise NoFixError("asking for a GPU there, before `CUDA_VISIBLE_DEVICES` is set, may make the setting void")
     function, imports = rewriter.name_for(AVAILABLE, node)

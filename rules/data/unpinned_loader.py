@@ -78,7 +78,8 @@ class UnpinnedLoader(Rule):
     Unsafe where it is only likely that the batches go to a GPU, and where the file handles sparse tensors, not all of
     which can be pinned. Only shown where the loader has no workers: there the process that drives the GPU would copy
     the batches into pinned memory itself, which gains little; once workers are asked for (DATA01), it is a fix.
-    An explicit `pin_memory=False` stays: somebody may have been short of memory. Where an option of the program names
+    An explicit `pin_memory=False` stays: somebody may have been short of memory. A program that never asks whether there
+    is a GPU, and calls `.cuda()` all the same, is given `True`. Where an option of the program names
     the device, and that is the CPU by default, the fix asks that device and not `torch.cuda.is_available()`; there is
     none where the loader does not know it. Where the file sets `CUDA_VISIBLE_DEVICES` only behind the loader, there is
     no fix: some releases of torch ignore the variable once they were asked whether there is a GPU.
@@ -122,5 +123,5 @@ def _message(loader: Loader) -> str:
     where = f"{loader.model.place(loader.moves[0].call.node)} copies them" if loader.moves else "they are copied"
     return (
         f"The batches of {name} are in pageable memory and {where} to the GPU: each copy waits for a staging copy. "
-        "Pass `pin_memory=torch.cuda.is_available()`."
+        "Pass `pin_memory=True` where there is a GPU."
     )

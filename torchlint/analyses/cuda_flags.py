@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,10 +12,11 @@ from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import text
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Scope
+    from torchlint.semantics.entities import Binding, Call, Function, Scope
     from torchlint.semantics.model import Model
 
 AVAILABLE = "torch.cuda.is_available"
+_ASKS_FOR_GPU = re.compile(r"(?i)cuda|gpu|device|cpu")
 _FLAG = re.compile(r"(?i)(^|[._])(cuda|gpus?)$")
 
 
@@ -25,6 +26,32 @@ def cuda_flag(model: Model, at: cst.CSTNode, moves: Iterable[cst.CSTNode] = ()) 
     moves: copies to a GPU. The flag that all of them run under is one, too.
     """
     return _available(model, at) or _flag_around(model, at, list(moves)) or _flag_of_device(model, at)
+
+
+def needs_cuda(model: Model, function: Function, moves: Sequence[cst.CSTNode]) -> bool:
+    """Whether a program cannot run without CUDA: it never asks whether there is any, and all copies, or the function
+    itself, name it under no condition."""
+    if "is_available" in model.source.text:
+        return False
+    if moves and all(_names_cuda(model.call(move), model) and _is_unconditional(move, model) for move in moves):
+        return True
+    named = (call for call in (*function.calls, *model.functions[0].calls) if _names_cuda(call, model))
+    return any(_is_unconditional(call.node, model) for call in named)
+
+
+def _names_cuda(call: Call, model: Model) -> bool:
+    """`x.cuda()`, `x.to("cuda")`, `torch.device("cuda")`"""
+    if call.method == "cuda":
+        return True
+    is_device = call.method == "to" or call.callee == "torch.device"
+    return is_device and bool(call.arguments) and (string_value(call.arguments[0].value) or "").startswith("cuda")
+
+
+def _is_unconditional(node: cst.CSTNode, model: Model) -> bool:
+    tests = [guard.test for guard in model.guards(node)]
+    return not any(isinstance(above, (cst.IfExp, cst.Lambda)) for above in model.ancestors(node)) and not any(
+        test is None or _ASKS_FOR_GPU.search(text(test)) for test in tests
+    )
 
 
 def _available(model: Model, at: cst.CSTNode) -> str | None:

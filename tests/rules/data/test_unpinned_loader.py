@@ -177,6 +177,57 @@ def test_the_flag_that_all_copies_stand_under_says_when_to_pin(line: str, expect
     assert f"DataLoader(images, 64, num_workers=4, pin_memory={expected})" in after
 
 
+BESIDE = """\
+args = argparse.ArgumentParser().parse_args()
+use_cuda = args.cuda
+first = DataLoader(images, 64, num_workers=4)
+second = DataLoader(images, 64, num_workers=4)
+for x, _ in first:
+    if x.ndim:
+        model(x.cuda())
+for x, _ in second:
+    if use_cuda:
+        model(x.cuda())
+"""
+
+
+def test_loaders_of_a_function_are_pinned_under_the_same_flag() -> None:
+    after = fixed(script(BESIDE, ""), "DATA02")
+    assert after.count("pin_memory=use_cuda") == 2
+
+
+ON_CUDA = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from torchvision import datasets
+
+images = datasets.CIFAR10("data")
+model = nn.Linear(8, 2)
+
+
+def train():
+    loader = DataLoader(images, 64, num_workers=4)
+    {}
+    for x, y in loader:
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "value"),
+    [
+        ("model.cuda()", "model(x.cuda())", "True"),
+        ('device = torch.device("cuda")', "model(x.to(device))", "True"),
+        ("pass", "model(x.cuda())", "True"),
+        ("if use_gpu: model.cuda()", "model(x.cuda() if use_gpu else x)", INSERTED.partition("=")[2]),
+        ("print(torch.cuda.is_available())", "model(x.cuda())", INSERTED.partition("=")[2]),
+    ],
+)
+def test_a_program_that_cannot_run_without_cuda_is_asked_nothing(before: str, inside: str, value: str) -> None:
+    assert f"num_workers=4, pin_memory={value})" in fixed(ON_CUDA.format(before, inside), "DATA02")
+
+
 @pytest.mark.parametrize("code", ["DATA02", "XFER02"])
 def test_without_workers_the_fix_is_only_shown(code: str) -> None:
     """The copy into page-locked memory would be made by the process that drives the GPU, between its steps."""
