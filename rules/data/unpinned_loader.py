@@ -17,8 +17,8 @@ class UnpinnedLoader(Rule):
 
     Finds data loaders without `pin_memory`, or with `pin_memory=False`, whose batches are moved to a GPU: in the same
     file, by a trainer that is given the loader, by accelerate or Fabric, which prepare it, or, where a function or a
-    method returns the loader, in files that get it from there. Batches of arrays are left out: pinning leaves them as
-    they are. Options in a dict that the file itself builds are read; where they come from elsewhere, nothing is
+    method returns the loader, in files that get it from there. Batches of arrays, and of objects of a class without
+    `pin_memory()`, are left out: pinning leaves them as they are. Options in a dict that the file itself builds are read; where they come from elsewhere, nothing is
     reported.
 
     ## Why is this bad
@@ -104,10 +104,11 @@ class UnpinnedLoader(Rule):
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.feeding import holds_arrays, reach
         from torchlint.analyses.loaders import loaders
+        from torchlint.analyses.pinnable import are_left_alone
 
         for loader in loaders(model):
             confidence = reach(loader) if loader.is_pinned is False else None
-            if confidence is not None and not holds_arrays(loader):
+            if confidence is not None and not holds_arrays(loader) and not are_left_alone(loader):
                 yield Report(loader.site.node, _message(loader), confidence, loader, _chain(loader))
 
 
