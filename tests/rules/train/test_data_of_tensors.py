@@ -312,3 +312,32 @@ def test_the_further_lines_of_what_was_wrapped_keep_to_its_new_first_line() -> N
     after = fixed(HANGING, "TRAIN10")
     assert "    turned_around = torch.cat([x, -x], dim=1).permute(\n        1, 0\n    )\n    return" in after
     assert _results(after) == _results(HANGING)
+
+
+ASKED = """\
+import torch
+from torch import nn
+
+
+def positives(label, weights):
+    label = label.view(-1)
+    return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("label.data.eq(1).nonzero()", "label.eq(1).nonzero()"),
+        ("(label.data != 0) & (label.data != 3)", "(label != 0) & (label != 3)"),
+        ("label.data.max(0)[1]", "label.max(0)[1]"),
+        ("label.data.max(0)[0]", "label.detach().max(0)[0]"),
+        ("label.data.view(2, -1).argmax(1)", "label.view(2, -1).argmax(1)"),
+        ("weights[label.data.long()]", "weights[label.long()]"),
+        ("label.data.cpu().numpy() > 0", "label.detach().cpu().numpy() > 0"),
+        ("label.data.float().numpy() > 0", "label.detach().float().numpy() > 0"),
+        ("label.data + 1 > 0", "label.detach() + 1 > 0"),
+    ],
+)
+def test_comparisons_and_indices_have_no_graph_to_cut(before: str, after: str) -> None:
+    assert after in fixed(ASKED.format(before), "TRAIN10")

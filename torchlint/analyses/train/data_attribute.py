@@ -30,6 +30,7 @@ _INDIFFERENT = frozenset(
     """
     item tolist size numel nelement dim detach element_size stride is_contiguous get_device
     new new_zeros new_ones new_empty new_full new_tensor
+    eq ne gt ge lt le isnan isinf isfinite argmax argmin nonzero long int short byte bool
     """.split()
 )
 _INDIFFERENT_ATTRIBUTES = frozenset(
@@ -128,6 +129,7 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
         asked.removesuffix("()") in _INDIFFERENT
         or asked[1:] in _INDIFFERENT_ATTRIBUTES
         or _ends_in_number(chain)
+        or _takes_indices(model, chain)
         or _is_only_looked_at(model, chain)
         or (first == "type()" and isinstance(chain.nodes[0], cst.Call) and not chain.nodes[0].args)
         or _is_detached_call(node.value)
@@ -139,7 +141,7 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
         if name not in VIEWS and name != "cpu":
             break
     parent = model.parent(chain.end)
-    if isinstance(parent, (cst.Comparison, cst.ComparisonTarget)) and model.value(node).kind is Kind.TENSOR:
+    if _is_compared(model, parent) and "numpy" not in chain.methods:
         return Use.INDIFFERENT
     if isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.BinaryOperation, cst.FormattedStringExpression)):
         return Use.FRESH
@@ -157,6 +159,21 @@ def _ends_in_number(chain: Chain) -> bool:
     """`x.data.cpu().item()`: the steps on the way make no difference, but for `numpy()`, which takes no graph."""
     methods = [step.removesuffix("()") for step in chain.steps if step != "[]"]
     return methods == chain.methods and methods[-1:] in (["item"], ["tolist"]) and "numpy" not in methods
+
+
+def _is_compared(model: Model, parent: cst.CSTNode | None) -> bool:
+    """Whether a tensor is a side of a comparison with what is no array, whose truth values have no graph."""
+    comparison = model.parent(parent) if isinstance(parent, cst.ComparisonTarget) else parent
+    if not isinstance(comparison, cst.Comparison):
+        return False
+    sides = (comparison.left, *(target.comparator for target in comparison.comparisons))
+    return all(model.value(side).kind is not Kind.ARRAY for side in sides)
+
+
+def _takes_indices(model: Model, chain: Chain) -> bool:
+    """`x.data.max(1)[1]`"""
+    is_part = chain.steps[1:2] == ["[]"] and chain.steps[0] in ("max()", "min()", "sort()", "topk()")
+    return is_part and model.code(chain.nodes[1]).endswith("[1]")
 
 
 def _is_only_looked_at(model: Model, chain: Chain) -> bool:
