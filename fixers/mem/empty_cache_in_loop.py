@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from torchlint.finding import Applicability, Fix
 from torchlint.rule import NoFixError
+from torchlint.semantics.tree import walk
 
 from .._chores import taken_out
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
 
-_FREEING = re.compile(r"del\b|gc\.collect\(")
+_FREEING = re.compile(r"del\b|gc\.collect\(|torch\.cuda\.ipc_collect\(")
 _WHY = "the process keeps the cached memory between steps, and where steps differ in size it may fragment"
 
 
@@ -27,8 +28,11 @@ def fix(report: Report, model: Model) -> Fix:
 
 
 def _frees(call: cst.CSTNode, model: Model) -> bool:
-    """Whether the statement in front of a call deletes a variable, or collects garbage."""
+    """Whether the statement in front of a call deletes a variable, on a condition or not, or collects garbage."""
     line = model.statement(call)
     block = list(getattr(model.parent(line), "body", ()))
     at = block.index(line) if line in block else 0
-    return at > 0 and _FREEING.match(model.code(block[at - 1])) is not None
+    before = block[at - 1] if at else None
+    if isinstance(before, cst.If):
+        return any(isinstance(node, cst.Del) for node in walk(before.body))
+    return before is not None and _FREEING.match(model.code(before)) is not None

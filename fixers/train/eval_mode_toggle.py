@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
 
+_COMMENTED_OUT = re.compile(r"#.*\b(?:eval\(\)|train\((?:False)?\))")
 _WHY = "Results change: dropout and batch norm work as they should."
 
 
 def fix(report: Report, model: Model) -> Fix:
     toggle: Toggle = report.facts
+    if _COMMENTED_OUT.search(model.code(model.function(toggle.node).node)) is not None:
+        raise NoFixError("the mode is switched in a comment, as by something that was taken out")
     edits = _edits(toggle, model)
     for other in _beside(toggle, model):
         _edits(other, model)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.host_tensors import PARAMETERS
 from torchlint.analyses.xfer.sizes import SIZED_CLASSES
 from torchlint.rule import NoFixError
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
+_SEEDS = re.compile(r"manual_seed(?:_all)?\(|seed_everything\(|(?:set|fix|init)_(?:random_|all_)?seeds?\(|seed_all\(")
 _SOMETIMES = (cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.Lambda)
 
 
@@ -27,6 +30,8 @@ def check_reach(creation: Creation, model: Model) -> None:
         raise NoFixError("the other branch makes the same on the host, and two ways to say it help nobody")
     if not creation.is_all_in_sight:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
+    if creation.made.agreement is Agreement.RANDOM and _runs_once(creation.move, model):
+        raise NoFixError("drawn once, it gains nothing on the device, where other numbers come of the same seed")
     if creation.is_by_distribution:
         raise NoFixError("a distribution draws where its parameters are, and takes no device")
     if _comes_back_at_once(creation.move, model):
@@ -56,6 +61,18 @@ def check_reach(creation: Creation, model: Model) -> None:
         raise NoFixError("the host has another use for the tensor")
     if not _is_known_before(creation, before, statement, model):
         raise NoFixError("the device is not known yet where the tensor is made")
+
+
+def is_seeded(model: Model) -> bool:
+    """Whether the program, or what is imported with it, seeds the draws of torch."""
+    texts = (source.text for source in (model.source, *model.companions()))
+    return any(_SEEDS.search(said) for said in texts)
+
+
+def _runs_once(move: Call, model: Model) -> bool:
+    """Whether a copy stands in a constructor or at the top of the program, outside of all loops."""
+    function = model.function(move.node)
+    return (function.is_module or function.name == "__init__") and not model.loops_around(move.node)
 
 
 def _comes_back_at_once(move: Call, model: Model) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from torchlint.fixers.xfer._reach import check_reach
+from torchlint.fixers.xfer._reach import check_reach, is_seeded
 
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.creations import goes_with_tensor
@@ -69,6 +69,7 @@ class _Target:
     dtype: str | None
     is_certain: bool  # that the device is no None
     tensor: str | None = None  # which has both
+    holds_integers: bool = False  # that tensor
 
 
 def fix(report: Report, model: Model) -> Fix:
@@ -85,6 +86,8 @@ def fix(report: Report, model: Model) -> Fix:
     numbers = numbers_given(creation.factory, model)
     if isinstance(numbers, cst.Call) and not _is_filled(numbers):
         return Fix(tuple(edits), Applicability.UNSAFE, _WHY_RANGE)
+    if creation.made.agreement is Agreement.RANDOM and is_seeded(model):
+        return Fix(tuple(edits), Applicability.DISPLAY, why)
     if creation.made.agreement is Agreement.EXACT and target.is_certain:
         return Fix(tuple(edits), Applicability.SAFE, why)
     return Fix(tuple(edits), Applicability.UNSAFE, why if target.is_certain else _WHY_NONE)
@@ -113,7 +116,8 @@ def _target(move: Call, rewriter: Rewriter, model: Model) -> _Target:
     if other is not None:
         if not isinstance(other, cst.Name):
             raise NoFixError("the tensor whose device it goes to has no name")
-        return _Target(f"{other.value}.device", f"{other.value}.dtype", True, other.value)
+        holds_integers = model.value(other).dtype == "int"
+        return _Target(f"{other.value}.device", f"{other.value}.dtype", True, other.value, holds_integers)
     names = _MOVING[move.method or ""]
     given = {}
     for position, arg in enumerate(move.arguments):
@@ -231,7 +235,7 @@ def _dtype(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
         return None, []
     if numbers_given(factory, model) is not None:
         return _dtype_of_numbers(creation, target, rewriter, model)
-    if not castable:
+    if not castable and not (target.holds_integers and _counts(factory, model)):
         return None, []
     if creation.source is factory.node and target.dtype is not None:
         return target.dtype, []
@@ -241,6 +245,11 @@ def _dtype(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
         cast = _call_on(cast, model)
     found = _cast_type(cast, rewriter, model) if cast is not None and factory.callee in _CASTABLE else None
     return (found, [cast]) if found is not None and cast is not None and target.dtype is None else (None, [])
+
+
+def _counts(factory: Call, model: Model) -> bool:
+    """`torch.arange(n)` of whole numbers, which are the same in all types of integers."""
+    return factory.callee == "torch.arange" and all(model.value(arg.value).dtype == "int" for arg in factory.arguments)
 
 
 def _dtype_of_numbers(

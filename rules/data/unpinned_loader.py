@@ -18,8 +18,8 @@ class UnpinnedLoader(Rule):
     Finds data loaders without `pin_memory`, or with `pin_memory=False`, whose batches are moved to a GPU: in the same
     file, by a trainer that is given the loader, by accelerate or Fabric, which prepare it, or, where a function or a
     method returns the loader, in files that get it from there. Batches of arrays, and of objects of a class without
-    `pin_memory()`, are left out: pinning leaves them as they are. Options in a dict that the file itself builds are read; where they come from elsewhere, nothing is
-    reported.
+    `pin_memory()`, are left out: pinning leaves them as they are. Options in a dict that the file itself builds are
+    read; where they come from elsewhere, nothing is reported.
 
     ## Why is this bad
 
@@ -78,11 +78,11 @@ class UnpinnedLoader(Rule):
     Unsafe where it is only likely that the batches go to a GPU, and where the file handles sparse tensors, not all of
     which can be pinned. Only shown where the loader has no workers: there the process that drives the GPU would copy
     the batches into pinned memory itself, which gains little; once workers are asked for (DATA01), it is a fix.
-    An explicit `pin_memory=False` stays: somebody may have been short of memory. A program that never asks whether there
-    is a GPU, and calls `.cuda()` all the same, is given `True`. Where an option of the program names
-    the device, and that is the CPU by default, the fix asks that device and not `torch.cuda.is_available()`; there is
-    none where the loader does not know it. Where the file sets `CUDA_VISIBLE_DEVICES` only behind the loader, there is
-    no fix: some releases of torch ignore the variable once they were asked whether there is a GPU.
+    An explicit `pin_memory=False` stays: somebody may have been short of memory. A program that calls `.cuda()` and
+    never asks whether there is a GPU is given `True`. Where an option of the program names the device, and that is the
+    CPU by default, the fix asks that device and not `torch.cuda.is_available()`; there is none where the loader does
+    not know it. Where the file sets `CUDA_VISIBLE_DEVICES` only behind the loader, there is no fix: some releases of
+    torch ignore the variable once they were asked whether there is a GPU.
 
     ## Measured effect
 

@@ -77,7 +77,8 @@ class EvalModeToggle(Rule):
 
     Unsafe: results change, which is the purpose. `eval()` goes before the loop or the call; where the file trains,
     `train()` goes behind it. An `eval()` that nothing undoes is answered by `train()` at the beginning of each
-    iteration. Where the network has no name at that place, there is no fix.
+    iteration. Where the network has no name at that place, and where the function has the call in a comment, as one
+    that was taken out, there is no fix.
 
     ## Measured effect
 

@@ -180,8 +180,22 @@ def test_silent(code: str) -> None:
 
 @pytest.mark.parametrize(
     ("above", "is_fixed"),
-    [("y = model(x)", True), ("del y", False), ("gc.collect()", False)],
-    ids=["a pass", "a variable is deleted", "garbage is collected"],
+    [
+        ("y = model(x)", True),
+        ("del y", False),
+        ("gc.collect()", False),
+        ("if x.ndim:\n            del y", False),
+        ("if x.ndim:\n            y = x", True),
+        ("torch.cuda.ipc_collect()", False),
+    ],
+    ids=[
+        "a pass",
+        "a variable is deleted",
+        "garbage is collected",
+        "a variable is deleted on a condition",
+        "another condition",
+        "shared memory is collected",
+    ],
 )
 def test_a_cache_that_is_emptied_for_what_was_just_freed_is_left_to_its_author(above: str, is_fixed: bool) -> None:
     code = f"{HEADER}import gc\n\n@torch.no_grad()\ndef warm_up(x):\n    for _ in range(10):\n        y = model(x)\n"

@@ -180,3 +180,13 @@ def test_a_pass_that_nobody_uses_lets_batch_norm_learn() -> None:
     code = SETUP + FEATURES.format(between="pass", header="with torch.no_grad():")
     after = fixed(code.replace("trained.append(net(x).detach())", "net(x)"), "TRAIN04")
     assert after.index("net(x)\n") < after.index("net.eval()")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_fixed"), [("# net.eval()", False), ("# net.train(False)", False), ("# evaluates", True)]
+)
+def test_a_switch_that_was_commented_out_is_not_put_back(line: str, is_fixed: bool) -> None:
+    test = f"def test():\n    {line}\n    for x, y in test_loader:\n        print((net(x).argmax(1) == y).sum())\n"
+    code = f"{SETUP}teacher = nn.Dropout()\nteacher.eval()\n\n\n{test}\n\nnet.train()\ntrain_epoch()\ntest()\n"
+    assert len(findings(code, "TRAIN04")) == 1
+    assert (fixed(code, "TRAIN04") != code) is is_fixed

@@ -124,3 +124,40 @@ def test_numbers_beside_what_is_drawn_are_put_into_a_tensor() -> None:
         assert "`torch.rand` draws this tensor" in drawn
         assert f"`torch.FloatTensor` {makes}" in written
         assert "with `torch.tensor` or `torch.empty`, and `device=`" in written
+
+
+NOISE = """\
+import torch
+from torch import nn
+
+{head}
+device = torch.device("cuda")
+{top}
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.noise = {made}
+
+    def forward(self, x):
+        return x + torch.randn(8).to(device)
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "made", "loop", "count"),
+    [
+        ("", "torch.zeros(8).to(device)", "", 2),
+        ("", "torch.randn(8).to(device)", "", 1),
+        ("", "0", "fixed = torch.randn(8).to(device)", 1),
+        ("", "0", "rows = [torch.randn(8).to(device) for _ in range(9)]", 2),
+        ("torch.manual_seed(3)", "torch.zeros(8).to(device)", "", 1),
+        ("def set_seed(seed): ...", "0", "", 0),
+    ],
+)
+def test_a_draw_moves_to_the_device_where_it_is_repeated_and_nothing_seeds_it(
+    head: str, made: str, loop: str, count: int
+) -> None:
+    code = NOISE.format(head=head, made=made, top=loop)
+    assert fixed(code, "XFER01").count("device=device)") == count
+    assert len(findings(code, "XFER01")) == (made != "0") + bool(loop) + 1

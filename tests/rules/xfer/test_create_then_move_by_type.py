@@ -168,3 +168,18 @@ def test_constants_of_libraries_are_numbers(number: str) -> None:
     code = f"    y = {number} * torch.zeros(n)\n    return x.to(device), y.to(device)\n"
     after = f"    y = {number} * torch.zeros(n, device=device)\n    return x, y\n"
     assert fixed(head + code, "XFER01") == head.replace("zeros(n)", "zeros(n, device=device)") + after
+
+
+@pytest.mark.parametrize(
+    ("other", "after"),
+    [
+        ("torch.sort(lengths)[1]", "torch.arange(len(lengths), dtype=at.dtype, device=at.device)"),
+        ("torch.sort(lengths)[0]", "torch.arange(len(lengths), device=at.device).to(at.dtype)"),
+    ],
+)
+def test_whole_numbers_get_the_type_of_indices_at_once(other: str, after: str) -> None:
+    code = (
+        "import torch\n\n\ndef inverse(lengths):\n    lengths = lengths.cuda()\n"
+        f"    at = {other}\n    at[at] = torch.arange(len(lengths)).type_as(at)\n    return at\n"
+    )
+    assert f"at[at] = {after}\n" in fixed(code, "XFER01")
