@@ -88,7 +88,7 @@ def _condition(loader: Loader, rewriter: Rewriter) -> tuple[str, list[Edit]]:
     flag = _flag(loader)
     if flag is not None:
         return flag, []
-    if needs_cuda(loader.model, loader.site.function, [move.node for move in calls]):
+    if needs_cuda(loader.model, loader.site.function, calls):
         return "True", []
     if chosen_later(loader.model, node):
         raise NoFixError("asking for a GPU there, before `CUDA_VISIBLE_DEVICES` is set, may make the setting void")

@@ -28,18 +28,18 @@ def cuda_flag(model: Model, at: cst.CSTNode, moves: Iterable[cst.CSTNode] = ()) 
     return _available(model, at) or _flag_around(model, at, list(moves)) or _flag_of_device(model, at)
 
 
-def needs_cuda(model: Model, function: Function, moves: Sequence[cst.CSTNode]) -> bool:
+def needs_cuda(model: Model, function: Function, moves: Sequence[Call]) -> bool:
     """Whether a program cannot run without CUDA: it never asks whether there is any, and all copies, or the function
     itself, name it under no condition."""
     if "is_available" in model.source.text:
         return False
-    if moves and all(_names_cuda(model.call(move), model) and _is_unconditional(move, model) for move in moves):
+    if moves and all(_names_cuda(move) and _is_unconditional(move.node, model) for move in moves):
         return True
-    named = (call for call in (*function.calls, *model.functions[0].calls) if _names_cuda(call, model))
+    named = (call for call in (*function.calls, *model.functions[0].calls) if _names_cuda(call))
     return any(_is_unconditional(call.node, model) for call in named)
 
 
-def _names_cuda(call: Call, model: Model) -> bool:
+def _names_cuda(call: Call) -> bool:
     """`x.cuda()`, `x.to("cuda")`, `torch.device("cuda")`"""
     if call.method == "cuda":
         return True
