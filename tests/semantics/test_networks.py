@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.semantics.programs import binding_of, model_of, value_of
-from torchlint.semantics.values import Kind
+from tests.semantics.programs import binding_of, call_on, model_of, value_of
+from torchlint.semantics.values import Grad, Kind, Place
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,67 @@ def test_the_name_of_a_method_of_a_network_tells_whether_it_runs_it(method: str,
     model = model_of(f"import torch\ndef show(net, x):\n    net.eval()\n    return net.{method}(x)\n")
     (call,) = (call for call in model.calls if call.method == method)
     assert call.is_forward is runs
+
+
+@pytest.mark.parametrize(
+    ("use", "kind"),
+    [
+        ("trainer.model.eval()", Kind.MODULE),
+        ("torch.optim.SGD(trainer.model.parameters(), lr=0.1)", Kind.MODULE),
+        ('trainer.model.eval("rate > 0")', Kind.UNKNOWN),
+        ("trainer.model.step()", Kind.UNKNOWN),
+        ("trainer.other.eval()", Kind.UNKNOWN),
+        ("other.model.eval()", Kind.UNKNOWN),
+    ],
+)
+def test_a_part_of_what_was_handed_in_is_a_network_where_it_is_used_as_one(use: str, kind: Kind) -> None:
+    model = model_of(f"import torch\n\ndef run(trainer, other, x):\n    {use}\n    return trainer.model(x)\n")
+    call = call_on(model, "trainer.model(x)")
+    assert model.value(call.node.func).kind is kind
+    assert call.is_forward is (kind is Kind.MODULE)
+
+
+def test_a_part_of_an_attribute_is_a_network_in_all_methods_of_the_class() -> None:
+    model = model_of(
+        """
+        import torch
+
+        class Tester:
+            def __init__(self, trainer):
+                self.trainer = trainer
+
+            def prepare(self):
+                self.trainer.model.eval()
+
+            def run(self, x):
+                return self.trainer.model(x)
+        """
+    )
+    assert call_on(model, "self.trainer.model(x)").is_forward
+
+
+@pytest.mark.parametrize(
+    ("buffer", "kind"),
+    [("torch.linspace(0, 1, n)", Kind.TENSOR), ("schedule(n)", Kind.TENSOR), ("None", Kind.UNKNOWN)],
+)
+def test_a_buffer_is_a_tensor_that_takes_no_gradients_and_is_where_its_module_is(buffer: str, kind: Kind) -> None:
+    model = model_of(
+        f"""
+        from schedules import schedule
+        import torch
+        from torch import nn
+
+        class Noise(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.register_buffer("steps", {buffer})
+
+            def forward(self, x):
+                steps = self.steps
+                return x * steps
+        """
+    )
+    value = value_of(model, "steps", "Noise.forward")
+    assert value.kind is kind
+    assert value.place is Place.UNKNOWN
+    assert (value.grad is Grad.DETACHED) is (kind is Kind.TENSOR)

@@ -230,3 +230,22 @@ def test_a_part_of_a_batch_with_methods_of_strings_is_a_string(made: str, kind: 
             x = {made}
     """
     assert value_of(model_of(dedent(code).format(made=made)), "x").kind is kind
+
+
+@pytest.mark.parametrize(
+    ("use", "kind"),
+    [
+        ("range(steps, 0, -1)", Kind.NUMBER),
+        ("reversed(range(steps))", Kind.NUMBER),
+        ("range(steps.max())", Kind.UNKNOWN),
+        ("range(len(steps))", Kind.UNKNOWN),
+    ],
+)
+def test_what_a_range_is_counted_by_is_a_number(use: str, kind: Kind) -> None:
+    model = model_of(f"import torch\ndef sample(steps):\n    for i in {use}:\n        print(i)\n")
+    assert value_of(model, "steps", "sample").kind is kind
+
+
+def test_a_tensor_that_counts_a_range_stays_a_tensor() -> None:
+    model = model_of("import torch\nlongest = torch.tensor(3)\nfor i in range(longest):\n    print(i)\n")
+    assert value_of(model, "longest").kind is Kind.TENSOR

@@ -106,6 +106,10 @@ class Calls(MethodCalls):
                 return self._enter(call, target, given, bound=True)
             if binding.cls.is_module:
                 receiver = Value(Kind.MODULE, ref=binding.cls.ref)
+        module = self.module_by_use(func, self.attribute(receiver, method)) if self.scopes.modules else None
+        if module is not None:
+            self.values[func] = module
+            return self._apply(call, module, given)
         return self._method(call, receiver, method, given)
 
     def _objects(self, value: Value) -> tuple[Value, ...]:

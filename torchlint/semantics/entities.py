@@ -210,7 +210,7 @@ class Loop:
 @dataclass(eq=False, slots=True)
 class Write:
     target: cst.CSTNode
-    kind: str  # assign augmented for with import parameter def class except walrus delete match
+    kind: str  # assign augmented for with import parameter def class except walrus delete match buffer
     value: cst.BaseExpression | None
     statement: cst.CSTNode
     function: Function
@@ -231,6 +231,7 @@ class Binding:
     methods: set[str] = field(default_factory=set)  # names of the methods called on it anywhere
     called: bool = False  # it is itself called somewhere
     joined: bool = False  # it is given to torch.stack or torch.cat somewhere
+    counts: bool = False  # it is given to range somewhere
     shared: bool = False  # read or written by a function other than its own
 
     @property

@@ -114,7 +114,7 @@ class Expressions(Lookup, ABC):
             return self.read(binding)
         value = self.attribute(owner, node.attr.value)
         if binding is None:
-            return value
+            return self.module_by_use(node, value) or value
         return self.read(binding) if value.kind is Kind.UNKNOWN else self.refined(binding, value)
 
     def _subscript(self, node: cst.Subscript) -> Value:

@@ -1,6 +1,7 @@
 """What the use of a variable implies about it, where its value alone says nothing.
 
-`loss.backward()` proves a tensor with a graph, `opt.zero_grad(); opt.step()` an optimizer, `net.parameters()` a module.
+`loss.backward()` proves a tensor with a graph, `opt.zero_grad(); opt.step()` an optimizer, `net.parameters()` a module,
+`range(n)` a whole number.
 A name alone proves nothing, except for a called `model` or `net` in a file that imports torch.
 """
 
@@ -30,6 +31,8 @@ _TENSOR_METHODS = frozenset({"detach", "unsqueeze", "permute", "requires_grad_",
 def implied(binding: Binding) -> Value:
     """The value that the methods called on the binding imply; UNKNOWN when they imply nothing."""
     methods = binding.methods
+    if binding.counts and not methods:
+        return Value(Kind.NUMBER, dtype="int")
     if "backward" in methods and all(map(is_tensor_method, methods)):
         return Value(Kind.TENSOR, Grad.CARRIES, Place.UNKNOWN)
     if {"zero_grad", "step"} <= methods and not methods & _MODULE_METHODS:
@@ -90,6 +93,6 @@ def refined(binding: Binding, value: Value) -> Value:
     hint = implied(binding)
     if hint.kind is Kind.UNKNOWN:
         return value
-    if value.kind is Kind.INSTANCE and hint.kind is Kind.TENSOR:
+    if value.kind is Kind.INSTANCE and hint.is_(Kind.TENSOR, Kind.NUMBER):
         return value
     return hint.but(origins=value.origins, ref=value.ref, place=value.place, optional=value.optional)

@@ -40,15 +40,20 @@ def resolve_attributes(
         if cls is None:
             continue
         name = node.attr.value
-        binding = cls.attribute(name)
-        if binding is None:
-            binding = cls.attributes[name] = Binding(name, cls.parent, cls, shared=True)
-        found.bindings[node] = binding
+        binding = found.bindings[node] = _attribute(cls, name)
         write = writes.get(node)
         if write is None:
             binding.reads.append(node)
         else:
             binding.writes.append(write)
+
+
+def _attribute(cls: Class, name: str) -> Binding:
+    """The attribute `self.name` of a class, or of a base of this file that has it."""
+    binding = cls.attribute(name)
+    if binding is None:
+        binding = cls.attributes[name] = Binding(name, cls.parent, cls, shared=True)
+    return binding
 
 
 def _owner(node: cst.Attribute, context: Context) -> Class | None:
@@ -65,6 +70,7 @@ def _owner(node: cst.Attribute, context: Context) -> Class | None:
 
 
 _JOINS = frozenset({"stack", "cat", "concat", "vstack", "hstack"})
+_ONLY_MODULES_HAVE = frozenset({"eval", "parameters", "named_parameters"})
 
 
 def note_uses(found: Scopes) -> None:
@@ -77,14 +83,46 @@ def note_uses(found: Scopes) -> None:
             binding = found.bindings.get(func.value)
             if binding is not None and not _takes_loss(call):
                 binding.methods.add(func.attr.value)
+            elif binding is None and func.attr.value in _ONLY_MODULES_HAVE and not call.node.args:
+                _note_module(found, func.value)
+            if func.attr.value == "register_buffer":
+                _note_buffer(found, call, func)
             if _joins(call.node):
                 joined.add(found.bindings.get(call.node.args[0].value))
         called = found.bindings.get(func)
         if called is not None:
             called.called = True
+        elif isinstance(func, cst.Name) and func.value == "range":
+            _note_counts(found, call.node)
     for binding in joined:
         if binding is not None:
             binding.joined = not _is_made_of_itself(binding)
+
+
+def _note_module(found: Scopes, node: cst.BaseExpression) -> None:
+    """`trainer.model` of `trainer.model.eval()`, of a variable that may be anything."""
+    path = found.path(node)
+    if path is not None:
+        found.modules.add(path)
+
+
+def _note_buffer(found: Scopes, call: Call, func: cst.Attribute) -> None:
+    """`self.register_buffer("scale", torch.ones(3))` writes `self.scale`."""
+    context = found.contexts[call.node]
+    cls = _owner(func, context)
+    match call.node.args:
+        case [cst.Arg(value=cst.SimpleString() as name), cst.Arg(value=value), *_] if cls is not None:
+            binding = found.bindings[name] = _attribute(cls, str(name.evaluated_value))
+            statement = context.statement or name
+            binding.writes.append(Write(name, "buffer", value, statement, context.function, context.loop))
+
+
+def _note_counts(found: Scopes, node: cst.Call) -> None:
+    """`n` of `range(n)`, where nothing else is called `range`."""
+    for arg in node.args:
+        binding = found.bindings.get(arg.value)
+        if binding is not None:
+            binding.counts = True
 
 
 def _is_made_of_itself(binding: Binding) -> bool:

@@ -72,6 +72,13 @@ class Lookup:
         cls = (self.local_class(value) or self.foreign_class(value)) if value.kind is Kind.INSTANCE else None
         return value if cls is not None and cls.is_plain_callable else refined(binding, value)
 
+    def module_by_use(self, node: cst.Attribute, value: Value) -> Value | None:
+        """`trainer.model`, of which nothing is known but that methods of a module are called on it."""
+        if not self.scopes.modules or value.kind is not Kind.UNKNOWN:
+            return None
+        is_module = self.scopes.path(node) in self.scopes.modules
+        return Value(Kind.MODULE, place=value.place, origins=value.origins) if is_module else None
+
     def _imported(self, binding: Binding) -> Value | None:
         if binding not in self._imports:
             name = self.names.imported(binding)

@@ -103,6 +103,9 @@ class MethodCalls(LibraryCalls):
             return _named(parts) if method.startswith("named_") else parts
         if method == "state_dict":
             return Value(Kind.DICT, element=Value(Kind.TENSOR, Grad.DETACHED))
+        if method == "register_buffer":
+            self._register_buffer(call, given)
+            return NONE
         if method == "clone":  # of learn2learn, to adapt it to one task
             return receiver
         if method == "forward":
@@ -116,6 +119,15 @@ class MethodCalls(LibraryCalls):
             return UNKNOWN
         call.is_forward = words.runs_network(method)
         return Value(Kind.UNKNOWN, place=transfer.place_behind(given.all()))
+
+    def _register_buffer(self, call: Call, given: Arguments) -> None:
+        """A buffer is a tensor that takes no gradients, whatever makes it, and goes wherever the module goes; one that
+        is None at first says nothing."""
+        binding = self.scopes.bindings.get(call.node.args[0].value) if call.node.args else None
+        tensor = given.get("tensor", 1)
+        if binding is not None and tensor is not None and tensor.kind is not Kind.NONE:
+            known = tensor if tensor.kind is Kind.TENSOR else Value(Kind.TENSOR, origins=tensor.origins)
+            self.write(binding, known.but(grad=Grad.DETACHED, place=Place.UNKNOWN, pinned=False))
 
     def _dict_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
         element = receiver.element if receiver.element is not None else UNKNOWN

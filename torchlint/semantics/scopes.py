@@ -19,6 +19,9 @@ class Context(NamedTuple):
     statement: cst.CSTNode | None
 
 
+Path = tuple[Binding, tuple[str, ...]]  # a variable, or a `self.x`, and the attributes that lead on from there
+
+
 @dataclass(slots=True)
 class Scopes:
     """Everything one walk finds. `parents` and `contexts` hold every node that is code."""
@@ -36,6 +39,7 @@ class Scopes:
     loop_of: dict[cst.CSTNode, Loop] = field(default_factory=dict)
     call_of: dict[cst.CSTNode, Call] = field(default_factory=dict)
     star_imports: list[str] = field(default_factory=list)
+    modules: set[Path] = field(default_factory=set)  # what methods are called on that only modules have
 
     def declaring(self, scope: Scope, name: str) -> Scope:
         """The scope that a name belongs to where `global` or `nonlocal` may say so."""
@@ -48,6 +52,15 @@ class Scopes:
                 outer = outer.parent
             return outer or scope
         return scope
+
+    def path(self, node: cst.CSTNode) -> Path | None:
+        """`trainer` and `("model",)` of `trainer.model`."""
+        names: list[str] = []
+        while isinstance(node, cst.Attribute) and node not in self.bindings:
+            names.append(node.attr.value)
+            node = node.value
+        binding = self.bindings.get(node)
+        return (binding, tuple(reversed(names))) if binding is not None and names else None
 
     def lookup(self, name: str, scope: Scope | None) -> Binding | None:
         """The variable that a name means in a scope."""

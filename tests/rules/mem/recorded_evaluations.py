@@ -27,6 +27,18 @@ def evaluate(model, loader):  # here
 
 print(evaluate(model, val_loader))
 """,
+    "a network that is a part of what was handed in": """\
+from types import SimpleNamespace
+
+def predict(task, loader):  # here
+    task.model.eval()
+    found = []
+    for x, y in loader:
+        found.extend(task.model(x).argmax(1).tolist())
+    return found
+
+print(predict(SimpleNamespace(model=model), val_loader))
+""",
     "a network that a helper has loaded for evaluation": """\
 def load(path):
     net = nn.Linear(4, 3)
