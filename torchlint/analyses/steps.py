@@ -306,7 +306,7 @@ def _is_given(model: Model, call: Call, loop: Loop) -> bool:
 
 def _runs_seldom(model: Model, loop: Loop) -> bool:
     """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them.
-    One that runs a model at them is an evaluation."""
+    One that runs a model at them, for each batch of those that the function goes through, is an evaluation."""
     function = loop.function
     steps = [outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)]
     step = next(iter(steps), None)
@@ -314,7 +314,7 @@ def _runs_seldom(model: Model, loop: Loop) -> bool:
         return bool(model.effects(steps[1]).optimizer_steps) and is_gated(model, loop.node, steps[1])
     if step is not None:
         return step is not loop and not _runs_models(model, loop) and is_gated(model, loop.node, step)
-    if not _picks_samples(model, loop):
+    if not _picks_samples(model, loop) or (loop.parent is not None and _runs_models(model, loop)):
         return False
     if not function.callers or function.foreign_callers:
         return False

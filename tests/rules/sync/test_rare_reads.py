@@ -107,3 +107,29 @@ def train(model, loader, optimizer):
 )
 def test_a_device_that_only_a_comment_names_is_none(line: str, count: int) -> None:
     assert len(findings(ON_SOME_DEVICE.format(line=line), "SYNC01")) == count
+
+
+SAMPLES = """
+import torch
+
+def check(model, loader):
+    model.eval()
+    errors = []
+    for x, y in loader:
+        x, y = x.cuda(), y.cuda()
+        for i in range(64):
+            with torch.no_grad():
+                guess = {made}
+            errors.append(((guess.cpu().numpy() - 1) ** 2).mean())
+    return errors
+
+def main(model, loader):
+    for epoch in range(100):
+        if epoch == 99:
+            check(model, loader)
+"""
+
+
+@pytest.mark.parametrize(("made", "count"), [("model(x[i].repeat(1000, 1))", 1), ("torch.sqrt(x[i])", 0)])
+def test_a_loop_over_samples_that_runs_a_model_for_each_is_an_evaluation_however_seldom(made: str, count: int) -> None:
+    assert len(findings(SAMPLES.format(made=made), "SYNC03")) == count

@@ -110,3 +110,25 @@ def test_a_batch_that_is_read_back_for_each_of_its_samples_is_on_the_host_alread
     assert [found.line for found in findings(code, "SYNC03")] == [line_of(code, "seen[y")]
     changed = code.replace("    right =", "    y = out.argmax(1)\n        right =")
     assert not any("Use the batch that the host has" in found.message for found in findings(changed, "SYNC03"))
+
+
+WEIGHTED = """
+def weighted_loss(out, y, mean):
+    loss = y.mean() * (out * y).sum()
+    return loss / y.size(0) if mean else loss
+
+
+"""
+
+
+@pytest.mark.parametrize(("added", "found"), [("losses[i].item()", 1), ("shares[i].item()", 0)])
+def test_a_list_that_is_filled_place_by_place_holds_what_the_step_computes(added: str, found: int) -> None:
+    body = f"""
+    losses = [0] * len(parts)
+    for i in range(0, len(parts)):
+        losses[i] = weighted_loss(parts[i], y, mean=False)
+        sums[i] += {added}
+    """
+    code = training(body, "sums, shares = [0.0] * 5, list(model.shares)", "return sums", HEAD + WEIGHTED.lstrip())
+    code = code.replace("out = model(x)", "out, *parts = model(x)")
+    assert len(findings(code, "SYNC01")) == found

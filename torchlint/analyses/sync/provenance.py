@@ -91,8 +91,12 @@ def _sources(model: Model, node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def _added(model: Model, read: cst.CSTNode) -> list[cst.CSTNode]:
-    """What a list gets where it is read: `losses.append(loss)`."""
+    """What a list gets where it is read: `losses.append(loss)`, `losses[i] = loss`."""
     method = model.parent(read)
+    target = model.parent(method) if type(method) is cst.Subscript and method.value is read else None
+    stored = model.parent(target) if type(target) is cst.AssignTarget else None
+    if type(stored) is cst.Assign:
+        return [stored.value]
     site = model.parent(method) if type(method) is cst.Attribute and method.attr.value in _ADDING else None
     return [arg.value for arg in site.args] if type(site) is cst.Call and site.func is method else []
 
