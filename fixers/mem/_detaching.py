@@ -29,6 +29,8 @@ def detached(kept: Retention, model: Model) -> Fix:
         raise NoFixError(kept.obstacle)
     if (other := _half_done(kept, model)) is not None:
         raise NoFixError(f"`{model.code(other)}` beside it may keep the same graph, and is not known to")
+    if (other := _kept_of_the_same_pass(kept, model)) is not None:
+        raise NoFixError(f"`{model.code(other)}` beside it keeps the graph of the same pass for a later use")
     suffix = ".detach().clone()" if kept.way is Way.BEST else ".detach()"
     rewriter = Rewriter(model)
     edits = [edit for graph in kept.graphs for edit in rewriter.method_call(graph, suffix)]
@@ -42,6 +44,23 @@ def _half_done(kept: Retention, model: Model) -> cst.AugAssign | None:
     for other in _sums_in_a_row(kept.node, model):
         if other not in known and not parts.isdisjoint(_may_have_graphs(other.value, model)):
             return other
+    return None
+
+
+def _kept_of_the_same_pass(kept: Retention, model: Model) -> cst.CSTNode | None:
+    """`values.append(value)` beside `log_probs.append(log_prob)`, both of `dist, value = model(state)`: where only one
+    list may be detached, the graph of the pass stays."""
+    parts = {binding for graph in kept.graphs for binding in upstream(model, graph)}
+    passes = {write.statement for binding in parts for write in binding.writes if write.unpacked}
+    known = {found.node for found in retentions(model, Way.APPEND) if found.detachable}
+    for line in getattr(model.parent(model.statement(kept.node)), "body", ()):
+        match line:
+            case cst.SimpleStatementLine(
+                body=[cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value="append")), args=[arg]) as call)]
+            ) if call not in known and not is_graphless(model.value(arg.value)):
+                binding = model.binding(arg.value)
+                if binding is not None and any(write.statement in passes for write in binding.writes):
+                    return line
     return None
 
 

@@ -226,3 +226,40 @@ def test_an_attribute_that_grows_and_that_another_file_trains_on(read: str, coun
     source = source_of(FILTER, str(tmp_path / "filters.py"))
     Path(source.path).write_text(source.text)
     assert len(lint(source, Settings.selecting("MEM01"), strict=True, project=Project())) == count
+
+
+ROLLOUT = """\
+import torch
+
+
+def collect(model, states, train):
+    log_probs, values, entropy = [], [], 0.0
+    for state in states:
+        dist, value = model(state)
+        action = dist.sample()
+        log_prob = dist.log_prob(action)
+        log_probs.append(log_prob)
+        entropy += dist.entropy().mean()
+        {}
+    log_probs = torch.cat(log_probs).detach()
+    print(entropy)
+    return train(log_probs{})
+"""
+
+
+@pytest.mark.parametrize(
+    ("beside", "behind", "is_fixed"),
+    [
+        ("values.append(value)", ", torch.cat(values)", False),
+        ("values.append(value.detach())", ", torch.cat(values)", True),
+        ("values.append(value.item())", "", True),
+        ("values.append(action)", ", torch.cat(values)", True),
+    ],
+)
+def test_one_list_is_not_detached_where_another_keeps_the_graph_of_the_same_pass(
+    beside: str, behind: str, is_fixed: bool
+) -> None:
+    code = ROLLOUT.format(beside, behind)
+    assert findings(code, "MEM01")
+    after = fixed(code, "MEM01")
+    assert ("log_prob.detach()" in after) is is_fixed
