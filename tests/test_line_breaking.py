@@ -127,6 +127,7 @@ LONG = (
     [
         pytest.param(LONG, LONG, FILL, id="a line that was there"),
         pytest.param(LONG.replace(", d)", ", dd)"), LONG, FILL, id="one that was longer"),
+        pytest.param(LONG.replace("d)", "d" * 20 + ")"), LONG.replace("d)", "d" * 20 + ", e)"), FILL, id="a few more"),
         pytest.param(SHORT, LONG, FILL + LONG * 2, id="where such lines are the custom"),
         pytest.param(SHORT, LONG.replace(", d)", ", d"), FILL, id="no Python"),
         pytest.param(SHORT, '    x = """' + LONG[8:-1] + '"""\n', FILL, id="a string"),

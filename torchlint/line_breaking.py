@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_BREAKS = 3  # of one line
 _CUSTOM = 2  # longer lines of a file without settings: so many, and nobody minds another
+_FEW = 8  # more characters on a line that was too long before
 _LEAST = 15  # characters that a bracket holds are worth a line of their own
 _DIRECTIVE = re.compile(
     r"#\s*(noqa|nosec|type:|pylint|pragma|fmt|yapf|isort|ruff|mypy|pyright|torchlint)", re.IGNORECASE
@@ -53,13 +54,15 @@ def closes_on_own_line(text: str) -> bool:
 
 
 def _grown(own: Sequence[str], after: Source, limit: int) -> Iterator[tuple[int, str]]:
-    """The lines that are too long, by their index, and longer than any of those whose place they take."""
+    """The lines that are too long, by their index, and longer than any of those whose place they take: a few characters
+    more on a line that nobody broke are no reason to break it."""
     lines = _lines(after.text)
     stripped = [line.rstrip("\r\n") for line in lines]
     if all(len(line) <= limit for line in stripped):
         return
     for _, first, last, start, end in SequenceMatcher(None, own, stripped, autojunk=False).get_opcodes():
         replaced = max(map(len, own[first:last]), default=0)
+        replaced += _FEW if replaced > limit else 0
         for row in range(start, end):
             if own[first:last] != stripped[start:end] and len(stripped[row]) > max(limit, replaced):
                 yield row, stripped[row]

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.host_tensors import PARAMETERS
+from torchlint.analyses.xfer.numbers import MADE_OF_NUMBERS, MAY_BE_NUMBERS
 from torchlint.analyses.xfer.sizes import SIZED_CLASSES
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _SEEDS = re.compile(r"manual_seed(?:_all)?\(|seed_everything\(|(?:set|fix|init)_(?:random_|all_)?seeds?\(|seed_all\(")
+_READ_BACK = frozenset({"cpu", "item", "tolist"})
 _SOMETIMES = (cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.Lambda)
 
 
@@ -32,6 +34,8 @@ def check_reach(creation: Creation, model: Model) -> None:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
     if creation.made.agreement is Agreement.RANDOM and _runs_once(creation.move, model):
         raise NoFixError("drawn once, it gains nothing on the device, where other numbers come of the same seed")
+    if (stays := _twin_that_stays(creation.move, model)) is not None:
+        raise NoFixError(f"`{model.code(stays)}` beside it stays as it is, and two ways to say it help nobody")
     if creation.is_by_distribution:
         raise NoFixError("a distribution draws where its parameters are, and takes no device")
     if _comes_back_at_once(creation.move, model):
@@ -75,18 +79,45 @@ def _runs_once(move: Call, model: Model) -> bool:
     return (function.is_module or function.name == "__init__") and not model.loops_around(move.node)
 
 
+def _twin_that_stays(move: Call, model: Model) -> cst.CSTNode | None:
+    """The line above or below that copies what `torch.tensor` makes to the same device, of what may be no number."""
+    line = model.statement(move.node)
+    block = list(getattr(model.parent(line), "body", ()))
+    at = block.index(line) if line in block else 0
+    for beside in (*block[max(at - 1, 0) : at], *block[at + 1 : at + 2]):
+        match beside:
+            case cst.SimpleStatementLine(body=[cst.Assign(value=cst.Call(func=cst.Attribute(value=made)) as copy)]):
+                if _ends_alike(copy, move.node, model) and _is_of_unknown(made, model):
+                    return copy
+    return None
+
+
+def _ends_alike(one: cst.Call, other: cst.Call, model: Model) -> bool:
+    return [model.code(part) for part in one.args] == [model.code(part) for part in other.args] and (
+        model.call(one).method == model.call(other).method
+    )
+
+
+def _is_of_unknown(made: cst.BaseExpression, model: Model) -> bool:
+    """`torch.tensor(LOWEST)`"""
+    if not isinstance(made, cst.Call) or model.call(made).callee not in MADE_OF_NUMBERS or not made.args:
+        return False
+    given = made.args[0].value
+    return model.value(given).is_(*MAY_BE_NUMBERS) and isinstance(given, (cst.Name, cst.Attribute))
+
+
 def _comes_back_at_once(move: Call, model: Model) -> bool:
     """Whether all that is done with the copy is to bring it back to the host."""
     match model.parent(move.node):
-        case cst.Attribute(attr=cst.Name(value="cpu")):
+        case cst.Attribute(attr=cst.Name(value=name)) if name in _READ_BACK:
             return True
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
             binding = model.binding(target)
         case _:
             return False
     reads = [read for read in binding.reads if reaches(model, binding, target, read)] if binding is not None else []
-    above = [model.parent(read) for read in reads]
-    return bool(above) and all(isinstance(node, cst.Attribute) and node.attr.value == "cpu" for node in above)
+    above = [node for node in map(model.parent, reads) if not isinstance(node, cst.Comparison)]
+    return bool(above) and all(isinstance(node, cst.Attribute) and node.attr.value in _READ_BACK for node in above)
 
 
 def _calls_between(made: cst.CSTNode, move: Call, model: Model) -> list[Call]:

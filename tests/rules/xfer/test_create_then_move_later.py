@@ -328,3 +328,30 @@ def test_noise_about_a_tensor_of_zeros_is_drawn_of_numbers(spread: str, count: i
         return torch.normal(mean=torch.zeros(n), std={spread}).cuda()
     """
     assert len(findings(code, "XFER01")) == count
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_fixed"),
+    [
+        ("low = torch.tensor(LOWEST).to(device)", False),
+        ("low = torch.tensor(LOWEST).to(other)", True),
+        ("low = torch.tensor(-1.0).to(device)", True),
+        ("low = torch.from_numpy(LOWEST).to(device)", True),
+    ],
+)
+def test_like_lines_are_made_on_the_device_together_or_not_at_all(beside: str, is_fixed: bool) -> None:
+    code = (
+        "import torch\nfrom limits import LOWEST\n\n\ndef start(x, device, other):\n    y = x.cuda()\n"
+        f"    {beside}\n    zero = torch.tensor(0.0).to(device)\n    return y, zero, low\n"
+    )
+    assert ("zero = torch.zeros((), device=device)" in fixed(code, "XFER01")) is is_fixed
+
+
+@pytest.mark.parametrize("read", ["int(index.item())", "index.tolist()", "index + 1"])
+def test_what_the_host_reads_back_at_once_stays_there(read: str) -> None:
+    code = (
+        "import torch\n\n\ndef pick(x, device):\n    y = x.cuda()\n"
+        "    index = torch.zeros(1).to(device)\n"
+        f"    index = {read} if index is not None else None\n    return y, index\n"
+    )
+    assert ("device=device" in fixed(code, "XFER01")) is ("+" in read)

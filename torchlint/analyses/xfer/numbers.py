@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _TAKING_APART = (cst.Attribute, cst.Subscript, cst.For, cst.CompFor, cst.StarredElement)
 MADE_OF_NUMBERS = ("torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor")
 _SYMBOL = re.compile(r"(?i)_*(sos|eos|bos|pad|unk|go|cls|sep|blank)(_?(token|idx|id|index|symbol|word))?")
-_MAY_BE_NUMBERS = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE, Kind.CLASS)  # what is imported may be any of these
+MAY_BE_NUMBERS = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE, Kind.CLASS)  # what is imported may be any of these
 
 
 def numbers_given(call: Call, model: Model) -> cst.BaseExpression | None:
@@ -57,7 +57,7 @@ def _is_entry(node: cst.BaseExpression, model: Model) -> bool:
         return True
     name = node.attr if isinstance(node, cst.Attribute) else node
     is_symbol = isinstance(name, cst.Name) and _SYMBOL.fullmatch(name.value) is not None
-    return is_symbol and model.value(node).is_(*_MAY_BE_NUMBERS)
+    return is_symbol and model.value(node).is_(*MAY_BE_NUMBERS)
 
 
 def _reads_variable(node: cst.CSTNode, comprehension: cst.CompFor) -> bool:
