@@ -42,7 +42,10 @@ def fix(report: Report, model: Model) -> Fix:
             made = _read(report.facts, model)
             if (stays := _read_that_stays(report.facts, model)) is not None:
                 raise NoFixError(f"`{model.code(stays)}` has to stay, and two idioms in one function help nobody")
-            return without_alias(made, report.facts.node, report.facts.owner, model)
+            whole = without_alias(made, report.facts.node, report.facts.owner, model)
+            if whole is made and _leaves_an_alias(report.facts, made, model):
+                raise NoFixError("a second name for the same tensor would be left")
+            return whole
         case Wrapper():
             made = unwrap(report.facts, model)
             stays = model.once(_wrapper_that_stays)
@@ -67,6 +70,8 @@ def _read(read: DataRead, model: Model) -> Fix:
         raise NoFixError("`type` tells a parameter from its values")
     if _is_told_from_variables(read.node, model):
         raise NoFixError("the condition around it asks for a `Variable`, and with it goes the other branch")
+    if _is_explained(read.node, model):
+        raise NoFixError("the comment on it speaks of a `Variable`")
     beside = _reads_beside(read, model)
     rewriter = Rewriter(model)
     name = model.span(read.node.attr)
@@ -86,6 +91,21 @@ def _read(read: DataRead, model: Model) -> Fix:
     if not all(other.certain for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, f"`{model.code(read.owner)}` is a tensor for all that its use shows")
     return Fix((edit,), Applicability.SAFE)
+
+
+def _leaves_an_alias(read: DataRead, made: Fix, model: Model) -> bool:
+    """`boxes = y.data`, of which `boxes = y` would be left."""
+    match model.small_statement(read.node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value) if value is read.node:
+            is_bare = not any(edit.text for edit in made.edits)
+            return is_bare and isinstance(read.owner, cst.Name) and read.owner.value != name
+    return False
+
+
+def _is_explained(node: cst.CSTNode, model: Model) -> bool:
+    """Whether a comment in front of the line speaks of what `.data` was there for."""
+    lines = getattr(model.statement(node), "leading_lines", ())
+    return any(line.comment is not None and "Variable" in line.comment.value for line in lines)
 
 
 def _is_volatile_statement(node: cst.CSTNode, model: Model) -> bool:

@@ -115,8 +115,8 @@ def run(net, x):
             "    with torch.no_grad():\n        out = net(x)\n        return torch.max(out, 1)",
         ),
         (
-            "    with torch.no_grad():\n        out = net(x)\n    y = out.mul(0.5)\n    z = y.data\n    return [z]",
-            "    with torch.no_grad():\n        out = net(x)\n    y = out.mul(0.5)\n    z = y\n    return [z]",
+            "    with torch.no_grad():\n        out = net(x)\n    y = out.mul(0.5)\n    z = [y.data]\n    return z",
+            "    with torch.no_grad():\n        out = net(x)\n    y = out.mul(0.5)\n    z = [y]\n    return z",
         ),
         (
             "    with torch.no_grad():\n        out = getattr(net, 'forward')(x)\n    return [out.data.cpu()]",
@@ -341,3 +341,19 @@ def positives(label, weights):
 )
 def test_comparisons_and_indices_have_no_graph_to_cut(before: str, after: str) -> None:
     assert after in fixed(ASKED.format(before), "TRAIN10")
+
+
+@pytest.mark.parametrize(
+    ("body", "is_fixed"),
+    [
+        ("    kept = label.view(-1).data\n    return kept.eq(1)\n", True),
+        ("    at = label.argmax(0)\n    kept = at.data\n    return kept, at\n", False),
+        ("    at = label.argmax(0)\n    at_data = at.data\n    return at_data\n", True),
+        ("    # warning: this returns a Variable!\n    return torch.stack([label.view(-1).data])\n", False),
+        ("    # the labels\n    return torch.stack([label.view(-1).data])\n", True),
+    ],
+)
+def test_what_would_leave_an_alias_or_a_false_comment_stays(body: str, is_fixed: bool) -> None:
+    code = ASKED.partition("    label =")[0] + body
+    assert len(findings(code, "TRAIN10")) == 1
+    assert (fixed(code, "TRAIN10") != code) is is_fixed
