@@ -42,7 +42,12 @@ class Wrapper:
 
     @property
     def asks_for_no_graph(self) -> bool:
+        """Always, or on a condition that is not known here."""
         return self.volatile.given and not is_false(self.volatile.node)
+
+    @property
+    def never_has_graph(self) -> bool:
+        return isinstance(self.volatile.node, cst.Name) and self.volatile.node.value == "True"
 
 
 def wrappers(model: Model) -> Iterator[Wrapper]:
@@ -148,7 +153,7 @@ def _is_volatile(model: Model, node: cst.BaseExpression, seen: tuple[cst.CSTNode
     if call is None:
         return False
     if call.callee == VARIABLE:
-        return wrapper_of(call).asks_for_no_graph
+        return wrapper_of(call).never_has_graph
     if _asks_helper_for_no_graph(model, call):
         return True
     return call.method in _COPYING and call.receiver is not None and _asks_for_no_graph(model, call.receiver, seen)

@@ -87,7 +87,7 @@ EPISODE = """
     class Episodes:
         def process(self, x, trains):
             net = {network}
-            loss = net(Variable(x, volatile=not trains)).pow(2).mean()
+            loss = net(Variable(x, volatile={volatile})).pow(2).mean()
             if trains:
                 loss.backward()
                 self.optimizers["net"].step()
@@ -95,9 +95,17 @@ EPISODE = """
     """
 
 
-@pytest.mark.parametrize(("network", "lines"), [('self.networks["net"]', [7]), ("torch.nn.Linear(4, 4)", [])])
-def test_a_network_that_an_object_keeps_is_not_only_tried_out(network: str, lines: list[int]) -> None:
-    assert [finding.line for finding in findings(EPISODE.format(network=network), "MEM05", "MEM09")] == lines
+@pytest.mark.parametrize(
+    ("network", "volatile", "lines"),
+    [
+        ('self.networks["net"]', "True", [7]),
+        ("torch.nn.Linear(4, 4)", "True", []),
+        ('self.networks["net"]', "not trains", []),  # where it trains, the graph is needed
+    ],
+)
+def test_a_network_that_an_object_keeps_is_not_only_tried_out(network: str, volatile: str, lines: list[int]) -> None:
+    code = EPISODE.format(network=network, volatile=volatile)
+    assert [finding.line for finding in findings(code, "MEM05", "MEM09")] == lines
 
 
 def test_an_attribute_that_is_made_of_itself_alone_ends_the_search() -> None:
