@@ -29,8 +29,8 @@ def detached(kept: Retention, model: Model) -> Fix:
         raise NoFixError(kept.obstacle)
     if (other := _half_done(kept, model)) is not None:
         raise NoFixError(f"`{model.code(other)}` beside it may keep the same graph, and is not known to")
-    if (other := _kept_of_the_same_pass(kept, model)) is not None:
-        raise NoFixError(f"`{model.code(other)}` beside it keeps the graph of the same pass for a later use")
+    if (twin := _kept_of_the_same_pass(kept, model)) is not None:
+        raise NoFixError(f"`{model.code(twin)}` beside it keeps the graph of the same pass for a later use")
     suffix = ".detach().clone()" if kept.way is Way.BEST else ".detach()"
     rewriter = Rewriter(model)
     edits = [edit for graph in kept.graphs for edit in rewriter.method_call(graph, suffix)]
