@@ -1,4 +1,4 @@
-"""Sums of losses and of counts that stay on the device, where the step has nothing else to wait for."""
+"""Sums and lists of numbers that stay on the device, where the step has nothing else to wait for."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.sync.accumulators import host_sum
+from torchlint.analyses.sync.number_lists import listed_in
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.repeated_reads import numbers
 from torchlint.finding import Fix
 from torchlint.rule import NoFixError
 from torchlint.semantics.values import Kind
 
+from ._lists import kept_in_list
 from ._sums import detaching, kept_in_double, kept_on_device
 from ._waits import waits_beside
 
@@ -21,14 +23,20 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
-def kept_sum(model: Model, read: Readback) -> Fix:
-    """Raises NoFixError where the sum has to stay on the host, or nothing would be saved."""
-    made = _count(model, read) if read.is_count else _loss(model, read)
+def kept_number(model: Model, read: Readback) -> Fix:
+    """Raises NoFixError where the sum or list has to stay on the host, or nothing would be saved."""
+    made = _kept(model, read)
     if waits_beside(model, read.step, model.once(_movable)):
         raise NoFixError("something else in the same step waits for the device anyway")
     if (other := _unknown_beside(model, read)) is not None:
         raise NoFixError(f"`{model.code(other)}` in the same step may wait for the device anyway")
     return made
+
+
+def _kept(model: Model, read: Readback) -> Fix:
+    if listed_in(model, read.node) is not None:
+        return kept_in_list(model, read)
+    return _count(model, read) if read.is_count else _loss(model, read)
 
 
 def _unknown_beside(model: Model, read: Readback) -> cst.Call | None:
@@ -49,13 +57,13 @@ def _unknown_beside(model: Model, read: Readback) -> cst.Call | None:
 
 
 def _movable(model: Model) -> frozenset[cst.CSTNode]:
-    """The reads that go into sums that can stay on the device."""
+    """The reads that go into sums and lists that can stay on the device."""
     return frozenset(read.node for read in numbers(model).single if _moves(model, read))
 
 
 def _moves(model: Model, read: Readback) -> bool:
     try:
-        _count(model, read) if read.is_count else _loss(model, read)
+        _kept(model, read)
     except NoFixError:
         return False
     return True

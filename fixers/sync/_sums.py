@@ -22,7 +22,7 @@ _NO_DOUBLE = re.compile(r"\b(mps|xla\w*|torch_xla|xpu|hpu)\b", re.IGNORECASE)
 _DEVICE_NAME = re.compile(r"device|accelerator|backend", re.IGNORECASE)
 _ANY_DEVICE = re.compile(r"\btorch\.accelerator\b|\baccelerate\b")
 _DOUBT = "On a device without double precision (MPS), which this file does not rule out, `.double()` fails."
-_TIMED = "The loop reads a clock: without the readback its intervals no longer include the work of the device."
+TIMED = "The loop reads a clock: without the readback its intervals no longer include the work of the device."
 _TOLD = re.compile(r"\bitem\b")  # a comment explains what would be gone
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float)
 
@@ -69,7 +69,7 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     edits += [edit for name in wrapped for edit in Rewriter(model).wrap(name, f"{cast}(", ")")]
     if division is not None:
         edits.append(_divided(model, division, cast))
-    doubt = doubt or (_TIMED if total.is_timed else "")
+    doubt = doubt or (TIMED if total.is_timed else "")
     why = doubt or "The sum is exact on the device too, and is read where it is used."
     return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)
 
@@ -111,12 +111,17 @@ def _term(model: Model, read: Readback, suffix: str) -> Edit:
         raise NoFixError("a comment or parentheses stand inside of the read")
     if read.how not in ("item", "float", "int"):
         raise NoFixError("the number is not read by `.item()`, `float(...)` or `int(...)`")
-    if _TOLD.search(Rewriter(model).comments(read.node)):
+    if is_told(model, read.node):
         raise NoFixError("a comment beside it explains the read")
     tensor = text[first:last]
     if read.how != "item" and suffix and not isinstance(read.tensor, _ATOMS) and not read.tensor.lpar:
         tensor = f"({tensor})"
     return Edit(start, end, tensor + suffix)
+
+
+def is_told(model: Model, read: cst.BaseExpression) -> bool:
+    """Whether a comment beside a read explains it, and would be wrong without it."""
+    return _TOLD.search(Rewriter(model).comments(read)) is not None
 
 
 def _divided(model: Model, division: cst.AugAssign, cast: str) -> Edit:

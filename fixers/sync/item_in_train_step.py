@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.rule import NoFixError
 
-from ._kept import kept_sum
+from ._kept import kept_number
 
 if TYPE_CHECKING:
     from torchlint.finding import Fix
@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 def fix(report: Report, model: Model) -> Fix:
     if report.facts is None:
         raise NoFixError("a division by a number may round another way than one by a tensor")
-    return kept_sum(model, report.facts)
+    return kept_number(model, report.facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._kept import kept_sum
+from ._kept import kept_number
 
 if TYPE_CHECKING:
     from torchlint.finding import Fix
@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 
 
 def fix(report: Report, model: Model) -> Fix:
-    return kept_sum(model, report.facts)
+    return kept_number(model, report.facts)

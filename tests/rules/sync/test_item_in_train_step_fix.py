@@ -236,7 +236,7 @@ UNFIXED = {
         '"cpu")', '"mps")'
     ),
     "a value of unknown type": training("total += measure(model, x).item()", "total = 0.0", "return total"),
-    "a list": training("history.append(loss.item())", "history = []", "return history"),
+    "a list in a dict": training("history['loss'].append(loss.item())", "history = {'loss': []}", "return history"),
 }
 
 

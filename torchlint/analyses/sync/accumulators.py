@@ -55,7 +55,7 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
     if term is None or update is None or loop is None or binding is None:
         raise NoFixError("the number is not simply added to a variable of the function")
     name = binding.name
-    if _is_seen_elsewhere(model, binding):
+    if is_seen_elsewhere(model, binding):
         raise NoFixError(f"other code sees `{name}`")
     writes = [write for write in binding.writes if write.target is not _target(update)]
     settled = _settled(model, writes, loop)
@@ -72,15 +72,14 @@ def host_sum(model: Model, read: Readback, *, of_powers: bool = False) -> HostSu
         and reaches(model, binding, _target(update), node)
     )
     for node in reads:
-        if _is_inside(model, node, loop) and not _is_log_gated(model, node, loop):
+        if is_inside(model, node, loop.node) and not _is_log_gated(model, node, loop):
             raise NoFixError(f"the loop reads `{name}` on {model.place(node)}")
         if not _takes_cast(model, node):
             raise NoFixError(f"no number can stand for `{name}` on {model.place(node)}")
-    if _has_other_purpose(model, update, loop):
+    if has_other_purpose(model, update, loop):
         raise NoFixError("an exception is caught around it, or a copy waits for it")
     starts_float = all(start.dtype == "float" for start in starts)
-    is_timed = any(call.callee in _CLOCKS for call in loop.calls)
-    return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed)
+    return HostSum(update, term, settled, reads, starts_float, is_integer, is_timed(loop))
 
 
 def told_from_float(model: Model, total: HostSum) -> cst.BaseExpression | None:
@@ -148,7 +147,7 @@ def _target(update: cst.Assign | cst.AugAssign) -> cst.BaseExpression:
     return update.target if isinstance(update, cst.AugAssign) else update.targets[0].target
 
 
-def _is_seen_elsewhere(model: Model, binding: Binding) -> bool:
+def is_seen_elsewhere(model: Model, binding: Binding) -> bool:
     """Whether another function has the sum, or a file that imports this one has its name."""
     if binding.shared or binding.is_parameter:
         return True
@@ -161,14 +160,21 @@ def _is_log_gated(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
     return any(guard.kind == "log" for guard in model.guards(node, loop))
 
 
-def _is_inside(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
-    return any(above is loop.node for above in model.ancestors(node))
+def is_inside(model: Model, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
+    return any(above is outer for above in model.ancestors(node))
 
 
-def _has_other_purpose(model: Model, update: cst.CSTNode, loop: Loop) -> bool:
-    """Whether the readback is more than its number: an exception is caught, or an asynchronous copy waits for it."""
+def is_timed(loop: Loop) -> bool:
+    """Whether the loop reads a clock."""
+    return any(call.callee in _CLOCKS for call in loop.calls)
+
+
+def has_other_purpose(model: Model, update: cst.CSTNode, loop: Loop, outer: cst.CSTNode | None = None) -> bool:
+    """Whether the readback is more than its number: an exception is caught, within the loop or another around it, or an
+    asynchronous copy waits for it."""
+    last = outer or loop.node
     for above in model.ancestors(update):
-        if above is loop.node:
+        if above is last:
             break
         if isinstance(above, cst.Try):
             return True
@@ -224,7 +230,7 @@ def _keeps_exact(
     statement = model.parent(write.target)
     if _is_start(model, write):  # in the loop too: the next term makes a new tensor
         return True
-    if _is_inside(model, write.statement, loop):
+    if is_inside(model, write.statement, loop.node):
         return False
     if statement is settled:
         return True

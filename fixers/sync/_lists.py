@@ -1,0 +1,58 @@
+"""Lists of numbers that stay on the device until the loop is over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.sync.number_lists import number_list
+from torchlint.finding import Applicability, Edit, Fix
+from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
+from torchlint.semantics.values import Grad
+from torchlint.spelling import is_free
+
+from ._sums import TIMED, is_told
+
+if TYPE_CHECKING:
+    from torchlint.analyses.sync.number_lists import Item
+    from torchlint.analyses.sync.readback import Readback
+    from torchlint.semantics.model import Model
+
+_GROWS = "Until the loop is over the numbers stay on the device, some hundred bytes each."
+
+
+def kept_in_list(model: Model, read: Readback) -> Fix:
+    """`losses.append(loss.item())` as `losses.append(loss.detach())`, and the numbers of all of them behind the loop.
+
+    Raises NoFixError.
+    """
+    listed = number_list(model, read)
+    rewriter = Rewriter(model)
+    if listed.how == "float" and not is_free(model, "float", listed.loop):
+        raise NoFixError("`float` means something else where the list is read")
+    name, value = listed.name, "number" if listed.name == "value" else "value"
+    number = f"float({value})" if listed.how == "float" else f"{value}.item()"
+    edits = [_kept(model, item) for item in listed.items]
+    edits.append(rewriter.insert_after(listed.loop, f"{name} = [{number} for {value} in {name}]"))
+    doubt = TIMED if listed.is_timed else "" if listed.is_one_pass else _GROWS
+    why = doubt or "The numbers are the same, and are read when the loop is over."
+    return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)
+
+
+def _kept(model: Model, item: Item) -> Edit:
+    """`loss.detach()` for `loss.item()`; a copy where something else has the memory of the tensor."""
+    start, end = model.span(item.read)
+    first, last = model.span(item.tensor)
+    text = model.source.text
+    if item.read.lpar or "#" in text[start:first] + text[last:end]:
+        raise NoFixError("a comment or parentheses stand inside of the read")
+    if is_told(model, item.read):
+        raise NoFixError("a comment beside it explains the read")
+    tensor, value = text[first:last], model.value(item.tensor)
+    has_graph = value.grad is not Grad.DETACHED and model.grad_enabled(item.read) is not False
+    suffix = (".detach()" if has_graph else "") + (".clone()" if item.is_shared else "")
+    if suffix and isinstance(item.tensor, (cst.BinaryOperation, cst.UnaryOperation)) and not item.tensor.lpar:
+        tensor = f"({tensor})"
+    return Edit(start, end, tensor + suffix)

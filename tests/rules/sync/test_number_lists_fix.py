@@ -1,0 +1,131 @@
+"""SYNC01: the fix keeps the numbers of a list on the device until the loop is over, and they are the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.sync.programs import TORCH_ONLY, evaluation, result_of, training
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
+
+REWRITES = {
+    "appended": ("kept.append(loss.item())", "return kept, sum(kept) / (len(kept) or 1)"),
+    "added": ("kept += [loss.item()]", "return max(kept, default=0.0), len(kept), kept[-1:]"),
+    "as a float": ("kept.append(float(loss))", "return kept"),
+    "of an expression": ("kept.append((loss * 2).item())", "return [f'{number:.3f}' for number in kept]"),
+    "of a sum of operands": ("kept.append(float(loss + 1))", "return kept"),
+    "of a copy on the host": ("kept.append(loss.detach().cpu().item())", "return kept"),
+    "of its data": ("kept.append(loss.data.item())", "return kept"),
+    "at two places": ("kept.append(loss.item())\nif step > 0:\n    kept.append((loss * 2).item())", "return kept"),
+    "under a condition": ("if step > 0:\n    kept.append(loss.item())", "return kept"),
+    "of a tensor that is written to later": ("kept.append(loss.item())\nloss.data.mul_(2)", "return kept"),
+    "of a tensor that another name writes to": (
+        "kept.append(loss.item())\nother = loss.data\nother += 1",
+        "return kept",
+    ),
+    "of one element": ("kept.append(loss.reshape(1)[0].item())", "return kept"),
+}
+
+
+@pytest.mark.parametrize(("body", "after"), REWRITES.values(), ids=REWRITES)
+@pytest.mark.parametrize("batches", [0, 1, 5])
+@pytest.mark.parametrize("loop", [training, evaluation], ids=["training", "evaluation"])
+def test_the_list_has_the_same_numbers(loop, body: str, after: str, batches: int) -> None:  # type: ignore[no-untyped-def]
+    code = loop(body, "kept = []", after, head=TORCH_ONLY)
+    new = fixed(code, "SYNC01", unsafe=False)
+    assert " for value in kept]\n" in new
+    function = "train" if loop is training else "evaluate"
+    assert repr(result_of(code, function, batches)) == repr(result_of(new, function, batches))
+
+
+def test_the_conversion_stands_right_behind_the_loop() -> None:
+    code = training("kept.append(loss.item())", "kept = []", "print('done')\nreturn kept", head=TORCH_ONLY)
+    after = code.replace("kept.append(loss.item())", "kept.append(loss.detach())").replace(
+        "    print('done')", "    kept = [value.item() for value in kept]\n    print('done')"
+    )
+    assert fixed(code, "SYNC01", unsafe=False) == after
+    assert findings(after, "SYNC", "VEC", "MEM") == []
+
+
+def test_what_may_be_written_to_later_is_copied() -> None:
+    written = "kept.append(loss.item())\nloss.data.mul_(2)\nloss.mul_(2)"
+    code = evaluation(written, "kept = []", "return kept", head=TORCH_ONLY)
+    assert "kept.append(loss.clone())" in fixed(code, "SYNC01", unsafe=False)
+
+
+LEFT_ALONE = {
+    "read in the loop": ("kept.append(loss.item())\nprint(kept[-1])", "kept = []", "return kept"),
+    "counted in the loop": ("kept.append(loss.item())\nif len(kept) > 3:\n    break", "kept = []", "return kept"),
+    "given away before": ("kept.append(loss.item())", "kept = []\nall_kept = [kept]", "return kept"),
+    "not empty at first": ("kept.append(loss.item())", "kept = [0.5]", "return kept"),
+    "handed in": ("model.kept.append(loss.item())", "model.kept = []", "return model.kept"),
+    "of other numbers, too": ("kept.append(loss.item())\nkept.append(step)", "kept = []", "return kept"),
+    "of pairs": ("kept.append((step, loss.item()))", "kept = []", "return kept"),
+    "never read": ("kept.append(loss.item())", "kept = []", "return 0"),
+    "within a try": (
+        "try:\n    kept.append(loss.item())\nexcept RuntimeError:\n    pass",
+        "kept = []",
+        "return kept",
+    ),
+    "beside a wait": ("kept.append(loss.item())\nif loss > 3:\n    break", "kept = []", "return kept"),
+    "made in a branch": ("kept.append(loss.item())", "if model:\n    kept = []", "return kept"),
+}
+
+
+@pytest.mark.parametrize(("body", "before", "after"), LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_other_lists_stay_as_they_are(body: str, before: str, after: str) -> None:
+    code = training(body, before, after, head=TORCH_ONLY)
+    assert fixed(code, "SYNC01") == code
+
+
+def in_epochs(begin_outside: bool) -> str:
+    code = training("kept.append(loss.item())", "kept = []", "print(sum(kept))", head=TORCH_ONLY)
+    head, start, loop = code.partition("    kept = []\n")
+    outside, inside = (start, "") if begin_outside else ("", f"    {start}")
+    rows = "".join(f"    {line}\n" for line in loop.splitlines())
+    return f"{head}{outside}    for epoch in range(3):\n{inside}{rows}    return kept\n"
+
+
+def test_a_list_that_goes_on_in_the_next_epoch_is_left_alone_where_each_epoch_reads_it() -> None:
+    code = in_epochs(begin_outside=True)
+    assert fixed(code, "SYNC01") == code
+
+
+def test_a_list_that_each_epoch_begins_anew_is_converted_in_each() -> None:
+    code = in_epochs(begin_outside=False)
+    new = fixed(code, "SYNC01", unsafe=False)
+    assert "        kept = [value.item() for value in kept]\n        print(sum(kept))\n" in new
+    assert repr(result_of(code, "train", 2)) == repr(result_of(new, "train", 2))
+
+
+def test_a_list_of_all_epochs_is_converted_behind_them_and_says_what_that_keeps() -> None:
+    code = in_epochs(begin_outside=True).replace("        print(sum(kept))\n", "")
+    [finding] = findings(code, "SYNC01")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+    assert "stay on the device" in finding.fix.why
+    new = fixed(code, "SYNC01")
+    assert new.endswith("    kept = [value.item() for value in kept]\n    return kept\n")
+    assert repr(result_of(code, "train", 2)) == repr(result_of(new, "train", 2))
+
+
+def test_a_sum_and_a_list_of_one_step_move_together() -> None:
+    body, begin = "kept.append(loss.item())\ntotal += loss.mean().item()", "kept, total = [], 0.0"
+    code = training(body, begin, "return kept, total", head=TORCH_ONLY)
+    new = fixed(code, "SYNC01")
+    assert "kept.append(loss.detach())" in new
+    assert "total += loss.mean().detach().double()" in new
+    assert repr(result_of(code, "train", 3)) == repr(result_of(new, "train", 3))
+
+
+@pytest.mark.parametrize(
+    "end", ["except KeyboardInterrupt:\n        print('stopped')", "finally:\n        print(sum(kept))"]
+)
+def test_a_list_that_is_read_although_an_exception_has_ended_the_loop_is_left_alone(end: str) -> None:
+    code = training("kept.append(loss.item())", "kept = []", head=TORCH_ONLY)
+    head, start, loop = code.partition("    kept = []\n")
+    rows = "".join(f"    {line}\n" for line in (start + loop).splitlines())
+    tried = f"{head}    try:\n{rows}    {end}\n    return kept\n"
+    assert fixed(tried, "SYNC01") == tried
+    inside = f"{head}    try:\n{rows}        return kept\n    {end}\n".replace("print(sum(kept))", "print('end')")
+    assert "for value in kept]" in fixed(inside, "SYNC01")

@@ -1,0 +1,235 @@
+"""Lists that a loop fills with numbers of the device although they are read behind the loop only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.single_tensor import is_one_tensor
+from torchlint.analyses.order import is_before
+from torchlint.analyses.sync.accumulators import (
+    has_other_purpose,
+    is_inside,
+    is_seen_elsewhere,
+    is_timed,
+)
+from torchlint.rule import NoFixError
+from torchlint.semantics import torch_api
+from torchlint.semantics import vocabulary as words
+from torchlint.semantics.effects import last_name
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.analyses.sync.readback import Readback
+    from torchlint.semantics.entities import Binding, Write
+    from torchlint.semantics.model import Model
+
+_DEPTH = 3
+_COUNTERS = frozenset({"builtins.range", "itertools.count", "tqdm.trange", "tqdm.auto.trange"})
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`loss.item()` or `float(loss)`, all that one statement puts into a list, and the tensor that it reads.
+
+    `is_shared`: something may write to that tensor later, or it may be a small part of a large one.
+    """
+
+    read: cst.Call
+    how: str
+    tensor: cst.BaseExpression
+    is_shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NumberList:
+    """`name = []`, behind it `loop`, in which only `items` are put into the list, and behind that all of its reads.
+
+    `how` the numbers are read: item or float.
+    """
+
+    name: str
+    how: str
+    loop: cst.For | cst.While
+    items: tuple[Item, ...]
+    is_one_pass: bool  # it grows by one pass over data, and no more
+    is_timed: bool  # the loop reads a clock, which stops waiting for the device once the numbers stay there
+
+
+def listed_in(model: Model, read: cst.BaseExpression) -> Binding | None:
+    """The list that a number is put into, by a statement that does nothing else."""
+    match model.small_statement(read):
+        case (
+            cst.Expr(value=cst.Call(func=cst.Attribute(value=cst.Name() as name)))
+            | cst.AugAssign(target=cst.Name() as name)
+        ):
+            number = _put_in(model, name)
+            is_read_there = any(node is number for node in (read, *model.ancestors(read)))
+            return model.binding(name) if is_read_there else None
+    return None
+
+
+def number_list(model: Model, read: Readback) -> NumberList:
+    """The list that a readback goes into, if nothing but its reads can tell when the numbers are read.
+
+    Raises NoFixError for any other.
+    """
+    binding = listed_in(model, read.node)
+    if binding is None or read.loop is None:
+        raise NoFixError("the number is not simply put into a list of the function")
+    name = binding.name
+    if is_seen_elsewhere(model, binding):
+        raise NoFixError(f"other code sees `{name}`")
+    grown = [write.target for write in binding.writes if write.kind == "augmented"]
+    starts = [write for write in binding.writes if write.kind != "augmented"]
+    if len(starts) != 1 or not _is_empty_list(starts[0]):
+        raise NoFixError(f"`{name}` gets other values too, or does not start as an empty list")
+    loop = _loop_behind(model, starts[0], read)
+    mentions = [*binding.reads, *grown]
+    items = [_item(model, binding, node) for node in mentions if is_inside(model, node, loop)]
+    behind = [node for node in mentions if not is_inside(model, node, loop)]
+    if not behind:
+        raise NoFixError(f"nothing reads `{name}` behind the loop")
+    for node in behind:
+        if _is_between(model, node, starts[0], loop) or _may_follow_exception(model, node, loop):
+            raise NoFixError(f"`{name}` is used before the loop is over, on {model.place(node)}")
+    if len({item.how for item in items}) > 1:
+        raise NoFixError(f"the numbers in `{name}` are read in two ways")
+    if any(has_other_purpose(model, item.read, read.loop, loop) for item in items):
+        raise NoFixError("an exception is caught around it, or a copy waits for it")
+    is_one_pass = read.loop.node is loop and _is_over_data(model, loop)
+    return NumberList(name, items[0].how, loop, tuple(items), is_one_pass, is_timed(read.loop))
+
+
+def _put_in(model: Model, name: cst.CSTNode) -> cst.BaseExpression | None:
+    """What `name.append(x)` or `name += [x]` puts into the list."""
+    parent = model.parent(name)
+    match model.parent(parent) if isinstance(parent, cst.Attribute) else parent:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="append")), args=[cst.Arg(keyword=None, star="") as arg]):
+            return arg.value
+        case cst.AugAssign(operator=cst.AddAssign(), value=cst.List(elements=[cst.Element() as element])):
+            return element.value
+    return None
+
+
+def _is_empty_list(write: Write) -> bool:
+    return (
+        write.kind == "assign" and not write.unpacked and isinstance(write.value, cst.List) and not write.value.elements
+    )
+
+
+def _loop_behind(model: Model, start: Write, read: Readback) -> cst.For | cst.While:
+    """The loop around the readback that stands in the block in which the list starts."""
+    first = model.statement(start.target)
+    block = model.parent(first)
+    loop = next((above for above in model.ancestors(read.node) if model.parent(above) is block), None)
+    if not isinstance(loop, (cst.For, cst.While)) or loop.orelse is not None or not is_before(model, first, loop):
+        raise NoFixError("the list does not start right around the loop")
+    if model.source.locate(model.span(first)[0])[0] != model.source.locate(model.span(loop)[0])[0]:
+        raise NoFixError("the list starts in another cell, without which the loop may run again")
+    return loop
+
+
+def _is_over_data(model: Model, loop: cst.For | cst.While) -> bool:
+    """Whether a loop takes what there is, and does not count to a number."""
+    if isinstance(loop, cst.While):
+        return False
+    return not (isinstance(loop.iter, cst.Call) and model.call(loop.iter).callee in _COUNTERS)
+
+
+def _is_between(model: Model, node: cst.CSTNode, start: Write, loop: cst.For | cst.While) -> bool:
+    """Whether a mention of the list stands between its start and the loop. From all others the list is seen as the loop
+    has left it, in another iteration of a loop around perhaps."""
+    block = model.parent(loop)
+    is_beside = any(above is block for above in model.ancestors(node))
+    return is_beside and is_before(model, start.target, node) and is_before(model, node, loop)
+
+
+def _may_follow_exception(model: Model, node: cst.CSTNode, loop: cst.For | cst.While) -> bool:
+    """Whether a mention may see the list of a loop that an exception has ended."""
+    around = [above.body for above in model.ancestors(loop) if isinstance(above, cst.Try)]
+    return not all(is_inside(model, node, body) for body in around)
+
+
+# -- what is put into the list ----------------------------------------------------------------------------------------
+
+
+def _item(model: Model, binding: Binding, name: cst.CSTNode) -> Item:
+    """Raises NoFixError where a mention of the list in the loop is something else than such a statement."""
+    number = _put_in(model, name)
+    match number:
+        case cst.Call(func=cst.Attribute(value=tensor, attr=cst.Name(value="item")), args=[]):
+            how = "item"
+        case cst.Call(args=[cst.Arg(value=tensor, keyword=None, star="")]) if _is_float(model, number):
+            how = "float"
+        case _:
+            raise NoFixError(f"the loop uses `{binding.name}` in another way on {model.place(name)}")
+    tensor = _on_device(tensor)
+    value = model.value(tensor)
+    if value.kind is not Kind.TENSOR or value.optional or not (value.dtype or is_one_tensor(model, tensor)):
+        raise NoFixError(f"`{model.code(tensor)}` is not known to be a tensor")
+    return Item(number, how, tensor, not _is_its_own(model, tensor))
+
+
+def _is_float(model: Model, call: cst.Call) -> bool:
+    return model.call(call).callee == "builtins.float"
+
+
+def _on_device(tensor: cst.BaseExpression) -> cst.BaseExpression:
+    """The tensor without copies to the host, and without `.data`."""
+    match tensor:
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="cpu" | "detach")), args=[]):
+            return _on_device(inner)
+        case cst.Attribute(value=inner, attr=cst.Name(value="data")):
+            return _on_device(inner)
+    return tensor
+
+
+def _is_its_own(model: Model, tensor: cst.BaseExpression, depth: int = _DEPTH) -> bool:
+    """Whether a tensor shares its memory with no other, and nothing writes to it."""
+    if isinstance(tensor, cst.BinaryOperation):
+        return True
+    if isinstance(tensor, cst.Call):
+        call = model.call(tensor)
+        entry = torch_api.lookup(call.callee) if call.callee is not None else None
+        if entry is not None:
+            return not any(entry.may(flag) for flag in ("view", "inplace"))
+        return words.is_loss_module(model.value(tensor.func).ref or last_name(tensor.func))
+    binding = model.binding(tensor) if isinstance(tensor, cst.Name) else None
+    if binding is None or binding.shared or not depth or _is_written_to(model, binding):
+        return False
+    return "backward" in binding.methods or all(
+        write.kind == "assign" and not write.unpacked and _is_its_own(model, write.value, depth - 1)
+        for write in binding.writes
+        if write.value is not None
+    )
+
+
+def _is_written_to(model: Model, binding: Binding) -> bool:
+    """Whether something may write to what the variable holds, under this name or another."""
+    if any(write.kind != "assign" for write in binding.writes):
+        return True
+    return any(_may_be_written(model, node) for node in binding.reads)
+
+
+def _may_be_written(model: Model, node: cst.CSTNode) -> bool:
+    """Whether a tensor, or a view of it, is written to, gets another name, or is where a call puts its result."""
+    parent = model.parent(node)
+    if isinstance(parent, cst.Attribute):
+        call = model.parent(parent)
+        if not isinstance(call, cst.Call) or call.func is not parent:
+            return _may_be_written(model, parent)
+        entry = torch_api.method(parent.attr.value)
+        if entry is None or "inplace" in entry.flags:
+            return parent.attr.value.endswith("_")
+        return entry.may("view") and _may_be_written(model, call)
+    match parent:
+        case cst.Assign() | cst.AnnAssign() | cst.AssignTarget() | cst.NamedExpr() | cst.Subscript():
+            return True
+        case cst.AugAssign():
+            return parent.target is node
+        case cst.Arg():
+            return parent.keyword is not None and parent.keyword.value == "out"
+    return False
