@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 def fix(report: Report, model: Model) -> Fix:
     made = pinning(report.facts)
     why = made.doubt or "The batches hold the same numbers, and without CUDA nothing changes."
-    return Fix(made.edits, made.applicability, why)
+    return Fix(made.edits, made.applicability, why, needs_torch=report.facts.needs_torch)

@@ -14,6 +14,8 @@ from torchlint.finding import Applicability, FileEdits, Fix
 from torchlint.pinning import pinning
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics import torch_api
+from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
@@ -55,9 +57,9 @@ def _asynchronous(copy: Copy, model: Model) -> Fix:
     edits += pins.pop(model, [])
     elsewhere = tuple(FileEdits(other.source, tuple(made)) for other, made in pins.items())
     applicability, why = _doubt(copy, model)
-    return Fix(
-        tuple(edits), applicability, why or "Kernels that read the copy are queued behind it.", elsewhere=elsewhere
-    )
+    why = why or "Kernels that read the copy are queued behind it."
+    needed = max((owner.needs_torch for owner in copy.owners), default="")
+    return Fix(tuple(edits), applicability, why, elsewhere=elsewhere, needs_torch=needed)
 
 
 def _waits_beside(copy: Copy, model: Model) -> cst.Call | None:
@@ -105,10 +107,31 @@ def _doubt(copy: Copy, model: Model) -> tuple[Applicability, str | None]:
         doubts.append((Applicability.DISPLAY, why))
     if not copy.is_tensor:
         why = "The collate function may make objects of a class whose `to` does not take `non_blocking`."
-        doubts.append((Applicability.UNSAFE, why))
+        doubts.append((Applicability.DISPLAY if _has_parts(copy, model) else Applicability.UNSAFE, why))
     pins = [] if copy.is_pinned else map(pinning, copy.owners)
     doubts += [(pin.applicability, pin.doubt) for pin in pins]
     return max(doubts, key=lambda doubt: _SURENESS.index(doubt[0]))
+
+
+def _has_parts(copy: Copy, model: Model) -> bool:
+    """Whether what is copied, or the copy, is used as an object or a dict: `batch.labels`, `batch["labels"]`,
+    `net(**batch)`."""
+    statement = model.small_statement(copy.call.node)
+    is_all = isinstance(statement, cst.Assign) and statement.value is copy.call.node
+    targets = [target.target for target in statement.targets] if isinstance(statement, cst.Assign) and is_all else []
+    bindings = {model.binding(node) for node in (copy.call.receiver, *targets) if node is not None} - {None}
+    return any(_takes_part(read, model) for binding in bindings if binding is not None for read in binding.reads)
+
+
+def _takes_part(read: cst.CSTNode, model: Model) -> bool:
+    match model.parent(read):
+        case cst.Attribute(attr=cst.Name(value=name)):
+            return torch_api.method(name) is None and name not in ("to", "cuda", "cpu", "shape", "device", "dtype", "T")
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=key))]):
+            return string_value(key) is not None
+        case cst.Arg(star=star):
+            return star == "**"
+    return False
 
 
 def _is_only_read_back(copy: Copy, model: Model) -> bool:

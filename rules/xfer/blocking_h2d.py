@@ -65,9 +65,9 @@ class BlockingH2d(Rule):
     batch before the copy is done; where it writes to the batch later in the same iteration, there is no fix, and none
     where all that happens to the copy is that the host reads it back. None either where another copy beside it
     goes on waiting. A loader that does not pin its memory yet is made to by the same fix, which is as safe as that of
-    DATA02 then, and only shown where the loader has no workers. It is unsafe where the device may be Apple's, where
-    such copies are not ordered, and where a collate function may make objects of its own class, whose `to` need not
-    take the argument.
+    DATA02 then, and only shown where the loader has no workers. It is only shown where the device may be Apple's, where
+    such copies are not ordered. It is unsafe where a collate function may make objects of its own class, whose `to`
+    need not take the argument, and only shown where the batch is used as an object or a dict.
 
     ## Measured effect
 

@@ -94,6 +94,12 @@ class Loader:
         return self.class_name.startswith("torch_geometric.")
 
     @property
+    def needs_torch(self) -> str:
+        """The oldest release with whose time batches can be pinned and copied in the background: until
+        torch_geometric 1.5, `to` of a batch of graphs knows no `non_blocking`, until 1.7 the batch no `pin_memory`."""
+        return "1.8" if self.is_graphs else ""
+
+    @property
     def is_pinned(self) -> bool | None:
         """None where the option depends on something that is not in sight, or on the machine."""
         option = self.option("pin_memory")

@@ -10,6 +10,7 @@ from tests.rules.data.unpinned_loaders import HEADER, LOOP
 from tests.support import findings
 from torchlint.config import Settings
 from torchlint.engine import lint
+from torchlint.finding import Applicability
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 
@@ -392,3 +393,29 @@ def test_batches_of_an_own_class_are_pinned_by_its_own_method_alone(
     source = Source.read(tmp_path / "main.py")
     found = lint(source, Settings.selecting("DATA02"), strict=True, project=Project())
     assert bool(found) == bool(method)
+
+
+GRAPHS = """\
+import torch
+from torch_geometric.data import DataLoader
+from torch_geometric.datasets import TUDataset
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+loader = DataLoader(TUDataset("data", "PROTEINS"), batch_size=64, num_workers=4)
+for batch in loader:
+    batch = batch.to(device)
+    print(batch.x.sum())
+"""
+
+
+@pytest.mark.parametrize(("asked", "is_applied"), [("torch==1.4.0", False), ("torch==1.8.0", True)])
+@pytest.mark.parametrize("code", ["DATA02", "XFER02"])
+def test_old_batches_of_graphs_are_neither_pinned_nor_copied_in_the_background(
+    tmp_path: Path, asked: str, is_applied: bool, code: str
+) -> None:
+    (tmp_path / "requirements.txt").write_text(asked + "\n")
+    (tmp_path / "main.py").write_text(GRAPHS)
+    source = Source.read(tmp_path / "main.py")
+    (found,) = lint(source, Settings.selecting(code), strict=True, project=Project())
+    assert found.fix is not None
+    assert (found.fix.applicability is not Applicability.DISPLAY) is is_applied

@@ -344,3 +344,36 @@ def test_no_copy_goes_on_while_another_beside_it_waits(before: str, moved: str) 
     assert findings(code, "XFER02")
     assert fixed(code, "XFER02") == code
     assert "non_blocking" in fixed(code.replace(before, "z = y"), "XFER02")
+
+
+PADDED = """\
+import torch
+from torch.utils.data import DataLoader
+from torchvision import datasets
+from batches import collate
+
+images = datasets.CIFAR10("data")
+loader = DataLoader(images, 64, num_workers=4, pin_memory=True, collate_fn=collate)
+net = torch.nn.Linear(4, 4).cuda()
+for batch in loader:
+    {}
+    print(net({}).sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("copied", "used", "is_applied"),
+    [
+        ('batch = batch.to("cuda")', "batch.images", False),
+        ('batch = batch.to("cuda")', 'batch["images"]', False),
+        ('moved = batch.to("cuda")', "**moved", False),
+        ('images = batch["images"].to("cuda")', "images", True),
+        ('batch = batch.to("cuda")', "batch.flatten(1)", True),
+    ],
+)
+def test_an_object_that_code_out_of_sight_makes_may_not_take_the_argument(
+    copied: str, used: str, is_applied: bool
+) -> None:
+    code = PADDED.format(copied, used)
+    assert len(findings(code, "XFER02")) == 1
+    assert ("non_blocking" in fixed(code, "XFER02")) is is_applied
