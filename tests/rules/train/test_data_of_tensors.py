@@ -336,6 +336,7 @@ def positives(label, weights):
         ("weights[label.data.long()]", "weights[label.long()]"),
         ("label.data.cpu().numpy() > 0", "label.detach().cpu().numpy() > 0"),
         ("label.data.float().numpy() > 0", "label.detach().float().numpy() > 0"),
+        ("label.data.clone().detach()", "label.clone().detach()"),
         ("label.data + 1 > 0", "label.detach() + 1 > 0"),
     ],
 )
@@ -357,3 +358,20 @@ def test_what_would_leave_an_alias_or_a_false_comment_stays(body: str, is_fixed:
     code = ASKED.partition("    label =")[0] + body
     assert len(findings(code, "TRAIN10")) == 1
     assert (fixed(code, "TRAIN10") != code) is is_fixed
+
+
+NODES = """\
+import torch
+from torch import nn
+
+
+class Apply(nn.Module):
+    def forward(self, node):
+        h = node.data{key}
+        return self.linear(torch.relu(h))
+"""
+
+
+@pytest.mark.parametrize(("key", "count"), [("['h']", 0), ('["h"]', 0), ("[0]", 1)])
+def test_a_dict_that_is_called_data_is_no_tensor(key: str, count: int) -> None:
+    assert len(findings(NODES.replace("{key}", key), "TRAIN10")) == count

@@ -17,6 +17,7 @@ from torchlint.analyses.train.data_chain import VIEWS, Chain, last_word
 from torchlint.analyses.train.data_evidence import is_full_reduction, looks_like_tensor, may_look_like_tensor
 from torchlint.analyses.train.data_writes import is_exchanged, is_self, serves_a_write
 from torchlint.analyses.train.formatted_numbers import is_formatted_as_number
+from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.values import Kind, Value
@@ -103,11 +104,27 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         if not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) or _is_packed(model, node.value):
             continue
         chain = Chain(model, node)
+        if _is_dict(chain):
+            continue
         if isinstance(model.parent(chain.end), cst.Expr) and chain.end is node and not model.source.is_notebook:
             continue  # a statement that does nothing
         if not (is_self(model, node.value) or chain.writes or serves_a_write(model, node, chain)):
             found.append((node, value, chain))
     return found
+
+
+def _is_dict(chain: Chain) -> bool:
+    """`node.data["h"]`, the features of a node of a graph."""
+    match chain.nodes[:1]:
+        case [cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=key))])]:
+            return string_value(key) is not None
+    return False
+
+
+def _is_detached_later(chain: Chain) -> bool:
+    """`w.data.clone().detach()`"""
+    at = chain.steps.index("detach()") if "detach()" in chain.steps else 0
+    return at > 0 and all(step in ("clone()", "cpu()", "cuda()", "[]") for step in chain.steps[:at])
 
 
 def _names_torch(model: Model) -> bool:
@@ -130,6 +147,7 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
         or asked[1:] in _INDIFFERENT_ATTRIBUTES
         or _ends_in_number(chain)
         or _takes_indices(model, chain)
+        or _is_detached_later(chain)
         or _is_only_looked_at(model, chain)
         or (first == "type()" and isinstance(chain.nodes[0], cst.Call) and not chain.nodes[0].args)
         or _is_detached_call(node.value)
