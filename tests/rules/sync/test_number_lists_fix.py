@@ -53,6 +53,18 @@ def test_what_may_be_written_to_later_is_copied() -> None:
     assert "kept.append(loss.clone())" in fixed(code, "SYNC01", unsafe=False)
 
 
+def test_what_is_made_once_and_written_to_in_each_step_is_copied() -> None:
+    head = "static = torch.zeros(1).sum().to(device)\nkept = []"
+    code = training("model.replay()\nkept.append(static.item())", head, "return kept", head=TORCH_ONLY)
+    assert "kept.append(static.clone())" in fixed(code, "SYNC01")
+
+
+def test_the_results_of_cuda_graphs_are_copied() -> None:
+    code = training("kept.append(loss.item())", "kept = []", "return kept", head=TORCH_ONLY)
+    compiled = code.replace("    criterion", '    model = torch.compile(model, mode="reduce-overhead")\n    criterion')
+    assert "kept.append(loss.detach().clone())" in fixed(compiled, "SYNC01")
+
+
 LEFT_ALONE = {
     "read in the loop": ("kept.append(loss.item())\nprint(kept[-1])", "kept = []", "return kept"),
     "counted in the loop": ("kept.append(loss.item())\nif len(kept) > 3:\n    break", "kept = []", "return kept"),

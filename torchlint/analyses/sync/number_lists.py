@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,12 @@ from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
-    from torchlint.semantics.entities import Binding, Write
+    from torchlint.semantics.entities import Binding, Loop, Write
     from torchlint.semantics.model import Model
+    from torchlint.source import Source
 
 _DEPTH = 3
+_GRAPHS = re.compile(r"reduce-overhead|max-autotune|cuda\.graph\b|CUDAGraph|graphed_callables|cudagraph")
 _COUNTERS = frozenset({"builtins.range", "itertools.count", "tqdm.trange", "tqdm.auto.trange"})
 
 
@@ -88,7 +91,7 @@ def number_list(model: Model, read: Readback) -> NumberList:
         raise NoFixError(f"`{name}` gets other values too, or does not start as an empty list")
     loop = _loop_behind(model, starts[0], read)
     mentions = [*binding.reads, *grown]
-    items = [_item(model, binding, node) for node in mentions if is_inside(model, node, loop)]
+    items = [_item(model, binding, node, read.loop) for node in mentions if is_inside(model, node, loop)]
     behind = [node for node in mentions if not is_inside(model, node, loop)]
     if not behind:
         raise NoFixError(f"nothing reads `{name}` behind the loop")
@@ -156,7 +159,7 @@ def _may_follow_exception(model: Model, node: cst.CSTNode, loop: cst.For | cst.W
 # -- what is put into the list ----------------------------------------------------------------------------------------
 
 
-def _item(model: Model, binding: Binding, name: cst.CSTNode) -> Item:
+def _item(model: Model, binding: Binding, name: cst.CSTNode, loop: Loop) -> Item:
     """Raises NoFixError where a mention of the list in the loop is something else than such a statement."""
     number = _put_in(model, name)
     match number:
@@ -170,7 +173,8 @@ def _item(model: Model, binding: Binding, name: cst.CSTNode) -> Item:
     value = model.value(tensor)
     if value.kind is not Kind.TENSOR or value.optional or not (value.dtype or is_one_tensor(model, tensor)):
         raise NoFixError(f"`{model.code(tensor)}` is not known to be a tensor")
-    return Item(number, how, tensor, not _is_its_own(model, tensor))
+    is_shared = model.once(_reuses_results) or not _is_its_own(model, tensor, loop)
+    return Item(number, how, tensor, is_shared)
 
 
 def _is_float(model: Model, call: cst.Call) -> bool:
@@ -187,8 +191,17 @@ def _on_device(tensor: cst.BaseExpression) -> cst.BaseExpression:
     return tensor
 
 
-def _is_its_own(model: Model, tensor: cst.BaseExpression, depth: int = _DEPTH) -> bool:
-    """Whether a tensor shares its memory with no other, and nothing writes to it."""
+def _reuses_results(model: Model) -> bool:
+    """Whether something around makes CUDA graphs, whose next run writes to the results of the last."""
+    return any(model.once_of(source, _makes_graphs) for source in (model.source, *model.neighbours()))
+
+
+def _makes_graphs(source: Source) -> bool:
+    return _GRAPHS.search(source.text) is not None
+
+
+def _is_its_own(model: Model, tensor: cst.BaseExpression, loop: Loop, depth: int = _DEPTH) -> bool:
+    """Whether a tensor that each iteration makes anew shares its memory with no other, and nothing writes to it."""
     if isinstance(tensor, cst.BinaryOperation):
         return True
     if isinstance(tensor, cst.Call):
@@ -200,8 +213,10 @@ def _is_its_own(model: Model, tensor: cst.BaseExpression, depth: int = _DEPTH) -
     binding = model.binding(tensor) if isinstance(tensor, cst.Name) else None
     if binding is None or binding.shared or not depth or _is_written_to(model, binding):
         return False
+    if not all(is_inside(model, write.target, loop.node) for write in binding.writes):
+        return False
     return "backward" in binding.methods or all(
-        write.kind == "assign" and not write.unpacked and _is_its_own(model, write.value, depth - 1)
+        write.kind == "assign" and not write.unpacked and _is_its_own(model, write.value, loop, depth - 1)
         for write in binding.writes
         if write.value is not None
     )
