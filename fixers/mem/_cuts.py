@@ -165,6 +165,8 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
             if model.binding(target) is binding and tensor is read:
                 gone = rewriter.remove_statement(whole)
                 return gone if gone is not None and gone.text == "" else None
+            if tensor is read and isinstance(target, cst.Name):
+                return None  # of `boxes = y.data`, a second name would be left
         case cst.AssignTarget() | cst.AugAssign():
             return None
     return Edit(model.span(tensor)[1], model.span(whole)[1], "")

@@ -27,7 +27,8 @@ def test_a_line_that_only_cuts_off_goes_from_under_a_block(indent: str) -> None:
     ("read", "after"),
     [
         ("    loss = D(a.detach()).mean()\n", "    loss = D(a).mean()\n"),
-        ("    shown = a.data\n    loss = D(shown).mean()\n", "    shown = a\n    loss = D(shown).mean()\n"),
+        ("    shown = a.data\n    loss = D(shown).mean()\n", "    shown = a.data\n    loss = D(shown).mean()\n"),
+        ("    shown = a.data[0]\n    loss = D(shown).mean()\n", "    shown = a[0]\n    loss = D(shown).mean()\n"),
         ("    a = a.detach()\n    loss = D(a).mean()\n", "    loss = D(a).mean()\n"),
         ("    a = D(a.detach())\n    loss = a.mean()\n", "    a = D(a)\n    loss = a.mean()\n"),
         ("    a += D.bias\n    loss = D(a.detach()).mean()\n", "    a += D.bias\n    loss = D(a.detach()).mean()\n"),
