@@ -26,6 +26,9 @@ SCRIPT = "def test_epoch(net, loader):\n    assert loader\n    return net(loader
         ("net.py", UNITTEST, False),  # a network with tests of its own below it
         ("test_net.py", SCRIPT, False),
         ("test_net.py", "def test_epoch(net, loader):\n    return net(loader)\n", False),
+        ("test_video.py", "def test_transform(size):\n    return size\n\ndef run(net):\n    assert net\n", False),
+        ("test_video.py", "def test_transform(size):\n    return size\n\ndef test_run():\n\n    assert net\n", True),
+        ("tests/video.py", "def test_run():\n    check(net)\n\ndef check(net):\n    assert net\n", True),
         ("tests/fixtures/loop.py", "for x in loader:\n    net(x)\n", False),
     ],
 )

@@ -12,13 +12,21 @@ _FRAMEWORK = re.compile(
 )
 _TEST = re.compile(r"^(?:async )?def test_\w+\(|^class Test\w+", re.M)
 _ASSERT = re.compile(r"^[ \t]+assert\b", re.M)
+_ASSERTING_TEST = re.compile(
+    r"^(?:(?:async )?def test_\w+\(.*|class Test\w+.*)\n(?:(?:[ \t].*)?\n)*?[ \t]+assert\b", re.M
+)
 
 
 def is_test_code(path: Path, text: str) -> bool:
     """Whether the name or the folder of a file says tests, and its text too: a script such as `test_net.py`, which
-    evaluates a network, holds none."""
-    if not _NAME.fullmatch(path.name) and _FOLDERS.isdisjoint(path.parts[:-1]):
+    evaluates a network, holds none. Where the name alone says so, a test has to assert something itself."""
+    is_in_folder = not _FOLDERS.isdisjoint(path.parts[:-1])
+    if not is_in_folder and not _NAME.fullmatch(path.name):
         return False
     if _FRAMEWORK.search(text):
         return True
-    return _TEST.search(text) is not None and _ASSERT.search(text) is not None and "__main__" not in text
+    if "__main__" in text:
+        return False
+    if is_in_folder:
+        return _TEST.search(text) is not None and _ASSERT.search(text) is not None
+    return _ASSERTING_TEST.search(text) is not None

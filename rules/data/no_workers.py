@@ -113,7 +113,7 @@ class NoWorkers(Rule):
             certainty, where = reach(loader), loader.memory()
             if where is Memory.READ and certainty is not None:
                 yield Report(loader.site.node, _message(loader), certainty, loader, _chain(loader))
-            elif where is Memory.UNKNOWN and certainty is Confidence.CERTAIN:
+            elif where in (Memory.UNKNOWN, Memory.ENCODED) and certainty is Confidence.CERTAIN:
                 yield Report(loader.site.node, _message(loader), Confidence.LIKELY, loader, _chain(loader))
 
 
@@ -125,8 +125,11 @@ def _chain(loader: Loader) -> tuple[Fact, ...]:
 
 
 def _message(loader: Loader) -> str:
+    from torchlint.analyses.datasets import Memory
+
+    done = "encoded" if loader.memory() is Memory.ENCODED else "read and decoded"
     name = f"`{loader.name}`" if loader.name is not None else "this loader"
     return (
-        f"The samples of {name} are read and decoded by the process that drives the GPU, which waits for every batch. "
+        f"The samples of {name} are {done} by the process that drives the GPU, which waits for every batch. "
         "Pass `num_workers`, for example `min(8, os.cpu_count())` divided by the processes on this machine."
     )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 class Memory(Enum):
     HELD = "held"  # a sample is an index into something that is in memory
+    ENCODED = "encoded"  # it is text that is in memory, and looked up when a batch is put together
     READ = "read"  # a sample is read or decoded when it is asked for
     STREAM = "stream"  # an iterable dataset: each worker would yield all of it
     UNKNOWN = "unknown"
@@ -100,7 +101,7 @@ def _computed_elsewhere(call: Call, model: Model) -> bool:
     found = model.elsewhere(call)
     if found is not None:
         home, function = found
-        if any(_puts_on_accelerator(step, home) for step in _calls(function, 0)):
+        if any(_puts_on_accelerator(step, home) for step in calls_made(function)):
             return True
     behind = model.class_behind(call.callee) if call.callee is not None and call.targets_class is None else None
     return behind is not None and any(_moves(method, behind[0]) for method in _methods(behind[1]))
@@ -285,7 +286,7 @@ def _memory_of_class(cls: Class) -> Memory:
     getitem = cls.method("__getitem__")
     if getitem is None:
         return Memory.READ if any(_READ.fullmatch(base) for base in bases) else Memory.UNKNOWN
-    calls = list(_calls(getitem, 0))
+    calls = list(calls_made(getitem))
     if any(_READING.fullmatch(call.callee or "") for call in calls):
         return Memory.READ
     if all(_INDEXING.fullmatch(call.callee or "") or call.method in _CONVERTING for call in calls):
@@ -293,10 +294,10 @@ def _memory_of_class(cls: Class) -> Memory:
     return Memory.UNKNOWN
 
 
-def _calls(function: Function, depth: int) -> Iterator[Call]:
+def calls_made(function: Function, depth: int = 0) -> Iterator[Call]:
     """The calls that a function makes, those of the functions of this file that it calls included."""
     for call in function.calls:
         if call.target is not None and depth < 3:
-            yield from _calls(call.target, depth + 1)
+            yield from calls_made(call.target, depth + 1)
         else:
             yield call

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.data.collating import encodes_text
 from torchlint.analyses.datasets import (
     Memory,
     held_on_accelerator,
@@ -168,7 +169,9 @@ class Loader:
         """Whether what is loaded lies in memory already."""
         if self.is_graphs:
             return Memory.HELD
-        return memory(self.dataset().node, self.model)
+        found = memory(self.dataset().node, self.model)
+        is_encoded = found is Memory.HELD and encodes_text(self.option("collate_fn"), self.model)
+        return Memory.ENCODED if is_encoded else found
 
 
 def loaders(model: Model) -> list[Loader]:

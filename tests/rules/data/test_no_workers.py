@@ -464,3 +464,41 @@ def test_a_dataset_that_is_handed_in_may_hold_the_lambdas_of_the_file(change: st
                 model(x.cuda()).sub(y.cuda()).abs().mean().backward()
         """
     assert [finding.fix is not None for finding in findings(code, "DATA01")].count(True) == count
+
+
+TEXTS = """
+class Texts(Dataset):
+    def __init__(self, texts, vocabulary):
+        self.texts = texts
+        self.vocabulary = vocabulary
+
+    def __len__(self):
+        return len(self.texts)
+
+    def __getitem__(self, i):
+        return self.texts[i]
+
+    def collate(self, texts):
+        return {tokens}
+
+
+texts = Texts([["a", "b"]], vocabulary)
+loader = DataLoader(texts, 64, pin_memory=True, collate_fn=texts.collate)
+"""
+
+
+@pytest.mark.parametrize(
+    ("tokens", "found"),
+    [
+        ("torch.LongTensor(self.vocabulary.encode_batch(texts, 128))", 1),
+        ("self.tokenizer(texts, padding=True)", 1),
+        ("torch.LongTensor(texts)", 0),
+        ("model.encode(torch.stack(texts))", 0),
+        ('torch.tensor([list(text.encode("utf-8")) for text in texts])', 0),
+        ("torch.tensor([list(text.encode()) for text in texts])", 0),
+    ],
+)
+def test_text_that_is_looked_up_for_each_batch_is_not_ready_in_memory(tokens: str, found: int) -> None:
+    messages = [finding.message for finding in findings(script(TEXTS.format(tokens=tokens)), "DATA01")]
+    assert len(messages) == found
+    assert all("are encoded by the process" in message for message in messages)
