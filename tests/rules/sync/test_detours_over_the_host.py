@@ -85,6 +85,45 @@ def test_the_helper_of_a_loss_that_nobody_is_seen_to_run(work: str, call: str, l
     assert [finding.line for finding in findings(ONE_HOT.format(work=work, call=call), "SYNC03")] == lines
 
 
+MIRROR = """
+import numpy as np
+import torch
+
+def mirror(maps, pairs):
+    assert maps.ndim == 4
+    maps = maps[:, :, :, ::-1]
+    for a, b in pairs:
+        kept = maps[:, a].copy()
+        maps[:, a] = maps[:, b]
+        maps[:, b] = kept
+    {end}
+
+def evaluate(model, loader, pairs, device):
+    with torch.no_grad():
+        for x, y in loader:
+            out = model(x.to(device))
+            {call}
+            print((out + torch.from_numpy(turned.copy()).to(device)).mean())
+"""
+MIRRORED = "turned = mirror(out.cpu().numpy(), pairs)"
+
+
+@pytest.mark.parametrize(
+    ("end", "call", "count"),
+    [
+        ("return maps", MIRRORED, 1),
+        ("return np.ascontiguousarray(solve(maps))", MIRRORED, 0),
+        ("show(maps)\n    return maps", MIRRORED, 0),
+        ("return maps if maps[0, 0, 0, 0] > 1 else None", MIRRORED, 0),
+        ("return pairs", MIRRORED, 0),
+        ("return maps", MIRRORED + "\n            show(turned)", 0),
+    ],
+)
+def test_a_function_that_only_computes_with_the_copy_does_what_the_device_can(end: str, call: str, count: int) -> None:
+    found = findings(MIRROR.format(end=end, call=call), "SYNC03")
+    assert len([finding for finding in found if "back to the device" in finding.message]) == count
+
+
 FOCAL = """
 import torch
 from torch import nn

@@ -13,13 +13,14 @@ from torchlint.analyses.steps import Step, is_gated
 from torchlint.analyses.sync.branching import waiting_step
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.round_trips import Trip, has_not_left
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import parameter_of_function, reaches
 from torchlint.semantics.entities import Call, Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Function
     from torchlint.semantics.model import Model
 
 
@@ -43,6 +44,7 @@ _WORK = word_set(
     """
 )
 _LIMIT = 60
+_DEPTH = 2
 
 
 def detours(model: Model) -> Iterator[Trip]:
@@ -82,15 +84,16 @@ def _may_be_device(model: Model, tensor: cst.BaseExpression) -> bool:
 class _Walk:
     """One walk from the copy on the host through all that is made of it, until each way leads back or ends."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, depth: int = _DEPTH) -> None:
         self._model = model
+        self._depth = depth
         self._left: list[cst.CSTNode] = []
         self._seen: set[cst.CSTNode] = set()
         self.back: Call | None = None
         self.works = False  # whether anything is computed on the host
 
-    def goes_back(self, node: cst.CSTNode) -> bool:
-        self._left.append(node)
+    def goes_back(self, *nodes: cst.CSTNode) -> bool:
+        self._left += nodes
         while self._left and len(self._seen) < _LIMIT:
             at = self._left.pop()
             if at not in self._seen:
@@ -148,7 +151,23 @@ class _Walk:
         of_tensor = call.method is not None and call.receiver_value.is_(Kind.TENSOR, Kind.ARRAY, Kind.BATCH)
         if call.callee == "builtins.len":
             return True
+        entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
+        if entered is not None:
+            return self._helper(call, arg, *entered)
         return (is_known or of_tensor) and self._result(call, last or call.method or "")
+
+    def _helper(self, call: Call, arg: cst.Arg, home: Model, function: Function) -> bool:
+        """Whether a function of the project does no more than that with what it is given, and returns it."""
+        parameter = parameter_of_function(call, function, arg)
+        if parameter is None or not self._depth or function.is_generator:
+            return False
+        inside = _Inside(home, self._depth - 1)
+        reads = (read for read in parameter.reads if reaches(home, parameter, parameter.writes[0].target, read))
+        if not inside.goes_back(*reads) or not inside.returns or inside.back is not None:
+            return False
+        self.works = self.works or inside.works
+        self._left.append(call.node)
+        return True
 
     def _result(self, call: Call, name: str) -> bool:
         if moves_to_accelerator(call, self._model):
@@ -166,8 +185,9 @@ class _Walk:
             return all(self._stored(statement, element.value) for element in target.elements)
         binding = self._model.binding(target)
         if isinstance(target, cst.Subscript):
+            is_array = self._model.value(target.value).is_(Kind.TENSOR, Kind.ARRAY) or self._follows(target.value)
             self._left.append(target.value)
-            return self._model.value(target.value).is_(Kind.TENSOR, Kind.ARRAY)
+            return is_array
         if not isinstance(target, cst.Name) or binding is None or binding.shared:
             return False
         moved = [above for read in binding.reads if (above := self._conditional_move(read)) is not None]
@@ -175,6 +195,11 @@ class _Walk:
             if reaches(self._model, binding, target, read) and not any(self._is_behind(read, move) for move in moved):
                 self._left.append(read)
         return True
+
+    def _follows(self, name: cst.BaseExpression) -> bool:
+        """Whether a variable holds what the walk has come by."""
+        binding = self._model.binding(name)
+        return binding is not None and any(read in self._seen or read in self._left for read in binding.reads)
 
     def _is_moved(self, whole: cst.BaseExpression) -> bool:
         """Whether a variable is a tensor that was moved to the device: what a host's index picks of it is there."""
@@ -195,6 +220,18 @@ class _Walk:
 
     def _is_behind(self, read: cst.CSTNode, move: cst.If) -> bool:
         return move not in self._model.ancestors(read) and is_before(self._model, move, read)
+
+
+class _Inside(_Walk):
+    """The same walk in a function that is given the copy: its ways end where it returns."""
+
+    returns = False
+
+    def _step(self, node: cst.CSTNode) -> bool:
+        if isinstance(self._model.parent(node), cst.Return):
+            self.returns = True
+            return True
+        return super()._step(node)
 
 
 def _asks_for_device(test: cst.BaseExpression) -> bool:
