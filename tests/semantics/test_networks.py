@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.semantics.programs import binding_of, call_on, model_of, value_of
+from tests.semantics.programs import binding_of, call_on, function_of, model_of, value_of
 from torchlint.semantics.values import Grad, Kind, Place
 
 
@@ -14,13 +14,18 @@ from torchlint.semantics.values import Grad, Kind, Place
         ("torch.jit.load(path)", Kind.MODULE),
         ("PeftModel.from_pretrained(net, path).to(device)", Kind.MODULE),
         ("torch.jit.load(path).model.to(device)", Kind.MODULE),
+        ("torch.nn.Embedding.from_pretrained(net)", Kind.MODULE),
+        ("torch.utils.data.DataLoader.from_pretrained(net)", Kind.UNKNOWN),
+        ("torch.nn.utils.spectral_norm(torch.nn.Linear(3, 3))", Kind.MODULE),
+        ("torch.nn.utils.weight_norm(net, dim=None)", Kind.MODULE),
+        ("torch_geometric.nn.conv.GCNConv(3, 3)", Kind.MODULE),
         ("joblib.load(path)", Kind.UNKNOWN),
         ("joblib.load(path).model", Kind.UNKNOWN),
         ("torch.jit.load(path).classes", Kind.UNKNOWN),
     ],
 )
 def test_networks_that_are_loaded(made: str, kind: Kind) -> None:
-    head = "import torch\nimport joblib\nfrom peft import PeftModel\n\n"
+    head = "import torch\nimport torch_geometric\nimport joblib\nfrom peft import PeftModel\n\n"
     model = model_of(f"{head}def load(net, path, device):\n    found = {made}\n    return found\n")
     assert value_of(model, "found", "load").kind is kind
 
@@ -119,3 +124,48 @@ def test_a_buffer_is_a_tensor_that_takes_no_gradients_and_is_where_its_module_is
     assert value.kind is kind
     assert value.place is Place.UNKNOWN
     assert (value.grad is Grad.DETACHED) is (kind is Kind.TENSOR)
+
+
+@pytest.mark.parametrize("method", ["from_pretrained", "load_from_checkpoint"])
+def test_a_class_of_the_file_loads_an_object_of_itself(method: str) -> None:
+    model = model_of(
+        f"""
+        import torch
+        from transformers import BertPreTrainedModel
+
+        class Tagger(BertPreTrainedModel):
+            def forward(self, x):
+                return self.bert(x)
+
+        def load(path, x):
+            net = Tagger.{method}(path)
+            return net(x)
+        """
+    )
+    assert value_of(model, "net", "load").ref == "Tagger"
+    assert call_on(model, "net(x)").target is function_of(model, "Tagger.forward")
+
+
+@pytest.mark.parametrize(
+    ("options", "grad"),
+    [
+        ("table", Grad.UNKNOWN),
+        ("table, True", Grad.UNKNOWN),
+        ("table, freeze=False", Grad.CARRIES),
+        ("table, freeze=frozen", Grad.UNKNOWN),
+        ("table, **options", Grad.UNKNOWN),
+    ],
+)
+def test_a_loaded_embedding_takes_gradients_where_it_is_told_to(options: str, grad: Grad) -> None:
+    model = model_of(
+        f"""
+        import torch
+        from torch import nn
+
+        def embed(table, frozen, options, words):
+            embedding = nn.Embedding.from_pretrained({options})
+            found = embedding(words)
+            return found
+        """
+    )
+    assert value_of(model, "found", "embed").grad is grad

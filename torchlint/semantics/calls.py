@@ -171,6 +171,8 @@ class Calls(MethodCalls):
         foreign = next((base for base in self.foreign_bases(cls) if base.method(name) is not None), None)
         if foreign is not None and cls.method(name) is None:
             return self._method_of_foreign_class(call, receiver, foreign, name, given)
+        if name in words.LOADING and receiver.kind is Kind.CLASS and cls.kind is Kind.MODULE:
+            return Value(cls.kind, ref=cls.ref, origins=frozenset([call.node]))
         attribute = cls.attribute(name)
         value = self.class_attribute(cls, name, of_object=receiver.kind is not Kind.CLASS) or UNKNOWN
         if value.kind is Kind.UNKNOWN and attribute is not None:
@@ -413,7 +415,8 @@ class Calls(MethodCalls):
             grad = transfer.mixed_grad(inputs, self.grad)
             return torch_results.module_result(module, first, grad, transfer.mixed_place(inputs))
         call.is_forward = True
-        grad = Grad.DETACHED if self.grad is False else (Grad.CARRIES if self.grad else Grad.UNKNOWN)
+        may_carry = self.grad and module.grad is not Grad.DETACHED  # which somebody may have switched on again
+        grad = Grad.DETACHED if self.grad is False else (Grad.CARRIES if may_carry else Grad.UNKNOWN)
         place = transfer.mixed_place(inputs)
         place = place if place is Place.ACCELERATOR else module.place  # a wrapper may move what it is given
         if returned.kind is Kind.UNKNOWN:

@@ -68,6 +68,8 @@ class LibraryCalls(Expressions):
             return self._constructed(call, name, kind, first, given)
         if words.is_module_factory(name):
             return Value(Kind.MODULE, ref=name, origins=frozenset([call.node]))
+        if (loaded := self._loaded(call, name, given)) is not None:
+            return loaded
         if name == "torch.autograd.Variable" and first is not None:
             return self._variable(first, given)
         if name == "torch.utils.data.random_split":
@@ -77,6 +79,16 @@ class LibraryCalls(Expressions):
                 return first  # `loader = tqdm(loader)` is iterated, and measured, like the loader itself
             return Value(Kind.ITERATOR, element=self.elements(first), origins=first.origins)
         return self._library_call(call, name, first, given)
+
+    def _loaded(self, call: Call, name: str, given: Arguments) -> Value | None:
+        """`nn.Embedding.from_pretrained(table)` makes an object of the class, which takes gradients only if told to."""
+        cls, _, method = name.rpartition(".")
+        if method not in words.LOADING or (words.class_kind(cls) or self._kind_in_project(cls)) is not Kind.MODULE:
+            return None
+        freeze = given.get("freeze", 1)
+        may_train = not cls.startswith("torch.nn.") or (freeze is not None and freeze.constant is False)
+        grad = Grad.UNKNOWN if may_train else Grad.DETACHED
+        return Value(Kind.MODULE, grad, ref=cls, origins=frozenset([call.node]))
 
     def _replicated(self, call: Call, module: Value, given: Arguments) -> Value:
         """`data_parallel(model, inputs)` runs the model on the devices, on one input or on a tuple of them."""

@@ -65,7 +65,7 @@ class Value:
     """Never changed once it is made. `frozen` would make each of the thousands in a file five times as dear."""
 
     kind: Kind = Kind.UNKNOWN
-    grad: Grad = Grad.UNKNOWN
+    grad: Grad = Grad.UNKNOWN  # of a module: DETACHED if its parameters were made to take none
     place: Place = Place.UNKNOWN
     rank: int | None = None  # number of dimensions of a tensor
     pinned: bool = False  # in page-locked memory of the host; of a loader: all that it yields is

@@ -191,13 +191,14 @@ _CLASS_KINDS: dict[str, Kind] = {
 _CLASS_PATTERNS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"(torch_optimizer|transformers|apex\.optimizers|bitsandbytes\.optim)\.(\w*Adam\w*|Lion\w*|\w*SGD\w*|LAMB)"),
      Kind.OPTIMIZER),
-    (re.compile(r"torch_geometric\.nn\.[A-Z]\w*"), Kind.MODULE),
+    (re.compile(r"torch_geometric\.nn\.([a-z]\w*\.)*[A-Z]\w*"), Kind.MODULE),
     (re.compile(r"torch_geometric\.loader\.\w+(Loader|Sampler)"), Kind.LOADER),
     (_SIGNAL_TRANSFORMS, Kind.MODULE),
     (re.compile(r"transformers\.(\w+\.)*[A-Z]\w*(Model|For[A-Z]\w*)"), Kind.MODULE),
     (re.compile(r"(torchvision|torchaudio|torch_geometric)\.datasets\.[A-Z]\w*"), Kind.DATASET),
     (re.compile(r"torchmetrics\.[A-Z]\w*"), Kind.INSTANCE),
 )  # fmt: skip
+LOADING = frozenset({"from_pretrained", "load_from_checkpoint"})  # methods of the class of a network, which make one
 _PIPELINES = r"diffusers\.(\w+\.)*\w*Pipeline\w*\.from_(pretrained|single_file|pipe)"
 _MODULE_FACTORIES = re.compile(
     r"(torchvision\.models\.(\w+\.)?[a-z]\w*|timm\.create_model|timm\.models\.create_model|torch\.hub\.load"
@@ -245,6 +246,9 @@ WRAPPERS = word_set(
     """
     torch.nn.DataParallel torch.nn.parallel.DistributedDataParallel torch.compile torch.jit.script
     torch.distributed.fsdp.FullyShardedDataParallel torch.nn.SyncBatchNorm.convert_sync_batchnorm
+    torch.nn.utils.weight_norm torch.nn.utils.spectral_norm
+    torch.nn.utils.remove_weight_norm torch.nn.utils.remove_spectral_norm
+    torch.nn.utils.parametrizations.weight_norm torch.nn.utils.parametrizations.spectral_norm
     """
 )
 # Decorators and bases of classes whose annotated fields are the parameters of the constructor.

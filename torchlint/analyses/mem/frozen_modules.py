@@ -33,6 +33,8 @@ _FREEZERS = re.compile(r"(?i)freeze|requires_?grad|(toggle|set|switch)_?grad")
 
 def is_frozen(model: Model, call: Call) -> bool:
     """Whether all parameters of the called module are switched off, in the file or by all who hand it in."""
+    if model.value(module_of(call)).grad is Grad.DETACHED:
+        return True
     module = root(model, call.node.func)
     if module is not None and _is_switched_off(model, module, text(module_of(call))):
         return True
