@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.sync.accumulators import host_sum
-from torchlint.analyses.sync.number_lists import listed_in
+from torchlint.analyses.sync.number_lists import bare_tensor, listed_in
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.repeated_reads import numbers
 from torchlint.finding import Fix
@@ -78,10 +78,13 @@ def _loss(model: Model, read: Readback) -> Fix:
 
 def _is_real(model: Model, read: Readback) -> bool:
     """A tensor of real floating point numbers, such as what a backward pass starts from."""
-    value, binding = read.value, model.binding(read.tensor)
+    tensor = bare_tensor(read.tensor)
+    value, binding = read.value, model.binding(tensor)
     if value.kind is not Kind.TENSOR or (value.optional and read.how != "item"):
         return False
-    return value.dtype == "float" or (value.carries and binding is not None and "backward" in binding.methods)
+    return value.dtype == "float" or (
+        model.value(tensor).carries and binding is not None and "backward" in binding.methods
+    )
 
 
 def _count(model: Model, read: Readback) -> Fix:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import tensors_asked
-from torchlint.analyses.sync.readback import counted_places, reads
+from torchlint.analyses.sync.readback import counted_places, reads, reads_by_calls
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.train.data_attribute import Use, data_reads
 from torchlint.semantics.values import Place
@@ -34,14 +34,20 @@ def waits_beside(model: Model, step: Step, moved: Collection[cst.CSTNode]) -> bo
     return any(
         not _is_in(node, moved, model) and step_of(model, node) == step and residence.may_be_device(tensor, step)
         for node, tensor in chain(asked, read, model.once(_first_elements))
-    ) or any(_returns_number_read(call, step, moved, model) for call in model.calls if call.target is not None)
+    ) or any(
+        _returns_number_read(call, step, moved, model)
+        if call.target is not None
+        else _reads_elsewhere(call, step, model)
+        for call in model.calls
+        if not _is_in(call.node, moved, model) and step_of(model, call.node) == step
+    )
 
 
 def _returns_number_read(call: Call, step: Step, moved: Collection[cst.CSTNode], model: Model) -> bool:
     """`accuracy(out, y)` of a step, where the function of the file returns `correct.item()` of what it is given there:
     it reads in every case, and no fix moves that."""
     function = call.target
-    if function is None or _is_in(call.node, moved, model) or step_of(model, call.node) != step:
+    if function is None:
         return False
     residence = model.once(Residence)
     given = any(residence.may_be_device(arg.value, step) for arg in call.arguments)
@@ -51,6 +57,17 @@ def _returns_number_read(call: Call, step: Step, moved: Collection[cst.CSTNode],
         value in numbers and value not in moved and model.value(numbers[value]).place is not Place.HOST
         for value in returned
         if isinstance(value, cst.Call)
+    )
+
+
+def _reads_elsewhere(call: Call, step: Step, model: Model) -> bool:
+    """The same of a function of another file."""
+    residence = model.once(Residence)
+    return any(
+        residence.may_be_device(arg.node, step, is_tensor=arg.is_tensor)
+        for inside in model.once(reads_by_calls)
+        if inside.call is call
+        for arg in inside.given
     )
 
 

@@ -144,6 +144,15 @@ def test_one_conversion_serves_what_stands_behind_the_with_statement_around_the_
     assert fixed(f"{under}\n{tail}", "SYNC01", unsafe=False) == after + tail
 
 
+@pytest.mark.parametrize("read", ["loss.detach().item()", "loss.data.item()", "float(loss.detach())"])
+def test_what_backward_starts_from_is_a_real_number_in_whatever_way_it_is_detached(read: str) -> None:
+    code = training(f"total += {read}", "total = 0.0", "return total", head=TORCH_ONLY)
+    code = code.replace("criterion = nn.CrossEntropyLoss()", "criterion = model.criterion")
+    new = fixed(code, "SYNC01")
+    assert f"total += {'loss.data' if '.data' in read else 'loss.detach()'}.double()" in new
+    assert "return float(total)" in new
+
+
 @pytest.mark.parametrize(
     ("beside", "is_fixed"),
     [

@@ -153,3 +153,13 @@ def test_a_loss_that_copies_what_it_is_given_is_on_the_host(tmp_path: Path, copi
     body = "part = measures.measure(out, y, criterion)\npart.backward()\nhistory.append(part.item())"
     found = _found(tmp_path, ON_HOST.format(copies=copies), body)
     assert len([finding for finding in found if "part.item()" in finding.message]) == count
+
+
+@pytest.mark.parametrize(("gate", "is_fixed"), [("", False), ("if step % 9 == 0:\n    ", True)])
+def test_a_sum_beside_a_helper_that_waits_in_each_step_is_not_kept_on_the_device(
+    tmp_path: Path, gate: str, is_fixed: bool
+) -> None:
+    found = _found(tmp_path, ACCURACY, f"total += loss.item()\n{gate}{APPEND}")
+    [own] = [finding for finding in found if "`loss.item()`" in finding.message]
+    assert (own.fix is not None) is is_fixed
+    assert is_fixed or "waits for the device anyway" in own.no_fix

@@ -169,7 +169,7 @@ def _item(model: Model, binding: Binding, name: cst.CSTNode, loop: Loop) -> Item
             how = "float"
         case _:
             raise NoFixError(f"the loop uses `{binding.name}` in another way on {model.place(name)}")
-    tensor = _on_device(tensor)
+    tensor = bare_tensor(tensor)
     value = model.value(tensor)
     if value.kind is not Kind.TENSOR or value.optional or not (value.dtype or is_one_tensor(model, tensor)):
         raise NoFixError(f"`{model.code(tensor)}` is not known to be a tensor")
@@ -181,13 +181,13 @@ def _is_float(model: Model, call: cst.Call) -> bool:
     return model.call(call).callee == "builtins.float"
 
 
-def _on_device(tensor: cst.BaseExpression) -> cst.BaseExpression:
-    """The tensor without copies to the host, and without `.data`."""
+def bare_tensor(tensor: cst.BaseExpression) -> cst.BaseExpression:
+    """The tensor without copies to the host, and without `.data` and `.detach()`."""
     match tensor:
         case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="cpu" | "detach")), args=[]):
-            return _on_device(inner)
+            return bare_tensor(inner)
         case cst.Attribute(value=inner, attr=cst.Name(value="data")):
-            return _on_device(inner)
+            return bare_tensor(inner)
     return tensor
 
 

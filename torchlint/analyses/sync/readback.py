@@ -95,7 +95,7 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
 
 def _made_by_calls(model: Model, residence: Residence) -> Iterator[Readback]:
     """Those that a function of another file makes for the call: it returns the number."""
-    for inside in model.once(_foreign_reads):
+    for inside in model.once(reads_by_calls):
         call, home = inside.call, inside.home
         step = step_of(model, call.node)
         if step is None or follows_answer(model, residence, call.node, step):
@@ -112,7 +112,8 @@ def _made_by_calls(model: Model, residence: Residence) -> Iterator[Readback]:
             yield Readback(call.node, tensor, model.value(tensor), FOREIGN, is_number, step, use, inside=inside)
 
 
-def _foreign_reads(model: Model) -> list[ForeignRead]:
+def reads_by_calls(model: Model) -> list[ForeignRead]:
+    """Calls of functions of other files that read what they are given."""
     return list(foreign_reads(model, reads))
 
 
