@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.train.graph_origin import Origin, origin, receives_graph
 from torchlint.analyses.train.owned_tensors import (
     MAY_RETURN_THEMSELVES,
+    is_cut_before,
     is_drawn_alone,
     is_made_anew,
     without_moves,
@@ -89,7 +90,7 @@ def _remedy(wrapper: Wrapper, model: Model) -> _Remedy:
     assert inner is not None
     if isinstance(inner, cst.Attribute) and inner.attr.value == "data" and _is_tensor(inner.value, model):
         return _Remedy("" if _is_plain(inner.value, model) else ".detach()", Applicability.SAFE)
-    if _may_stand_bare(wrapper, model):
+    if _may_stand_bare(wrapper, model) or is_cut_before(inner, model):
         return _Remedy("", Applicability.SAFE)
     found = origin(model, inner)
     if found is Origin.GRAPH or _wants_gradients(wrapper) or _is_told_apart(wrapper.call.node, inner, model):

@@ -385,3 +385,17 @@ def test_a_name_that_only_says_data_goes_with_it() -> None:
     assert fixed(head + code, "TRAIN10") == head + after
     graph = head.replace("no_grad", "enable_grad")
     assert "prior_data = priors.detach()" in fixed(graph + code, "TRAIN10")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_is_detached_and_moved_is_not_detached_again(dtype: torch.dtype) -> None:
+    code = "import torch\nfrom torch.autograd import Variable\n\n\ndef leaf(x, kind):\n    return {}\n"
+    after = fixed(code.format("Variable((torch.exp(x).data).type(kind), requires_grad=True)"), "TRAIN10")
+    assert "return (torch.exp(x).detach()).type(kind).requires_grad_()\n" in after
+    names: dict[str, Any] = {}
+    exec(after, names)
+    x = torch.ones(2, dtype=dtype, requires_grad=True)
+    leaf = names["leaf"](x, torch.float64)
+    assert leaf.is_leaf
+    leaf.sum().backward()
+    assert x.grad is None

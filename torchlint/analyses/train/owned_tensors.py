@@ -145,6 +145,16 @@ def _unwrapped(node: cst.BaseExpression, model: Model) -> cst.BaseExpression:
     return moved
 
 
+def is_cut_before(node: cst.BaseExpression, model: Model) -> bool:
+    """`x.data.cuda()`, `x.detach().cuda()`: a tensor that stands for itself alone, or one made of it."""
+    match without_moves(node, model):
+        case cst.Attribute(attr=cst.Name(value="data")) as data:
+            return data is not node and model.value(data.value).is_(Kind.TENSOR, Kind.BATCH)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="detach")), args=[]) as detached:
+            return detached is not node
+    return False
+
+
 def without_moves(node: cst.BaseExpression, model: Model) -> cst.BaseExpression:
     """x of `x.float().cuda()`, which may be x itself."""
     while isinstance(node, cst.Call) and model.call(node).method in MAY_RETURN_THEMSELVES:
