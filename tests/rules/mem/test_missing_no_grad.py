@@ -167,6 +167,39 @@ def test_a_transform_without_parameters_has_no_graph_to_record(layers: str, coun
     assert len(found(TRANSFORM.format(layers=layers))) == count
 
 
+WRAPPER = """
+from zoo import load
+
+def narrow(net, x):
+    return net.narrow(x)
+
+def wide(net, x):
+    return net.wide(x)
+
+class Wrapper(nn.Module):
+    def __init__(self, net, run):
+        super().__init__()
+        self.net = net
+        self.run = run
+
+    def forward(self, x):
+        return {passed}
+
+def make(net, size):
+    return Wrapper(net, narrow) if size < 3 else Wrapper(net, wide)
+
+wrapper = make(load(), len(loader))
+wrapper.eval()
+for x, y in loader:
+    print(wrapper(x).detach())
+"""
+
+
+@pytest.mark.parametrize(("passed", "count"), [("self.run(self.net, x)", 1), ("torch.add(self.net, x)", 0)])
+def test_a_module_that_hands_what_it_holds_to_a_function_may_hold_a_network(passed: str, count: int) -> None:
+    assert len(found(WRAPPER.format(passed=passed))) == count
+
+
 def test_what_a_transform_without_parameters_returns_is_kept_without_a_graph() -> None:
     kept = (
         TRANSFORM.format(layers="")

@@ -106,7 +106,16 @@ def _may_hold(value: cst.BaseExpression, attribute: Binding, model: Model) -> bo
     known = model.value(value)
     if known.kind is Kind.UNKNOWN:
         others = [method for method in attribute.methods if torch_api.method(method) is None]  # none of a tensor's
-        return isinstance(value, cst.Call) or attribute.called or bool(others)
+        is_used = attribute.called or bool(others) or any(_is_handed_on(read, model) for read in attribute.reads)
+        return isinstance(value, cst.Call) or is_used
     if known.kind is Kind.MODULE:
         return not is_parameter_free(known.ref or "")
     return known.ref == "torch.nn.Parameter" or known.kind in (Kind.PARAMETERS, Kind.INSTANCE)
+
+
+def _is_handed_on(read: cst.CSTNode, model: Model) -> bool:
+    """`self.net` of `self.run(self.net, x)`, where nothing is known of what is called."""
+    argument = model.parent(read)
+    site = model.parent(argument) if isinstance(argument, cst.Arg) else None
+    call = model.call(site) if isinstance(site, cst.Call) else None
+    return call is not None and call.callee is None and (call.target or call.foreign) is None

@@ -17,6 +17,7 @@ from torchlint.analyses.xfer.host_tensors import Made, brings_numbers, is_host_c
 from torchlint.analyses.xfer.numbers import equal_numbers, looks_like_number, numbers_given
 from torchlint.analyses.xfer.sizes import HOST_CLASSES, SIZED_CLASSES
 from torchlint.semantics.dataflow import reaches, text
+from torchlint.semantics.transfer import element_of
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 
@@ -340,14 +341,16 @@ def _is_number(node: cst.BaseExpression, model: Model) -> bool:
 
 
 def _is_plain(part: cst.BaseSlice, model: Model) -> bool:
-    """`:`, `2`, `self.index[WORD]`: a place that is no tensor."""
+    """`:`, `2`, `self.index[WORD]`, `rows`: a place that is no tensor, or a list of such places."""
     match part:
         case cst.Slice():
             return True
         case cst.Index(value=cst.Subscript(value=table) as entry) if model.value(entry).kind is Kind.UNKNOWN:
             return model.value(table).is_(Kind.UNKNOWN, Kind.DICT)
         case cst.Index(value=node):
-            return model.value(node).is_(Kind.NUMBER, Kind.NONE)
+            value = model.value(node)
+            is_list = value.kind is Kind.LIST and element_of(value).kind is Kind.NUMBER
+            return is_list or value.is_(Kind.NUMBER, Kind.NONE)
     return False
 
 
