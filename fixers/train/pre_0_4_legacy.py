@@ -103,8 +103,11 @@ def _leaves_an_alias(read: DataRead, made: Fix, model: Model) -> bool:
 
 
 def _is_explained(node: cst.CSTNode, model: Model) -> bool:
-    """Whether a comment in front of the line speaks of what `.data` was there for."""
-    lines = getattr(model.statement(node), "leading_lines", ())
+    """Whether a comment in front of the line speaks of what `.data` was there for, and of no `Variable` on the line."""
+    statement = model.statement(node)
+    if any(model.statement(call.node) is statement for call in model.calls_to(VARIABLE)):
+        return False
+    lines = getattr(statement, "leading_lines", ())
     return any(line.comment is not None and "Variable" in line.comment.value for line in lines)
 
 

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
 _ARGUMENT = "non_blocking=True"
 _MAY_BE_APPLE = re.compile(r"\bmps\b|\bcurrent_accelerator\b")
+_OF_TENSORS = frozenset("to cuda cpu data shape device dtype ndim T mT grad requires_grad is_cuda layout".split())
 _SURENESS = (Applicability.SAFE, Applicability.UNSAFE, Applicability.DISPLAY)
 
 
 def fix(report: Report, model: Model) -> Fix:
     made = _asynchronous(report.facts, model)
-    if (other := _waits_beside(report.facts, model)) is not None:
+    if (other := _waits_beside(report.facts, made.applicability, model)) is not None:
         raise NoFixError(f"`{model.code(other)}` beside it waits all the same")
     return made
 
@@ -62,7 +63,7 @@ def _asynchronous(copy: Copy, model: Model) -> Fix:
     return Fix(tuple(edits), applicability, why, elsewhere=elsewhere, needs_torch=needed)
 
 
-def _waits_beside(copy: Copy, model: Model) -> cst.Call | None:
+def _waits_beside(copy: Copy, applicability: Applicability, model: Model) -> cst.Call | None:
     """Another copy to the device in the same block that goes on waiting, so that little is gained."""
     block, found = model.parent(model.statement(copy.call.node)), {each.call: each for each in model.once(_copies)}
     for call in model.calls_to(".to", ".cuda"):
@@ -72,8 +73,10 @@ def _waits_beside(copy: Copy, model: Model) -> cst.Call | None:
             continue
         if call in found:
             try:
-                _asynchronous(found[call], model)
+                other = _asynchronous(found[call], model).applicability
             except NoFixError:
+                return call.node
+            if other is Applicability.DISPLAY is not applicability:
                 return call.node
         elif _waits(call, model):
             return call.node
@@ -126,7 +129,7 @@ def _has_parts(copy: Copy, model: Model) -> bool:
 def _takes_part(read: cst.CSTNode, model: Model) -> bool:
     match model.parent(read):
         case cst.Attribute(attr=cst.Name(value=name)):
-            return torch_api.method(name) is None and name not in ("to", "cuda", "cpu", "shape", "device", "dtype", "T")
+            return torch_api.method(name) is None and name not in _OF_TENSORS
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=key))]):
             return string_value(key) is not None
         case cst.Arg(star=star):

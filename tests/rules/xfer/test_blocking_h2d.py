@@ -369,6 +369,7 @@ for batch in loader:
         ('moved = batch.to("cuda")', "**moved", False),
         ('images = batch["images"].to("cuda")', "images", True),
         ('batch = batch.to("cuda")', "batch.flatten(1)", True),
+        ('batch = batch.to("cuda")', "batch.data", True),
     ],
 )
 def test_an_object_that_code_out_of_sight_makes_may_not_take_the_argument(
@@ -377,3 +378,10 @@ def test_an_object_that_code_out_of_sight_makes_may_not_take_the_argument(
     code = PADDED.format(copied, used)
     assert len(findings(code, "XFER02")) == 1
     assert ("non_blocking" in fixed(code, "XFER02")) is is_applied
+
+
+def test_copies_side_by_side_go_on_together_or_not_at_all() -> None:
+    code = PADDED.replace("for batch in", "for batch, other in")
+    both = 'batch = batch.to("cuda")\n    other = other.to("cuda")'
+    assert fixed(code.format(both, "batch"), "XFER02").count("non_blocking=True") == 2
+    assert "non_blocking" not in fixed(code.format(both, "other.images"), "XFER02")
