@@ -414,3 +414,81 @@ def test_what_a_method_of_another_file_is_to_switch_off_is_not_switched_off_twic
     found = linted(tmp_path)
     assert len(found) == 1
     assert (found[0].fix is not None) is is_fixed
+
+
+TAGGER = """
+    import torch
+
+    class Tagger:
+        def __init__(self):
+            self.net = torch.nn.Linear(2, 2).cuda()
+
+        def run(self, x, training):
+            found = {{}}
+            if training:
+                self.net.train()
+                found["loss"] = self.net(x).mean()
+            else:
+                self.net.eval()
+                {around}
+                    y = self.net(x)
+                found["best"] = y.argmax(1).cpu()
+            return found
+    """
+TAGGING = """
+    import torch
+    from tagger import Tagger
+
+    def evaluate(model, batches):
+        hits = 0
+        for i in range(len(batches)):
+            found = model.run(batches[i], training=False)
+            hits += found["best"].sum().item()
+        return hits
+
+    def main(batches, optimizer):
+        model = Tagger()
+        for x in batches:
+            model.run(x, training=True)["loss"].backward()
+            optimizer.step()
+        evaluate(model, batches)
+    """
+
+
+@pytest.mark.parametrize(("around", "count"), [("with torch.no_grad():", 0), ("if x.shape[0]:", 1)])
+def test_a_method_that_switches_autograd_off_itself_unless_it_trains(tmp_path: Path, around: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "tagger.py").write_text(dedent(TAGGER.format(around=around)))
+    (tmp_path / "main.py").write_text(dedent(TAGGING))
+    assert len(linted(tmp_path)) == count
+
+
+PADDING = """
+    import torch
+
+    def padded(image, mirrors):
+        if mirrors:
+            layer = torch.nn.ReflectionPad2d(1)
+        else:
+            layer = torch.nn.{layer}
+        return layer(image)
+    """
+PADDED = """
+    import torch
+    from padding import padded
+
+    def main(net, images):
+        net.eval()
+        for image in images:
+            image = torch.unsqueeze(image.cuda(), 0)
+            image = padded(image, mirrors=True)
+            print(net(image).cpu().numpy())
+    """
+
+
+@pytest.mark.parametrize(("layer", "count"), [("ZeroPad2d(1)", 0), ("LazyConv2d(3, 3)", 1)])
+def test_a_function_of_another_file_that_only_pads_records_no_graph(tmp_path: Path, layer: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "padding.py").write_text(dedent(PADDING.format(layer=layer)))
+    (tmp_path / "main.py").write_text(dedent(PADDED))
+    assert len(linted(tmp_path)) == count

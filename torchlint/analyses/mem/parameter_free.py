@@ -39,11 +39,23 @@ def is_parameter_free_pass(model: Model, call: Call) -> bool:
     """Whether a call runs a module, a transform of the data, that has nothing that a graph would lead to."""
     if not call.is_forward:
         return False
+    if _only_runs_such(model, call):
+        return True
     behind = class_of_module(model, call)
     if behind is not None:
         return has_no_parameters(behind[1], behind[0])
     made = model.value(module_of(call)).origins
     return bool(made) and all(_makes_nothing_to_train(model, origin) for origin in made)
+
+
+def _only_runs_such(model: Model, call: Call) -> bool:
+    """Whether a plain function of another file, which a call enters, runs no other modules: `pad(spectrum)`."""
+    entered = model.elsewhere(call) if call.target is None else None
+    if entered is None or entered[1].cls is not None:
+        return False
+    home, function = entered
+    passes = home.effects(function).forwards
+    return bool(passes) and all(inner.function is function and is_parameter_free_pass(home, inner) for inner in passes)
 
 
 def _makes_nothing_to_train(model: Model, made: cst.CSTNode, depth: int = 4) -> bool:

@@ -14,6 +14,7 @@ from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import is_parameter_free_pass
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics import torch_api
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.values import Grad, Kind
@@ -92,7 +93,8 @@ class RecordedPasses:
         if entered is None:
             return call.method == "generate" and _TRANSFORMERS.search(self._model.source.text) is not None
         ends_graph = call.foreign is not None and call.loop is None and call.value.is_(Kind.ARRAY, Kind.NUMBER)
-        return ends_graph or runs_without_gradients(*entered) or takes_gradients(*entered)
+        switches = runs_without_gradients(*entered) or _runs_both_ways(*entered)
+        return ends_graph or switches or takes_gradients(*entered)
 
     def _is_given_no_graph(self, call: Call) -> bool:
         """Whether all tensors that a call gets are known to have no graph."""
@@ -160,6 +162,13 @@ def runs_without_gradients(model: Model, function: Function) -> bool:
     if not passes:
         passes = [inner for inner in function.calls if _may_be_pass(model, inner)] or model.effects(function).forwards
     return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
+
+
+def _runs_both_ways(model: Model, function: Function) -> bool:
+    """Whether a function runs one network with gradients to train it, and without them otherwise."""
+    passes = [inner for inner in function.calls if inner.is_forward]
+    without = {text(inner.node.func) for inner in passes if model.grad_enabled(inner.node) is False}
+    return any(text(inner.node.func) in without for inner in passes if model.grad_enabled(inner.node) is True)
 
 
 def _is_handed_out(inner: Function, function: Function) -> bool:
