@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.moves import is_accelerator, moves_to_accelerator
+from torchlint.analyses.moves import is_accelerator, moves_to_accelerator, names_cuda_type
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
@@ -155,10 +155,22 @@ def _is_given_list(source: cst.CSTNode, model: Model) -> bool:
 
 def memory(node: cst.BaseExpression | None, model: Model) -> Memory:
     """Where the samples of a dataset are. Of a dataset that is one of several, or made of them, all must agree."""
-    found = {_memory(source, model) for source in _leaves(node, model, 0)} if node is not None else set()
+    if node is None or _is_stretch(node, model):
+        return Memory.UNKNOWN if node is None else Memory.HELD
+    found = {_memory(source, model) for source in _leaves(node, model, 0)}
     if Memory.STREAM in found:
         return Memory.STREAM
     return found.pop() if len(found) == 1 else Memory.UNKNOWN
+
+
+def _is_stretch(node: cst.BaseExpression, model: Model) -> bool:
+    """`samples[a:b]`, which lists and arrays have, but no dataset of torch; also under a name of its own."""
+    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    cut = [write.value for write in binding.writes] if binding is not None else [node]
+    return bool(cut) and all(
+        isinstance(part, cst.Subscript) and any(isinstance(element.slice, cst.Slice) for element in part.slice)
+        for part in cut
+    )
 
 
 def returns_tensors(function: Function, model: Model) -> bool:
@@ -193,6 +205,8 @@ def _moves(function: Function | None, model: Model) -> bool:
 
 def _puts_on_accelerator(call: Call, model: Model) -> bool:
     device = call.argument("device")
+    if names_cuda_type(call.node.func, model):
+        return True
     return moves_to_accelerator(call, model) or (device.given and is_accelerator(device.node, model))
 
 

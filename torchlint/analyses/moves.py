@@ -197,8 +197,10 @@ def _looks_like_device(node: cst.BaseExpression) -> bool:
 
 
 def names_cuda_type(node: cst.BaseExpression | None, model: Model) -> bool:
-    """`torch.cuda.FloatTensor`, by itself or as one of the two things that an alias may stand for."""
+    """`torch.cuda.FloatTensor`, by itself or as one of the two things that an alias or an import may stand for."""
     binding = model.binding(node) if node is not None else None
+    if binding is not None and any((write.imported or "").startswith("torch.cuda.") for write in binding.writes):
+        return True
     candidates = [write.value for write in binding.writes] if binding is not None else [node]
     for candidate in candidates:
         arms = [candidate.body, candidate.orelse] if isinstance(candidate, cst.IfExp) else [candidate]

@@ -419,3 +419,35 @@ def test_old_batches_of_graphs_are_neither_pinned_nor_copied_in_the_background(
     (found,) = lint(source, Settings.selecting(code), strict=True, project=Project())
     assert found.fix is not None
     assert (found.fix.applicability is not Applicability.DISPLAY) is is_applied
+
+
+CONVERTED = """\
+import torch
+from torch.utils.data import Dataset
+
+if torch.cuda.is_available():
+    from {} import FloatTensor
+else:
+    from torch import FloatTensor
+
+
+class Answers(Dataset):
+    def __init__(self, rows):
+        self.rows = FloatTensor(rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index], index % 2
+"""
+
+
+@pytest.mark.parametrize(("package", "count"), [("torch.cuda", 0), ("torch", 1)])
+def test_samples_may_be_tensors_of_a_type_that_lies_on_the_gpu(tmp_path: Path, package: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "samples.py").write_text(CONVERTED.format(package))
+    main = HEADER + "from samples import Answers\nloader = DataLoader(Answers([[0.0] * 8] * 8), 4)\n" + LOOP
+    (tmp_path / "main.py").write_text(main)
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("DATA02"), strict=True, project=Project())) == count
