@@ -429,13 +429,32 @@ def _counted(model: Model, call: Call) -> Value | None:
 
 
 def ends_at_once(loop: Loop) -> bool:
-    """`for x, y in loader: ...; break` looks at the first batch only."""
-    last = loop.body[-1] if loop.body else None
-    return (
-        isinstance(last, cst.SimpleStatementLine)
-        and isinstance(last.body[-1], (cst.Break, cst.Return, cst.Raise))
-        and not any(isinstance(node, cst.Continue) for node in _own_statements(loop.body))
-    )
+    """`for x, y in loader: ...; break` looks at the first batch only, and so does a loop that begins with
+    `if shown == 1: break`."""
+    first, last = (loop.body[0], loop.body[-1]) if loop.body else (None, None)
+    if any(isinstance(node, cst.Continue) for node in _own_statements(loop.body)):
+        return False
+    if isinstance(first, cst.If) and _leaves(first.body) and _counts_one(first.test):
+        return first.orelse is None
+    return _leaves(last)
+
+
+def _leaves(part: cst.CSTNode | None) -> bool:
+    """Whether a statement, or the last of a block, ends the loop around it."""
+    if isinstance(part, cst.IndentedBlock):
+        part = part.body[-1] if part.body else None
+    ends = (cst.Break, cst.Return, cst.Raise)
+    return isinstance(part, (cst.SimpleStatementLine, cst.SimpleStatementSuite)) and isinstance(part.body[-1], ends)
+
+
+def _counts_one(test: cst.BaseExpression) -> bool:
+    """`shown == 1`, `i > 0`"""
+    match test:
+        case cst.Comparison(left=cst.Name(), comparisons=[cst.ComparisonTarget(operator=how, comparator=limit)]):
+            is_reached = isinstance(how, (cst.Equal, cst.GreaterThanEqual))
+            rest = {1: is_reached, 0: isinstance(how, cst.GreaterThan)}
+            return isinstance(limit, cst.Integer) and rest.get(limit.evaluated_value, False)
+    return False
 
 
 def runs_few_times(loop: Loop) -> bool:

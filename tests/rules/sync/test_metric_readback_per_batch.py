@@ -167,3 +167,18 @@ def test_a_count_that_another_file_imports_stays_a_number(tmp_path: Path, name: 
     source = Source.read(tmp_path / "scores.py")
     [found] = lint(source, Settings.selecting("SYNC06"), strict=True, project=Project())
     assert (found.fix is not None) == fixable
+
+
+@pytest.mark.parametrize(("moved", "count"), [("", 0), (".cuda()", 1)])
+def test_a_file_that_only_asks_whether_there_is_a_gpu_does_not_use_it(moved: str, count: int) -> None:
+    code = """
+        import torch
+        print(torch.cuda.is_available())
+
+        net = torch.nn.Linear(2, 2){0}
+        correct = 0
+        for x, y in torch.utils.data.DataLoader(images):
+            correct += (net(x{0}).argmax(1) == y{0}).sum().item()
+        print(correct)
+        """
+    assert len(findings(dedent(code.format(moved)), "SYNC06")) == count

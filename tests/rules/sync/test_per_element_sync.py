@@ -427,3 +427,58 @@ PACKED = evaluation(
 def test_what_a_network_out_of_sight_returns_beside_a_tensor_may_be_a_list(lengths: str, count: int) -> None:
     found = [finding for finding in findings(PACKED.format(lengths=lengths), "SYNC07") if "lengths" in finding.message]
     assert len(found) == count
+
+
+READER = """
+    import torch
+
+    def minibatch(rows, several=False, device=None):
+        lengths = [len(row) for row in rows]
+        if several:
+            classes = torch.zeros(len(rows), 4).to(device)
+        else:
+            classes = torch.tensor([row[0] for row in rows], device=device)
+        parts = [rows, classes, lengths]
+        if several:
+            parts.append(rows)
+        return parts
+    """
+TAGGED = """
+    import argparse
+    import torch
+    import reader
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    opt = argparse.ArgumentParser().parse_args()
+    opt.device = device
+    model = torch.nn.Linear(2, 2).to(device)
+
+    def evaluate(data):
+        kept = []
+        model.eval()
+        for start in range(0, len(data), 8):
+            if opt.testing:
+                rows, classes, lengths, more = reader.minibatch(data[start:], several=True, device=opt.device)
+            else:
+                rows, classes, lengths = reader.minibatch(data[start:], device=opt.device)
+            scores = model(rows)
+            kept.append(torch.nn.functional.cross_entropy(scores, classes).item())
+            best = scores.data.cpu().numpy().argmax(axis=-1)
+            for i, row in enumerate(best):
+                length = lengths[i]
+                kept.append([str(tag) for tag in row][:length])
+            kept.append(sum({lengths}))
+        return kept
+    """
+
+
+@pytest.mark.parametrize(("lengths", "count"), [("lengths", 0), ("lengths.clamp(max=9)", 1)])
+def test_what_a_function_in_sight_returns_beside_a_tensor_may_be_a_list(
+    tmp_path: Path, lengths: str, count: int
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "reader.py").write_text(dedent(READER))
+    (tmp_path / "main.py").write_text(dedent(TAGGED.format(lengths=lengths)))
+    source = Source.read(tmp_path / "main.py")
+    found = lint(source, Settings.selecting("SYNC07"), strict=True, project=Project())
+    assert len([finding for finding in found if "lengths" in finding.message]) == count

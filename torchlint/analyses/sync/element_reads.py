@@ -70,7 +70,7 @@ def element_reads(model: Model) -> list[ElementReads]:
                 continue
             binding = model.binding(tensor)
             if binding is not None and (
-                _is_written(model, binding, loop) or (how == "index" and _may_be_list(model, binding))
+                _is_written(model, binding, loop) or (how == "index" and _may_be_list(model, tensor, binding))
             ):
                 continue
             known = found.get((loop, binding or tensor))
@@ -222,10 +222,12 @@ def _may_be_tensor(model: Model, node: cst.BaseExpression) -> bool:
     return value.is_tensor or (value.kind is Kind.UNKNOWN and value.place is Place.ACCELERATOR)
 
 
-def _may_be_list(model: Model, binding: Binding) -> bool:
-    """Of several things that a network out of sight returns, one that nothing is done to but what lists take, too."""
+def _may_be_list(model: Model, tensor: cst.BaseExpression, binding: Binding) -> bool:
+    """Of several things that a call returns, one that nothing is done to but what lists take, too: of a network out of
+    sight, or of a function in sight that does not show that it is a tensor."""
     passes = [write.value for write in binding.writes if write.unpacked and isinstance(write.value, cst.Call)]
-    if not passes or any(model.call(node).target or model.call(node).foreign for node in passes):
+    is_seen = any(model.call(node).target or model.call(node).foreign for node in passes)
+    if not passes or (is_seen and model.value(tensor).is_tensor):
         return False
     return Evidence.TORCH not in evidence(model, binding.reads)
 

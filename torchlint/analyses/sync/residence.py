@@ -27,6 +27,7 @@ _MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|
 _SHAPE = ("shape", "size", "dim", "ndim", "dtype", "device")
 _MAY_BE_TENSORS = (Kind.UNKNOWN, Kind.DICT, Kind.LIST, Kind.TUPLE)
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat|data_?parallel")
+_ASKING = re.compile(r"\btorch\.cuda\.(is_available|device_count|get_device_name)\b")
 
 
 class Residence:
@@ -326,7 +327,7 @@ def _has_accelerator(model: Model) -> bool:
         return True
     if is_of_another_library(model):
         return False
-    if not model.uses_accelerator or _ACCELERATORS.search(model.code_text):
+    if not model.uses_accelerator or _ACCELERATORS.search(_ASKING.sub("", model.code_text)):
         return model.uses_accelerator
     return _names_devices(model) is True
 
