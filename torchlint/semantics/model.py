@@ -41,11 +41,6 @@ from torchlint.source import Source
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import ForeignCall, Imports
 
-# Each alternative begins with a letter, not with `\b`: so they are found several times as fast.
-_ACCELERATOR = re.compile(
-    r"(cuda(?<=\bcuda)|mps(?<=\bmps)|xpu(?<=\bxpu))\b|device(?<=\bdevice)\s*=|[\"']gpu[\"']"
-    r"|\.to\(\s*[\w.\[\]\"']*(dev|gpu|rank)"
-)
 _COMMENT = re.compile(r"#.*")
 _RECURSION_LIMIT = 20_000
 _FUNCTIONS = (cst.FunctionDef, cst.Lambda)
@@ -176,7 +171,7 @@ class Model:
     @cached_property
     def uses_accelerator(self) -> bool:
         """Whether the file can run on a GPU: it mentions one, be it commented out, or moves things to a device."""
-        return _ACCELERATOR.search(self.source.text) is not None or bool(self.frameworks & frameworks.PLACE)
+        return words.ACCELERATOR.search(self.source.text) is not None or bool(self.frameworks & frameworks.PLACE)
 
     @cached_property
     def code_text(self) -> str:
@@ -233,8 +228,8 @@ class Model:
 
     def is_module_class(self, source: Source, name: str) -> bool:
         """Whether a class at the top level of another file is an nn.Module, by its bases in whatever files they are."""
-        project = self._imports.project if self._imports is not None else None
-        return project is not None and project.kind_of_own(os.path.abspath(source.path), name) is Kind.MODULE
+        file = os.path.abspath(source.path)
+        return self._imports is not None and self._imports.project.kind_of_own(file, name) is Kind.MODULE
 
     def model_of(self, source: Source) -> Model | None:
         """Of another file of the project, made without a look at the files around it."""
@@ -487,16 +482,14 @@ class Model:
         return Spans(self.module, self.source.text, self.source.line_starts, self._scopes.parents)
 
     def span(self, node: cst.CSTNode) -> Span:
-        """Character offsets of the node's text: a statement's begins at its first token, an expression's at its own
-        parentheses.
+        """Character offsets of the text: from a statement's first token, with an expression's own parentheses.
 
         Raises SourceMismatchError where the tree does not print as the text.
         """
         return self._spans[node]
 
     def code(self, node: cst.CSTNode) -> str:
-        start, end = self.span(node)
-        return self.source.text[start:end]
+        return self.source.text[slice(*self.span(node))]
 
     def line(self, node: cst.CSTNode) -> int:
         """1-based line of the text on which the node begins."""
