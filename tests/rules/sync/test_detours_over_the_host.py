@@ -106,12 +106,20 @@ def evaluate(model, loader, pairs, device):
             print((out + torch.from_numpy(turned.copy()).to(device)).mean())
 """
 MIRRORED = "turned = mirror(out.cpu().numpy(), pairs)"
+MIRRORED_PART = """
+            if isinstance(out, list):
+                turned = out[-1]
+            else:
+                turned = out
+            turned = mirror(turned.cpu().numpy(), pairs)
+"""
 
 
 @pytest.mark.parametrize(
     ("end", "call", "count"),
     [
         ("return maps", MIRRORED, 1),
+        ("return maps", MIRRORED_PART, 1),
         ("return np.ascontiguousarray(solve(maps))", MIRRORED, 0),
         ("show(maps)\n    return maps", MIRRORED, 0),
         ("return maps if maps[0, 0, 0, 0] > 1 else None", MIRRORED, 0),

@@ -170,6 +170,8 @@ class _Walk:
         return True
 
     def _result(self, call: Call, name: str) -> bool:
+        if call.node in self._seen:  # the copy of the next iteration
+            return True
         if moves_to_accelerator(call, self._model):
             self.back = self.back or call
             return True
