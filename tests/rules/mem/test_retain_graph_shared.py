@@ -151,3 +151,32 @@ class Learner:
 
 def test_the_networks_of_an_object_are_no_graph_around_a_closure() -> None:
     assert len(findings(OWN_PARTS, "MEM04")) == 1
+
+
+ADVERSARIAL = """
+import torch
+
+class Adversary:
+    def __init__(self, critic: torch.nn.Module, loss):
+        self.critic, self.loss = critic, loss
+
+    def both(self, fake, label, optimizer):
+        found = self.loss(self.critic(fake), label)
+        found.backward(retain_graph=True)
+        optimizer.step()
+        return found
+
+    def critic_alone(self, fake, label, optimizer):
+        found = self.loss(self.critic(fake{cut}), label)
+        found.backward()
+        optimizer.step()
+        return found
+
+    def __call__(self, fake, label, optimizer, alone):
+        return self.critic_alone(fake, label, optimizer) if alone else self.both(fake, label, optimizer)
+"""
+
+
+@pytest.mark.parametrize(("cut", "count"), [(".detach()", 0), ("", 1)])
+def test_what_another_method_detaches_comes_with_a_graph(cut: str, count: int) -> None:
+    assert len(findings(ADVERSARIAL.format(cut=cut), "MEM04")) == count

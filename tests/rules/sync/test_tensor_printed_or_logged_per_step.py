@@ -273,3 +273,9 @@ def test_a_loop_that_leaves_before_its_second_batch_only_looks_at_the_first(test
                 seen += 1
         """
     assert len(findings(code.format(test), "SYNC04")) == count
+
+
+@pytest.mark.parametrize(("told", "count"), [("self.log_every", 0), ("self.steps", 1)])
+def test_a_logger_that_is_told_how_often_reads_at_intervals(told: str, count: int) -> None:
+    body = f"self.logger.add_histogram('answers', torch.sigmoid(out), {told})"
+    assert len(findings(training(body), "SYNC04")) == count

@@ -193,6 +193,8 @@ class GraphParts:
             self.handed_in.append(function.scope.bindings[name])
         elif carries(value) or (not function.callers and _CARRIED_NAMES.search(name)):
             self.reused = True
+        else:
+            self.reused = self.reused or _is_cut_off_beside(function, name)
 
     def _contents(self, binding: Binding, read: cst.CSTNode, function: Function) -> None:
         """What is put into a list, a dict or a tensor that the variable holds."""
@@ -206,6 +208,13 @@ class GraphParts:
             if function is self._home and _may_have_graph(self._model, value, unknown=True):
                 self.writes.add(place)
             self._work.append(value)
+
+
+def _is_cut_off_beside(function: Function, name: str) -> bool:
+    """Whether another method of the class detaches what it is given under a name: `critic(fake.detach())`."""
+    siblings = [method for method in function.cls.methods.values() if name in method.params] if function.cls else []
+    cuts = (call.receiver for sibling in siblings for call in sibling.calls if call.method == "detach")
+    return any(isinstance(cut, cst.Name) and cut.value == name for cut in cuts)
 
 
 def _is_asked(call: Call) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.residence import Residence
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.effects import last_name
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _READING_METHODS = frozenset(["add_scalar", "add_scalars", "add_histogram", "set_postfix", "log_metric", "log_metrics"])
 _READING_CALLEES = frozenset(["builtins.print", "wandb.log", "mlflow.log_metric", "mlflow.log_metrics"])
+_INTERVAL = re.compile(r"(?i)(^|_)(every|interval|freq|frequency|period)(_|$)")
 _TEXTS = frozenset(["builtins.str", "builtins.repr", "builtins.format", "builtins.dict"])
 
 
@@ -86,7 +89,7 @@ def _is_for_readers(model: Model, shown: Shown) -> bool:
 
 def shown_in(model: Model, call: Call) -> list[cst.BaseExpression]:
     """The tensors that a call to print or log something reads, wherever they are and however often it runs."""
-    if not is_log(call) or _hands_on(model, call):
+    if not is_log(call) or _hands_on(model, call) or _is_told_how_often(call):
         return []
     reads = call.method in _READING_METHODS or call.callee in _READING_CALLEES
     return _tensors(model, [(arg.value, reads) for arg in call.node.args])
@@ -101,6 +104,12 @@ def _hands_on(model: Model, call: Call) -> bool:
     """`self.log(...)` of Lightning, which reads nothing until it has to."""
     cls = model.function(call.node).cls
     return cls is not None and cls.is_lightning and isinstance(call.receiver, cst.Name)
+
+
+def _is_told_how_often(call: Call) -> bool:
+    """`logger.add_histogram("weights", weights, log_every)`: the logger counts, and reads at intervals only."""
+    given = (arg.value for arg in call.arguments if isinstance(arg.value, (cst.Name, cst.Attribute)))
+    return call.method is not None and any(_INTERVAL.search(last_name(value)) for value in given)
 
 
 def _tensors(model: Model, shown: list[tuple[cst.CSTNode, bool]]) -> list[cst.BaseExpression]:
