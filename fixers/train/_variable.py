@@ -11,9 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.train.graph_origin import Origin, origin, receives_graph
 from torchlint.analyses.train.owned_tensors import (
-    MAY_RETURN_THEMSELVES,
     is_cut_before,
-    is_drawn_alone,
     is_made_anew,
     without_moves,
 )
@@ -22,20 +20,17 @@ from torchlint.finding import Applicability, Edit, Fix
 from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.dataflow import text as text_of
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import returns_tensor
 
-from ._gradient_uses import OF_LEAVES, sees_leaves, takes_no_gradient
+from ._bare_tensors import has_leaf, is_temporary, may_stand_bare, name_of, wants_gradients, with_moves
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
-_MAY_RETURN_THEIR_ARGUMENT = frozenset({"torch.as_tensor", "torch.asarray", "torch.atleast_1d", "torch.real"})
 _VOLATILE = re.compile(r"(?i)\bvolatile")
 _SHORT = 40  # characters
 _FACTORIES = frozenset(
@@ -90,10 +85,10 @@ def _remedy(wrapper: Wrapper, model: Model) -> _Remedy:
     assert inner is not None
     if isinstance(inner, cst.Attribute) and inner.attr.value == "data" and _is_tensor(inner.value, model):
         return _Remedy("" if _is_plain(inner.value, model) else ".detach()", Applicability.SAFE)
-    if _may_stand_bare(wrapper, model) or is_cut_before(inner, model):
+    if may_stand_bare(wrapper, model) or is_cut_before(inner, model):
         return _Remedy("", Applicability.SAFE)
     found = origin(model, inner)
-    if found is Origin.GRAPH or _wants_gradients(wrapper) or _is_told_apart(wrapper.call.node, inner, model):
+    if found is Origin.GRAPH or wants_gradients(wrapper) or _is_told_apart(wrapper.call.node, inner, model):
         return _Remedy(".detach()", Applicability.SAFE)
     name = text_of(inner) if len(text_of(inner)) < _SHORT else "the tensor"
     if wrapper.asks_for_no_graph and model.grad_enabled(wrapper.call.node) is False:
@@ -112,7 +107,7 @@ def _is_tensor(node: cst.BaseExpression, model: Model) -> bool:
 
 def _is_plain(node: cst.BaseExpression, model: Model) -> bool:
     """Whether a tensor has no graph that its `.data` would leave out."""
-    return is_made_anew(node, model) or (_is_temporary(node, model) and origin(model, node) is Origin.NOWHERE)
+    return is_made_anew(node, model) or (is_temporary(node, model) and origin(model, node) is Origin.NOWHERE)
 
 
 def _is_told_apart(call: cst.Call, inner: cst.BaseExpression, model: Model) -> bool:
@@ -123,8 +118,8 @@ def _is_told_apart(call: cst.Call, inner: cst.BaseExpression, model: Model) -> b
     ):
         held = held.value if isinstance(held, cst.Subscript) else model.call(held).receiver or held
         held = without_moves(held, model)
-    names = {_name_of(_with_moves(call, model), model), model.binding(held)} - {None}
-    return any(name is not None and (_has_leaf(name, model) or receives_graph(model, name)) for name in names)
+    names = {name_of(with_moves(call, model), model), model.binding(held)} - {None}
+    return any(name is not None and (has_leaf(name, model) or receives_graph(model, name)) for name in names)
 
 
 def _check(wrapper: Wrapper, model: Model) -> None:
@@ -143,7 +138,7 @@ def _is_without_gradients(wrapper: Wrapper, model: Model) -> bool:
     call = wrapper.call.node
     if model.grad_enabled(call) is False:
         return True
-    binding = _name_of(_with_moves(call, model), model)
+    binding = name_of(with_moves(call, model), model)
     target = (
         next((write.target for write in binding.writes if write.statement is model.statement(call)), None)
         if binding
@@ -228,7 +223,7 @@ def _is_all_of_a_list(wrapper: Wrapper, model: Model) -> bool:
     made = model.parent(call)
     match made:
         case cst.ListComp(elt=elt, for_in=cst.CompFor(target=cst.Name(value=name), iter=each, ifs=[])) if elt is call:
-            is_copy = isinstance(inner, cst.Name) and inner.value == name and not _wants_gradients(wrapper)
+            is_copy = isinstance(inner, cst.Name) and inner.value == name and not wants_gradients(wrapper)
         case _:
             return False
     if not is_copy or _remedy(wrapper, model).cut:
@@ -242,12 +237,6 @@ def _is_all_of_a_list(wrapper: Wrapper, model: Model) -> bool:
     raise NoFixError("nothing but a copy of the list would be left")
 
 
-def _name_of(value: cst.BaseExpression, model: Model) -> Binding | None:
-    """The variable that a value is assigned to."""
-    pairs = assigned_pairs(model.small_statement(value))
-    return next((model.binding(target) for target, given in pairs if given is value), None)
-
-
 def _is_itself(target: cst.BaseExpression, value: cst.Call, model: Model) -> bool:
     """Whether `target = value` would do nothing if `value` were not wrapped."""
     call = model.call(value)
@@ -255,7 +244,7 @@ def _is_itself(target: cst.BaseExpression, value: cst.Call, model: Model) -> boo
         return False
     wrapper = wrapper_of(call)
     return (
-        not _wants_gradients(wrapper)
+        not wants_gradients(wrapper)
         and isinstance(target, (cst.Name, cst.Attribute))
         and wrapper.data.node is not None
         and model.code(target) == model.code(wrapper.data.node)
@@ -267,12 +256,7 @@ def _is_itself(target: cst.BaseExpression, value: cst.Call, model: Model) -> boo
 def _takes_gradients(target: cst.BaseExpression, model: Model) -> bool:
     """Whether a variable is made a leaf with gradients somewhere, which must not reach the tensor outside."""
     binding = model.binding(target)
-    return binding is not None and _has_leaf(binding, model)
-
-
-def _has_leaf(binding: Binding, model: Model) -> bool:
-    users = [model.parent(read) for read in binding.reads]
-    return any(isinstance(user, cst.Attribute) and user.attr.value in OF_LEAVES for user in users)
+    return binding is not None and has_leaf(binding, model)
 
 
 def _replacement(wrapper: Wrapper, cut: str, model: Model) -> list[Edit]:
@@ -333,165 +317,6 @@ def _fits_joined(wrapper: Wrapper, suffix: str, model: Model) -> bool:
     gone = sum(len("Variable()") for span in others if line_start <= span[0] and span[1] <= start)
     joined = text[line_start:start] + text[first:last] + suffix + rest
     return max(map(len, joined.splitlines())) - gone <= model.line_length
-
-
-def _may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
-    """Whether the tensor itself can take the place of the new object that Variable makes of it.
-
-    Not where something may set `requires_grad` or read `grad` of the one, and the other is still in use.
-    """
-    inner, call = wrapper.data.node, wrapper.call.node
-    if inner is None:
-        return False
-    if is_made_anew(inner, model) or (takes_no_gradient(call, model) and not _wants_gradients(wrapper)):
-        return True
-    if _wants_gradients(wrapper):
-        if is_drawn_alone(inner, call, model) or _is_made_for_itself(inner, call, model):
-            return True
-        return wrapper.wraps_plain_tensor and _is_temporary(inner, model) and not _is_changed_view(inner, call, model)
-    if _is_cut_off_again(call, model) or _is_drawn_for_itself(inner, call, model):
-        return True
-    if not wrapper.wraps_plain_tensor:
-        return False
-    if wrapper.data.value.dtype in ("int", "bool"):  # of these dtypes nothing can ask for gradients
-        return True
-    if isinstance(inner, cst.Subscript) and wrapper.data.value.kind is Kind.BATCH:
-        return not sees_leaves(model)
-    if _is_temporary(inner, model):
-        return not _is_changed_view(inner, call, model)
-    held, end = without_moves(inner, model), _with_moves(call, model)
-    if isinstance(held, cst.Attribute) and model.binding(held) is not None:
-        return _is_used_up(end, model) and not sees_leaves(model)
-    if not isinstance(held, cst.Name):
-        return False
-    return _is_used_up(end, model) or _gets_a_name(end, held, model) or _is_handed_back(end, held, model)
-
-
-def _is_made_for_itself(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
-    """`x = y.data` above `x = Variable(x)`, with no other use of the first one."""
-    binding = _name_of(call, model)
-    if binding is None or model.binding(inner) is not binding:
-        return False
-    made = [write for write in binding.writes if reaches(model, binding, write.target, inner)]
-    others = [read for read in binding.reads if read is not inner]
-    return bool(made) and all(
-        write.value is not None
-        and is_made_anew(write.value, model)
-        and not any(reaches(model, binding, write.target, read) for read in others)
-        for write in made
-    )
-
-
-def _is_drawn_for_itself(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
-    """Whether a tensor of a loader has no other use, and takes no part in a graph of its own under its new name."""
-    if not is_drawn_alone(inner, call, model):
-        return False
-    name = _name_of(_with_moves(call, model), model)
-    return name is None or not (_changes(name, model) or _has_leaf(name, model))
-
-
-def _is_changed_view(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
-    return _is_view(inner, model) and _is_changed(call, model)
-
-
-def _with_moves(node: cst.BaseExpression, model: Model) -> cst.BaseExpression:
-    """`x.float().cuda()` around x, and the conditional expression around that."""
-    parent = model.parent(node)
-    call = model.parent(parent) if isinstance(parent, cst.Attribute) else None
-    if isinstance(call, cst.Call) and call.func is parent and model.call(call).method in MAY_RETURN_THEMSELVES:
-        return _with_moves(call, model)
-    if isinstance(parent, cst.IfExp) and parent.test is not node:
-        return _with_moves(parent, model)
-    return node
-
-
-def _is_used_up(node: cst.BaseExpression, model: Model) -> bool:
-    """Whether an operation or a module takes the tensor, so that nothing holds it under another name."""
-    parent = model.parent(node)
-    user = model.parent(parent) if isinstance(parent, cst.Arg) else None
-    if isinstance(user, cst.Call):
-        is_module = model.call(user).is_forward or model.value(user.func).kind is Kind.MODULE
-        return is_module or returns_tensor(model.call(user).callee or "")
-    return isinstance(parent, (cst.BinaryOperation, cst.UnaryOperation))
-
-
-def _gets_a_name(node: cst.BaseExpression, held: cst.Name, model: Model) -> bool:
-    """Whether a variable gets the tensor, so that one tensor has two names, and nothing tells it from two tensors."""
-    old, new = model.binding(held), _name_of(node, model)
-    if old is None or new is None or new.cls is not None or sees_leaves(model) or _changes(new, model):
-        return False
-    return old is new or not (old.is_global or old.shared or _changes(old, model))
-
-
-def _is_handed_back(node: cst.BaseExpression, held: cst.Name, model: Model) -> bool:
-    """Whether a function returns a tensor of its own."""
-    binding = model.binding(held)
-    return (
-        isinstance(model.parent(node), cst.Return)
-        and binding is not None
-        and not (binding.is_parameter or binding.is_global or binding.shared or binding.cls is not None)
-        and all(_is_temporary(write.value, model) or _is_moved(write.value, binding, model) for write in binding.writes)
-    )
-
-
-def _is_moved(node: cst.BaseExpression | None, binding: Binding, model: Model) -> bool:
-    """`x = x.cuda()`, where x is the variable."""
-    call = model.call(node) if isinstance(node, cst.Call) else None
-    return (
-        call is not None
-        and call.method in MAY_RETURN_THEMSELVES
-        and model.binding(call.receiver or call.node) is binding
-    )
-
-
-def _is_cut_off_again(node: cst.Call, model: Model) -> bool:
-    """Whether all that is done with the result is to call its `detach()`."""
-    attribute = model.parent(node)
-    if not isinstance(attribute, cst.Attribute) or attribute.attr.value != "detach":
-        return False
-    call = model.parent(attribute)
-    return isinstance(call, cst.Call) and call.func is attribute
-
-
-def _is_temporary(node: cst.BaseExpression | None, model: Model) -> bool:
-    """Whether nothing else holds the tensor that an expression makes."""
-    if isinstance(node, cst.BinaryOperation):
-        return True
-    if not isinstance(node, cst.Call):
-        return False
-    call = model.call(node)
-    if call.receiver is not None and call.receiver_value.kind is Kind.TENSOR:
-        if call.method in MAY_RETURN_THEMSELVES or (call.method or "").endswith("_"):
-            return _is_temporary(call.receiver, model)
-        return torch_api.method(call.method or "") is not None
-    return returns_tensor(call.callee or "") and call.callee not in _MAY_RETURN_THEIR_ARGUMENT
-
-
-def _is_view(node: cst.BaseExpression, model: Model) -> bool:
-    """Whether an expression may look into the memory of a tensor that has a name: a change of it can reach that."""
-    while isinstance(node, cst.Call) and model.call(node).receiver_value.kind is Kind.TENSOR:
-        node = model.call(node).receiver or node
-    return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript))
-
-
-def _is_changed(call: cst.Call, model: Model) -> bool:
-    """Whether what a call makes gets a name, and is changed in place under it."""
-    binding = _name_of(call, model)
-    return _changes(binding, model) if binding is not None else not isinstance(model.parent(call), cst.Return)
-
-
-def _changes(binding: Binding, model: Model) -> bool:
-    """Whether a tensor is changed in place under the name of a variable."""
-    if any(name.endswith("_") and not name.startswith("__") for name in binding.methods):
-        return True
-    stores = (model.parent(model.parent(read) or read) for read in binding.reads)
-    return any(isinstance(model.small_statement(write.target), cst.AugAssign) for write in binding.writes) or any(
-        isinstance(store, (cst.AssignTarget, cst.AugAssign)) for store in stores
-    )
-
-
-def _wants_gradients(wrapper: Wrapper) -> bool:
-    return wrapper.requires_grad.given and not is_false(wrapper.requires_grad.node)
 
 
 def _holds_together(inner: cst.BaseExpression, suffix: str, parent: cst.CSTNode | None) -> bool:
