@@ -35,10 +35,32 @@ def kept_in_list(model: Model, read: Readback) -> Fix:
     name, value = listed.name, "number" if listed.name == "value" else "value"
     number = f"float({value})" if listed.how == "float" else f"{value}.item()"
     edits = [_kept(model, item) for item in listed.items]
-    edits.append(rewriter.insert_after(listed.loop, f"{name} = [{number} for {value} in {name}]"))
+    place = _behind(model, listed.loop)
+    edits.append(rewriter.insert_after(place, f"{name} = [{number} for {value} in {name}]"))
     doubt = TIMED if listed.is_timed else "" if listed.is_one_pass else _GROWS
     why = doubt or "The numbers are the same, and are read when the loop is over."
     return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)
+
+
+def _behind(model: Model, loop: cst.CSTNode) -> cst.CSTNode:
+    """The loop, or the last of the statements right behind it that read such lists: all stand in the order in which the
+    loop fills them."""
+    body = list(getattr(model.parent(loop), "body", ()))
+    place = loop
+    for line in body[body.index(loop) + 1 :]:
+        match line:
+            case cst.SimpleStatementLine(
+                body=[
+                    cst.Assign(
+                        targets=[cst.AssignTarget(target=cst.Name() as name)],
+                        value=cst.ListComp(for_in=cst.CompFor(iter=cst.Name() as read)),
+                    )
+                ]
+            ) if name.value == read.value:
+                place = line
+            case _:
+                break
+    return place
 
 
 def _kept(model: Model, item: Item) -> Edit:

@@ -23,7 +23,8 @@ _DEVICE_NAME = re.compile(r"device|accelerator|backend", re.IGNORECASE)
 _ANY_DEVICE = re.compile(r"\btorch\.accelerator\b|\baccelerate\b")
 _DOUBT = "On a device without double precision (MPS), which this file does not rule out, `.double()` fails."
 TIMED = "The loop reads a clock: without the readback its intervals no longer include the work of the device."
-_TOLD = re.compile(r"\bitem\b")  # a comment explains what would be gone
+# A comment explains what would be gone, in English or in Chinese: an item, a scalar, a number of Python's.
+_TOLD = re.compile(r"(?i)\bitem\b|\bscalars?\b|\bpython\b|标量")
 _ATOMS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float)
 
 

@@ -17,6 +17,7 @@ from torchlint.semantics.values import Grad
 from torchlint.semantics.vocabulary import is_reduction
 
 from ._expressions import new_name, only_computes
+from ._sums import is_told
 
 if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
@@ -95,6 +96,8 @@ def _named(model: Model, again: Again) -> Fix:
     first, read = again.first, again.read
     if not isinstance(first.tensor, cst.Name):
         raise NoFixError("what is read is no variable")
+    if is_told(model, first.node) or is_told(model, read.node):
+        raise NoFixError("a comment beside it explains the read")
     _check_can_move(model, first)
     statement = model.parent(first.node)
     rewriter = Rewriter(model)

@@ -53,6 +53,17 @@ def test_what_may_be_written_to_later_is_copied() -> None:
     assert "kept.append(loss.clone())" in fixed(code, "SYNC01", unsafe=False)
 
 
+def test_lists_are_read_in_the_order_in_which_the_loop_fills_them() -> None:
+    body = "kept.append(loss.item())\nothers.append((-loss.mean()).item())\nthird.append(out.mean().item())"
+    code = training(body, "kept, others, third = [], [], []", "return kept, others, third", head=TORCH_ONLY)
+    new = fixed(code, "SYNC01")
+    names = ("kept", "others", "third")
+    lines = "".join(f"    {name} = [value.item() for value in {name}]\n" for name in names)
+    assert new.endswith(f"{lines}    return kept, others, third\n")
+    assert "clone" not in new
+    assert repr(result_of(code, "train", 3)) == repr(result_of(new, "train", 3))
+
+
 def test_what_is_made_once_and_written_to_in_each_step_is_copied() -> None:
     head = "static = torch.zeros(1).sum().to(device)\nkept = []"
     code = training("model.replay()\nkept.append(static.item())", head, "return kept", head=TORCH_ONLY)
@@ -63,6 +74,13 @@ def test_the_results_of_cuda_graphs_are_copied() -> None:
     code = training("kept.append(loss.item())", "kept = []", "return kept", head=TORCH_ONLY)
     compiled = code.replace("    criterion", '    model = torch.compile(model, mode="reduce-overhead")\n    criterion')
     assert "kept.append(loss.detach().clone())" in fixed(compiled, "SYNC01")
+
+
+@pytest.mark.parametrize("comment", ["a scalar for the list", "a number of Python", "转成标量"])
+def test_a_comment_that_explains_the_read_keeps_it(comment: str) -> None:
+    code = training(f"kept.append(loss.item())  # {comment}", "kept = []", "return kept", head=TORCH_ONLY)
+    assert fixed(code, "SYNC01") == code
+    assert fixed(code.replace(f"  # {comment}", "  # of the batch"), "SYNC01") != code
 
 
 LEFT_ALONE = {

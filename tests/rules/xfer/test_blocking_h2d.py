@@ -385,3 +385,22 @@ def test_copies_side_by_side_go_on_together_or_not_at_all() -> None:
     both = 'batch = batch.to("cuda")\n    other = other.to("cuda")'
     assert fixed(code.format(both, "batch"), "XFER02").count("non_blocking=True") == 2
     assert "non_blocking" not in fixed(code.format(both, "other.images"), "XFER02")
+
+
+@pytest.mark.parametrize(("given", "count"), [("", 0), ("pin_memory=pinned", 1), ("pin_memory=True", 1)])
+def test_an_option_that_is_false_where_nobody_gives_it(given: str, count: int) -> None:
+    code = f"""\
+import torch
+from torch.utils.data import DataLoader
+
+def loaders(dataset, pin_memory=False):
+    return DataLoader(dataset, batch_size=8, num_workers=2, pin_memory=pin_memory)
+
+def train(model, dataset, criterion, optimizer, pinned):
+    loader = loaders(dataset, {given})
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x.cuda()), y).backward()
+        optimizer.step()
+"""
+    assert len(findings(code, "XFER02")) == count

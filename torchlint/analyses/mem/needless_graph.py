@@ -35,6 +35,7 @@ from torchlint.analyses.mem.switching_callers import (
     is_off_abroad,
     is_off_at_entries,
     is_off_where_handed_to,
+    is_trained_abroad,
 )
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
@@ -123,15 +124,16 @@ class _Finder:
             return
         whole = self._whole(function, forwards)
         found = [whole] if whole is not None else list(self._blocks(function, forwards))
-        if found and not self._is_switched_by_callers(function):
+        if found and not self._is_up_to_callers(function):
             yield from (each for each in found if not self._is_off_by_name(each.forward))
 
-    def _is_switched_by_callers(self, function: Function) -> bool:
+    def _is_up_to_callers(self, function: Function) -> bool:
         return (
             is_off_at_entries(self._model, function)
             or is_off_abroad(self._model, function)
             or is_chosen_with_autograd_off(self._model, function)
             or is_off_where_handed_to(self._model, function)
+            or is_trained_abroad(self._model, function)
         )
 
     def _is_off_by_name(self, call: Call) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.mem.callers_by_name import calls_in_other_files, may_run_without_gradients
+from torchlint.analyses.mem.fate import Fate, Tracer
+from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.values import Kind
 
@@ -28,6 +30,16 @@ def is_off_abroad(model: Model, function: Function) -> bool:
         return False  # whatever other files do, which would have to be evaluated
     abroad = [grad for entry in entered for grad in _grads_abroad(model, entry)]
     return bool(here or abroad) and not any(abroad)
+
+
+def is_trained_abroad(model: Model, function: Function) -> bool:
+    """Whether other files call a function that its own file calls, too, perhaps only to try it, and may send what it
+    returns backward."""
+    returned = (node.value for node in function.returns if node.value is not None)
+    if not function.callers or all(is_graphless(model.value(node)) for node in returned):
+        return False
+    abroad = ((home, call) for home, call in calls_in_other_files(model, function) if home.grad_enabled(call.node))
+    return any(Tracer(home).of_expression(call.node) & (Fate.BACKWARD | Fate.ESCAPES) for home, call in abroad)
 
 
 def _grads_abroad(model: Model, function: Function) -> list[bool | None]:

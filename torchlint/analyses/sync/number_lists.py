@@ -202,7 +202,7 @@ def _makes_graphs(source: Source) -> bool:
 
 def _is_its_own(model: Model, tensor: cst.BaseExpression, loop: Loop, depth: int = _DEPTH) -> bool:
     """Whether a tensor that each iteration makes anew shares its memory with no other, and nothing writes to it."""
-    if isinstance(tensor, cst.BinaryOperation):
+    if isinstance(tensor, (cst.BinaryOperation, cst.UnaryOperation)):
         return True
     if isinstance(tensor, cst.Call):
         call = model.call(tensor)

@@ -12,7 +12,7 @@ from torchlint.analyses.feeding import reach, repeats
 from torchlint.analyses.loaders import Loader, loaders
 from torchlint.analyses.moves import Move, moves_of_unknown_origin, moves_to_accelerator
 from torchlint.finding import Confidence
-from torchlint.semantics.dataflow import parameter_of_function, reaches
+from torchlint.semantics.dataflow import parameter_of_function, reaches, unfilled_default
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
@@ -114,16 +114,24 @@ def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
         return None
     if not _waits(move.call, model) or _is_strided(move.source, model) or _is_cast(move.source, model):
         return None
-    options = [owner.option("pin_memory") for owner in owners]
     value = model.value(move.source)
     if value.pinned or any(owner.is_pinned for owner in owners):
         unchanged = value.pinned or value.kind is Kind.BATCH  # a cast may have made a copy, which is not pinned
         return Copy(move.call, move.source, owners, True, Confidence.CERTAIN if unchanged else Confidence.LIKELY)
-    if any(option.given and option.value.constant is None for option in options):
+    if any(map(_may_be_pinned, owners)):
         return Copy(move.call, move.source, owners, True, Confidence.LIKELY)
     if all(owner.is_pinned is False and reach(owner) is not None for owner in owners):
         return Copy(move.call, move.source, owners, False, Confidence.LIKELY)
     return None
+
+
+def _may_be_pinned(loader: Loader) -> bool:
+    """Whether an option decides about it, and not a parameter that is false where nobody gives it."""
+    option = loader.option("pin_memory")
+    if not option.given or option.value.constant is not None:
+        return False
+    default = unfilled_default(loader.model, option.node)
+    return default is None or loader.model.value(default).constant is not False
 
 
 def _is_strided(source: cst.BaseExpression, model: Model) -> bool:

@@ -1,0 +1,52 @@
+"""MEM05 is silent for functions that their own file only tries, and that another file trains through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+SAMPLED = """
+    import torch
+
+    def sample_logits(embedding, labels, inputs):
+        return torch.einsum("ik,jk->ij", [embedding(labels), inputs])
+
+    if __name__ == "__main__":
+        print(sample_logits(torch.nn.Embedding(9, 3), torch.arange(4), torch.ones(5, 3)).shape)
+    """
+ADAPTIVE = """
+    import torch
+    from sampled import sample_logits
+
+    class Adaptive(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = torch.nn.Embedding(9, 3)
+
+        def forward(self, labels, hidden):
+            {use}
+    """
+
+
+@pytest.mark.parametrize(
+    ("use", "count"),
+    [
+        ("return sample_logits(self.words, labels, hidden).log_softmax(-1)", 0),
+        ("print(sample_logits(self.words, labels, hidden))\n            return self.words(labels)", 1),
+    ],
+)
+def test_a_function_that_its_own_file_only_tries_and_another_trains_through(
+    tmp_path: Path, use: str, count: int
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "sampled.py").write_text(dedent(SAMPLED))
+    (tmp_path / "adaptive.py").write_text(dedent(ADAPTIVE.format(use=use)))
+    source = Source.read(tmp_path / "sampled.py")
+    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
