@@ -18,6 +18,7 @@ _OBJECTS = word_set(
     "random.default_rng random.RandomState random.Generator random.get_state random.SeedSequence dtype errstate"
     " nditer ndindex ndenumerate vectorize poly1d iinfo finfo seterr geterr printoptions get_printoptions"
 )
+_ASKING = word_set("squeeze swapaxes")  # they call the method of that name, so that a tensor stays one, with its graph
 _LISTS = word_set("split array_split hsplit vsplit dsplit meshgrid")
 _TUPLES = word_set(
     "nonzero histogram histogram2d unravel_index linalg.eig linalg.eigh linalg.svd linalg.qr linalg.slogdet"
@@ -28,6 +29,8 @@ _METHODS_OF_NOTHING = word_set("fill sort put resize partition setflags tofile d
 
 def function(name: str, given: Arguments) -> Value:
     """Result of `numpy.<name>`, an array where nothing else is known."""
+    if name in _ASKING and (tensor := given.get("a", 0)) is not None and tensor.is_tensor:
+        return tensor.but(rank=None)
     if name in _ROWS:
         return ARRAY.but(element=NUMBER)
     if name in _NOTHING:

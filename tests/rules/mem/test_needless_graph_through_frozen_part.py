@@ -70,6 +70,14 @@ def step(code: str) -> str:
             """,
             ["MEM05"],
         ),
+        (
+            "a network whose results numpy hands on as tensors",
+            """
+            import numpy
+            loss = nn.functional.mse_loss(numpy.squeeze(target(state)), numpy.swapaxes(online(state), 0, 1).mT)
+            """,
+            [],
+        ),
         ("a target that is trained as well", Q_LEARNING.replace(".detach()", ""), []),
         ("a target under no_grad", Q_LEARNING.replace("best = ", "with torch.no_grad(): best = "), []),
     ],

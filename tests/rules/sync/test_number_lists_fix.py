@@ -76,6 +76,34 @@ def test_the_results_of_cuda_graphs_are_copied() -> None:
     assert "kept.append(loss.detach().clone())" in fixed(compiled, "SYNC01")
 
 
+WRITTEN_LATER = {
+    "by a function of torch": "torch.clamp_(loss, max=0.5)",
+    "where it is told to": "F.relu(loss.data, inplace=True)",
+    "by a layer": "nn.Threshold(5.0, 0.25, inplace=True)(loss.data)",
+    "by a function of the file": "halve(loss)",
+    "in a dict": "parts = {'loss': loss.data}\nparts['loss'] /= 4",
+    "in a list": "for part in [loss.data, loss.data]:\n    part /= 2",
+    "from all processes": "torch.distributed.all_reduce(loss)",
+}
+HALVING = "def halve(tensor):\n    tensor.data /= 2\n\n\n"
+
+
+@pytest.mark.parametrize("later", WRITTEN_LATER.values(), ids=WRITTEN_LATER)
+def test_the_list_has_the_numbers_of_before_a_later_write(later: str) -> None:
+    head = TORCH_ONLY.replace("from torch import nn", "from torch import nn\nfrom torch.nn import functional as F")
+    code = evaluation(f"kept.append(loss.item())\n{later}", "kept = []", "return kept", head=head + HALVING)
+    new = fixed(code, "SYNC01", unsafe=False)
+    assert "kept.append(loss.clone())" in new
+    if "distributed" not in later:
+        assert repr(result_of(code, "evaluate", 3)) == repr(result_of(new, "evaluate", 3))
+
+
+def test_an_element_is_copied_so_that_the_tensor_that_it_is_of_is_not_kept() -> None:
+    code = training("kept.append(loss.item())", "kept = []", "return kept", head=TORCH_ONLY)
+    code = code.replace("loss = criterion(out, y)", "losses = criterion(out, y).repeat(9)\n        loss = losses[0]")
+    assert "kept.append(loss.detach().clone())" in fixed(code, "SYNC01")
+
+
 @pytest.mark.parametrize("comment", ["a scalar for the list", "a number of Python", "转成标量"])
 def test_a_comment_that_explains_the_read_keeps_it(comment: str) -> None:
     code = training(f"kept.append(loss.item())  # {comment}", "kept = []", "return kept", head=TORCH_ONLY)

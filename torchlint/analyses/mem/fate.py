@@ -54,7 +54,7 @@ _PASSING_FUNCTIONS = word_set(
     builtins.sum builtins.max builtins.min builtins.sorted builtins.list builtins.tuple builtins.zip builtins.enumerate
     builtins.reversed builtins.dict builtins.set builtins.iter builtins.next builtins.abs builtins.map builtins.filter
     builtins.pow builtins.divmod builtins.getattr builtins.frozenset collections.deque collections.OrderedDict
-    collections.defaultdict copy.copy copy.deepcopy itertools.chain functools.reduce
+    collections.defaultdict copy.copy copy.deepcopy itertools.chain functools.reduce numpy.squeeze numpy.swapaxes
     """
 )
 _READERS = word_set(

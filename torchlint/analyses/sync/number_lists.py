@@ -21,6 +21,7 @@ from torchlint.semantics import torch_api
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.values import Kind
+from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from torchlint.source import Source
 
 _DEPTH = 3
+_COMPUTED = (cst.Call, cst.BinaryOperation, cst.UnaryOperation)
+_READERS = frozenset(
+    f"builtins.{name}" for name in word_set("print float int str repr round format bool isinstance type")
+)
 _GRAPHS = re.compile(r"reduce-overhead|max-autotune|cuda\.graph\b|CUDAGraph|graphed_callables|cudagraph")
 _COUNTERS = frozenset({"builtins.range", "itertools.count", "tqdm.trange", "tqdm.auto.trange"})
 
@@ -89,6 +94,8 @@ def number_list(model: Model, read: Readback) -> NumberList:
     starts = [write for write in binding.writes if write.kind != "augmented"]
     if len(starts) != 1 or not _is_empty_list(starts[0]):
         raise NoFixError(f"`{name}` gets other values too, or does not start as an empty list")
+    if binding.is_global and model.source.is_notebook:
+        raise NoFixError("a cell that is interrupted by hand would leave tensors in the list")
     loop = _loop_behind(model, starts[0], read)
     mentions = [*binding.reads, *grown]
     items = [_item(model, binding, node, read.loop) for node in mentions if is_inside(model, node, loop)]
@@ -130,8 +137,6 @@ def _loop_behind(model: Model, start: Write, read: Readback) -> cst.For | cst.Wh
     loop = next((above for above in model.ancestors(read.node) if model.parent(above) is block), None)
     if not isinstance(loop, (cst.For, cst.While)) or loop.orelse is not None or not is_before(model, first, loop):
         raise NoFixError("the list does not start right around the loop")
-    if model.source.locate(model.span(first)[0])[0] != model.source.locate(model.span(loop)[0])[0]:
-        raise NoFixError("the list starts in another cell, without which the loop may run again")
     return loop
 
 
@@ -215,11 +220,11 @@ def _is_its_own(model: Model, tensor: cst.BaseExpression, loop: Loop, depth: int
         return False
     if not all(is_inside(model, write.target, loop.node) for write in binding.writes):
         return False
-    return "backward" in binding.methods or all(
-        write.kind == "assign" and not write.unpacked and _is_its_own(model, write.value, loop, depth - 1)
-        for write in binding.writes
-        if write.value is not None
-    )
+    made = [write.value for write in binding.writes if write.value is not None]
+    if "backward" in binding.methods and all(isinstance(value, _COMPUTED) for value in made):
+        return True
+    is_unpacked = any(write.unpacked for write in binding.writes)
+    return not is_unpacked and all(_is_its_own(model, value, loop, depth - 1) for value in made)
 
 
 def _is_written_to(model: Model, binding: Binding) -> bool:
@@ -230,21 +235,38 @@ def _is_written_to(model: Model, binding: Binding) -> bool:
 
 
 def _may_be_written(model: Model, node: cst.CSTNode) -> bool:
-    """Whether a tensor, or a view of it, is written to, gets another name, or is where a call puts its result."""
+    """Whether a tensor, or a view of it, may be written to, or get another name or a place in a container."""
     parent = model.parent(node)
-    if isinstance(parent, cst.Attribute):
-        call = model.parent(parent)
-        if not isinstance(call, cst.Call) or call.func is not parent:
-            return _may_be_written(model, parent)
-        entry = torch_api.method(parent.attr.value)
-        if entry is None or "inplace" in entry.flags:
-            return parent.attr.value.endswith("_")
-        return entry.may("view") and _may_be_written(model, call)
     match parent:
-        case cst.Assign() | cst.AnnAssign() | cst.AssignTarget() | cst.NamedExpr() | cst.Subscript():
-            return True
+        case cst.Attribute():
+            call = model.parent(parent)
+            if not isinstance(call, cst.Call) or call.func is not parent:
+                return _may_be_written(model, parent)
+            entry = torch_api.method(parent.attr.value)
+            if entry is None or "inplace" in entry.flags:
+                return parent.attr.value != "backward"
+            return entry.may("view") and _may_be_written(model, call)
         case cst.AugAssign():
             return parent.target is node
         case cst.Arg():
-            return parent.keyword is not None and parent.keyword.value == "out"
-    return False
+            return not _only_reads(model, parent)
+        case cst.BinaryOperation() | cst.UnaryOperation() | cst.Comparison() | cst.ComparisonTarget():
+            return False
+        case cst.FormattedStringExpression() | cst.Expr() | cst.If() | cst.While() | cst.Assert():
+            return False
+    return True
+
+
+def _only_reads(model: Model, arg: cst.Arg) -> bool:
+    """Whether a call is known to leave the tensors that it is given as they are, and to hand none of them on."""
+    site = model.parent(arg)
+    if not isinstance(site, cst.Call):
+        return False
+    call = model.call(site)
+    callee = call.callee or ""
+    if callee in _READERS or callee.startswith("math.") or call.method in ("backward", "scale"):
+        return True
+    entry = torch_api.lookup(callee)
+    if entry is None or entry.takes("inplace") or (arg.keyword is not None and arg.keyword.value == "out"):
+        return False
+    return not any(entry.may(flag) for flag in ("view", "inplace", "writes"))
