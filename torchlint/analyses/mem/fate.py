@@ -94,17 +94,22 @@ class Tracer:
 
     def of_expression(self, *expressions: cst.CSTNode) -> Fate:
         """Fate of the values of expressions."""
-        trail = _Trail(self._model, self._model.once(_named_attributes))
-        for expression in expressions:
-            trail.on(expression)
-        return trail.run()
+        return self._followed(expressions).fate
 
     def within(self, function: Function, *expressions: cst.CSTNode) -> Fate:
         """Fate of the values of expressions in a function, apart from what happens to what it returns."""
+        return self._followed(expressions, function).fate
+
+    def is_returned(self, function: Function, *expressions: cst.CSTNode) -> bool:
+        """Whether a function returns the values of expressions in it, or what is computed of them."""
+        return self._followed(expressions, function).is_returned
+
+    def _followed(self, expressions: tuple[cst.CSTNode, ...], function: Function | None = None) -> _Trail:
         trail = _Trail(self._model, self._model.once(_named_attributes), function)
         for expression in expressions:
             trail.on(expression)
-        return trail.run()
+        trail.run()
+        return trail
 
     def of_binding(self, binding: Binding, written_at: cst.CSTNode | None = None) -> Fate:
         """Fate of what a variable or attribute holds; with `written_at`, of what is written there."""

@@ -124,16 +124,16 @@ class _Finder:
             return
         whole = self._whole(function, forwards)
         found = [whole] if whole is not None else list(self._blocks(function, forwards))
-        if found and not self._is_up_to_callers(function):
+        if found and not self._is_up_to_callers(function, forwards):
             yield from (each for each in found if not self._is_off_by_name(each.forward))
 
-    def _is_up_to_callers(self, function: Function) -> bool:
+    def _is_up_to_callers(self, function: Function, forwards: Sequence[Call]) -> bool:
         return (
             is_off_at_entries(self._model, function)
             or is_off_abroad(self._model, function)
             or is_chosen_with_autograd_off(self._model, function)
             or is_off_where_handed_to(self._model, function)
-            or is_trained_abroad(self._model, function)
+            or is_trained_abroad(self._model, function, forwards)
         )
 
     def _is_off_by_name(self, call: Call) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.mem.callers_by_name import calls_in_other_files, may_run_without_gradients
 from torchlint.analyses.mem.fate import Fate, Tracer
-from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.values import Kind
 
@@ -32,11 +31,10 @@ def is_off_abroad(model: Model, function: Function) -> bool:
     return bool(here or abroad) and not any(abroad)
 
 
-def is_trained_abroad(model: Model, function: Function) -> bool:
-    """Whether other files call a function that its own file calls, too, perhaps only to try it, and may send what it
-    returns backward."""
-    returned = (node.value for node in function.returns if node.value is not None)
-    if not function.callers or all(is_graphless(model.value(node)) for node in returned):
+def is_trained_abroad(model: Model, function: Function, passes: Sequence[Call]) -> bool:
+    """Whether other files call a function that its own file calls, too, perhaps only to try it, and may send backward
+    what it returns of the passes in it."""
+    if not function.callers or not Tracer(model).is_returned(function, *(call.node for call in passes)):
         return False
     abroad = ((home, call) for home, call in calls_in_other_files(model, function) if home.grad_enabled(call.node))
     return any(Tracer(home).of_expression(call.node) & (Fate.BACKWARD | Fate.ESCAPES) for home, call in abroad)
