@@ -432,11 +432,11 @@ def ends_at_once(loop: Loop) -> bool:
     """`for x, y in loader: ...; break` looks at the first batch only, and so does a loop that begins with
     `if shown == 1: break`."""
     first, last = (loop.body[0], loop.body[-1]) if loop.body else (None, None)
-    if any(isinstance(node, cst.Continue) for node in _own_statements(loop.body)):
-        return False
     if isinstance(first, cst.If) and _leaves(first.body) and _counts_one(first.test):
-        return first.orelse is None
-    return _leaves(last)
+        ends = first.orelse is None
+    else:
+        ends = _leaves(last)
+    return ends and not any(isinstance(node, cst.Continue) for node in _own_statements(loop.body))
 
 
 def _leaves(part: cst.CSTNode | None) -> bool:
