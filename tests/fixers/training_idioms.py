@@ -142,7 +142,7 @@ def _listed(rng: Random, name: str) -> Idiom:
     step = rng.choice(
         [f"@{name}.append({kept})", f"@{name} += [{kept}]", f"@{name} = @{name} + [{kept}]", f"@{name}.append({kept})"]
     )
-    is_tensor = ".item()" not in kept and "float(" not in kept.partition("(")[0] + "("
+    is_tensor = ".item()" not in kept and not kept.startswith("float(")
     reads = [
         f"print(sum(@{name}) / len(@{name}))",
         f"print(len(@{name}), @{name}[-1])",

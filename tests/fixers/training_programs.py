@@ -50,7 +50,7 @@ def show(*what):
 def program(seed: int) -> str:
     """The text of one program. It prints all that it has measured, and its parameters, as exactly as Python does."""
     rng = Random(seed)
-    idioms = [make(rng, f"{name}") for name, make in _some(rng)]
+    idioms = [make(rng, name) for name, make in _some(rng)]
     for idiom in idioms:
         if rng.random() < 0.15:
             idiom.start, idiom.epoch = idiom.start + idiom.epoch, []

@@ -25,6 +25,7 @@ from torchlint.config import Selection, Settings
 from torchlint.fixing import fix_source
 from torchlint.source import Source
 
+_RAISED = "raised "
 _GRAPH = re.compile(r", (grad_fn=<\w+>|requires_grad=True)")
 # What these change is said in their fixes: which steps are printed, and the mode of an evaluation; processes take time.
 _SAID = ("SYNC04", "TRAIN04", "DATA01")
@@ -43,7 +44,7 @@ class Outcome:
 
     @property
     def runs(self) -> bool:
-        return "Error: " not in self.before
+        return _RAISED not in self.before
 
     @property
     def agrees(self) -> bool:
@@ -70,7 +71,7 @@ def printed(text: str) -> str:
         try:
             exec(compile(text, "program", "exec"), {"__name__": "__main__"})
         except Exception as error:
-            out.write(f"{type(error).__name__}Error: {error}")
+            out.write(f"{_RAISED}{type(error).__name__}: {error}")
     return _GRAPH.sub("", out.getvalue())
 
 

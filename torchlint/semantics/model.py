@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cached_property
@@ -35,6 +34,7 @@ from torchlint.semantics.roles import RoleFinder
 from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.spans import Span, Spans
 from torchlint.semantics.transfer import Arguments
+from torchlint.semantics.tree import deep_recursion
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 from torchlint.source import Source
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.foreign import ForeignCall, Imports
 
 _COMMENT = re.compile(r"#.*")
-_RECURSION_LIMIT = 20_000
 _FUNCTIONS = (cst.FunctionDef, cst.Lambda)
 _Found = TypeVar("_Found")
 
@@ -85,12 +84,8 @@ class Model:
 
         Raises RecursionError on code nested beyond any reason.
         """
-        limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
-        try:
+        with deep_recursion():
             return cls(source, module, imports)
-        finally:
-            sys.setrecursionlimit(limit)
 
     def _describe_classes(self) -> None:
         for cls in self._scopes.classes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rules.data.unpinned_loaders import script
 from tests.support import findings
 
 
@@ -23,3 +24,41 @@ def test_what_can_be_cut_is_a_list_that_lies_in_memory(cut: str, count: int) -> 
                     torch.nn.functional.cross_entropy(self.net(x.cuda()), y.cuda()).backward()
         """
     assert len(findings(code, "DATA01")) == count
+
+
+TEXTS = """
+class Texts(Dataset):
+    def __init__(self, texts, vocabulary):
+        self.texts = texts
+        self.vocabulary = vocabulary
+
+    def __len__(self):
+        return len(self.texts)
+
+    def __getitem__(self, i):
+        return self.texts[i]
+
+    def collate(self, texts):
+        return {tokens}
+
+
+texts = Texts([["a", "b"]], vocabulary)
+loader = DataLoader(texts, 64, pin_memory=True, collate_fn=texts.collate)
+"""
+
+
+@pytest.mark.parametrize(
+    ("tokens", "found"),
+    [
+        ("torch.LongTensor(self.vocabulary.encode_batch(texts, 128))", 1),
+        ("self.tokenizer(texts, padding=True)", 1),
+        ("torch.LongTensor(texts)", 0),
+        ("model.encode(torch.stack(texts))", 0),
+        ('torch.tensor([list(text.encode("utf-8")) for text in texts])', 0),
+        ("torch.tensor([list(text.encode()) for text in texts])", 0),
+    ],
+)
+def test_text_that_is_looked_up_for_each_batch_is_not_ready_in_memory(tokens: str, found: int) -> None:
+    messages = [finding.message for finding in findings(script(TEXTS.format(tokens=tokens)), "DATA01")]
+    assert len(messages) == found
+    assert all("are encoded by the process" in message for message in messages)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from enum import Flag, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.mem import fate_words as words
 from torchlint.analyses.mem.lifetime import root
 from torchlint.semantics.dataflow import given_to, parameter_of, parameter_of_function, reaches, text
 from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import module_method
-from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function
@@ -28,62 +27,7 @@ class Fate(Flag):
     ESCAPES = auto()  # returned to callers, or given to code, that this file does not show
 
 
-_FINAL_ATTRIBUTES = word_set("data shape dtype device ndim requires_grad is_cuda is_leaf layout names itemsize nbytes")
-_FINAL_METHODS = word_set(
-    """
-    item tolist numpy detach detach_ size dim ndimension numel nelement element_size get_device data_ptr stride
-    argmax argmin argsort long int short byte bool nonzero count_nonzero bincount is_contiguous is_floating_point
-    eq ne gt ge lt le isnan isinf isfinite logical_and logical_or logical_not logical_xor any all isclose equal allclose
-    count index keys format join startswith endswith __len__
-    """
-)
-_GRADIENT_METHODS = word_set("backward register_hook retain_grad requires_grad_ register_post_accumulate_grad_hook")
-_FINAL_FUNCTIONS = word_set(
-    """
-    builtins.print builtins.len builtins.float builtins.int builtins.str builtins.repr builtins.bool builtins.round
-    builtins.isinstance builtins.format builtins.type builtins.id builtins.hash builtins.hasattr builtins.range
-    builtins.complex torch.save torch.is_tensor torch.argmax torch.argmin torch.argsort torch.equal torch.allclose
-    torch.isnan torch.isinf torch.isfinite torch.eq torch.ne torch.gt torch.ge torch.lt torch.le torch.any torch.all
-    torch.isclose torch.numel torch.bincount torch.nonzero torch.count_nonzero torch.zeros_like torch.ones_like
-    torch.rand_like torch.randn_like torch.empty_like torch.full_like torchvision.utils.save_image
-    torchvision.utils.make_grid torch.distributed.all_reduce torch.distributed.reduce torch.distributed.broadcast
-    """
-)
-_PASSING_FUNCTIONS = word_set(
-    """
-    builtins.sum builtins.max builtins.min builtins.sorted builtins.list builtins.tuple builtins.zip builtins.enumerate
-    builtins.reversed builtins.dict builtins.set builtins.iter builtins.next builtins.abs builtins.map builtins.filter
-    builtins.pow builtins.divmod builtins.getattr builtins.frozenset collections.deque collections.OrderedDict
-    collections.defaultdict copy.copy copy.deepcopy itertools.chain functools.reduce numpy.squeeze numpy.swapaxes
-    """
-)
-_READERS = word_set(
-    """
-    numpy matplotlib seaborn logging wandb json pickle csv pandas sklearn scipy tensorboard tensorboardX mlflow tqdm
-    tensorboard_logger os sys math time visdom neptune comet_ml rich PIL cv2 statistics loguru warnings imageio nltk
-    plotly skimage gym gymnasium builtins.open
-    """
-)
-_LOG_METHODS = word_set(
-    """
-    add_scalar add_scalars add_histogram add_image add_images add_figure add_text add_embedding log info debug warning
-    warn error critical exception set_postfix set_postfix_str set_description set_description_str write writerow
-    writerows log_metric log_metrics log_dict log_scalar format join plot savefig line
-    """
-)
-_REPORTERS = re.compile(
-    r"_*((print|write|display|report|plot|show|dump|save)(_\w*|ln|s)?|early_?stop\w*|record_(loss|metric|epoch|stat|value)\w*"
-    r"|log(ger)?|log_(string|msg|message|metric|scalar|dict|loss|epoch|step|image|value|stat|train|val|eval|test|info"
-    r"|result|data|line|text|histogram|table)\w*)"
-)
-_ENVIRONMENT = re.compile(r"(^|[._])(env|environment)s?(\[\w+\])?$")
-_GYM = re.compile(r"^\s*(import|from) (gym|gymnasium)\b", re.MULTILINE)
-_SEARCHES = word_set("index count remove")
-_FILLING_ONLY = word_set("append appendleft extend extendleft insert clear remove reverse")
-_FILLING_METHODS = word_set("append appendleft add extend extendleft insert update setdefault put push put_nowait")
 _DEPTH = 6
-_GOING_BACK = re.compile(r"(?i)(^|_)back(ward|prop)")
-_GRADIENT_PACKAGES = ("torch.autograd.", "torch.func.", "functorch.", "higher.", "captum.")
 
 
 class Tracer:
@@ -206,7 +150,7 @@ class _Trail:
 
     def _looks_inside(self, read: cst.CSTNode) -> bool:
         parent = self.model.parent(read)
-        return not isinstance(parent, cst.Attribute) or parent.attr.value not in {*_FILLING_METHODS, "clear"}
+        return not isinstance(parent, cst.Attribute) or parent.attr.value not in {*words.FILLING_METHODS, "clear"}
 
     # -- one use
 
@@ -281,15 +225,15 @@ class _Trail:
         name = node.attr.value
         call = self.model.parent(node)
         if isinstance(call, cst.Call) and call.func is node:
-            if name in _GRADIENT_METHODS:
+            if name in words.GRADIENT_METHODS:
                 self.fate |= Fate.BACKWARD
-            elif name in _FINAL_METHODS:
+            elif name in words.FINAL_METHODS:
                 self._final()
-            elif name not in _FILLING_ONLY:
+            elif name not in words.FILLING_ONLY:
                 self.on(call)
         elif name == "grad":
             self.fate |= Fate.BACKWARD
-        elif name in _FINAL_ATTRIBUTES:
+        elif name in words.FINAL_ATTRIBUTES:
             self._final()
         else:
             self.on(node)
@@ -359,11 +303,11 @@ class _Trail:
             return
         call = self.model.call(site)
         name = call.callee or ""
-        if call.is_backward or (name.startswith(_GRADIENT_PACKAGES) and name != "torch.autograd.Variable"):
+        if call.is_backward or (name.startswith(words.GRADIENT_PACKAGES) and name != "torch.autograd.Variable"):
             self.fate |= Fate.BACKWARD
-        elif name in _FINAL_FUNCTIONS:
+        elif name in words.FINAL_FUNCTIONS:
             self._final()
-        elif name in _PASSING_FUNCTIONS or call.is_forward:
+        elif name in words.PASSING_FUNCTIONS or call.is_forward:
             self.on(site)
         elif (parameter := parameter_of(call, arg)) is not None:
             self._pass(call, parameter)
@@ -372,9 +316,9 @@ class _Trail:
                 self._pass(call, parameter_of_function(call, function, arg))
         elif (abroad := self.model.elsewhere(call)) is not None and call.targets_class is None:
             self._cross(call, arg, *abroad)
-        elif name.partition(".")[0] in _READERS or name.startswith("torch.nn.utils.clip_grad"):
+        elif name.partition(".")[0] in words.READERS or name.startswith("torch.nn.utils.clip_grad"):
             self._final()
-        elif _GOING_BACK.search(call.method or name.rpartition(".")[2]):
+        elif words.GOING_BACK.search(call.method or name.rpartition(".")[2]):
             self.fate |= Fate.BACKWARD  # `optimizer.pc_backward(losses)` of a class out of sight
         elif self._is_effect_of_module(call):
             self.fate |= Fate.ESCAPES
@@ -419,11 +363,11 @@ class _Trail:
     def _method_argument(self, call: Call, site: cst.Call) -> None:
         method, receiver = call.method, call.receiver
         kind = call.receiver_value.kind
-        if self._only_reports(call) or (method in _SEARCHES and kind in (Kind.LIST, Kind.UNKNOWN)):
+        if self._only_reports(call) or (method in words.SEARCHES and kind in (Kind.LIST, Kind.UNKNOWN)):
             self._final()
         elif kind is Kind.SCALER or call.receiver_value.is_tensor or kind is Kind.MODULE:
             self.on(site)
-        elif method in _FILLING_METHODS and receiver is not None and kind is not Kind.INSTANCE:
+        elif method in words.FILLING_METHODS and receiver is not None and kind is not Kind.INSTANCE:
             if (not call.receiver_value.is_container and kind is not Kind.UNKNOWN) or (
                 kind is Kind.UNKNOWN and method in ("update", "add", "put", "push", "put_nowait")
             ):
@@ -437,17 +381,17 @@ class _Trail:
     def _only_reports(self, call: Call) -> bool:
         """Loggers, progress bars, plots, schedulers: they look at a value, and keep nothing that is differentiated."""
         receiver = call.receiver_value
-        if call.method in _LOG_METHODS:
+        if call.method in words.LOG_METHODS:
             return not receiver.is_(Kind.LIST, Kind.DICT, Kind.TENSOR, Kind.MODULE)
         if call.method == "step":
             named = text(call.receiver) if call.receiver is not None else ""
             return receiver.is_(Kind.SCHEDULER) or "sched" in named or self._is_environment(named)
         name = call.method or (call.callee or text(call.node.func)).rpartition(".")[2]
-        return receiver.is_(Kind.SCHEDULER) or _REPORTERS.fullmatch(name) is not None or self._is_of_reader(call)
+        return receiver.is_(Kind.SCHEDULER) or words.REPORTERS.fullmatch(name) is not None or self._is_of_reader(call)
 
     def _is_environment(self, named: str) -> bool:
         """`self.env` in a file that knows gym, whose environments compute with NumPy."""
-        return _ENVIRONMENT.search(named) is not None and _GYM.search(self.model.source.text) is not None
+        return words.ENVIRONMENT.search(named) is not None and words.GYM.search(self.model.source.text) is not None
 
     def _is_of_reader(self, call: Call) -> bool:
         """A method of what a package that only reads has made, as `axes[0].scatter` or `env.step`."""
@@ -456,7 +400,7 @@ class _Trail:
         return bool(makers) and all(isinstance(made, cst.Call) and self._is_reader(made) for made in makers)
 
     def _is_reader(self, made: cst.Call) -> bool:
-        return (self.model.call(made).callee or "").partition(".")[0] in _READERS
+        return (self.model.call(made).callee or "").partition(".")[0] in words.READERS
 
     # -- leaving a function
 
