@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.sync.repeated_reads import Again, Several, numbers
+from torchlint.analyses.sync.repeated_reads import Again, Several, numbers, written_between
+from torchlint.analyses.tensor_writes import Written
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -112,7 +113,8 @@ def _named(model: Model, again: Again) -> Fix:
                 rewriter.replace(first.node, name),
             ]
     edits.append(rewriter.replace(read.node, name))
-    return Fix(tuple(edits), Applicability.SAFE if _is_fresh(model, first) else Applicability.UNSAFE, _NAMED)
+    is_safe = _is_fresh(model, first) and written_between(model, first, read) is Written.NEVER
+    return Fix(tuple(edits), Applicability.SAFE if is_safe else Applicability.UNSAFE, _NAMED)
 
 
 def _check_can_move(model: Model, read: Readback) -> None:
@@ -140,7 +142,7 @@ def _is_written_once(model: Model, target: cst.Name) -> bool:
 
 
 def _is_fresh(model: Model, read: Readback) -> bool:
-    """Whether the tensor is a result of its own, to which nothing else in the step can write."""
+    """Whether the tensor is a result of its own, which no other part of the program holds."""
     binding = model.binding(read.tensor)
     writes = [write.value for write in binding.writes] if binding is not None else []
     return _is_real_number(model, read) and all(

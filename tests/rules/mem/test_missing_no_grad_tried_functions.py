@@ -39,6 +39,11 @@ ADAPTIVE = """
     ("use", "count"),
     [
         ("return sample_logits(self.words, labels, hidden).log_softmax(-1)", 0),
+        (
+            "with torch.set_grad_enabled(hidden.numel() > 9):\n"
+            "                return sample_logits(self.words, labels, hidden).log_softmax(-1)",
+            0,
+        ),
         ("print(sample_logits(self.words, labels, hidden))\n            return self.words(labels)", 1),
     ],
 )

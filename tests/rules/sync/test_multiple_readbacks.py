@@ -191,6 +191,43 @@ def test_a_name_for_what_may_be_written_elsewhere_is_unsafe() -> None:
     assert finding.fix.applicability is Applicability.UNSAFE
 
 
+HALVING = "def halve(tensor):\n    tensor.data /= 2\n\n\ndef show(tensor):\n    print(tensor.mean())\n\n\n"
+WRITTEN_BETWEEN = {
+    "by a function of torch": "torch.clamp_(loss, max=0.5)",
+    "by a function of the file": "halve(loss)",
+    "by the average of all processes": "torch.distributed.all_reduce(loss)",
+    "under another name": "other = loss.detach()\nother.mul_(2)",
+    "of what it is a view of": "whole.mul_(2)",
+    "in its data": "loss.data[...] = 1",
+}
+
+
+@pytest.mark.parametrize("between", WRITTEN_BETWEEN.values(), ids=WRITTEN_BETWEEN)
+def test_what_is_written_between_two_reads_is_read_twice(between: str) -> None:
+    code = evaluation(f"print(loss.item())\n{between}\nprint(loss.item())", head=TORCH_ONLY + HALVING)
+    code = code.replace("loss = criterion(out, y)", "whole = criterion(out, y)\n        loss = whole.view(())")
+    assert "whole" in code
+    assert findings(code, "SYNC02") == []
+
+
+def test_what_is_written_before_both_reads_or_after_them_is_read_once() -> None:
+    code = evaluation("halve(loss)\nprint(loss.item())\nprint(loss.item())\nhalve(loss)", head=TORCH_ONLY + HALVING)
+    assert len(findings(code, "SYNC02")) == 1
+
+
+def test_a_write_in_a_loop_comes_between_the_reads_of_the_next_iteration() -> None:
+    body = "print(loss.item())\nfor _ in range(3):\n    print(loss.item())\n    halve(loss)"
+    assert findings(evaluation(body, head=TORCH_ONLY + HALVING), "SYNC02") == []
+
+
+@pytest.mark.parametrize(("use", "is_safe"), [("show(loss)", True), ("model.keep(loss)", False)])
+def test_what_goes_out_of_sight_between_two_reads_is_read_once_by_an_unsafe_fix(use: str, is_safe: bool) -> None:
+    body = f"print(loss.item())\n{use}\nprint(loss.item())"
+    [finding] = findings(training(body, head=TORCH_ONLY + HALVING), "SYNC02")
+    assert finding.fix is not None
+    assert (finding.fix.applicability is Applicability.SAFE) is is_safe
+
+
 @pytest.mark.parametrize(("returned", "is_fixed"), [("loss.item(), acc.item()", False), ("loss, acc", True)])
 def test_numbers_that_are_returned_alike_are_read_alike(returned: str, is_fixed: bool) -> None:
     """The loss of the validation decides something at once, so that nothing is said of reading it later."""

@@ -187,3 +187,22 @@ def test_a_list_that_is_read_although_an_exception_has_ended_the_loop_is_left_al
     assert fixed(tried, "SYNC01") == tried
     inside = f"{head}    try:\n{rows}        return kept\n    {end}\n".replace("print(sum(kept))", "print('end')")
     assert "for value in kept]" in fixed(inside, "SYNC01")
+
+
+@pytest.mark.parametrize("manager", ["contextlib.suppress(KeyboardInterrupt)", "open(__file__)"])
+def test_a_loop_whose_interruption_is_suppressed_is_left_alone(manager: str) -> None:
+    code = training("kept.append(loss.item())", "kept = []", head="import contextlib\n" + TORCH_ONLY)
+    head, start, loop = code.partition("    kept = []\n")
+    rows = "".join(f"    {line}\n" for line in loop.splitlines())
+    code = f"{head}    with {manager}:\n    {start}{rows}    return kept\n"
+    assert ("for value in kept]" in fixed(code, "SYNC01")) is ("suppress" not in manager)
+
+
+@pytest.mark.parametrize(
+    "use", ["show(loss)", "logger.info('%s', str(loss))", "other = loss.detach()\nprint(other + 1)"]
+)
+def test_what_is_only_read_is_not_copied(use: str) -> None:
+    head = TORCH_ONLY + "def show(tensor):\n    print(f'{tensor:.3f}', tensor.shape[0:1])\n\n\n"
+    code = training(f"kept.append(loss.item())\n{use}", "kept = []", "return kept", head=head)
+    new = fixed(code, "SYNC01")
+    assert "kept.append(loss.detach())" in new

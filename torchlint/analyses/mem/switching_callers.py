@@ -36,7 +36,11 @@ def is_trained_abroad(model: Model, function: Function, passes: Sequence[Call]) 
     what it returns of the passes in it."""
     if not function.callers or not Tracer(model).is_returned(function, *(call.node for call in passes)):
         return False
-    abroad = ((home, call) for home, call in calls_in_other_files(model, function) if home.grad_enabled(call.node))
+    abroad = (
+        (home, call)
+        for home, call in calls_in_other_files(model, function)
+        if home.grad_enabled(call.node) is not False
+    )
     return any(Tracer(home).of_expression(call.node) & (Fate.BACKWARD | Fate.ESCAPES) for home, call in abroad)
 
 

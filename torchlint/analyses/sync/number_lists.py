@@ -11,17 +11,18 @@ import libcst as cst
 from torchlint.analyses.mem.single_tensor import is_one_tensor
 from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.accumulators import (
+    catches,
     has_other_purpose,
     is_inside,
     is_seen_elsewhere,
     is_timed,
 )
+from torchlint.analyses.tensor_writes import Written, written
 from torchlint.rule import NoFixError
 from torchlint.semantics import torch_api
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.values import Kind
-from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 _DEPTH = 3
 _COMPUTED = (cst.Call, cst.BinaryOperation, cst.UnaryOperation)
-_READERS = frozenset(
-    f"builtins.{name}" for name in word_set("print float int str repr round format bool isinstance type")
-)
 _GRAPHS = re.compile(r"reduce-overhead|max-autotune|cuda\.graph\b|CUDAGraph|graphed_callables|cudagraph")
 _COUNTERS = frozenset({"builtins.range", "itertools.count", "tqdm.trange", "tqdm.auto.trange"})
 
@@ -157,8 +155,8 @@ def _is_between(model: Model, node: cst.CSTNode, start: Write, loop: cst.For | c
 
 def _may_follow_exception(model: Model, node: cst.CSTNode, loop: cst.For | cst.While) -> bool:
     """Whether a mention may see the list of a loop that an exception has ended."""
-    around = [above.body for above in model.ancestors(loop) if isinstance(above, cst.Try)]
-    return not all(is_inside(model, node, body) for body in around)
+    around = [above for above in model.ancestors(loop) if catches(above, model)]
+    return not all(is_inside(model, node, above.body) for above in around)
 
 
 # -- what is put into the list ----------------------------------------------------------------------------------------
@@ -216,7 +214,9 @@ def _is_its_own(model: Model, tensor: cst.BaseExpression, loop: Loop, depth: int
             return not any(entry.may(flag) for flag in ("view", "inplace"))
         return words.is_loss_module(model.value(tensor.func).ref or last_name(tensor.func))
     binding = model.binding(tensor) if isinstance(tensor, cst.Name) else None
-    if binding is None or binding.shared or not depth or _is_written_to(model, binding):
+    if binding is None or binding.shared or not depth or any(write.kind != "assign" for write in binding.writes):
+        return False
+    if written(model, binding) is not Written.NEVER:
         return False
     if not all(is_inside(model, write.target, loop.node) for write in binding.writes):
         return False
@@ -225,48 +225,3 @@ def _is_its_own(model: Model, tensor: cst.BaseExpression, loop: Loop, depth: int
         return True
     is_unpacked = any(write.unpacked for write in binding.writes)
     return not is_unpacked and all(_is_its_own(model, value, loop, depth - 1) for value in made)
-
-
-def _is_written_to(model: Model, binding: Binding) -> bool:
-    """Whether something may write to what the variable holds, under this name or another."""
-    if any(write.kind != "assign" for write in binding.writes):
-        return True
-    return any(_may_be_written(model, node) for node in binding.reads)
-
-
-def _may_be_written(model: Model, node: cst.CSTNode) -> bool:
-    """Whether a tensor, or a view of it, may be written to, or get another name or a place in a container."""
-    parent = model.parent(node)
-    match parent:
-        case cst.Attribute():
-            call = model.parent(parent)
-            if not isinstance(call, cst.Call) or call.func is not parent:
-                return _may_be_written(model, parent)
-            entry = torch_api.method(parent.attr.value)
-            if entry is None or "inplace" in entry.flags:
-                return parent.attr.value != "backward"
-            return entry.may("view") and _may_be_written(model, call)
-        case cst.AugAssign():
-            return parent.target is node
-        case cst.Arg():
-            return not _only_reads(model, parent)
-        case cst.BinaryOperation() | cst.UnaryOperation() | cst.Comparison() | cst.ComparisonTarget():
-            return False
-        case cst.FormattedStringExpression() | cst.Expr() | cst.If() | cst.While() | cst.Assert():
-            return False
-    return True
-
-
-def _only_reads(model: Model, arg: cst.Arg) -> bool:
-    """Whether a call is known to leave the tensors that it is given as they are, and to hand none of them on."""
-    site = model.parent(arg)
-    if not isinstance(site, cst.Call):
-        return False
-    call = model.call(site)
-    callee = call.callee or ""
-    if callee in _READERS or callee.startswith("math.") or call.method in ("backward", "scale"):
-        return True
-    entry = torch_api.lookup(callee)
-    if entry is None or entry.takes("inplace") or (arg.keyword is not None and arg.keyword.value == "out"):
-        return False
-    return not any(entry.may(flag) for flag in ("view", "inplace", "writes"))

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.host_use import Use
+from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.element_reads import element_reads
 from torchlint.analyses.sync.parameter_reads import parameter_reads
 from torchlint.analyses.sync.readback import FOREIGN, Readback, deferrable_readbacks
+from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.semantics.dataflow import hold_the_same
 
 if TYPE_CHECKING:
@@ -70,9 +72,24 @@ def _reads_the_same(model: Model, first: Readback, read: Readback) -> bool:
         return False
     if read.how == FOREIGN and model.code(first.node) != model.code(read.node):
         return False  # another function, or for other arguments, reads numbers of its own
-    if any(method.endswith("_") and not method.endswith("__") for method in binding.methods - {"detach_"}):
-        return False
     block = model.parent(model.statement(first.node))
-    return any(above is block for above in model.ancestors(read.node)) and hold_the_same(
-        model, first.tensor, read.tensor
-    )
+    if not any(above is block for above in model.ancestors(read.node)):
+        return False
+    return hold_the_same(model, first.tensor, read.tensor) and written_between(model, first, read) < Written.SURELY
+
+
+def written_between(model: Model, first: Readback, read: Readback) -> Written:
+    """Whether something writes to the variable of both between the two."""
+    binding = model.binding(first.tensor)
+    assert binding is not None
+    between = (node for node in mentions(model, binding) if _is_between(model, node, first, read))
+    return max((written_at(model, node) for node in between), default=Written.NEVER)
+
+
+def _is_between(model: Model, node: cst.CSTNode, first: Readback, read: Readback) -> bool:
+    if model.function(node) is not model.function(read.node):
+        return True  # whenever that runs
+    around_both = model.loops_around(first.node)
+    comes_round = {*model.loops_around(node)} & {*model.loops_around(read.node)}.difference(around_both)
+    is_earlier = bool(comes_round) or is_before(model, node, read.node)
+    return is_earlier and is_before(model, first.node, node)
