@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.exceptions import catches
 from torchlint.analyses.new_tensors import makes_new_tensor
+from torchlint.analyses.order import is_before
+from torchlint.analyses.tensor_writes import Written, is_its_own, mentions, written_at
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -43,9 +46,23 @@ def fix(report: Report, model: Model) -> Fix:
         rewriter.replace(growth.call if statement is None else statement, f"{parts}.{added}"),
         rewriter.insert_after(loop, together),
     ]
-    is_safe = all(makes_new_tensor(model, part) for part in (made.value, *growth.parts))
+    is_safe = makes_new_tensor(model, made.value) and all(_is_left_alone(model, growth, part) for part in growth.parts)
     applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
     return Fix(tuple(edits), applicability, _SAFE if is_safe else _UNSAFE)
+
+
+def _is_left_alone(model: Model, growth: Growth, part: cst.BaseExpression) -> bool:
+    """Whether the part is a new tensor to which nothing writes. Raises NoFixError where something does later."""
+    if makes_new_tensor(model, part):
+        return True
+    loop, binding = growth.loops[0], model.binding(part)
+    if binding is not None:
+        is_made_anew = all(loop.node in model.ancestors(write.target) for write in binding.writes)
+        for node in mentions(model, binding):
+            is_later = not is_made_anew or is_before(model, growth.call, node)
+            if is_later and written_at(model, node) is Written.SURELY:
+                raise NoFixError(f"`{model.code(part)}` is written to in place, on {model.place(node)}")
+    return is_its_own(model, part, loop)
 
 
 def _check_is_alone(model: Model, growth: Growth, statement: cst.CSTNode | None, loop: cst.CSTNode) -> None:
@@ -60,7 +77,7 @@ def _check_is_alone(model: Model, growth: Growth, statement: cst.CSTNode | None,
         raise NoFixError(f"`{growth.name}` is written in other ways too")
     if getattr(loop, "orelse", None) is not None:
         raise NoFixError("the loop has an `else`")
-    if any(isinstance(node, (cst.Try, cst.TryStar)) for node in model.ancestors(loop)):
+    if any(catches(node, model) for node in model.ancestors(loop)):
         raise NoFixError("an exception that is caught around the loop would leave other parts behind")
     for read in growth.binding.reads:
         if loop in model.ancestors(read) and growth.call not in model.ancestors(read):

@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.analyses.sync.branching import tensors_asked
 from torchlint.analyses.sync.element_reads import ElementReads, element_reads, reads_beside
 from torchlint.analyses.sync.residence import Residence
+from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -36,7 +37,7 @@ def fix(report: Report, model: Model) -> Fix:
     edits = _edits(model, report.facts)
     if (other := _stays_beside(model, report.facts)) is not None:
         raise NoFixError(f"each iteration would still wait for `{model.code(other)}`, which has no fix")
-    if _writes_nothing(model, report.facts.loop):
+    if _writes_nothing(model, report.facts):
         return Fix(tuple(edits), Applicability.SAFE, _SAFE)
     return Fix(tuple(edits), Applicability.UNSAFE, _DOUBT)
 
@@ -234,8 +235,12 @@ def _whole(model: Model, reads: ElementReads) -> cst.ListComp | None:
     return comprehension if is_plain else None
 
 
-def _writes_nothing(model: Model, loop: Loop) -> bool:
-    """Whether the loop changes no tensor in place, as far as its own code shows."""
+def _writes_nothing(model: Model, reads: ElementReads) -> bool:
+    """Whether the loop changes no tensor in place, as far as its own code shows, and gives this one to nobody."""
+    loop, binding = reads.loop, model.binding(reads.tensor)
+    inside = (node for node in mentions(model, binding) if loop in model.loops_around(node)) if binding else ()
+    if any(written_at(model, node) is not Written.NEVER for node in inside):
+        return False
     for call in loop.calls:
         name = call.method or (call.callee or "").rpartition(".")[2]
         if call.is_optimizer_step or (name.endswith("_") and not name.endswith("__")):

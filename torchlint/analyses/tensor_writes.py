@@ -18,10 +18,11 @@ from torchlint.semantics.vocabulary import is_loss_module
 from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Binding, Call, Loop
     from torchlint.semantics.model import Model
 
 _DEPTH = 3
+_COMPUTED = (cst.Call, cst.BinaryOperation, cst.UnaryOperation)
 _READERS = frozenset(
     f"builtins.{name}" for name in word_set("print float int str repr round format bool isinstance type")
 )
@@ -66,11 +67,38 @@ def written_at(model: Model, node: cst.CSTNode, depth: int = _DEPTH) -> Written:
             return _of_argument(model, parent, depth)
         case cst.IfExp() | cst.BooleanOperation():
             return written_at(model, parent, depth)
+        case cst.Element():
+            arg = model.parent(model.parent(parent) or parent)
+            return _of_argument(model, arg, depth) if isinstance(arg, cst.Arg) else Written.PERHAPS
         case cst.BinaryOperation() | cst.UnaryOperation() | cst.Comparison() | cst.ComparisonTarget():
             return Written.NEVER
         case cst.FormattedStringExpression() | cst.Expr() | cst.If() | cst.While() | cst.Assert() | cst.Index():
             return Written.NEVER
     return Written.NEVER if _new_name(model, node) is not None else Written.PERHAPS
+
+
+def is_its_own(model: Model, tensor: cst.BaseExpression, loop: Loop, depth: int = _DEPTH) -> bool:
+    """Whether a tensor that each iteration makes anew shares its memory with no other, and nothing writes to it."""
+    if isinstance(tensor, (cst.BinaryOperation, cst.UnaryOperation)):
+        return True
+    if isinstance(tensor, cst.Call):
+        call = model.call(tensor)
+        entry = torch_api.lookup(call.callee) if call.callee is not None else None
+        if entry is not None:
+            return not any(entry.may(flag) for flag in ("view", "inplace"))
+        return is_loss_module(model.value(tensor.func).ref or last_name(tensor.func))
+    binding = model.binding(tensor) if isinstance(tensor, cst.Name) else None
+    if binding is None or binding.shared or not depth or any(write.kind != "assign" for write in binding.writes):
+        return False
+    if not all(loop.node in model.ancestors(write.target) for write in binding.writes):
+        return False
+    if written(model, binding) is not Written.NEVER:
+        return False
+    made = [write.value for write in binding.writes if write.value is not None]
+    if "backward" in binding.methods and all(isinstance(value, _COMPUTED) for value in made):
+        return True
+    is_unpacked = any(write.unpacked for write in binding.writes)
+    return not is_unpacked and all(is_its_own(model, value, loop, depth - 1) for value in made)
 
 
 def _of_attribute(model: Model, attribute: cst.Attribute, depth: int) -> Written:

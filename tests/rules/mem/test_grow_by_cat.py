@@ -108,6 +108,38 @@ def test_a_new_part_is_safe_and_a_borrowed_one_is_not() -> None:
     assert "in place" in borrowed.fix.why
 
 
+SCALING = "def scale(t):\n    t.mul_(2)\n\n\ndef show(t):\n    print(t.shape)\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "later", "how"),
+    [
+        ("part = torch.exp(x)", "show(part)", Applicability.SAFE),
+        ("part = torch.exp(x)\n        part[0] = 0", "show(part)", Applicability.UNSAFE),
+        ("part = torch.exp(x)", "keep(part)", Applicability.UNSAFE),
+        ("part = torch.exp(x)", "scale(part)", None),
+        ("part = torch.exp(x)", "part.zero_()", None),
+        ("part = torch.exp(x)", "other = part.view(-1)\n        other += 1", None),
+        ("part = torch.exp(x)", "torch.distributed.all_reduce(part)", None),
+    ],
+)
+def test_a_part_is_kept_as_it_is_if_nothing_writes_to_it_later(
+    made: str, later: str, how: Applicability | None
+) -> None:
+    code = f"{HEAD}{SCALING}def f(xs):\n    out = torch.zeros(0, 3)\n    for x in xs:\n        {made}\n"
+    code += f"        out = torch.cat([out, part])\n        {later}\n    return out\n"
+    [finding] = findings(code, "MEM10")
+    assert (finding.fix.applicability if finding.fix else None) is how
+    if how is Applicability.SAFE:
+        assert torch.equal(called(code, 3), called(fixed(code, "MEM10"), 3))
+
+
+def test_a_part_that_one_buffer_holds_in_all_iterations_is_not_collected() -> None:
+    code = f"{HEAD}def f(xs):\n    out = torch.zeros(0, 3)\n    part = torch.empty(4, 3)\n    for x in xs:\n"
+    code += "        torch.exp(x, out=part)\n        out = torch.cat([out, part])\n    return out\n"
+    assert fixed(code, "MEM10") == code
+
+
 # Reported, and left as it is.
 KEPT = {
     "the first part is told apart": """\

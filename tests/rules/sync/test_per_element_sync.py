@@ -373,6 +373,27 @@ def test_the_fix_is_unsafe_where_the_loop_changes_a_tensor(write: str) -> None:
     assert finding.fix.applicability is Applicability.UNSAFE
 
 
+HALVING = "def halve(tensor):\n    tensor.data /= 2\n\n\n"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "halve(scores)",
+        "torch.distributed.all_reduce(scores)",
+        "torch.clamp(scores, 0, 1, out=scores)",
+        "view *= 2",
+    ],
+)
+def test_elements_of_what_the_loop_writes_to_are_read_one_by_one(write: str) -> None:
+    head = "scores = torch.sigmoid(out.flatten())\nview = scores.detach()\n"
+    body = f"{head}for i in range(len(scores)):\n    kept.append(scores[i].item())\n    "
+    assert findings(evaluation(body + write, "kept = []", head=TORCH_ONLY + HALVING), "SYNC07") == []
+    [finding] = findings(evaluation(body + "model.note(scores)", "kept = []", head=TORCH_ONLY + HALVING), "SYNC07")
+    assert finding.fix is not None
+    assert finding.fix.applicability is Applicability.UNSAFE
+
+
 def test_a_part_of_what_a_loss_of_another_file_returns_may_be_a_list(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     module = """

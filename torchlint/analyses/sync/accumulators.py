@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.exceptions import catches
 from torchlint.analyses.order import is_before
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
     from torchlint.semantics.model import Model
 
-_CATCHING = frozenset({"contextlib.suppress", "pytest.raises"})
 _NAMESPACE_READERS = frozenset(["locals", "globals", "vars", "eval", "exec", "dir"])
 _CLOCKS = frozenset(f"time.{name}{ns}" for name in ("time", "perf_counter", "monotonic") for ns in ("", "_ns"))
 _EXACT_FORMATS = ("f", "F", "e", "E", "%")
@@ -183,15 +183,6 @@ def has_other_purpose(model: Model, update: cst.CSTNode, loop: Loop, outer: cst.
     if any(isinstance(c.node.func, cst.Name) and c.node.func.value in _NAMESPACE_READERS for c in function.calls):
         return True
     return any(_is_asynchronous(call.method, call.callee, call.node) for call in loop.calls)
-
-
-def catches(node: cst.CSTNode, model: Model) -> TypeGuard[cst.Try | cst.With]:
-    """Whether what follows a statement may run although an exception has ended its body."""
-    if isinstance(node, cst.With):
-        return any(
-            model.qualified(item.item.func) in _CATCHING for item in node.items if isinstance(item.item, cst.Call)
-        )
-    return isinstance(node, cst.Try)
 
 
 def _is_asynchronous(method: str | None, callee: str | None, node: cst.Call) -> bool:

@@ -15,6 +15,7 @@ from torchlint.analyses.steps import Step, step_around
 from torchlint.analyses.sync.branching import tensors_asked, waiting_step
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence
+from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.semantics.dataflow import is_changed
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
@@ -329,8 +330,8 @@ def _is_rebound(binding: Binding, loop: Loop) -> bool:
 
 
 def _is_written(model: Model, binding: Binding, loop: Loop) -> bool:
-    """Whether the loop binds the variable anew, or stores into it."""
+    """Whether the loop binds the variable anew, or writes to what it holds."""
     if any(loop in (write.loop.around() if write.loop is not None else ()) for write in binding.writes):
         return True
-    inside = (read for read in binding.reads if loop in model.loops_around(read))
-    return any(is_changed(model, read) for read in inside)
+    inside = (node for node in mentions(model, binding) if loop in model.loops_around(node))
+    return any(written_at(model, node) is Written.SURELY for node in inside)

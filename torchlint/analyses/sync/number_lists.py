@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.exceptions import catches
 from torchlint.analyses.mem.single_tensor import is_one_tensor
 from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.accumulators import (
-    catches,
     has_other_purpose,
     is_inside,
     is_seen_elsewhere,
     is_timed,
 )
-from torchlint.analyses.tensor_writes import Written, written
+from torchlint.analyses.tensor_writes import is_its_own
 from torchlint.rule import NoFixError
-from torchlint.semantics import torch_api
-from torchlint.semantics import vocabulary as words
-from torchlint.semantics.effects import last_name
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
     from torchlint.source import Source
 
-_DEPTH = 3
-_COMPUTED = (cst.Call, cst.BinaryOperation, cst.UnaryOperation)
 _GRAPHS = re.compile(r"reduce-overhead|max-autotune|cuda\.graph\b|CUDAGraph|graphed_callables|cudagraph")
 _COUNTERS = frozenset({"builtins.range", "itertools.count", "tqdm.trange", "tqdm.auto.trange"})
 
@@ -176,7 +171,7 @@ def _item(model: Model, binding: Binding, name: cst.CSTNode, loop: Loop) -> Item
     value = model.value(tensor)
     if value.kind is not Kind.TENSOR or value.optional or not (value.dtype or is_one_tensor(model, tensor)):
         raise NoFixError(f"`{model.code(tensor)}` is not known to be a tensor")
-    is_shared = model.once(_reuses_results) or not _is_its_own(model, tensor, loop)
+    is_shared = model.once(_reuses_results) or not is_its_own(model, tensor, loop)
     return Item(number, how, tensor, is_shared)
 
 
@@ -201,27 +196,3 @@ def _reuses_results(model: Model) -> bool:
 
 def _makes_graphs(source: Source) -> bool:
     return _GRAPHS.search(source.text) is not None
-
-
-def _is_its_own(model: Model, tensor: cst.BaseExpression, loop: Loop, depth: int = _DEPTH) -> bool:
-    """Whether a tensor that each iteration makes anew shares its memory with no other, and nothing writes to it."""
-    if isinstance(tensor, (cst.BinaryOperation, cst.UnaryOperation)):
-        return True
-    if isinstance(tensor, cst.Call):
-        call = model.call(tensor)
-        entry = torch_api.lookup(call.callee) if call.callee is not None else None
-        if entry is not None:
-            return not any(entry.may(flag) for flag in ("view", "inplace"))
-        return words.is_loss_module(model.value(tensor.func).ref or last_name(tensor.func))
-    binding = model.binding(tensor) if isinstance(tensor, cst.Name) else None
-    if binding is None or binding.shared or not depth or any(write.kind != "assign" for write in binding.writes):
-        return False
-    if written(model, binding) is not Written.NEVER:
-        return False
-    if not all(is_inside(model, write.target, loop.node) for write in binding.writes):
-        return False
-    made = [write.value for write in binding.writes if write.value is not None]
-    if "backward" in binding.methods and all(isinstance(value, _COMPUTED) for value in made):
-        return True
-    is_unpacked = any(write.unpacked for write in binding.writes)
-    return not is_unpacked and all(_is_its_own(model, value, loop, depth - 1) for value in made)
