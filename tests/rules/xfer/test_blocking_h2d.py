@@ -89,6 +89,25 @@ UNFIXED = {
             print(model(moved).mean(), x.mean())
         """
     ),
+    "a function of the file writes to the batch": script(
+        """\
+        def corrupt(pixels):
+            pixels[:, 0] = 0
+
+        for x, y in loader:
+            moved = x.to(device)
+            corrupt(x)
+            print(model(moved).mean(), x.mean())
+        """
+    ),
+    "a function of torch writes to the batch": script(
+        """\
+        for x, y in loader:
+            moved = x.to(device)
+            torch.clamp(x, 0, 1, out=x)
+            print(model(moved).mean(), x.mean())
+        """
+    ),
     "the batch is written through numpy": script(
         """\
         for x, y in loader:

@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.feeding import reach, repeats
 from torchlint.analyses.loaders import Loader, loaders
 from torchlint.analyses.moves import Move, moves_of_unknown_origin, moves_to_accelerator
+from torchlint.analyses.tensor_writes import Written, written_at
 from torchlint.finding import Confidence
 from torchlint.semantics.dataflow import parameter_of_function, reaches, unfilled_default
 from torchlint.semantics.tree import walk
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Binding, Call, Function
     from torchlint.semantics.model import Model
 
-_NOT_WRITING = frozenset({"requires_grad_", "detach_", "share_memory_", "retain_grad_"})
 _STRIDING = frozenset({"permute", "transpose", "swapaxes", "swapdims", "movedim", "moveaxis", "t"})
 _CASTS = frozenset({"float", "double", "half", "bfloat16", "int", "short", "byte", "char", "bool"})
 _VIEWS = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze", "contiguous"})
@@ -203,8 +203,10 @@ def _writes(node: cst.CSTNode, origins: frozenset[cst.CSTNode], copy: Copy, mode
             return same and model.value(target).place is not Place.ACCELERATOR
         case cst.AugAssign(target=cst.Subscript(value=base)):
             return _is_host_batch(base, origins, model)
-        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=name))):
-            return name.endswith("_") and name not in _NOT_WRITING and _is_host_batch(receiver, origins, model)
+        case cst.Call(func=function, args=args):
+            given = [arg.value for arg in args] + ([function.value] if isinstance(function, cst.Attribute) else [])
+            batches = (part for part in given if _is_host_batch(part, origins, model))
+            return any(written_at(model, part) is Written.SURELY for part in batches)
         case cst.AssignTarget(target=cst.Subscript(value=base)):
             if any(part is copy.call.node for part in walk(model.parent(node) or node)):
                 return False
