@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.order import is_before
+from torchlint.analyses.tensor_writes import is_handed_on
 from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, is_drawn_alone, is_made_anew, without_moves
 from torchlint.analyses.variable_wrapper import Wrapper, is_false
 from torchlint.parallel_assignment import assigned_pairs
@@ -34,7 +36,8 @@ def may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
     if is_made_anew(inner, model) or (takes_no_gradient(call, model) and not wants_gradients(wrapper)):
         return True
     if wants_gradients(wrapper):
-        if is_drawn_alone(inner, call, model) or _is_made_for_itself(inner, call, model):
+        is_alone = is_drawn_alone(inner, call, model) and not _has_other_holder(inner, call, model)
+        if is_alone or _is_made_for_itself(inner, call, model):
             return True
         return wrapper.wraps_plain_tensor and is_temporary(inner, model) and not _is_changed_view(inner, call, model)
     if _is_cut_off_again(call, model) or _is_drawn_for_itself(inner, call, model):
@@ -53,6 +56,14 @@ def may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
     if not isinstance(held, cst.Name):
         return False
     return _is_used_up(end, model) or _gets_a_name(end, held, model) or _is_handed_back(end, held, model)
+
+
+def _has_other_holder(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
+    """Whether what is drawn gets another name first, under which it would ask for gradients, too: `raw = x`."""
+    part = without_moves(inner, model)
+    binding = model.binding(part)
+    reads = binding.reads if binding is not None else []
+    return any(is_before(model, read, call) and is_handed_on(model, read) for read in reads if read is not part)
 
 
 def _is_made_for_itself(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:

@@ -77,6 +77,11 @@ def written_at(model: Model, node: cst.CSTNode, depth: int = _DEPTH) -> Written:
     return Written.NEVER if _new_name(model, node) is not None else Written.PERHAPS
 
 
+def is_handed_on(model: Model, node: cst.CSTNode) -> bool:
+    """Whether a tensor gets another name where it is mentioned, or goes where nobody can see what holds it then."""
+    return _new_name(model, _end_of_views(model, node)) is not None or written_at(model, node) is Written.PERHAPS
+
+
 def is_its_own(model: Model, tensor: cst.BaseExpression, loop: Loop, depth: int = _DEPTH) -> bool:
     """Whether a tensor that each iteration makes anew shares its memory with no other, and nothing writes to it."""
     if isinstance(tensor, (cst.BinaryOperation, cst.UnaryOperation)):

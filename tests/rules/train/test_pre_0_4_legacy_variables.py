@@ -399,3 +399,33 @@ def test_what_is_detached_and_moved_is_not_detached_again(dtype: torch.dtype) ->
     assert leaf.is_leaf
     leaf.sum().backward()
     assert x.grad is None
+
+
+DRAWN = """\
+from torch import nn
+from torch.autograd import Variable
+from torch.utils.data import DataLoader
+
+
+def attack(net, dataset):
+    kept = []
+    for x, y in DataLoader(dataset, batch_size=2):
+        LINE
+        x = Variable(x, requires_grad=True)
+        nn.functional.cross_entropy(net(x), y).backward()
+        yield x.grad, kept
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "after"),
+    [
+        ("print(x.shape, x.mean())", "x = x.requires_grad_()"),
+        ("raw = x", "x = x.detach().requires_grad_()"),
+        ("raw = x.view(-1)", "x = x.detach().requires_grad_()"),
+        ("kept.append(x)", "x = x.detach().requires_grad_()"),
+    ],
+)
+def test_a_batch_that_something_else_holds_does_not_become_a_leaf_itself(line: str, after: str) -> None:
+    new = fixed(DRAWN.replace("LINE", line), "TRAIN10")
+    assert f"        {after}\n" in new
