@@ -3,9 +3,10 @@
 
 usage: python -m tests.fixers.generated [--loops N] [--planted N] [--seed N] [--verbose]
 
-Every loop but the planted ones could be rewritten: its iterations are independent. Each rewrite runs beside the
-original on inputs of several sizes and dtypes, with an empty batch and one of a single row; values, dtypes, gradients
-and errors are compared, bit for bit where the fix says that it is safe.
+Every loop but the planted ones could be rewritten: its iterations are independent. Each rewrite, also one that is only
+shown because it is hard to read, runs beside the original on inputs of several sizes and dtypes, with an empty batch
+and one of a single row; values, dtypes, gradients and errors are compared, bit for bit where the fix says that it is
+safe.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from tests.fixers.agreement import Case, called, difference
 from tests.fixers.loop_parts import COMPLEX, FLOATS, INTEGERS, PLANTED
 from tests.fixers.loops import Generated, Maker, planted
 from tests.support import findings, fixed
+from torchlint.fixing import apply_fixes, choose
+from torchlint.testing import source_of
 
 RULES = ("VEC01", "VEC02", "VEC06", "VEC08", "LIN01", "LIN02", "LIN03")
 SIZES = {"n": 5, "m": 4, "p": 3, "q": 2}
@@ -59,10 +62,11 @@ CASES = {
 @dataclass(frozen=True)
 class Outcome:
     """One loop: its rewrite, which is the same text where there is none, what is wrong with it, and what a finding
-    says stood in the way."""
+    says stood in the way. `is_applied`: the rewrite is not only shown."""
 
     loop: Generated
     new: str
+    is_applied: bool
     disagreement: str | None = None
     refusal: str = ""
 
@@ -93,11 +97,21 @@ def dependences(count: int, seed: int = 0) -> Iterator[Generated]:
         yield planted(Random(seed + number), PLANTED[number % len(PLANTED)])
 
 
+def offered(code: str) -> str:
+    """The code after all fixes, those included that are only shown."""
+    code = fixed(code, *RULES)
+    while shown := [finding for finding in findings(code, *RULES) if finding.fix is not None]:
+        [source] = apply_fixes([source_of(code)], choose(shown))
+        code = fixed(source.text, *RULES)
+    return code
+
+
 def outcome(loop: Generated) -> Outcome:
-    new = fixed(loop.code, *RULES)
+    new = offered(loop.code)
+    is_applied = fixed(loop.code, *RULES) != loop.code
     if new == loop.code:
-        return Outcome(loop, new, refusal=_refusal(loop))
-    return Outcome(loop, new, disagreement(loop, new))
+        return Outcome(loop, new, is_applied, refusal=_refusal(loop))
+    return Outcome(loop, new, is_applied, disagreement(loop, new))
 
 
 def disagreement(loop: Generated, new: str, cases: Sequence[Case] = ()) -> str | None:
@@ -118,8 +132,9 @@ def _refusal(loop: Generated) -> str:
 
 
 def _print_shares(outcomes: list[Outcome], verbose: bool) -> None:
-    done = Counter(one.is_rewritten for one in outcomes)
-    print(f"{len(outcomes)} loops that can be rewritten, {done[True]} rewritten ({done[True] / len(outcomes):.1%})")
+    done, applied = sum(one.is_rewritten for one in outcomes), sum(one.is_applied for one in outcomes)
+    print(f"{len(outcomes)} loops that can be rewritten, {done} rewritten ({done / len(outcomes):.1%})")
+    print(f"  {applied} of these by `--fix --unsafe-fixes`; {done - applied} are hard to read and only shown")
     groups = {
         "sink": lambda one: (one.loop.sink,), "wrapper": lambda one: (one.loop.wrapper,),
         "body": lambda one: tuple(sorted(one.loop.body)), "kind": lambda one: (one.loop.kind,),
@@ -153,10 +168,10 @@ def main() -> int:
     print(f"{len(wrong)} disagreements")
     for one in wrong[:20]:
         print(f"{one.loop.code}\n{one.disagreement}")
-    touched = [loop for loop in dependences(options.planted, options.seed) if fixed(loop.code, *RULES) != loop.code]
+    touched = [loop for loop in dependences(options.planted, options.seed) if offered(loop.code) != loop.code]
     print(f"{options.planted} loops with a planted dependence ({len(PLANTED)} kinds), {len(touched)} rewritten")
     for loop in touched[:10]:
-        print(f"{loop.code}\n{fixed(loop.code, *RULES)}")
+        print(f"{loop.code}\n{offered(loop.code)}")
     return 1 if wrong or touched else 0
 
 
