@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.mem.keeping import Way
+from torchlint.analyses.mem.fate import Fate, Tracer
+from torchlint.analyses.mem.graphs import carriers
+from torchlint.analyses.mem.keeping import Way, branches
 from torchlint.analyses.mem.retention import retentions
-from torchlint.analyses.mem.single_tensor import is_graphless
+from torchlint.analyses.mem.single_tensor import is_graphless, is_one_tensor
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -33,8 +35,31 @@ def detached(kept: Retention, model: Model) -> Fix:
         raise NoFixError(f"`{model.code(twin)}` beside it keeps the graph of the same pass for a later use")
     suffix = ".detach().clone()" if kept.way is Way.BEST else ".detach()"
     rewriter = Rewriter(model)
-    edits = [edit for graph in kept.graphs for edit in rewriter.method_call(graph, suffix)]
+    graphs = [*kept.graphs, *(_first_terms(kept, model) if kept.way is Way.SUM else ())]
+    edits = [edit for graph in graphs for edit in rewriter.method_call(graph, suffix)]
     return Fix(tuple(edits), Applicability.SAFE, "The values stay the same; only their autograd history is dropped.")
+
+
+def _first_terms(kept: Retention, model: Model) -> Iterator[cst.BaseExpression]:
+    """What else the same loop assigns to what holds the sum: `total = loss if total is None else total + loss`.
+
+    A sum that begins with a graph has one, whatever is added.
+    """
+    binding, loop = model.binding(kept.holder), model.loop(kept.node)
+    if binding is None or kept.keeper is not None:
+        return
+    for write in binding.writes:
+        if write.loop is not loop or write.kind != "assign" or write.unpacked or write.value is None:
+            continue
+        if write.statement is not kept.node and Fate.BACKWARD in Tracer(model).of_binding(binding, write.statement):
+            raise NoFixError(f"a backward pass goes through what {model.place(write.target)} puts into the sum")
+        for value in branches(write.value):
+            if binding in upstream(model, value, inside=loop):
+                continue
+            for graph in carriers(model, value):
+                if not is_one_tensor(model, graph):
+                    raise NoFixError(f"`{model.code(graph)}`, with which the sum begins, may not be one tensor")
+                yield graph
 
 
 def _half_done(kept: Retention, model: Model) -> cst.AugAssign | None:

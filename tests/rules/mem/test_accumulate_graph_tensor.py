@@ -23,6 +23,14 @@ REWRITES = {
     "weighted by a number": ("total += loss * x.size(0)", "total += loss.detach() * x.size(0)"),
     "spelled out": ("total = total + loss / len(loader)", "total = total + loss.detach() / len(loader)"),
     "a moving average": ("total = 0.98 * total + 0.02 * loss", "total = 0.98 * total + 0.02 * loss.detach()"),
+    "a moving average that begins with the first": (
+        "total = loss if step == 0 else 0.9 * total + 0.1 * loss",
+        "total = loss.detach() if step == 0 else 0.9 * total + 0.1 * loss.detach()",
+    ),
+    "a sum that begins in a branch of its own": (
+        "if step == 0:\n        total = loss * 1.0\n    else:\n        total = total + loss",
+        "if step == 0:\n        total = loss.detach() * 1.0\n    else:\n        total = total + loss.detach()",
+    ),
     "a sum": ("total += loss + reg", "total += (loss + reg).detach()"),
     "a metric": ("total += (pred - y).abs().mean()", "total += (pred.detach() - y).abs().mean()"),
     "a call": ("total += crit(model(x), y)", "total += crit(model(x), y).detach()"),
@@ -185,6 +193,13 @@ def test_one_of_several_sums_of_the_same_graph_is_not_detached_alone(beside: str
     code = PARTS.format(beside=beside)
     assert len(findings(code, "MEM02")) == 1
     assert ("loss.detach()" in fixed(code, "MEM02")) is is_fixed
+
+
+def test_a_sum_whose_beginning_goes_backward_is_left_alone() -> None:
+    beginning = "if step == 0:\n        total = loss + reg\n        total.backward()\n"
+    code = SETUP + FIX_FRAME.replace("@", f"{beginning}    else:\n        total = total + loss")
+    code = code.replace("    (loss + reg).backward()\n", "    (loss + reg).backward(retain_graph=True)\n")
+    assert fixed(code, "MEM02") == code
 
 
 STEP = """

@@ -90,14 +90,23 @@ def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpres
     if isinstance(target, cst.Subscript) and _is_fresh_place(model, target):
         yield Keeping(Way.APPEND, node, target, node.value)
         return
-    terms = list(_terms(node.value))
-    same = [term for term in terms if _is_previous(model, term, target)]
-    if len(same) == 1 and len(terms) > 1:
-        for term in terms:
-            if term is not same[0]:
-                yield Keeping(_way_of_sum(term), node, target, term)
-    elif not same and _is_best_so_far(model, node, target):
+    added = [term for branch in branches(node.value) for term in _added(model, branch, target)]
+    for term in added:
+        yield Keeping(_way_of_sum(term), node, target, term)
+    if not added and _is_best_so_far(model, node, target):
         yield Keeping(Way.BEST, node, target, node.value)
+
+
+def branches(value: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:
+    """The values between which `a if first else b` picks."""
+    return (*branches(value.body), *branches(value.orelse)) if isinstance(value, cst.IfExp) else (value,)
+
+
+def _added(model: Model, value: cst.BaseExpression, target: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What a sum adds to the old value of the target."""
+    terms = list(_terms(value))
+    same = [term for term in terms if _is_previous(model, term, target)]
+    return [term for term in terms if term is not same[0]] if len(same) == 1 else []
 
 
 def _is_fresh_place(model: Model, target: cst.Subscript) -> bool:
