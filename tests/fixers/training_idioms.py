@@ -384,6 +384,66 @@ def _rows(rng: Random, name: str) -> Idiom:
     )
 
 
+def _write(rng: Random, what: str) -> str:
+    """A statement that changes a tensor in place, under its name or another, here or in a function."""
+    lines = [
+        f"{what}.data.mul_(2)",
+        f"{what}.data += 1",
+        f"shrink({what})",
+        f"shrink({what}.detach())",
+        f"other = {what}.detach()\nother.mul_(3)",
+        f"other = {what}.data\nother -= 0.5",
+        f"torch.clamp({what}.data, max=0.5, out={what}.data)",
+        f"with torch.no_grad():\n    {what}.clamp_(max=0.25)",
+    ]
+    return rng.choice(lines)
+
+
+def _written(rng: Random, name: str) -> Idiom:
+    """A tensor that is written to before, between or after reads of it."""
+    what = rng.choice(["loss", "out", f"{name}_now"])
+    number = what if what == "loss" else f"{what}.mean()" if rng.random() < 0.5 else f"{what}[0, 0]"
+    read = _read(rng, number)
+    keep = rng.choice(
+        [f"@{name}.append({read})", f"@{name}.append({number})", f"@{name} += [{read}]", f"print({read})"]
+    )
+    again = rng.choice([f"print({read})", f"@{name}.append({read})", f"show('{name}', {read})"])
+    parts = [keep, _write(rng, what), again] if rng.random() < 0.7 else [keep, again, _write(rng, what)]
+    made = [f"{name}_now = out.detach() * 2"] if what not in ("loss", "out") else []
+    step = [line for part in [*made, *parts] for line in part.split("\n")]
+    return Idiom(epoch=[f"@{name} = []"], step=step, epoch_end=[f"print([float(v) for v in @{name}])"])
+
+
+def _written_rows(rng: Random, name: str) -> Idiom:
+    """Rows that are collected, and written to as the loop goes on."""
+    loop = rng.choice(
+        [
+            [
+                f"{name} = out.detach().flatten()",
+                f"for j in range(len({name})):",
+                f"    @{name}s.append({name}[j].item())",
+                *(indented([_write(rng, name)]) if rng.random() < 0.7 else []),
+            ],
+            [
+                f"{name} = torch.zeros(0, 3)",
+                "for row in out.detach():",
+                f"    {name}_row = row[None] * 2",
+                f"    {name} = torch.cat([{name}, {name}_row])",
+                *(indented([_write(rng, f"{name}_row")]) if rng.random() < 0.7 else []),
+                f"@{name}s.append({name}.sum().item())",
+            ],
+            [
+                f"{name} = torch.zeros(len(out), 3)",
+                "for j in range(len(out)):",
+                f"    {name}[j] = out[j].detach() * 2",
+                *(indented([_write(rng, rng.choice(["out", name]))]) if rng.random() < 0.7 else []),
+                f"@{name}s.append({name}.sum().item())",
+            ],
+        ]
+    )
+    return Idiom(start=[f"@{name}s = []"], step=loop, end=[f"print(@{name}s)"])
+
+
 def _validated(rng: Random, name: str) -> Idiom:
     """An evaluation in the program itself, at the end of an epoch."""
     kept = _kept(rng)
@@ -407,5 +467,6 @@ def _validated(rng: Random, name: str) -> Idiom:
 
 IDIOMS: list[Callable[[Random, str], Idiom]] = [
     _summed, _summed, _summed, _summed_together, _listed, _listed, _in_dict, _dict_of_lists, _extreme, _moving,
-    _shown, _shown, _last, _checked, _gradient_norm, _made, _grown, _rows, _validated,
+    _shown, _shown, _last, _checked, _gradient_norm, _made, _grown, _rows, _validated, _written,
+    _written, _written_rows,
 ]  # fmt: skip

@@ -44,6 +44,10 @@ def samples(count, seed):
 def show(*what):
     print(*what)
 
+
+def shrink(tensor):
+    tensor.data.mul_(0.5)
+
 """
 
 
