@@ -77,3 +77,16 @@ def test_a_tensor_that_is_filled_has_the_graph_of_what_goes_in(item: str, grad: 
     body = f"rows = torch.zeros(3, 3)\n    w = torch.ones(3, requires_grad=True)\n    rows[0] = {item}"
     model = model_of(f"import torch\nfrom m import f\n\ndef fill(x):\n    {body}\n    out = rows\n")
     assert value_of(model, "out", "fill").grad is grad
+
+
+@pytest.mark.parametrize(("read", "grad"), [("", Grad.CARRIES), (".data", Grad.DETACHED)])
+def test_parameters_that_are_put_together_carry_a_graph(read: str, grad: Grad) -> None:
+    model = model_of(
+        f"""
+        import torch
+        from torch.nn.utils import parameters_to_vector
+        net = torch.nn.Linear(3, 3)
+        vector = parameters_to_vector(net.parameters()){read}
+        """
+    )
+    assert value_of(model, "vector").grad is grad

@@ -152,7 +152,7 @@ def _given_by_foreign(call: ForeignCall, function: Function, name: str, default:
         return None
     if name in call.given.keywords:
         return call.given.keywords[name]
-    params = function.params[1:] if function.cls is not None else function.params
+    params = function.params[function.cls is not None and not function.is_static :]
     place = params.index(name) if name in params else len(params)
     return call.given.positional[place] if place < len(call.given.positional) else default
 

@@ -142,7 +142,9 @@ def _of_argument(model: Model, arg: cst.Arg, depth: int) -> Written:
 
 
 def _of_torch(model: Model, call: Call, entry: torch_api.Entry, arg: cst.Arg, depth: int) -> Written:
-    if entry.may("writes") or entry.may("inplace") or (arg.keyword is not None and arg.keyword.value == "out"):
+    of_receiver = (call.callee or "").startswith("torch.Tensor.")  # that is what a method in place writes to
+    in_place = entry.may("inplace") and not of_receiver
+    if entry.may("writes") or in_place or (arg.keyword is not None and arg.keyword.value == "out"):
         return Written.SURELY
     if entry.takes("inplace"):
         return Written.PERHAPS

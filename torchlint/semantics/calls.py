@@ -161,7 +161,7 @@ class Calls(MethodCalls):
         if target is None or target.is_property or (attribute is not None and attribute.writes):
             return self._attribute_of_class(call, receiver, cls, method, given)
         targets = self._implementations(receiver, cls, target)
-        value = self._enter_one_of(call, targets, given, bound=_is_bound(target, receiver))
+        value = self._enter_one_of(call, targets, given, bound=target.takes_receiver(receiver))
         if method == "forward" and receiver.kind is Kind.MODULE:
             return self._forwarded(call, receiver, value, given)
         return value
@@ -200,7 +200,7 @@ class Calls(MethodCalls):
                 return self._method(call, receiver, method, given) if target is None else UNKNOWN
             self.values[call.node.func] = held
             return self._apply(call, held, given)
-        bound = _is_bound(target, receiver)
+        bound = target.takes_receiver(receiver)
         if method == "forward" and receiver.kind is Kind.MODULE:
             return self._forwarded(call, receiver, self._visit(call, target, given, bound=bound), given)
         call.callee = target.ref
@@ -424,10 +424,6 @@ class Calls(MethodCalls):
         if returned.kind is Kind.TENSOR:
             return returned.but(grad=grad, place=place if returned.place is Place.UNKNOWN else returned.place)
         return transfer.detached(returned) if self.grad is False else returned
-
-
-def _is_bound(target: Function, receiver: Value) -> bool:
-    return not target.is_static and (target.takes_class or receiver.kind is not Kind.CLASS)
 
 
 _KIND_BY_BASE_NAME = (

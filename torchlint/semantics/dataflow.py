@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -41,10 +41,7 @@ def parameter_of_function(call: Call, function: Function, arg: cst.Arg) -> Bindi
     """The parameter that an argument fills where a call enters the given function, of this file or of another."""
     if arg.star:
         return None
-    params = list(function.params)
-    bound = call.targets_class is not None or call.method is not None or function.name in ("__call__", "forward")
-    if function.cls is not None and bound:
-        params = params[1:]
+    params = open_parameters(call, function)
     if arg.keyword is not None:
         name = arg.keyword.value if arg.keyword.value in params else _keywords(function)
     else:
@@ -52,6 +49,28 @@ def parameter_of_function(call: Call, function: Function, arg: cst.Arg) -> Bindi
         place = len(before)
         name = params[place] if place < len(params) and not any(other.star for other in before) else None
     return function.scope.bindings.get(name) if name is not None else None
+
+
+def open_parameters(call: Call, function: Function) -> Sequence[str]:
+    """The parameters that a call of a function fills, in order: not the first of a method that it is called on, nor
+    what a functools.partial has filled in."""
+    if call.partial:
+        return _left_by_partial(call, function)
+    is_built = call.targets_class is not None
+    named = is_built or call.method is not None or function.name in ("__call__", "forward")
+    is_bound = function.cls is not None and named and (is_built or function.takes_receiver(call.receiver_value))
+    return function.params[is_bound:]
+
+
+def _left_by_partial(call: Call, function: Function) -> Sequence[str]:
+    """None where it is not plain which they are."""
+    made = next(iter(call.partial))
+    if len(call.partial) > 1 or not isinstance(made, cst.Call) or any(arg.star for arg in made.args):
+        return ()
+    filled = sum(arg.keyword is None for arg in made.args) - 1
+    of_class = function.cls is not None and text(made.args[0].value) == f"{function.cls.name}.{function.name}"
+    is_bound = function.cls is not None and not function.is_static and (function.takes_class or not of_class)
+    return function.params[filled + is_bound :]
 
 
 def _keywords(function: Function) -> str | None:

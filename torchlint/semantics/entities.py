@@ -111,6 +111,10 @@ class Function:
         """Whether the first parameter of the method is the class."""
         return "builtins.classmethod" in self.decorators or self.name in _CLASS_METHODS
 
+    def takes_receiver(self, receiver: Value) -> bool:
+        """Whether what the method is called on, or its class, is the first of its parameters."""
+        return not self.is_static and (self.takes_class or receiver.kind is not Kind.CLASS)
+
     def parameter(self, name: str) -> Value:
         """Join of what the calls in this file pass, or what the use of the parameter implies."""
         return self.parameters.get(name, UNKNOWN)

@@ -52,6 +52,8 @@ def mixed_grad(values: Sequence[Value], enabled: bool | None) -> Grad:
 def _deep_grad(value: Value, depth: int = 0) -> Grad:
     if value.kind in (Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN):
         return value.grad
+    if value.kind is Kind.PARAMETERS:
+        return element_of(value).grad
     if value.kind in (Kind.LIST, Kind.TUPLE, Kind.SET, Kind.DICT, Kind.ITERATOR) and depth < 4:
         parts = list(value.items or ()) + ([value.element] if value.element is not None else [])
         grads = [_deep_grad(part, depth + 1) for part in parts]

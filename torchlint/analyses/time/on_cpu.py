@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.arguments import string_value
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import given_to, reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -91,7 +91,6 @@ def _values(model: Model, node: cst.Name) -> Iterator[cst.BaseExpression | None]
         if not reaches(model, binding, write.target, node):
             continue
         if write.kind == "parameter" and write.function.callers:
-            position = write.function.params.index(node.value)
-            yield from (call.argument(node.value, position).node for call in write.function.callers)
+            yield from (next(given_to(model, call, binding), None) for call in write.function.callers)
         else:
             yield write.value if write.kind == "assign" else None

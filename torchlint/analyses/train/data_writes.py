@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.tensor_writes import Written, written_at
 from torchlint.analyses.train.data_chain import VIEWS, Chain, is_stored, last_word
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import parameter_of_function, reaches
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _FILLING = re.compile(
 def serves_a_write(model: Model, node: cst.Attribute, chain: Chain) -> bool:
     """Whether the read is part of an in-place update or an initialisation: `p.data = 0.9 * p.data`, `init.x_(w.data)`,
     or of a variable that is changed in place later. That of another tensor, as by an average, is none."""
+    if isinstance(model.parent(chain.end), cst.Arg) and written_at(model, node) is Written.SURELY:
+        return True
     statement = model.small_statement(node)
     below: cst.CSTNode = node
     for parent in model.ancestors(node):
@@ -93,12 +96,9 @@ def _is_called_to_fill(model: Model, call: cst.Call, given: cst.Arg) -> bool:
         return False
     if _FILLING.search(last_word(call.func)):
         return True
-    function = model.call(call).target or model.call(call).foreign
-    if function is None:
-        return False
-    params = function.params[1:] if function.cls is not None and not function.is_static else function.params
-    names = dict(zip(call.args, params)) | {arg: arg.keyword.value for arg in call.args if arg.keyword is not None}
-    binding = function.scope.bindings.get(names.get(given, ""))
+    called = model.call(call)
+    function = called.target or called.foreign
+    binding = parameter_of_function(called, function, given) if function is not None else None
     return binding is not None and any(method.endswith("_") for method in binding.methods)
 
 
@@ -125,11 +125,15 @@ def _written_parts(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def _is_filled(model: Model, target: cst.CSTNode, chain: Chain) -> bool:
-    """A variable that takes `.data` as it is, and on which in-place methods are called."""
+    """A variable that takes `.data` as it is, and that is changed in place, here or in a function that it is given
+    to."""
     binding = model.binding(target)
     if binding is None or any(method.endswith("()") and method[:-2] not in VIEWS for method in chain.steps):
         return False
     if any(name.endswith("_") and not name.startswith("__") for name in binding.methods):
+        return True
+    changed = (write.target for write in binding.writes if write.kind == "augmented")
+    if any(written_at(model, mention) is Written.SURELY for mention in (*binding.reads, *changed)):
         return True
     return any(
         isinstance(item := model.parent(read), cst.Subscript) and item.value is read and is_stored(model, item)
