@@ -16,7 +16,8 @@ _FACTORIES = frozenset(
     "zeros ones full empty eye rand randn tensor Tensor arange zeros_like ones_like empty_like".split()
 )
 _VIEWS = frozenset("contiguous detach conj positive".split())
-_MAKING = (EXACT | MAKES_INEXACT | PRODUCTS | frozenset(REDUCTIONS) | _FACTORIES) - _VIEWS
+DIFFERENTIATED = (EXACT | MAKES_INEXACT | PRODUCTS | frozenset(REDUCTIONS)) - _VIEWS
+_MAKING = DIFFERENTIATED | _FACTORIES
 
 
 def makes_new_tensor(model: Model, node: cst.BaseExpression) -> bool:

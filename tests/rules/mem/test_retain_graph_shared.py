@@ -180,3 +180,39 @@ class Adversary:
 @pytest.mark.parametrize(("cut", "count"), [(".detach()", 0), ("", 1)])
 def test_what_another_method_detaches_comes_with_a_graph(cut: str, count: int) -> None:
     assert len(findings(ADVERSARIAL.format(cut=cut), "MEM04")) == count
+
+
+PENALISED = """
+import torch
+from torch import nn
+
+def train(net, batches, opt, mean, device):
+    {before}
+    for x in batches:
+        loss = net(x).mean() + {part}.sum()
+        opt.zero_grad()
+        loss.backward(retain_graph=True)
+        opt.step()
+
+net = nn.Linear(3, 3)
+mean = torch.ones(3, requires_grad=True)
+batches = torch.randn(2, 4, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+TRAINED = "train(net, batches, opt, mean, 'cpu')\n"
+
+
+@pytest.mark.parametrize("before", ["part = mean ** 2", "part = mean.exp()"])
+def test_a_part_of_the_loss_that_is_computed_before_the_loop_of_what_is_given(before: str) -> None:
+    code = PENALISED.format(before=before, part="part")
+    assert findings(code, "MEM04") == []
+    exec(code + TRAINED, {})
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(code.replace("retain_graph=True", "") + TRAINED, {})
+
+
+@pytest.mark.parametrize("before", ["part = mean.to(device)", "part = torch.ones(3) * 2", "part = mean[:2]"])
+def test_what_only_moves_before_the_loop_keeps_nothing_that_a_pass_lets_go(before: str) -> None:
+    code = PENALISED.format(before=before, part="part")
+    assert len(findings(code, "MEM04")) == 1
+    exec(code.replace("retain_graph=True", "") + TRAINED, {})

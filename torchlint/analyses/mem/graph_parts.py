@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.mem.single_tensor import carries, is_graphless
+from torchlint.analyses.new_tensors import DIFFERENTIATED
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Binding, Call, Class, Function, Loop, Write
@@ -154,7 +155,8 @@ class GraphParts:
         if foreign or not here:
             # A closure may be called again and again.
             is_around = foreign and isinstance(read, cst.Name) and not write.function.is_module
-            self.reused = self.reused or _may_have_graph(model, write.value, unknown=is_around)
+            brings = _may_have_graph(model, write.value, unknown=is_around) or _computes_of_given(model, write.value)
+            self.reused = self.reused or brings
             return
         if self._comes_round(write, read) and _may_have_graph(model, write.value):
             self.reused = True
@@ -307,6 +309,26 @@ def _is_out_of_sight(call: Call) -> bool:
     if call.target is not None or package in ("torch", "torchvision", *HARMLESS_PACKAGES):
         return False
     return not _DATA.search(call.method or last_name(call.node.func))
+
+
+def _computes_of_given(model: Model, value: cst.BaseExpression) -> bool:
+    """Whether a value is computed of what callers out of sight give, which may want gradients: a second pass misses
+    what the first one lets go. What only moves a tensor keeps nothing."""
+    computations = (
+        node
+        for node in walk(value)
+        if isinstance(node, cst.BinaryOperation)
+        or (isinstance(node, cst.Call) and (model.call(node).method or last_name(node.func)) in DIFFERENTIATED)
+    )
+    return any(_is_given(model, part) for node in computations for part in walk(node))
+
+
+def _is_given(model: Model, node: cst.CSTNode) -> bool:
+    binding = model.binding(node) if isinstance(node, cst.Name) else None
+    if binding is None or not binding.is_parameter or binding.scope_function.callers:
+        return False
+    value = binding.scope_function.parameter(binding.name)
+    return not is_graphless(value) and value.is_(Kind.TENSOR, Kind.UNKNOWN)
 
 
 def _put_into(model: Model, binding: Binding, function: Function) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
