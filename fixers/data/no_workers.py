@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.datasets import keeps_what_it_reads
+from torchlint.analyses.data.own_process import holds_function, holds_open_file, keeps_what_it_reads
 from torchlint.analyses.loaders import loaders
 from torchlint.analyses.mem.callers_by_name import calls_in_other_files
 from torchlint.finding import Applicability, Edit, Fix
@@ -15,19 +15,14 @@ from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.arguments import string_value
-from torchlint.semantics.dataflow import text, upstream
-from torchlint.semantics.effects import last_name
-from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.analyses.loaders import Loader
     from torchlint.rule import Report
     from torchlint.semantics.entities import Function, Scope
     from torchlint.semantics.model import Model
 
 _OPTION = re.compile(r"--(n|num)?[-_]?(data)?[-_]?(loader)?[-_]?(workers?|threads|cpus?)")
 _SEEDS_TORCH = re.compile(r"manual_seed|seed_everything|set_seed|seed_all")
-_TRANSFORM = re.compile(r"(?i)transform|Compose\(")
 _MOST_CALLS = 4
 _WHY = (
     "Random augmentations are drawn from the generators of the workers, each worker holds a copy of the dataset, and "
@@ -41,12 +36,14 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("no workers are asked for there, and how many there may be is for you to say")
     if any(other.option("num_workers").given and other.workers == 0 for other in loaders(model)):
         raise NoFixError("another loader of the file asks for none, and they would part ways")
-    if keeps_what_it_reads(loader.dataset().node, loader.model):
+    if keeps_what_it_reads(loader):
         raise NoFixError("the dataset keeps what it has read, and workers would do so for one epoch only")
     if _seeds_all_but_torch(model):
         raise NoFixError("the program seeds its generators, but not the one of torch, which workers are seeded from")
-    if _stays_in_process(loader):
+    if holds_function(loader):
         raise NoFixError("the dataset holds a function without a name of its own, which no other process can be sent")
+    if holds_open_file(loader):
+        raise NoFixError("the dataset holds an open file, in which all workers would read from the same place")
     imports: list[Edit] = []
     workers = _asked_of_user(model, report.node)
     if workers is None:
@@ -59,42 +56,6 @@ def fix(report: Report, model: Model) -> Fix:
 
 def _seeds_all_but_torch(model: Model) -> bool:
     return bool(model.calls_to("numpy.random.seed", "random.seed")) and _SEEDS_TORCH.search(model.source.text) is None
-
-
-def _stays_in_process(loader: Loader) -> bool:
-    """Whether a dataset, or the loader for its batches, holds a lambda or a function of the function that makes it:
-    neither can be pickled for a worker that is spawned. What only helped to make the dataset, as in
-    `sorted(files, key=lambda file: file.name)`, is not held."""
-    dataset, collate, model = loader.dataset().node, loader.option("collate_fn").node, loader.model
-    if collate is not None and _is_local_function(collate, model):
-        return True
-    made_of = upstream(model, dataset) if dataset is not None else ()
-    values = [dataset, *(write.value for binding in made_of for write in binding.writes)]
-    calls = (node for value in values if value is not None for node in walk(value) if isinstance(node, cst.Call))
-    held = (arg.value for call in calls if last_name(call.func)[:1].isupper() for arg in call.args)
-    if any(_is_local_function(part, model) for value in held for part in _parts(value)):
-        return True
-    return any(binding.is_parameter for binding in made_of) and _transforms_by_lambda(model)
-
-
-def _transforms_by_lambda(model: Model) -> bool:
-    """Whether the file has a lambda among its transforms, which a dataset that is handed in may hold."""
-    for node in model.nodes_of(cst.Lambda):
-        statement = model.small_statement(node)
-        if _TRANSFORM.search(model.function(node).name) or (statement and _TRANSFORM.search(text(statement))):
-            return True
-    return False
-
-
-def _parts(value: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """What is listed, as the transforms of `Compose`."""
-    return [element.value for element in value.elements] if isinstance(value, (cst.List, cst.Tuple)) else [value]
-
-
-def _is_local_function(node: cst.BaseExpression, model: Model) -> bool:
-    binding = model.binding(node) if isinstance(node, cst.Name) else None
-    is_local = binding is not None and not binding.is_global and any(w.kind == "def" for w in binding.writes)
-    return isinstance(node, cst.Lambda) or is_local
 
 
 def _asked_of_user(model: Model, at: cst.CSTNode) -> str | None:

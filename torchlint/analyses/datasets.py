@@ -11,7 +11,6 @@ import libcst as cst
 
 from torchlint.analyses.moves import is_accelerator, moves_to_accelerator, names_cuda_type
 from torchlint.semantics.dataflow import reaches
-from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -107,45 +106,9 @@ def _computed_elsewhere(call: Call, model: Model) -> bool:
     return behind is not None and any(_moves(method, behind[0]) for method in _methods(behind[1]))
 
 
-def keeps_what_it_reads(node: cst.BaseExpression | None, model: Model) -> bool:
-    """Whether the dataset puts what it has read into attributes of its own, for the next time: a worker's copy of it
-    ends with the epoch."""
-    calls = (model.call(source) for source in _leaves(node, model, 0) if isinstance(source, cst.Call)) if node else ()
-    return any(cls is not None and _keeps(cls) for cls in (_maker(call, model) for call in calls))
-
-
-def _maker(call: Call, model: Model) -> Class | None:
-    """The class of the object that a call makes; of `Speech.splits(...)`, `Speech`."""
-    found = _class_of(call, model)
-    if found is not None or call.callee is None:
-        return found
-    behind = model.class_behind(call.callee.rpartition(".")[0])
-    return behind[1] if behind is not None else None
-
-
-def _keeps(cls: Class) -> bool:
-    """Whether `__getitem__`, or a method that it calls, fills an attribute."""
-    getitem = cls.method("__getitem__")
-    methods = [getitem] if getitem is not None else []
-    for method in methods:  # it grows while the loop runs
-        called = (call.target for call in method.calls)
-        methods += [target for target in called if target is not None and target not in methods]
-    return any(_fills_attribute(method) for method in methods if method.cls is not None and method.params)
-
-
-def _fills_attribute(method: Function) -> bool:
-    """`self.cache[path] = wave`"""
-    for node in walk(method.node):
-        match node:
-            case cst.AssignTarget(target=cst.Subscript(value=cst.Attribute(value=cst.Name(value=owner)))):
-                if owner == method.params[0]:
-                    return True
-    return False
-
-
 def is_handed_in(node: cst.BaseExpression | None, model: Model) -> bool:
     """Whether a dataset is a list that a function got from another file: nothing says where its samples are."""
-    return node is not None and any(_is_given_list(source, model) for source in _leaves(node, model, 0))
+    return node is not None and any(_is_given_list(source, model) for source in leaves(node, model))
 
 
 def _is_given_list(source: cst.CSTNode, model: Model) -> bool:
@@ -157,7 +120,7 @@ def memory(node: cst.BaseExpression | None, model: Model) -> Memory:
     """Where the samples of a dataset are. Of a dataset that is one of several, or made of them, all must agree."""
     if node is None or _is_stretch(node, model):
         return Memory.UNKNOWN if node is None else Memory.HELD
-    found = {_memory(source, model) for source in _leaves(node, model, 0)}
+    found = {_memory(source, model) for source in leaves(node, model)}
     if Memory.STREAM in found:
         return Memory.STREAM
     return found.pop() if len(found) == 1 else Memory.UNKNOWN
@@ -248,7 +211,7 @@ def _origins(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode]:
     return found
 
 
-def _leaves(node: cst.BaseExpression, model: Model, depth: int) -> Iterator[cst.CSTNode]:
+def leaves(node: cst.BaseExpression, model: Model, depth: int = 0) -> Iterator[cst.CSTNode]:
     """The datasets that a dataset is a part of, or consists of."""
     for source in _sources(node, model) or [node]:
         arguments = source.args if isinstance(source, cst.Call) else ()
@@ -259,7 +222,7 @@ def _leaves(node: cst.BaseExpression, model: Model, depth: int) -> Iterator[cst.
         inner = arguments[0].value
         parts = [element.value for element in inner.elements] if isinstance(inner, (cst.List, cst.Tuple)) else [inner]
         for part in parts:
-            yield from _leaves(part, model, depth + 1)
+            yield from leaves(part, model, depth + 1)
 
 
 def _memory(source: cst.CSTNode, model: Model) -> Memory:
@@ -281,7 +244,9 @@ def _memory_of_call(call: Call, model: Model) -> Memory:
         return Memory.STREAM
     if _READ.fullmatch(name):
         return Memory.READ
-    held = _HELD.fullmatch(name) or call.value.is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
+    above = model.parent(call.node)
+    declared = model.qualified(above.annotation.annotation) if isinstance(above, cst.AnnAssign) else None
+    held = _HELD.fullmatch(declared or name) or call.value.is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
     return Memory.HELD if held else Memory.UNKNOWN
 
 

@@ -1,0 +1,94 @@
+"""DATA01 sends no dataset to workers that only its own process can use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+SAMPLES = """
+import h5py
+import torch
+from torch.utils.data import Dataset
+from torchvision import transforms
+
+class Samples(Dataset):
+    def __init__(self, files, scale):
+        self.files, self.read, self.handle, self.seen = files, 0, None, set()
+        {made}
+
+    def start(self):
+        self.handle = open(self.files[0], "rb")
+
+    def __getitem__(self, i):
+        {item}
+        return torch.load(self.files[i])
+
+    def __len__(self):
+        return len(self.files)
+"""
+TRAINING = """
+import torch
+from torch.utils.data import DataLoader
+from samples import Samples
+
+def train(model, files):
+    samples = Samples(files, 2)
+    for x in DataLoader(samples, 8):
+        model(x.cuda()).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "item", "count"),
+    [
+        ("self.change = lambda x: x * scale", "pass", 0),
+        ("self.changes = {'a': [lambda x: x * scale]}", "pass", 0),
+        ("self.change = transforms.Compose([transforms.Lambda(lambda x: x * scale)])", "pass", 0),
+        ("self.files = sorted(files, key=lambda file: file.name)", "pass", 1),
+        ("self.handle = open(files[0], 'rb')", "pass", 0),
+        ("self.handles = [h5py.File(file) for file in files]", "pass", 0),
+        ("self.start()", "pass", 0),
+        ("self.text = open(files[0]).read()", "pass", 1),
+        ("pass", "self.handle = self.handle or h5py.File(self.files[0])", 1),
+        ("pass", "self.read += 1", 0),
+        ("pass", "self.seen.add(i)", 0),
+        ("pass", "seen = self.seen | {i}", 1),
+    ],
+)
+def test_no_workers_for_what_only_its_own_process_can_use(tmp_path: Path, made: str, item: str, count: int) -> None:
+    samples = SAMPLES.format(made=made, item=item)
+    beside = samples + TRAINING.replace("from samples import Samples\n", "")
+    assert [finding.fix is not None for finding in findings(beside, "DATA01")] == [bool(count)]
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "samples.py").write_text(samples)
+    (tmp_path / "main.py").write_text(TRAINING)
+    source = Source.read(tmp_path / "main.py")
+    found = lint(source, Settings.selecting("DATA01"), strict=True, project=Project())
+    assert [finding.fix is not None for finding in found] == [bool(count)]
+
+
+@pytest.mark.parametrize(("kind", "count"), [("TensorDataset", 0), ("Dataset", 1)])
+def test_what_is_annotated_as_tensors_lies_in_memory(kind: str, count: int) -> None:
+    code = f"""
+        from torch.utils.data import DataLoader, Dataset, TensorDataset
+        import layers
+
+        class Experiment:
+            def __init__(self, model):
+                self.model = model
+                self.data: {kind} = layers.set_up("images")
+                self.loader = DataLoader(self.data, batch_size=8)
+
+            def train(self):
+                for x, y in self.loader:
+                    self.model(x.cuda()).sum().backward()
+        """
+    assert len(findings(dedent(code), "DATA01")) == count
