@@ -73,7 +73,10 @@ def _check_is_alone(model: Model, growth: Growth, statement: cst.CSTNode | None,
         raise NoFixError(f"the loop asks for the length of `{growth.name}`, or whether there is one yet")
     if not growth.first:
         raise NoFixError("the parts go in front, so that their order is turned around")
-    if not isinstance(statement, cst.Assign) or statement.value is not growth.call or len(growth.binding.writes) != 2:
+    targets = [write.target for write in growth.binding.writes]
+    inside = [target for target in targets if loop in model.ancestors(target)]
+    is_one = isinstance(statement, cst.Assign) and statement.value is growth.call and len(inside) == 1
+    if not is_one or any(model.function(target) is not model.function(loop) for target in targets):
         raise NoFixError(f"`{growth.name}` is written in other ways too")
     if getattr(loop, "orelse", None) is not None:
         raise NoFixError("the loop has an `else`")

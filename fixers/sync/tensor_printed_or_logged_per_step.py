@@ -13,6 +13,7 @@ from torchlint.analyses.sync.shown import shown_tensors
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.entities import Role
 
 from ._waits import waits_beside
 
@@ -37,6 +38,8 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("no variable counts the steps")
     if line is None:
         raise NoFixError("the call is part of a larger statement")
+    if shown.step.loop is not None and shown.step.loop.role is Role.EVALUATION:
+        raise NoFixError("what an evaluation shows of each batch is its result")
     if waits_beside(model, shown.step, {shown.node}):
         raise NoFixError("something else in the same step waits for the device anyway")
     if not all(shown.node in model.ancestors(tensor) for tensor in shown.tensors):

@@ -57,6 +57,27 @@ def f(xs):
         # and on
     return out
 """,
+    "under a name that was something else before, and is after": """\
+def f(xs):
+    for out in xs:
+        out = out * 2
+    out = torch.zeros(0, 3)
+    for x in xs:
+        out = torch.cat([out, x * 2])
+    out = out + 1
+    return out
+""",
+    "anew in each of several passes": """\
+def f(xs):
+    best = torch.zeros(1, 3)
+    for scale in (1, 2, 3):
+        out = torch.zeros(0, 3)
+        for x in xs:
+            out = torch.cat([out, x * scale])
+        out = out.sum(0, keepdim=True)
+        best = torch.maximum(best, out)
+    return best
+""",
     "in an early stop": """\
 def f(xs):
     out = torch.zeros(0, 3)

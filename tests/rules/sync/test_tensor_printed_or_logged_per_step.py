@@ -279,3 +279,20 @@ def test_a_loop_that_leaves_before_its_second_batch_only_looks_at_the_first(test
 def test_a_logger_that_is_told_how_often_reads_at_intervals(told: str, count: int) -> None:
     body = f"self.logger.add_histogram('answers', torch.sigmoid(out), {told})"
     assert len(findings(training(body), "SYNC04")) == count
+
+
+@pytest.mark.parametrize(("backward", "is_fixed"), [("loss.backward()", True), ("pass", False)])
+def test_what_an_evaluation_shows_of_each_batch_is_its_result(backward: str, is_fixed: bool) -> None:
+    code = f"""
+        import torch
+
+        def run(net, loader, log):
+            net.cuda()
+            for step, (x, y) in enumerate(loader):
+                out = net(x.cuda())
+                loss = torch.nn.functional.cross_entropy(out, y.cuda())
+                log.info(f"batch {{step}}: {{loss}}, {{out}}")
+                {backward}
+        """
+    (finding,) = findings(code, "SYNC04")
+    assert (finding.fix is not None) is is_fixed

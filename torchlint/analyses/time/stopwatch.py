@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.host_branch import runs_on_host
 from torchlint.analyses.housekeeping import CLOCKS
+from torchlint.analyses.time.array_results import hands_back_arrays
 from torchlint.analyses.time.device_queue import DeviceQueue, Work, follows_wait
 from torchlint.analyses.time.on_cpu import computes_on_cpu
 from torchlint.analyses.time.readings import is_reported, reading
@@ -64,7 +65,7 @@ def _interval(model: Model, queue: DeviceQueue, start: cst.Call, end: cst.Call) 
     if model.function(start) is not model.function(end) or loop is not model.loop(end):
         return None
     state = queue.between(start, end)
-    if state is None or state.queued is None:
+    if state is None or state.queued is None or hands_back_arrays(model, state.queued.node):
         return None
     if not state.waits:
         return Interval(start, end, state.queued, Confidence.CERTAIN)

@@ -1,0 +1,39 @@
+"""TIME01 is silent where what was timed has come to the host as arrays of NumPy."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.time.timed_programs import SETUP
+from tests.support import findings
+
+DETECTION = """
+import numpy as np
+
+def detect(net, images):
+    net.eval()
+    for image in images:
+        size = np.array([image.shape])
+        inputs = torch.from_numpy(image).to(device)
+        t0 = time.time()
+        boxes, classes = net(inputs)
+        print(time.time() - t0)
+        {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "count"),
+    [
+        ("kept = np.where(classes == 1)[0]", 0),
+        ("boxes *= size", 0),
+        ("kept = boxes[:, :4] / size", 0),
+        ("kept = classes.astype('int32')", 0),
+        ("kept = np.where(classes.cpu() == 1)[0]", 1),
+        ("boxes *= 2", 1),
+        ("kept = boxes.cpu() / size", 1),
+        ("boxes = np.ones(4); boxes *= size", 1),
+    ],
+)
+def test_what_numpy_takes_lies_on_the_host(use: str, count: int) -> None:
+    assert len(findings(SETUP + DETECTION.format(use=use), "TIME01")) == count

@@ -1,0 +1,65 @@
+"""Results that the program goes on to use as arrays of NumPy: the call that made them has brought them to the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding
+    from torchlint.semantics.model import Model
+
+_OF_ARRAYS = frozenset({"astype", "tobytes", "tofile"})
+
+
+def hands_back_arrays(model: Model, node: cst.CSTNode) -> bool:
+    """NumPy refuses tensors of an accelerator, so what it takes lies on the host."""
+    return any(
+        _is_taken_for_array(model, mention)
+        for binding, target in _results(model, node)
+        for mention in _mentions(model, binding, target)
+    )
+
+
+def _results(model: Model, node: cst.CSTNode) -> Iterator[tuple[Binding, cst.CSTNode]]:
+    """The variables that what a call returns is assigned to."""
+    statement = model.small_statement(node)
+    if not isinstance(statement, cst.Assign) or statement.value is not node:
+        return
+    for target in (target.target for target in statement.targets):
+        parts = [part.value for part in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
+        for part in parts:
+            binding = model.binding(part)
+            if binding is not None:
+                yield binding, part
+
+
+def _mentions(model: Model, binding: Binding, written_at: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    changed = [write.target for write in binding.writes if write.kind == "augmented"]
+    for node in (*binding.reads, *changed):
+        if reaches(model, binding, written_at, node):
+            yield node
+
+
+def _is_taken_for_array(model: Model, node: cst.CSTNode) -> bool:
+    parent = model.parent(node)
+    match parent:
+        case cst.Arg():
+            call = model.parent(parent)
+            callee = model.call(call).callee if isinstance(call, cst.Call) else None
+            return callee is not None and callee.startswith("numpy.")
+        case cst.Attribute():
+            return parent.attr.value in _OF_ARRAYS
+        case cst.AugAssign():
+            return parent.target is node and model.value(parent.value).kind is Kind.ARRAY
+        case cst.Subscript() | cst.ComparisonTarget() | cst.Comparison():
+            return parent is not None and _is_taken_for_array(model, parent)
+        case cst.BinaryOperation():
+            other = parent.right if parent.left is node else parent.left
+            return model.value(other).kind is Kind.ARRAY or _is_taken_for_array(model, parent)
+    return False
