@@ -29,6 +29,10 @@ SCRIPT = "def test_epoch(net, loader):\n    assert loader\n    return net(loader
         ("test_video.py", "def test_transform(size):\n    return size\n\ndef run(net):\n    assert net\n", False),
         ("test_video.py", "def test_transform(size):\n    return size\n\ndef test_run():\n\n    assert net\n", True),
         ("tests/video.py", "def test_run():\n    check(net)\n\ndef check(net):\n    assert net\n", True),
+        ("tests/engine/net_test.py", "def test_fit():\n    fit(net)\n", True),
+        ("tests/test_epoch.py", SCRIPT, True),  # a test that can also be run by itself
+        ("test/test_epoch.py", SCRIPT, False),
+        ("tests/test_epoch.py", SCRIPT.replace("test_epoch", "run"), False),
         ("tests/fixtures/loop.py", "for x in loader:\n    net(x)\n", False),
     ],
 )

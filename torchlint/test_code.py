@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-_FOLDERS = frozenset({"test", "tests", "testing", "unittests", "unit_tests"})
+_SUITES = frozenset({"tests", "unittests", "unit_tests"})
+_FOLDERS = _SUITES | {"test", "testing"}
 _NAME = re.compile(r"(test_\w+|\w+_test|conftest)\.(py|ipynb)")
 _FRAMEWORK = re.compile(
     r"^[ \t]*(?:import|from)[ \t]+(?:pytest|unittest|absl\.testing|torch\.testing\._internal)\b", re.M
@@ -19,12 +20,15 @@ _ASSERTING_TEST = re.compile(
 
 def is_test_code(path: Path, text: str) -> bool:
     """Whether the name or the folder of a file says tests, and its text too: a script such as `test_net.py`, which
-    evaluates a network, holds none. Where the name alone says so, a test has to assert something itself."""
-    is_in_folder = not _FOLDERS.isdisjoint(path.parts[:-1])
-    if not is_in_folder and not _NAME.fullmatch(path.name):
+    evaluates a network, holds none. Where the name alone says so, a test has to assert something itself; where the
+    folder of a suite says so as well, it need not, and may be run as a script, too."""
+    is_in_folder, is_named = not _FOLDERS.isdisjoint(path.parts[:-1]), _NAME.fullmatch(path.name) is not None
+    if not is_in_folder and not is_named:
         return False
     if _FRAMEWORK.search(text):
         return True
+    if is_named and not _SUITES.isdisjoint(path.parts[:-1]):
+        return _TEST.search(text) is not None
     if "__main__" in text:
         return False
     if is_in_folder:

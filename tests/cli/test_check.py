@@ -257,6 +257,7 @@ def test_several_formats_at_once_each_have_a_file() -> None:
     ("arguments", "message"),
     [
         (["--output-format", "jsno"], "no format `jsno`; did you mean `json`?"),
+        (["--output-format", "xml"], "no format `xml`; there are full, concise, "),
         (["--output-format", "json="], "names no file"),
         (["--output-format", "json", "--output-format", "full"], "only one format can go to stdout"),
         (["--output-format", "json=a", "--output-format", "full=a"], "only one format can go to stdout"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.semantics.programs import call_on, function_of, model_of, value_of
+from tests.semantics.programs import binding_of, call_on, function_of, model_of, value_of
 from torchlint.semantics.values import UNKNOWN, Grad, Kind
 
 MANAGERS = """
@@ -112,6 +112,28 @@ def test_a_context_that_a_stack_enters_lasts_until_the_stack_ends() -> None:
     """
     )
     assert [value_of(model, name).carries for name in "abcd"] == [True, True, False, True]
+
+
+def test_a_context_that_its_method_enters_rules_what_follows() -> None:
+    model = model_of(
+        MANAGERS
+        + """
+    a = net(x)
+    torch.no_grad().__enter__()
+    b = net(x)
+    guard = torch.enable_grad()
+    guard.__enter__()
+    c = net(x)
+    guard.__exit__(None, None, None)
+    d = net(x)
+    """
+    )
+    assert [model.grad_enabled(binding_of(model, name).writes[-1].target) for name in "abcd"] == [
+        True,
+        False,
+        True,
+        None,
+    ]
 
 
 def test_a_switch_on_one_branch_leaves_the_state_open() -> None:

@@ -123,6 +123,41 @@ def test_a_network_of_another_file_is_known_through(
     assert value_of(model, "out").carries
 
 
+NN = """
+    class Module:
+        def __call__(self, x):
+            return self.forward(x)
+
+    class Layer(Module):
+        pass
+    """
+DERIVED = {
+    "in other files": ({"tiny/__init__.py": "", "tiny/nn.py": NN}, "import tiny.nn as nn", Kind.INSTANCE),
+    "in one more step": ({"nn.py": NN, "base.py": "from nn import Layer"}, "import base as nn", Kind.INSTANCE),
+    "from what is out of sight": ({"nn.py": "import far\nclass Layer(far.Base): pass"}, "import nn", Kind.MODULE),
+    "from a computed base": ({"nn.py": "class Layer(far.of(1)): pass"}, "import nn", Kind.MODULE),
+}
+
+
+@pytest.mark.parametrize(("files", "imports", "kind"), DERIVED.values(), ids=DERIVED.keys())
+def test_a_class_is_no_network_for_its_use_if_all_that_it_derives_from_is_in_sight(
+    tmp_path: Path, files: dict[str, str], imports: str, kind: Kind
+) -> None:
+    script = f"import torch\n{imports}\nclass Net(nn.Layer):\n    pass\nmodel = made = Net()\n{TRAINING}"
+    write(tmp_path, {**files, "main.py": script})
+    model = model_of(tmp_path, "main.py")
+    assert model.value(next(call.receiver for call in model.calls if call.method == "eval")).kind is kind
+
+
+def test_a_framework_runs_the_steps_of_a_class_whose_base_in_another_file_is_its_own(tmp_path: Path) -> None:
+    base = "import lightning as L\n\nclass System(L.LightningModule):\n    pass\n"
+    steps = "class Task(System):\n    def validation_step(self, batch, index):\n        self.net(batch)\n"
+    write(tmp_path, {"system.py": base, "main.py": f"import torch\nfrom system import System\n\n{steps}"})
+    task = model_of(tmp_path, "main.py").classes[0]
+    assert task.is_lightning
+    assert task.methods["validation_step"].hook is not None
+
+
 UNKNOWN = {
     "two candidates": (
         {"a.py": NETWORK, "b.py": "class Net: pass"},

@@ -180,7 +180,8 @@ def _output(value: str) -> tuple[str, Path | None]:
     """A format, and the file that it goes to, None for stdout."""
     output_format, equals, file = value.partition("=")
     if output_format not in FORMATS:
-        raise click.BadParameter(f"no format `{output_format}`{nearest(output_format, FORMATS)}")
+        known = nearest(output_format, FORMATS) or f"; there are {', '.join(FORMATS)}"
+        raise click.BadParameter(f"no format `{output_format}`{known}")
     if equals and not file:
         raise click.BadParameter(f"`{value}` names no file")
     return output_format, Path(file) if equals else None

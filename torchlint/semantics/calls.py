@@ -435,15 +435,22 @@ _KIND_BY_BASE_NAME = (
 )
 
 
-def class_kind(cls: Class, imports: Imports | None = None) -> Kind:
-    """What an object of a class of this file is, by its bases in and outside the file."""
+def ancestry(cls: Class, imports: Imports | None = None) -> tuple[str, ...]:
+    """The names of all that a class of this file derives from, in and outside the file: of what the project defines in
+    sight, what that derives from in turn."""
+    in_sight = {ancestor.qualname for ancestor in cls.lineage() if None not in ancestor.bases}
     bases = [base for ancestor in cls.lineage() for base in ancestor.bases if base is not None]
+    found: list[str] = []
     for base in bases:
-        kind = words.class_kind(base) or (imports.kind_of_class(base) if imports is not None else None)
-        if kind is not None:
-            return kind
-    for base in bases:
-        for pattern, kind in _KIND_BY_BASE_NAME:
-            if pattern.fullmatch(base):
-                return kind
-    return Kind.INSTANCE
+        if words.class_kind(base) is None and imports is not None and imports.file_of(base) is not None:
+            found += imports.bases(base)
+        elif base not in in_sight:
+            found.append(base)
+    return tuple(found)
+
+
+def class_kind(cls: Class) -> Kind:
+    """What an object of a class is, by what it derives from; by its name alone where that is not known."""
+    kinds = (kind for base in cls.ancestry if (kind := words.class_kind(base)) is not None)
+    guesses = (kind for base in cls.ancestry for pattern, kind in _KIND_BY_BASE_NAME if pattern.fullmatch(base))
+    return next(kinds, None) or next(guesses, Kind.INSTANCE)

@@ -128,6 +128,7 @@ class Class:
     parent: Function
     module: str = ""
     bases: list[str | None] = field(default_factory=list)
+    ancestry: tuple[str, ...] = ()  # the names of all that it derives from, in whatever files of the project
     methods: dict[str, Function] = field(default_factory=dict)
     attributes: dict[str, Binding] = field(default_factory=dict)
     local_bases: list[Class] = field(default_factory=list)
@@ -144,10 +145,12 @@ class Class:
         return f"{self.module}.{self.qualname}" if self.module else self.qualname
 
     @property
-    def is_plain_callable(self) -> bool:
-        """Whether an object is called by a method of its own, and no base out of sight makes it a module."""
-        is_plain = all(base == "builtins.object" for base in self.bases)
-        return is_plain and "__call__" in self.methods and "forward" not in self.methods
+    def is_no_module(self) -> bool:
+        """Whether objects are nothing of torch's however they are used: the class derives from others of the project
+        alone, or from nothing, and has a method by which its objects are called."""
+        is_in_sight = None not in self.bases and all(base == "builtins.object" for base in self.ancestry)
+        derives = any(base != "builtins.object" for base in self.bases)
+        return is_in_sight and (derives or ("__call__" in self.methods and "forward" not in self.methods))
 
     def lineage(self) -> Iterator[Class]:
         """The class and its bases of this file, nearest first."""

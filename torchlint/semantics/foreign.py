@@ -94,6 +94,10 @@ class Imports:
             self._kinds[dotted] = self.project.class_kind(self.file, dotted)
         return self._kinds[dotted]
 
+    def bases(self, dotted: str) -> Iterator[str]:
+        """What an imported class of the project derives from."""
+        return self.project.bases(self.file, dotted)
+
     def star(self, module: str, name: str) -> bool:
         """Whether `from module import *` brings in the name."""
         return self.project.resolve(self.file, f"{module}.{name}" if module.strip(".") else module + name) is not None

@@ -7,7 +7,7 @@ Sources: the reference pages of Lightning 2, Accelerate 1, transformers 4, Ignit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from torchlint.semantics.entities import Call, Class, Function, Role
@@ -63,18 +63,17 @@ _ENGINES = ("ignite.engine.Engine", "ignite.engine.engine.Engine")
 def note_methods(classes: Iterable[Class]) -> None:
     """Methods that a framework calls for every batch, by the bases of their classes."""
     for cls in classes:
-        bases = [base or "" for ancestor in cls.lineage() for base in ancestor.bases]
-        for name, hook in _hooks(cls, bases).items():
+        for name, hook in _hooks(cls).items():
             if name in cls.methods:
                 cls.methods[name].hook = hook
 
 
-def _hooks(cls: Class, bases: list[str]) -> dict[str, Hook]:
+def _hooks(cls: Class) -> dict[str, Hook]:
     if cls.is_lightning:
         return _LIGHTNING
-    if any(map(_TRAINER.fullmatch, bases)):
+    if any(map(_TRAINER.fullmatch, cls.ancestry)):
         return _TRANSFORMERS
-    return {"update": _EVALUATION} if any(map(_METRIC.fullmatch, bases)) else {}
+    return {"update": _EVALUATION} if any(map(_METRIC.fullmatch, cls.ancestry)) else {}
 
 
 def note_functions(calls: Iterable[Call]) -> None:
@@ -99,9 +98,8 @@ def is_formula(function: Function) -> bool:
     return is_named and any(base in _AUTOGRAD_FUNCTIONS for base in _bases(function))
 
 
-def _bases(function: Function) -> Iterator[str]:
-    for ancestor in function.cls.lineage() if function.cls is not None else ():
-        yield from filter(None, ancestor.bases)
+def _bases(function: Function) -> tuple[str, ...]:
+    return function.cls.ancestry if function.cls is not None else ()
 
 
 def parameter(function: Function, name: str) -> Value | None:

@@ -21,7 +21,7 @@ from torchlint.line_length import customary
 from torchlint.semantics import frameworks
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import ArgumentFinder
-from torchlint.semantics.calls import class_kind
+from torchlint.semantics.calls import ancestry, class_kind
 from torchlint.semantics.collecting import collect
 from torchlint.semantics.effects import EffectTable, classify
 from torchlint.semantics.entities import Binding, Call, Class, Effects, Function, Guard, Loop, Scope
@@ -93,9 +93,10 @@ class Model:
             makers = {*cls.bases, *(self._decorator(item.decorator) for item in cls.node.decorators)}
             cls.is_record = bool(makers & words.RECORDS)
         for cls in self._scopes.classes:
-            cls.kind = class_kind(cls, self._imports)
+            cls.ancestry = ancestry(cls, self._imports)
+            cls.kind = class_kind(cls)
             cls.is_module = cls.kind is Kind.MODULE
-            cls.is_lightning = any("Lightning" in (b or "") for ancestor in cls.lineage() for b in ancestor.bases)
+            cls.is_lightning = any("Lightning" in base for base in cls.ancestry)
         frameworks.note_methods(self._scopes.classes)
         for function in self._scopes.functions:
             if isinstance(function.node, cst.FunctionDef):

@@ -19,7 +19,7 @@ class Definition:
 
     kind: str  # function class variable import
     imported: str = ""
-    bases: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()  # "" for one that is computed
     methods: frozenset[str] = frozenset()
 
 
@@ -99,7 +99,7 @@ class _Reader:
                 case ast.FunctionDef() | ast.AsyncFunctionDef():
                     self._define(node.name, Definition("function"))
                 case ast.ClassDef():
-                    bases = tuple(filter(None, map(_dotted, node.bases)))
+                    bases = tuple(_dotted(base) or "" for base in node.bases)
                     functions = (
                         part for part in node.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))
                     )

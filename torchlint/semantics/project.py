@@ -282,7 +282,7 @@ class Project:
 
     def class_kind(self, importer: str, dotted: str) -> Kind | None:
         """What an object of an imported class is, by the bases of the class in whatever files they are."""
-        return self._kind_of(importer, dotted, _DEPTH)
+        return next((kind for base in self.bases(importer, dotted) if (kind := words.class_kind(base))), None)
 
     def classes_with(self, file: str, methods: Set[str]) -> Iterator[str]:
         """The classes at the top level of a file that define these methods themselves."""
@@ -292,25 +292,24 @@ class Project:
 
     def kind_of_own(self, file: str, name: str) -> Kind | None:
         """What an object of a class of the file is."""
-        return self._kind_in(file, name, _DEPTH)
+        return self.class_kind(file, _own(file, name))
 
-    def _kind_of(self, importer: str, dotted: str, depth: int) -> Kind | None:
+    def bases(self, importer: str, dotted: str, depth: int = _DEPTH) -> Iterator[str]:
+        """What an imported class derives from in the end, through whatever files: of what a file of the project defines
+        only classes that are known by their name, or have a base that is computed."""
         place = self.resolve(importer, dotted) if depth else None
         if place is None or place.definition is None or place.definition.kind != "class":
-            return None
+            return
         for base in place.definition.bases:
+            if not base:
+                yield dotted
+                continue
             name = self.qualified(place.file, base)
-            kind = words.class_kind(canonical(name))
-            if kind is None:
-                kind = self._kind_of(place.file, name, depth - 1)
-            if kind is None and name == base and "." not in base:
-                kind = self._kind_in(place.file, base, depth - 1)
-            if kind is not None:
-                return kind
-        return None
-
-    def _kind_in(self, file: str, name: str, depth: int) -> Kind | None:
-        return self._kind_of(file, "." + os.path.basename(file).removesuffix(".py") + "." + name, depth)
+            here = _own(place.file, base) if name == base and "." not in base else name
+            if words.class_kind(canonical(name)) is not None or self.resolve(place.file, here) is None:
+                yield canonical(name)
+            else:
+                yield from self.bases(place.file, here, depth - 1)
 
     def qualified(self, file: str, dotted: str) -> str:
         """A dotted name as the file writes it, with the import that its first part is put in its place."""
@@ -376,6 +375,11 @@ class Project:
             for word in set(_WORD.findall(lines)):
                 index.setdefault(word.decode("ascii", "replace"), []).append(file)
         return {word: tuple(files) for word, files in index.items()}
+
+
+def _own(file: str, name: str) -> str:
+    """A name of a file as the file itself would import it."""
+    return "." + os.path.basename(file).removesuffix(".py") + "." + name
 
 
 def _imports_anywhere(source: Source) -> set[str] | None:

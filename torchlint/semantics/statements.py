@@ -278,16 +278,25 @@ class Statements(Declared):
         return falls
 
     def _grad_switch(self, node: cst.BaseExpression) -> None:
-        """`torch.set_grad_enabled(False)` as a statement rules what follows; so does a context that a stack enters."""
+        """`torch.set_grad_enabled(False)` as a statement rules what follows; so does a context that is entered by its
+        method, and until its end one that a stack enters."""
         if not isinstance(node, cst.Call):
             return
+        method = self.scopes.call_of[node].method
         if self.names.qualified(node.func) == "torch.set_grad_enabled":
-            self.grad = self.grad_modes.of_call(node).enabled
-            if self.function.is_module:
-                self._enclosing_grad = self.grad
-        elif self.scopes.call_of[node].method == "enter_context" and node.args:
+            self._switch_for_good(self.grad_modes.of_call(node).enabled)
+        elif method in ("__enter__", "__exit__") and isinstance(node.func, cst.Attribute):
+            state = self.grad_modes.of_context(node.func.value)
+            if state.switches:
+                self._switch_for_good(state.enabled if method == "__enter__" else None)
+        elif method == "enter_context" and node.args:
             state = self.grad_modes.of_context(node.args[0].value)
             self.grad = state.enabled if state.switches else self.grad
+
+    def _switch_for_good(self, enabled: bool | None) -> None:
+        self.grad = enabled
+        if self.function.is_module:
+            self._enclosing_grad = enabled
 
     def _try(self, node: cst.Try | cst.TryStar) -> bool:
         before = dict(self.env)
