@@ -224,8 +224,8 @@ class _Walk:
                 if self._ways.again is not None and _holds_once(test):
                     return modes
                 otherwise = self._statement(orelse, modes) if orelse is not None else modes
-                kept = self._kept(test) if then == _TRAINING and otherwise == _EVALUATION else None
-                return then | otherwise if kept is None else kept
+                kept = self._kept(test) if otherwise == _EVALUATION else None
+                return then | otherwise if kept is None or then not in (_TRAINING, kept) else kept
             case cst.Else(body=body) | cst.Finally(body=body):
                 return self._body(body, modes)
             case cst.For() | cst.While():

@@ -30,6 +30,10 @@ GIVEN_BACK = {
         "was_training = model.training",
         "if was_training:\n        model.train()\n    else:\n        model.eval()",
     ),
+    "in a condition and as an argument": (
+        "was_training = model.training",
+        "if was_training:\n        model.train(was_training)",
+    ),
     "as an argument": ("mode = model.training", "model.train(mode)"),
     "of the network itself": ("mode = net.training", "net.train(mode=mode)"),
 }
