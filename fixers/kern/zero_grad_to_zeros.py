@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.kern.zeroed_gradients import holds_nothing_else
+from torchlint.analyses.kern.zeroed_gradients import holds_nothing_else, read_before_pass
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -23,6 +23,8 @@ _WHY = (
 
 def fix(report: Report, model: Model) -> Fix:
     zeroed: Zeroed = report.facts
+    if (read := read_before_pass(model, zeroed)) is not None:
+        raise NoFixError(f"`{model.code(read)}` is read before a pass has filled it again, and would be None")
     edit = _without_argument(zeroed, model) if zeroed.call is not None else _short_loop(zeroed, model)
     if edit is None:
         raise NoFixError("the gradients are filled by something other than an argument or a statement of its own")

@@ -178,3 +178,34 @@ def test_no_pass_adds_to_the_gradients_of_tensors_that_each_iteration_makes(
     before: str, inside: str, count: int
 ) -> None:
     assert len(findings(SETUP + PERTURBED.format(before=before, inside=inside), "KERN02")) == count
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_fixed"),
+    [
+        ("print(sum(p.grad.sum() for p in net.parameters()))", "pass", False),
+        ("print([p.grad.norm() for p in net.parameters() if p.grad is not None])", "pass", True),
+        ("print([p.grad is None for p in net.parameters()])", "pass", True),
+        ("pass", "print([p.grad.norm() for p in net.parameters()])", True),
+    ],
+)
+def test_a_gradient_that_is_read_before_the_next_pass_stays_a_tensor(before: str, after: str, is_fixed: bool) -> None:
+    code = f"""
+        import torch
+
+        def train(net, opt, data):
+            for x in data:
+                loss = net(x).mean()
+                opt.zero_grad(set_to_none=False)
+                {before}
+                loss.backward()
+                {after}
+                opt.step()
+
+        net = torch.nn.Linear(3, 1)
+        net(torch.ones(4, 3)).mean().backward()
+        train(net, torch.optim.SGD(net.parameters(), 0.1), torch.randn(2, 4, 3))
+        """
+    after_fix = fixed(code, "KERN02")
+    assert ("set_to_none" not in after_fix) is is_fixed
+    exec(after_fix, {})

@@ -178,6 +178,36 @@ def _is_written_by_hand(model: Model, gradient: cst.Attribute) -> bool:
     return in_place and isinstance(above.operator, (cst.AddAssign, cst.SubtractAssign))  # type: ignore[union-attr]
 
 
+def read_before_pass(model: Model, zeroed: Zeroed) -> cst.Attribute | None:
+    """A gradient that the function takes for a tensor after it was filled with zeros, and before a pass has filled it
+    again."""
+    function, end = model.function(zeroed.node), model.span(zeroed.node)[1]
+    later = (call.node for call in function.calls if model.span(call.node)[0] > end and model.effects(call).backward)
+    first_pass = min((model.span(node)[0] for node in later), default=None)
+    for node in model.nodes_of(cst.Attribute):
+        if not isinstance(node, cst.Attribute) or not _is_grad(node) or model.function(node) is not function:
+            continue
+        place = model.span(node)[0]
+        if place > end and (first_pass is None or place < first_pass) and _is_taken_for_tensor(model, node):
+            return node
+    return None
+
+
+def _is_taken_for_tensor(model: Model, gradient: cst.Attribute) -> bool:
+    if isinstance(model.parent(gradient), (cst.AssignTarget, cst.Comparison, cst.If)):
+        return False
+    return not any("grad" in text(test) for above in model.ancestors(gradient) for test in _tests(above))
+
+
+def _tests(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """On what condition a statement, or a comprehension, comes to what is in it."""
+    match node:
+        case cst.If(test=test):
+            yield test
+        case cst.ListComp() | cst.GeneratorExp() | cst.SetComp() | cst.DictComp():
+            yield from (condition.test for condition in node.for_in.ifs)
+
+
 def holds_nothing_else(model: Model, loop: Loop) -> bool:
     """Whether all that a loop does is to fill gradients with zeros, so that its body can be one assignment."""
     assert isinstance(loop.node, cst.For)
