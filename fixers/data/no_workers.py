@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.data.own_process import holds_function, holds_open_file, keeps_what_it_reads
+from torchlint.analyses.data.own_process import (
+    changes_what_it_holds,
+    holds_function,
+    holds_open_file,
+    keeps_what_it_reads,
+)
 from torchlint.analyses.loaders import loaders
 from torchlint.analyses.mem.callers_by_name import calls_in_other_files
 from torchlint.finding import Applicability, Edit, Fix
@@ -38,6 +43,8 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("another loader of the file asks for none, and they would part ways")
     if keeps_what_it_reads(loader):
         raise NoFixError("the dataset keeps what it has read, and workers would do so for one epoch only")
+    if changes_what_it_holds(loader):
+        raise NoFixError("the dataset changes the samples that it holds, and workers would change copies of them")
     if _seeds_all_but_torch(model):
         raise NoFixError("the program seeds its generators, but not the one of torch, which workers are seeded from")
     if holds_function(loader):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.data.own_process import changes_what_it_holds
 from torchlint.finding import Applicability, Fix
 from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
@@ -26,6 +27,8 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("what each new worker runs first, as to seed it, would run once and not in every epoch")
     if _collates_out_of_sight(loader):
         raise NoFixError("`collate_fn` is handed in: what it does to the samples would stay from epoch to epoch")
+    if changes_what_it_holds(loader):
+        raise NoFixError("the dataset changes the samples that it holds, and would go on from epoch to epoch")
     edits = set_option(loader, "persistent_workers", _value(loader, model), Rewriter(model), "num_workers")
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
 

@@ -11,7 +11,8 @@ from torchlint.analyses.sync.accumulators import HostSum, blocks_around, is_wrap
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.values import Grad
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Grad, Kind
 from torchlint.spelling import is_free
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     """
     if any(_is_read_right_below(model, read, name) for name in total.reads):
         raise NoFixError("the sum is read below in the same breath, which waits just as long")
+    if _is_over_networks(model, read, total.update):
+        raise NoFixError("each network may lie on a device of its own, and so may what is added up")
     term = _term(model, read, suffix)
     division = total.settled if isinstance(total.settled, cst.AugAssign) else None
     places = [*total.reads, *([division] if division is not None else [])]
@@ -73,6 +76,19 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     doubt = doubt or (TIMED if total.is_timed else "")
     why = doubt or "The sum is exact on the device too, and is read where it is used."
     return Fix(tuple(edits), Applicability.UNSAFE if doubt else Applicability.SAFE, why)
+
+
+def _is_over_networks(model: Model, read: Readback, update: cst.Assign | cst.AugAssign) -> bool:
+    """Whether one sum goes through iterations that each have another network, or another device."""
+    binding = model.binding(update.target if isinstance(update, cst.AugAssign) else update.targets[0].target)
+    starts = [write.target for write in binding.writes if write.kind == "assign"] if binding is not None else []
+    for loop in read.loop.around() if read.loop is not None else ():
+        if any(loop in model.loops_around(start) for start in starts):
+            return False
+        names = walk(loop.target) if loop.target is not None else ()
+        if any(isinstance(name, cst.Name) and model.value(name).is_(Kind.MODULE, Kind.DEVICE) for name in names):
+            return True
+    return False
 
 
 def _is_read_right_below(model: Model, read: Readback, name: cst.BaseExpression) -> bool:

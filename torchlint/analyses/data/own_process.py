@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.datasets import leaves
+from torchlint.analyses.tensor_writes import Written, written
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.tree import walk
@@ -30,17 +31,40 @@ _ADDING = frozenset("append appendleft add extend insert update setdefault".spli
 def keeps_what_it_reads(loader: Loader) -> bool:
     """Whether the dataset puts what it has read, or how much, into attributes of its own, for the next time: a worker's
     copy of it ends with the epoch."""
-    return any(_keeps(cls) for _, cls in _classes(loader))
+    return any(_fills_attribute(method) for _, cls in classes_of(loader) for method in _sampling(cls))
 
 
-def _keeps(cls: Class) -> bool:
-    """Whether `__getitem__`, or a method that it calls, fills an attribute."""
+def changes_what_it_holds(loader: Loader) -> bool:
+    """Whether the dataset writes to the memory of the samples that it holds: `image = self.images[i]; image += noise`.
+    Workers do so in copies of them, for as long as they live."""
+    return any(_writes_to_held(home, method) for home, cls in classes_of(loader) for method in _sampling(cls))
+
+
+def _sampling(cls: Class) -> list[Function]:
+    """`__getitem__`, and the methods that it calls."""
     getitem = cls.method("__getitem__")
     methods = [getitem] if getitem is not None else []
     for method in methods:  # it grows while the loop runs
         called = (call.target for call in method.calls)
         methods += [target for target in called if target is not None and target not in methods]
-    return any(_fills_attribute(method) for method in methods if method.cls is not None and method.params)
+    return [method for method in methods if method.cls is not None and method.params]
+
+
+def _writes_to_held(home: Model, method: Function) -> bool:
+    for binding in method.scope.bindings.values():
+        held = [write.value for write in binding.writes if write.kind == "assign" and not write.unpacked]
+        if any(_is_part_of_self(method, value) for value in held) and written(home, binding) is Written.SURELY:
+            return True
+    return False
+
+
+def _is_part_of_self(method: Function, value: cst.BaseExpression | None) -> bool:
+    """`self.images[i]`"""
+    if not isinstance(value, cst.Subscript):
+        return False
+    while isinstance(value, cst.Subscript):
+        value = value.value
+    return isinstance(value, cst.Attribute) and text(value.value) == method.params[0]
 
 
 def _fills_attribute(method: Function) -> bool:
@@ -72,7 +96,7 @@ def holds_function(loader: Loader) -> bool:
     calls = (node for value in values if value is not None for node in walk(value) if isinstance(node, cst.Call))
     if any(_is_local_function(part, model) for call in calls for part in _held_by(call)):
         return True
-    classes = list(_classes(loader))
+    classes = list(classes_of(loader))
     if any(binding.is_parameter for binding in made_of):
         if _transforms_by_lambda(model):
             return True
@@ -84,7 +108,7 @@ def holds_function(loader: Loader) -> bool:
 def holds_open_file(loader: Loader) -> bool:
     """Whether a dataset opens a file when it is made: forked workers share the place in it, spawned ones cannot be sent
     it. One that is opened for the first sample is a worker's own."""
-    for home, cls in _classes(loader):
+    for home, cls in classes_of(loader):
         for method, value in _attributes(cls):
             is_early = method.name == "__init__" or any(call.function.name == "__init__" for call in method.callers)
             opened = (home.call(part).callee or "" for part in _held(value) if isinstance(part, cst.Call))
@@ -93,7 +117,7 @@ def holds_open_file(loader: Loader) -> bool:
     return False
 
 
-def _classes(loader: Loader) -> Iterator[tuple[Model, Class]]:
+def classes_of(loader: Loader) -> Iterator[tuple[Model, Class]]:
     """The classes of the datasets that a loader draws from, and the models of their files; of `Speech.splits(...)`,
     `Speech`."""
     dataset, model = loader.dataset().node, loader.model

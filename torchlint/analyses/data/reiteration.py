@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.datasets import Memory
+from torchlint.analyses.data.own_process import classes_of
+from torchlint.analyses.datasets import Memory, leaves
 from torchlint.analyses.epochs import given_elsewhere, loops_around_calls
 from torchlint.analyses.feeding import reach
 from torchlint.analyses.loaders import Loader, loaders
-from torchlint.semantics.dataflow import unfilled_default
+from torchlint.semantics.dataflow import text, unfilled_default
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.transfer import element_of
 from torchlint.semantics.tree import walk
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 4
 _CHANGING = frozenset({"set_epoch", "set_mode", "shuffle", "resample"})
+_CHANGING_LISTS = frozenset("append extend insert remove pop clear update setdefault sort reverse".split())
 _RESAMPLED = ("sampler", "batch_sampler", "worker_init_fn", "generator")
 
 
@@ -172,7 +174,39 @@ def _changes_dataset(loader: Loader, epochs: Loop) -> bool:
     commands = (call for call in model.calls if _is_command(call, epochs, model))
     if any(not call.receiver_value.is_(Kind.SAMPLER) and _is_dataset(call.receiver, held, model) for call in commands):
         return True
-    return any(_is_dataset(node.value, held, model) for node in _written_attributes(epochs, model))
+    written = list(_written_attributes(epochs, model))
+    if any(_is_dataset(node.value, held, model) for node in written):
+        return True
+    return _reads_any(loader, written) or any(_is_changed(node, epochs, model) for node in _made_of(loader))
+
+
+def _reads_any(loader: Loader, written: list[cst.Attribute]) -> bool:
+    """Whether the class of the dataset reads a setting that the loop changes: `config.scale = epoch`."""
+    settings = {text(node) for node in written if isinstance(node.value, cst.Name) and node.value.value != "self"}
+    if not settings:
+        return False
+    methods = (method for _, cls in classes_of(loader) for part in cls.lineage() for method in part.methods.values())
+    return any(isinstance(n, cst.Attribute) and text(n) in settings for method in methods for n in walk(method.node))
+
+
+def _made_of(loader: Loader) -> Iterator[cst.BaseExpression]:
+    """What the dataset is given when it is made."""
+    dataset = loader.dataset().node
+    for source in leaves(dataset, loader.model) if dataset is not None else ():
+        if isinstance(source, cst.Call) and loader.model.value(source).kind is Kind.DATASET:
+            yield from (arg.value for arg in source.args)
+
+
+def _is_changed(given: cst.BaseExpression, epochs: Loop, model: Model) -> bool:
+    """A network that the epochs run, or a list that they add to or take from."""
+    binding = model.binding(given)
+    if binding is None:
+        return False
+    calls = [call for call in model.calls if epochs in call.loops()]
+    if model.value(given).kind is Kind.MODULE:
+        return any(model.binding(call.node.func) is binding for call in calls)
+    changes = (call.receiver for call in calls if call.method in _CHANGING_LISTS)
+    return any(changed is not None and model.binding(changed) is binding for changed in changes)
 
 
 def _is_command(call: Call, epochs: Loop, model: Model) -> bool:
