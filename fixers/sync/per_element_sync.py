@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.sync.branching import tensors_asked
-from torchlint.analyses.sync.element_reads import ElementReads, element_reads, reads_beside
+from torchlint.analyses.sync.element_reads import ElementReads, element_reads, may_be_list, reads_beside
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.finding import Applicability, Edit, Fix
@@ -109,18 +109,8 @@ def _on_device(model: Model, found: Reduction) -> Fix:
 
 
 def _check_is_tensor(model: Model, tensor: cst.BaseExpression) -> None:
-    if model.value(tensor).kind is not Kind.TENSOR or _may_be_list(model, tensor):
+    if model.value(tensor).kind is not Kind.TENSOR or may_be_list(model, tensor):
         raise NoFixError(f"`{model.code(tensor)}` may be a list of tensors")
-
-
-def _may_be_list(model: Model, tensor: cst.BaseExpression) -> bool:
-    """Whether it is one of several things that code out of sight returns, such as a loss, and so maybe a list."""
-    binding = model.binding(tensor)
-    if binding is None or model.value(tensor).rank is not None:
-        return False
-    sources = [write.value for write in binding.writes if write.unpacked and write.kind == "assign"]
-    calls = [model.call(source) for source in sources if isinstance(source, cst.Call)]
-    return any(call.target is None and not (call.callee or "").startswith("torch.") for call in calls)
 
 
 def _over_list(model: Model, reads: ElementReads) -> list[Edit]:

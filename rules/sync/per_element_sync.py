@@ -109,10 +109,12 @@ class PerElementSync(Rule):
 
 def _advice(reads: ElementReads, name: str, model: Model) -> str:
     """`tolist` gives numbers where the tensor has one dimension, and they compare with numbers alone."""
-    from torchlint.analyses.sync.element_reads import compares_tensors
+    from torchlint.analyses.sync.element_reads import compares_tensors, may_be_list
 
     if compares_tensors(model, reads.nodes[0]):
         return "Compare the tensors as a whole, and copy the result once, before the loop"
     if reads.of_rows or reads.asked:
         return f"Copy `{name}` once, before the loop"
+    if may_be_list(model, reads.tensor):
+        return "Read them all at once, before the loop"
     return f"Read them all at once by `{name}.tolist()`"

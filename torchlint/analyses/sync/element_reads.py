@@ -77,7 +77,8 @@ def element_reads(model: Model) -> list[ElementReads]:
             known = found.get((loop, binding or tensor))
             if known is None:
                 step = step_around(model, node)
-                if step is None or step.loop is loop or not residence.may_be_device(tensor, step, is_tensor=True):
+                is_own = step is not None and step.loop is loop and how != "truth"
+                if step is None or is_own or not residence.may_be_device(tensor, step, is_tensor=True):
                     continue
                 known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
             known.of_rows |= of_row or (is_iterated and isinstance(element, cst.Subscript))
@@ -103,6 +104,20 @@ def compares_tensors(model: Model, node: cst.BaseExpression) -> bool:
         return False
     sides = [node.left, *(target.comparator for target in node.comparisons)]
     return not any(model.value(side).kind is Kind.NUMBER for side in sides)
+
+
+def may_be_list(model: Model, tensor: cst.BaseExpression) -> bool:
+    """Whether it is one of several things that code out of sight returns, such as a loss, and so maybe a list; or all
+    that a network out of sight returns, and nothing shows that it has a shape."""
+    binding = model.binding(tensor)
+    if binding is None or model.value(tensor).rank is not None:
+        return False
+    made = [write for write in binding.writes if write.kind == "assign" and isinstance(write.value, cst.Call)]
+    calls = [(write.unpacked, model.call(write.value)) for write in made if isinstance(write.value, cst.Call)]
+    unseen = [part for part in calls if part[1].target is None and not (part[1].callee or "").startswith("torch.")]
+    if any(is_part for is_part, _ in unseen):
+        return True
+    return any(call.is_forward for _, call in unseen) and Evidence.ARRAY not in evidence(model, binding.reads)
 
 
 def _is_element(model: Model, node: cst.BaseExpression) -> bool:
