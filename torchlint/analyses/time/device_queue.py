@@ -55,7 +55,7 @@ _HEAVY = re.compile(
 )
 _QUIET_KINDS = (Kind.NUMBER, Kind.STRING, Kind.NONE, Kind.DEVICE, Kind.DTYPE, Kind.ARRAY, Kind.FUNCTION, Kind.CLASS)
 _KNOWN_OBJECTS = (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.LIST, Kind.DICT, Kind.SET, Kind.STRING, Kind.ARRAY, Kind.NUMBER)
-_BLOCKS = (cst.IndentedBlock, cst.Module, cst.SimpleStatementLine, cst.SimpleStatementSuite)
+BLOCKS = (cst.IndentedBlock, cst.Module, cst.SimpleStatementLine, cst.SimpleStatementSuite)
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom, cst.Global, cst.Nonlocal)
 
 
@@ -102,11 +102,11 @@ class DeviceQueue:
 
     def between(self, start: cst.CSTNode, end: cst.CSTNode) -> State | None:
         """What is queued when a node is reached, from another node on; None where no straight way leads there."""
-        path, way = self._way_up(start), self._way_up(end)
+        path, way = self.way_up(start), self.way_up(end)
         above_end = {node: index for index, node in enumerate(way)}
         state = State()
         for child, block in pairwise(path):
-            if not isinstance(block, _BLOCKS):
+            if not isinstance(block, BLOCKS):
                 continue
             body: list[cst.CSTNode] = [*block.body]
             after = body[body.index(child) + 1 :]
@@ -116,7 +116,7 @@ class DeviceQueue:
             last = way[above_end[block] - 1]
             if last not in after:
                 return None
-            return self._until(last, end, self.run(after[: after.index(last)], state))
+            return self.until(last, end, self.run(after[: after.index(last)], state))
         return None
 
     def before(self, node: cst.CSTNode) -> State:
@@ -130,22 +130,7 @@ class DeviceQueue:
         finally:
             self._stop = None
 
-    def waits_outside(self, loop: Loop, start: cst.CSTNode, end: cst.CSTNode) -> bool:
-        """Whether an iteration waits before it reaches `start`, or after `end`."""
-        body: list[cst.CSTNode] = [*loop.body]
-        first, last = (next(node for node in body if node in self._way_up(place)) for place in (start, end))
-        state = self.run(body[: body.index(first)], State())
-        child = end
-        for above in self._way_up(end)[1:]:
-            if isinstance(above, _BLOCKS):
-                siblings: list[cst.CSTNode] = [*above.body]
-                state = self.run(siblings[siblings.index(child) + 1 :], state)
-            if child is last:
-                break
-            child = above
-        return state.waits > 0
-
-    def _way_up(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+    def way_up(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         return [node, *self._model.ancestors(node)]
 
     def of_function(self, function: Function) -> State:
@@ -159,7 +144,8 @@ class DeviceQueue:
             self._stop, self._trusts = stop, trusts
         return self._summaries[function]
 
-    def _until(self, statement: cst.CSTNode, end: cst.CSTNode, state: State) -> State | None:
+    def until(self, statement: cst.CSTNode, end: cst.CSTNode, state: State) -> State | None:
+        """What is queued when a statement reaches a node in it."""
         self._stop = end
         try:
             self.run([statement], state)

@@ -13,12 +13,20 @@ from torchlint.analyses.host_branch import runs_on_host
 from torchlint.analyses.housekeeping import CLOCKS
 from torchlint.analyses.time.array_results import hands_back_arrays
 from torchlint.analyses.time.device_queue import DeviceQueue, Work, follows_wait
+from torchlint.analyses.time.iterations import (
+    carried_reading,
+    is_carried,
+    over_the_edge,
+    waits_between,
+    waits_outside,
+)
 from torchlint.analyses.time.on_cpu import computes_on_cpu
 from torchlint.analyses.time.readings import is_reported, reading
 from torchlint.analyses.time.timers import timer_calls
 from torchlint.finding import Confidence
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
 
 
@@ -35,7 +43,7 @@ class Interval:
 
 def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
     seen: set[cst.CSTNode] = set()
-    for start, end in chain(differences(model), timer_calls(model)):
+    for start, end in chain(differences(model), timer_calls(model), carried_differences(model)):
         if end in seen or runs_on_host(end, model):
             continue
         queue = model.once(DeviceQueue)
@@ -49,14 +57,28 @@ def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
 
 def differences(model: Model) -> Iterator[tuple[cst.Call, cst.Call]]:
     """Two readings of a clock, of which the difference is reported."""
+    for end, since in _reported(model):
+        start = reading(model, since)
+        if start is not None and start is not end:
+            yield start, end
+
+
+def carried_differences(model: Model) -> Iterator[tuple[cst.Call, cst.Call]]:
+    """Likewise, where the first reading is the last thing that the iteration before did."""
+    for end, since in _reported(model):
+        start = carried_reading(model, since)
+        if start is not None and model.loop(end) is model.loop(start):
+            yield start, end
+
+
+def _reported(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:
     if not any(call.callee in CLOCKS for call in model.calls):
         return
     for node in model.nodes_of(cst.BinaryOperation):
-        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Subtract):
-            continue
-        end, start = reading(model, node.left), reading(model, node.right)
-        if start is not None and end is not None and start is not end and is_reported(model, node):
-            yield start, end
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract):
+            end = reading(model, node.left)
+            if end is not None and is_reported(model, node):
+                yield end, node.right
 
 
 def _interval(model: Model, queue: DeviceQueue, start: cst.Call, end: cst.Call) -> Interval | None:
@@ -64,15 +86,27 @@ def _interval(model: Model, queue: DeviceQueue, start: cst.Call, end: cst.Call) 
     loop = model.loop(start)
     if model.function(start) is not model.function(end) or loop is not model.loop(end):
         return None
+    if loop is not None and is_carried(model, loop, start, end):
+        return _carried_interval(model, queue, loop, start, end)
     state = queue.between(start, end)
     if state is None or state.queued is None or hands_back_arrays(model, state.queued.node):
         return None
     if not state.waits:
         return Interval(start, end, state.queued, Confidence.CERTAIN)
-    is_made_up_for = loop is not None and not queue.waits_outside(loop, start, end)
+    is_made_up_for = loop is not None and not waits_outside(model, queue, loop, start, end)
     if is_made_up_for or not _is_pass(model, state.queued):
         return None
     return Interval(start, end, state.queued, Confidence.LIKELY)
+
+
+def _carried_interval(model: Model, queue: DeviceQueue, loop: Loop, start: cst.Call, end: cst.Call) -> Interval | None:
+    """One that begins in the iteration before. Where that waited between the two readings, for what it had queued, no
+    interval counts the wait."""
+    state = over_the_edge(model, queue, loop, start, end)
+    if state is None or state.queued is None or not _is_pass(model, state.queued):
+        return None
+    is_made_up_for = not waits_between(model, queue, loop, end, start)
+    return None if is_made_up_for else Interval(start, end, state.queued, Confidence.LIKELY)
 
 
 def _is_pass(model: Model, work: Work) -> bool:

@@ -1,0 +1,51 @@
+"""TIME01: what each iteration of a loop times, and what it waits for outside of that."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.time.timed_programs import SETUP
+from tests.support import findings
+
+LOOP = """
+total = 0.0
+start = time.time()
+for i, (batch, label) in enumerate(loader):
+    print(time.time() - start)
+    {before}
+    loss = F.cross_entropy(net(batch.to(device)), label.to(device))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(time.time() - start)  # here
+    {after}
+"""
+ALWAYS = "total += loss.item()"
+SELDOM = "if i % 10 == 0: print(loss.item())"
+
+
+def _lines(before: str, after: str) -> list[int]:
+    return [finding.line for finding in findings(SETUP + LOOP.format(before=before, after=after), "TIME01")]
+
+
+HERE = (SETUP + LOOP).splitlines().index("    print(time.time() - start)  # here") + 1
+
+
+@pytest.mark.parametrize(("waits", "lines"), [(ALWAYS, [HERE]), (SELDOM, []), ("pass", [])])
+def test_the_next_iteration_waits_in_its_own_interval_unless_this_one_waits_behind_it(
+    waits: str, lines: list[int]
+) -> None:
+    assert _lines("start = time.time()", waits) == lines
+
+
+@pytest.mark.parametrize(("waits", "lines"), [(ALWAYS, [HERE]), (SELDOM, []), ("pass", []), ("print(loss.shape)", [])])
+def test_an_interval_that_begins_in_the_iteration_before(waits: str, lines: list[int]) -> None:
+    assert _lines("pass", f"{waits}\n    start = time.time()") == lines
+
+
+def test_an_interval_that_the_iteration_before_waits_in() -> None:
+    assert _lines("pass", f"start = time.time()\n    {ALWAYS}") == []
+
+
+def test_a_clock_that_is_set_at_intervals_only() -> None:
+    assert _lines("pass", f"{ALWAYS}\n    if i % 10 == 0:\n        start = time.time()") == []
