@@ -348,6 +348,37 @@ def test_callers_in_other_files_say_what_parameters_are(tmp_path: Path) -> None:
     assert [call.in_loop for call in train.foreign_callers] == [True]
 
 
+TRAINER = """
+    from torch.utils.data import DataLoader
+
+    class Trainer:
+        def __init__(self, name, net):
+            self.held = net
+
+        def step(self, x):
+            network = self.held
+            {work}
+    """
+PROGRAM = """
+    import torch
+    from trainer import Trainer
+
+    Trainer("first", torch.nn.Linear(2, 2)).step(torch.ones(2))
+    """
+
+
+@pytest.mark.parametrize(
+    ("work", "kind"),
+    [("print(network.train())", Kind.MODULE), ("return network", Kind.UNKNOWN)],
+    ids=["a class that trains", "one of which nobody asks"],
+)
+def test_what_other_files_give_a_constructor_is_known_where_the_class_works_with_it(
+    tmp_path: Path, work: str, kind: Kind
+) -> None:
+    write(tmp_path, {"trainer.py": TRAINER.format(work=work), "main.py": PROGRAM})
+    assert value_of(model_of(tmp_path, "trainer.py"), "network").kind is kind
+
+
 @pytest.mark.parametrize(
     ("evaluation", "found"),
     [("with torch.no_grad(): engine.evaluate(net, loader)", []), ("engine.evaluate(net, loader)", ["MEM05"])],

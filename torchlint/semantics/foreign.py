@@ -393,13 +393,21 @@ class Imports:
 
 
 def _is_worth_asking(function: Function) -> bool:
-    """Whether callers could change what is found in the function: it loops over something, or trains."""
+    """Whether callers could change what is found in the function: it loops over something, or trains. What they give
+    the constructor of an object, its methods work with."""
     if function.is_module or not function.params or function.callers or isinstance(function.node, cst.Lambda):
         return False
     if function.parent is not None and not function.parent.is_module:
         return False
     if function.cls is not None and function.cls.is_module and not function.cls.is_lightning:
         return False
+    if _works(function):
+        return True
+    cls = function.cls if function.name == "__init__" else None
+    return cls is not None and any(map(_works, cls.methods.values()))
+
+
+def _works(function: Function) -> bool:
     statement_loops = any(not loop.is_comprehension for loop in function.loops)
     return statement_loops or any(call.method in _WORK for call in function.calls)
 
