@@ -14,7 +14,7 @@ from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Argument, Call
+    from torchlint.semantics.entities import Argument, Binding, Call
     from torchlint.semantics.model import Model
 
 VARIABLE = "torch.autograd.Variable"
@@ -144,7 +144,26 @@ def _asks_for_no_graph(model: Model, argument: cst.BaseExpression, seen: tuple[c
     if argument in seen:
         return False  # what the last iteration has made of it
     made = [write.value for write in binding.writes if reaches(model, binding, write.target, argument)]
+    if isinstance(argument, cst.Attribute) and (last := _stored_just_before(model, binding, argument)) is not None:
+        made = [last]
     return bool(made) and all(value is not None and _is_volatile(model, value, (*seen, argument)) for value in made)
+
+
+def _stored_just_before(model: Model, binding: Binding, read: cst.Attribute) -> cst.BaseExpression | None:
+    """What an attribute gets in the lines right before it is read, where no method of the object is called between."""
+    line = model.statement(read)
+    block = model.parent(line)
+    body: list[cst.CSTNode] = [*block.body] if isinstance(block, cst.IndentedBlock) else []
+    stored = {model.statement(write.target): write for write in binding.writes if write.kind == "assign"}
+    for above in reversed(body[: body.index(line)] if line in body else []):
+        if above in stored:
+            return None if stored[above].unpacked else stored[above].value
+        calls_own = any(
+            call.receiver is not None and call.receiver.deep_equals(read.value) for call in model.calls_in(above)
+        )
+        if calls_own or not isinstance(above, cst.SimpleStatementLine):
+            return None
+    return None
 
 
 def _is_volatile(model: Model, node: cst.BaseExpression, seen: tuple[cst.CSTNode, ...]) -> bool:

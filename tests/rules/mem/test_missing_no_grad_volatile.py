@@ -55,6 +55,38 @@ def test_a_result_that_leaves_the_function_was_to_have_no_graph(volatile: str, l
     assert [finding.line for finding in findings(COLLECTING.format(volatile=volatile), "MEM05", "MEM09")] == lines
 
 
+HOLDER = """
+    from torch.autograd import Variable
+
+    class Pair:
+        def __init__(self, net):
+            self.net = net.cuda()
+
+        def forward(self, x):
+            self.real = Variable(x)
+            self.fake = self.net(self.real)
+
+        def optimize(self, x, opt):
+            self.forward(x)
+            opt.zero_grad()
+            self.fake.mean().backward()
+            opt.step()
+
+        def test(self, x, y):
+            self.real = Variable(x, volatile=True)
+            {between}
+            self.fake = self.net(self.real)
+    """
+
+
+@pytest.mark.parametrize(
+    ("between", "lines"),
+    [("self.other = Variable(y)", [20]), ("self.forward(y)", []), ("self.real = Variable(y)", [])],
+)
+def test_an_attribute_is_what_was_last_stored_in_it(between: str, lines: list[int]) -> None:
+    assert [finding.line for finding in findings(HOLDER.format(between=between), "MEM05", "MEM09")] == lines
+
+
 SCRIPT = """
     import torch
     from torch.autograd import Variable
