@@ -121,7 +121,7 @@ def shows_element(call: Call) -> bool:
 def computes(call: Call) -> bool:
     """Whether a function makes another array of it."""
     package = _names(call)[0]
-    return package == "numpy" or (package == "torch" and not call.is_forward)
+    return package in ("numpy", "copy") or (package == "torch" and not call.is_forward)
 
 
 def pairs(call: Call) -> bool:

@@ -110,8 +110,8 @@ class HostFlow:
                 self._iterated(parent, node)
             case cst.Expr() | cst.Del():
                 pass
-            case cst.AssignTarget() if number and isinstance(node, cst.Subscript):
-                pass  # something else goes into the container that holds the number
+            case cst.AssignTarget() if isinstance(node, cst.Subscript):
+                pass  # something else goes into the container that holds the number, or into the array
             case cst.Comparison() if _asks_if_set(parent):
                 pass
             case cst.If() if number and self._begins_as_none(node):
@@ -204,9 +204,17 @@ class HostFlow:
         """`x[mask]`: an array picks parts of another."""
         element = self._model.parent(index)
         whole = self._model.parent(element) if element is not None else None
-        if self._entered is not None and isinstance(whole, cst.Subscript):
+        if isinstance(whole, cst.Subscript) and isinstance(self._model.parent(whole), cst.AssignTarget):
+            self._filled(whole.value)
+        elif self._entered is not None and isinstance(whole, cst.Subscript):
             self._on(whole, False)
         else:
+            self._use |= Use.NEEDED
+
+    def _filled(self, array: cst.BaseExpression) -> None:
+        """`x[mask] = 0`, of which nothing new hangs on the mask where x is what it was made from."""
+        binding = self._model.binding(array)
+        if binding is None or not any((read, False) in self._seen for read in binding.reads):
             self._use |= Use.NEEDED
 
     def _part(self, whole: cst.Tuple, position: int, number: bool) -> None:
@@ -290,7 +298,7 @@ class HostFlow:
         """Whether `+=` adds to what the target holds, and does not make a list of it longer, or fill in a row."""
         binding = self._model.binding(target)
         if isinstance(target, cst.Subscript):
-            return False
+            return _is_named_sum(self._model, target)
         starts = [write.value for write in binding.writes if write.kind == "assign"] if binding is not None else []
         values = [self._model.value(node) for node in (target, *starts) if node is not None]
         return any(value.is_(Kind.ARRAY, Kind.NUMBER, Kind.TENSOR) for value in values)
@@ -457,6 +465,18 @@ def _is_last_of(part: cst.Subscript, whole: cst.CSTNode) -> bool:
     match part.slice:
         case [cst.SubscriptElement(slice=cst.Index(value=cst.UnaryOperation(cst.Minus(), cst.Integer(value="1"))))]:
             return part.value is whole
+    return False
+
+
+def _is_named_sum(model: Model, target: cst.Subscript) -> bool:
+    """`sums["hits"]` of `{"hits": 0}`."""
+    binding = model.binding(target.value)
+    starts = [write.value for write in binding.writes if write.kind == "assign"] if binding is not None else []
+    match target.slice:
+        case [cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]:
+            name = str(model.value(key).constant)
+            begun = [model.value(start).field(name) for start in starts if start is not None]
+            return bool(begun) and all(value is not None and value.kind is Kind.NUMBER for value in begun)
     return False
 
 

@@ -12,6 +12,11 @@ REDUCED_ON_THE_HOST = {
         "p = out.cpu().data.max(1)[1].numpy()\ncorrect += np.sum(p == step)", "correct = 0", "return correct"
     ),
     "a count by torch on the host": evaluation("correct += out.argmax(1).eq(y).cpu().sum()", "correct = 0"),
+    "an array that is copied and cut off, in named sums": evaluation(
+        "raw = out.cpu().numpy()\nhits = copy.deepcopy(raw)\nhits[hits < 0.5] = 0\nsums['all'] += hits.sum(0)",
+        "import copy\nsums = {'all': 0, 'some': 0}",
+        "return sums['all'].mean()",
+    ),
     "a mean that is kept": evaluation("shares.append(out.argmax(1).eq(y).cpu().numpy().mean())", "shares = []"),
     "a mean that is printed": training("print(step, np.mean(out.detach().cpu().numpy()))"),
     "a mean under a name": training("share = out.argmax(1).cpu().numpy().mean()\nprint(share)"),
@@ -34,6 +39,12 @@ SILENT = {
         """,
         "kept = np.zeros((9, 4, 4))",
         "return kept",
+    ),
+    "another array that is filled where it says so": evaluation(
+        "marks = make()\nmarks[out.cpu().numpy() > 0.5] = 1\nkept[step] = resize(marks)", "kept = []"
+    ),
+    "predictions of several networks in a dict": evaluation(
+        "kept['all'] += out.cpu().numpy()", "kept = {'all': make()}", "return kept"
     ),
     "lengths that a loss on the device wants on the host": training(
         "sizes = torch.sum(out > 0, 1)\nkept.append(nn.functional.ctc_loss(out, y, sizes.cpu(), [3]).detach())",
