@@ -128,3 +128,36 @@ def test_a_range_with_a_stride_is_one_of_batches_where_a_model_runs_at_each_inde
         """
     )
     assert [loop.role for loop in model.loops] == [role, Role.ELEMENTS]
+
+
+def test_a_loop_that_draws_its_batches_by_hand_is_an_evaluation() -> None:
+    code = """\
+def judge(model: torch.nn.Module, batches, steps):
+    batches = iter(batches)
+    for _ in range(steps):
+        x, y = DRAWN
+        print(model(x))
+"""
+    for drawn, role in (("next(batches)", Role.EVALUATION), ("torch.ones(3), 1", Role.ELEMENTS)):
+        [loop] = model_of(f"import torch\n{code.replace('DRAWN', drawn)}").loops
+        assert loop.role is role
+
+
+def test_a_loop_over_whole_evaluations_is_one_over_epochs() -> None:
+    code = """\
+import torch
+
+def judge(model: torch.nn.Module, batches):
+    for x in batches:
+        print(model(x))
+
+def judge_one(model: torch.nn.Module, x):
+    print(model(x))
+
+def main(model: torch.nn.Module, tasks):
+    for task in tasks:
+        JUDGE(model, task)
+"""
+    for name, role in (("judge", Role.EPOCHS), ("judge_one", Role.EVALUATION)):
+        model = model_of(code.replace("JUDGE", name))
+        assert [loop.role for loop in model.loops if loop.function.name == "main"] == [role]

@@ -294,8 +294,9 @@ def _unseen_step(home: Model, function: Function, model: Model, call: Call, loop
     """What a loop is whose file does not see what the function does that it calls."""
     if function.is_step:
         return Role.STEPS
-    is_pass = loop.role is Role.PLAIN and isinstance(loop.node, cst.For) and bool(model.effects(function).forwards)
-    return Role.EVALUATION if is_pass and _is_given(home, call, loop) else None
+    runs_batch = not function.is_pass and bool(model.effects(function).forwards)
+    is_batch = runs_batch and loop.role is Role.PLAIN and isinstance(loop.node, cst.For)
+    return Role.EVALUATION if is_batch and _is_given(home, call, loop) else None
 
 
 def _is_given(model: Model, call: Call, loop: Loop) -> bool:

@@ -69,7 +69,12 @@ class RoleFinder:
             return _yields_batches(loop.iterates)
         own = any(_iterates(loop, call) and self._effects.reached(call).has("forwards") for call in loop.calls)
         plain = element.kind in (Kind.UNKNOWN, Kind.BATCH, Kind.TUPLE, Kind.TENSOR) and not _is_counter(loop.iterates)
-        return own and (plain or _yields_batches(loop.iterates) or _strides(loop))
+        return own and (plain or _yields_batches(loop.iterates) or _strides(loop) or _draws(loop))
+
+    def _only_runs_passes(self, loop: Loop) -> bool:
+        """`for task in tasks: evaluate(task)`, where each iteration is a pass over data of its own."""
+        own = [call for call in loop.calls if _iterates(loop, call) and self._effects.reached(call).has("forwards")]
+        return not _yields_batches(loop.iterates) and all(map(_runs_pass, own))
 
     def _find_passes(self, functions: list[Function], loops: list[Loop]) -> None:
         working = (Role.STEPS, Role.EVALUATION, Role.EPOCHS)
@@ -81,7 +86,7 @@ class RoleFinder:
         around = {outer for loop in loops if loop.role in working for outer in list(loop.around())[1:]}
         for loop in loops:
             if (loop.role in (Role.PLAIN, Role.ELEMENTS) and (loop in around or any(map(_runs_pass, loop.calls)))) or (
-                loop.role is Role.EVALUATION and _is_over_checkpoints(loop)
+                loop.role is Role.EVALUATION and (_is_over_checkpoints(loop) or self._only_runs_passes(loop))
             ):
                 loop.role = Role.EPOCHS
 
@@ -181,6 +186,11 @@ def _iterates(loop: Loop, call: Call) -> bool:
 
 def _is_counter(iterates: Value) -> bool:
     return iterates.ref == "builtins.range" or element_of(iterates).kind is Kind.NUMBER
+
+
+def _draws(loop: Loop) -> bool:
+    """`for _ in range(steps): x, y = next(batches)`."""
+    return any(call.callee == "builtins.next" and call.loop is loop for call in loop.calls)
 
 
 def _strides(loop: Loop) -> bool:

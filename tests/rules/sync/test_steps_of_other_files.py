@@ -405,3 +405,34 @@ def test_a_base_class_of_another_file_calls_in_its_loop_what_this_class_puts_in_
 ) -> None:
     (tmp_path / "base.py").write_text(dedent(BASE.format(loop=loop)))
     assert lines_of(tmp_path, DERIVED.format(base=base, then=then), "") == lines
+
+
+BITS = """
+    import torch
+
+    def bits(model: torch.nn.Module, batches, steps):
+        total = torch.tensor(0.0, device="cuda")
+        batches = iter(batches)
+        for _ in range(steps):
+            x, y = next(batches)
+            total += model(x, y, reduction="none").sum()
+        return total.item()
+
+    def bits_of_batch(model: torch.nn.Module, batch, steps):
+        total = torch.tensor(0.0, device="cuda")
+        total += model(batch[0], batch[1], reduction="none").sum()
+        return total.item()
+"""
+
+
+@pytest.mark.parametrize(("name", "count"), [("bits", 0), ("bits_of_batch", 1)])
+def test_a_function_that_goes_over_the_batches_itself_reads_once_for_all(tmp_path: Path, name: str, count: int) -> None:
+    main = f"""
+        from steps import {name}
+
+        def main(model, parts):
+            for part in parts:
+                loader = load(part)
+                print({name}(model, loader, 9))
+    """
+    assert len(lines_of(tmp_path, BITS, main)) == count

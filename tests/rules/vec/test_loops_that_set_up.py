@@ -59,3 +59,11 @@ def test_only_single_loops_of_what_a_module_runs_once_are_silent(
 ) -> None:
     code = MODULE.format(base=base, made=made, run=run)
     assert [finding.line for finding in findings(code, "VEC01")] == lines
+
+
+def test_a_method_that_initialises_weights_sets_up_whoever_calls_it() -> None:
+    code = MODULE.format(base="nn.Module", made="pass", run="pass")
+    initialising = code.replace("        self.rows = rows\n", "        self.rows = nn.init.zeros_(rows)\n", 1)
+    assert initialising != code
+    assert [finding.line for finding in findings(code, "VEC01")] == [13, 19]
+    assert [finding.line for finding in findings(initialising, "VEC01")] == [19]

@@ -16,8 +16,9 @@ _DEPTH = 3
 
 
 def only_sets_up(model: Model, loop: Loop) -> bool:
-    """Whether a loop without another in it or around it runs in a constructor, in a method that only constructors call,
-    or until an attribute is there. Loops in loops, over all elements of a table, take their time all the same."""
+    """Whether a loop without another in it or around it runs in a constructor, in a method that initialises weights or
+    that only constructors call, or until an attribute is there. Loops in loops, over all elements of a table, take
+    their time all the same."""
     if loop.parent is not None or any(other.parent is loop for other in model.loops):
         return False
     return _makes_what_is_missing(model, loop.node) or _builds(model, loop.function, _DEPTH)
@@ -26,7 +27,7 @@ def only_sets_up(model: Model, loop: Loop) -> bool:
 def _builds(model: Model, function: Function, depth: int) -> bool:
     if function.cls is None or not function.cls.is_module or not depth:
         return False
-    if function.name == "__init__":
+    if function.name == "__init__" or any((call.callee or "").startswith("torch.nn.init.") for call in function.calls):
         return True
     if not function.callers or function.foreign_callers or any(True for _ in model.calls_elsewhere(function)):
         return False
