@@ -45,7 +45,7 @@ class Chain:
     @property
     def element(self) -> cst.CSTNode | None:
         """`x.data[0]`, or `x.data.cpu().numpy()[0]`: the first of the values on the host."""
-        steps = [(name, node) for name, node in zip(self.steps, self.nodes) if name not in ("cpu()", "numpy()")]
+        steps = [(name, node) for name, node in zip(self.steps, self.nodes) if not _keeps_first(name, node)]
         return steps[0][1] if steps and steps[0][0] == "[]" and is_first(steps[0][1]) else None
 
     @property
@@ -58,6 +58,10 @@ class Chain:
             elif name not in ("[]", ".T", ".mT"):
                 break
         return found
+
+
+def _keeps_first(name: str, node: cst.CSTNode) -> bool:
+    return name in ("cpu()", "numpy()", "squeeze()") and isinstance(node, cst.Call) and not node.args
 
 
 def is_stored(model: Model, node: cst.CSTNode) -> bool:
