@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.sync.accumulators import HostSum, blocks_around, is_wrapped, told_from_float
+from torchlint.analyses.visible_devices import names_several_gpus
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -55,7 +56,7 @@ def kept_on_device(model: Model, read: Readback, total: HostSum, suffix: str, ca
     """
     if any(_is_read_right_below(model, read, name) for name in total.reads):
         raise NoFixError("the sum is read below in the same breath, which waits just as long")
-    if _is_over_networks(model, read, total.update):
+    if _is_over_networks(model, read, total.update) or names_several_gpus(model):
         raise NoFixError("each network may lie on a device of its own, and so may what is added up")
     term = _term(model, read, suffix)
     division = total.settled if isinstance(total.settled, cst.AugAssign) else None

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.sync.repeated_reads import Again, Several, numbers, written_between
 from torchlint.analyses.tensor_writes import Written
+from torchlint.analyses.visible_devices import names_several_gpus
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -48,6 +49,8 @@ def fix(report: Report, model: Model) -> Fix:
 def _stacked(model: Model, several: Several) -> Fix:
     """`a, b = torch.stack([x.detach(), y.detach()]).tolist()` before the statement."""
     reads = several.reads
+    if names_several_gpus(model):
+        raise NoFixError("the file names several GPUs, and tensors of two of them cannot be stacked")
     for read in reads:
         _check_can_move(model, read)
         if read.how not in _PLAIN or not _is_real_number(model, read):

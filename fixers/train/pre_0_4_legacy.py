@@ -85,12 +85,19 @@ def _read(read: DataRead, model: Model) -> Fix:
         assert gone is not None
         certain = all(other.certain for other in (read, *beside))
         return Fix((gone,), Applicability.SAFE if certain else Applicability.UNSAFE, "The statement does nothing.")
-    edit = Edit(model.span(read.owner)[1], name[1], "") if bare else Edit(*name, "detach()")
+    edit = Edit(model.span(read.owner)[1], name[1], "") if bare else Edit(*name, _detached(*name, model))
     if any(other.use is Use.SHARED for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, _SHARED)
     if not all(other.certain for other in (read, *beside)):
         return Fix((edit,), Applicability.UNSAFE, f"`{model.code(read.owner)}` is a tensor for all that its use shows")
     return Fix((edit,), Applicability.SAFE)
+
+
+def _detached(start: int, end: int, model: Model) -> str:
+    """`detach()`, on a line of its own in a chain of which each call has one."""
+    text = model.source.text
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    return f"detach()\n{before[:-1]}" if before.strip() == "." and text[end : end + 1] == "." else "detach()"
 
 
 def _leaves_an_alias(read: DataRead, made: Fix, model: Model) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
+_NUMBERED = re.compile(r"(?:cuda:|\.cuda\()(\d+)\b")
+
+
+def names_several_gpus(model: Model) -> bool:
+    """Whether the file puts something on one GPU and something on another, by their numbers: `net.to("cuda:1")`."""
+    return len(set(_NUMBERED.findall(model.source.text))) > 1
 
 
 def chosen_later(model: Model, at: cst.CSTNode) -> bool:

@@ -108,6 +108,7 @@ def test_the_first_element_of_a_loss_becomes_a_number(way: str) -> None:
         ("net(x).sum().data.cpu().item()", "net(x).sum().cpu().item()"),
         ("net(x).data.cpu().numpy().flatten().tolist()", "net(x).detach().cpu().numpy().flatten().tolist()"),
         ("net(x).data[0].mean().tolist()", "net(x)[0].mean().tolist()"),
+        ("(\n    net(x)\n    .data.numpy()\n)", "(\n    net(x)\n    .detach()\n    .numpy()\n)"),
         ("net(x).mean().data[0]", "net(x).mean().item()"),
         ("net(x).mean().data.squeeze()[0]", "net(x).mean().item()"),
         ("net(x).data.squeeze(0)[0].mean().tolist()", "net(x).squeeze(0)[0].mean().tolist()"),
