@@ -96,6 +96,8 @@ _OLD_FUNCTION = re.compile(
 _FUNCTION_OF_TORCH = re.compile(r"from torch\.autograd(?:\.function)? import [^\n]*\bFunction\b|\bautograd\.Function\b")
 _FOREIGN_FUNCTIONS = re.compile(r"^from torch\.utils\.ffi import", re.MULTILINE)  # gone since torch 1.0
 _ASYNC = re.compile(r"\.cuda\((?:[^()\n]*,)?\s*async\s*=\s*True")  # no Python since 3.7 reads it
+# A number had one dimension until torch 0.4, which still warns.
+_OLD_NUMBER = re.compile(r"\b\w*loss\.data\[0\]|\b\w+\.data\.squeeze\(\)\[0\](?!\[|\.)")
 _OLD_CALLS = (".next()", "Function):", "torch.utils.ffi", "async=True", "async = True")
 _PYTHON_2 = re.compile(r"(?<![\w.])(?:xrange|raw_input)\(")
 _BOTH_PYTHONS = re.compile(
@@ -162,12 +164,14 @@ def _first(texts: dict[str, str], readings: Iterable[_Reading]) -> TorchRequirem
 
 
 def torch_of_code(code: str) -> tuple[_Release, str] | None:
-    """The newest torch that a program can run with, and the words that say so: iterators of loaders have no `next()`
-    since 1.13, functions of autograd are no longer called as instances since 1.5, and Python 2 has no torch since
-    1.5."""
-    if not any(word in code for word in (*_OLD_CALLS, "xrange(", "raw_input(")):
+    """The newest torch that a program can run with, and the words that say so: a loss has no first element since 0.5,
+    iterators of loaders have no `next()` since 1.13, functions of autograd are no longer called as instances since 1.5,
+    and Python 2 has no torch since 1.5."""
+    if not any(word in code for word in (*_OLD_CALLS, "xrange(", "raw_input(", ".data")):
         return None
     code = _COMMENT.sub("", code)
+    if (number := _OLD_NUMBER.search(code)) is not None:
+        return (0, 4, 1), number[0]
     said = _torch_of_calls(code)
     if said is not None:
         return said

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.train.data_attribute import Use, data_reads
+from torchlint.analyses.train.data_chain import Chain
 from torchlint.finding import Edit
 from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _OF_GRAPH = re.compile(r"(?i)detach|grad|graph|\bdata\b")
 _SAME = frozenset({"cpu", "squeeze", "float", "contiguous", "view", "reshape"})
+_NUMBERS = (Use.ELEMENT, Use.CHOICE, Use.NUMBER)
 _MOST_NAMES = 4
 
 
@@ -173,8 +175,12 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
 
 
 def _reads_of_numbers(model: Model) -> set[cst.Attribute]:
-    """`loss.data` of `loss.data[0]`, which is to become `loss.item()` and not `loss[0]`."""
-    return {read.node for read in data_reads(model) if read.use in (Use.ELEMENT, Use.CHOICE, Use.NUMBER)}
+    """`loss.data` of `loss.data[0]`, which is to become `loss.item()` and not `loss[0]`; of `value.data.squeeze()[0]`,
+    which torch refuses where there is one value, so is `value.data`."""
+    reads = data_reads(model)
+    return {
+        read.node for read in reads if read.use in _NUMBERS or "squeeze()" in Chain(model, read.node).before_element
+    }
 
 
 def _past_moves(read: cst.CSTNode, model: Model) -> cst.CSTNode:

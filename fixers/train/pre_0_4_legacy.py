@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.train.data_attribute import NEW_TENSORS, DataRead, Use, data_reads, unclear_reads
-from torchlint.analyses.train.data_chain import is_first
+from torchlint.analyses.train.data_chain import Chain
 from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, without_moves
 from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, questions, wrapper_of, wrappers
 from torchlint.finding import Applicability, Edit, Fix
@@ -180,11 +180,14 @@ def _is_told_from_variables(node: cst.CSTNode, model: Model) -> bool:
 def _is_first_of_unknown(read: DataRead, model: Model) -> bool:
     """`x.data[0]` that nothing more is done with, where nothing shows that `x` has a dimension: before torch 0.4 the
     number in a loss was read like this."""
-    item = model.parent(read.node)
-    if not isinstance(item, cst.Subscript) or not is_first(item):
+    chain = Chain(model, read.node)
+    item = chain.element
+    if item is None:
         return False
     value, binding = model.value(read.owner), model.binding(read.owner)
     goes_on = isinstance(model.parent(item), (cst.Attribute, cst.Subscript))
+    if not goes_on and "squeeze()" in chain.before_element:
+        return True  # how many dimensions that leaves depends on their sizes
     if value.rank is not None or value.kind is Kind.BATCH or goes_on:
         return False
     return binding is None or not (

@@ -111,6 +111,7 @@ def test_the_first_element_of_a_loss_becomes_a_number(way: str) -> None:
         ("(\n    net(x)\n    .data.numpy()\n)", "(\n    net(x)\n    .detach()\n    .numpy()\n)"),
         ("net(x).mean().data[0]", "net(x).mean().item()"),
         ("net(x).mean().data.squeeze()[0]", "net(x).mean().item()"),
+        ("net(x).data.squeeze()[0]", "net(x).data.squeeze()[0]"),
         ("net(x).data.squeeze(0)[0].mean().tolist()", "net(x).squeeze(0)[0].mean().tolist()"),
         ("F.relu(\n    Variable(x, requires_grad=False))", "F.relu(x)"),
         ("F.relu(\n    Variable(x),\n)  # kept", "F.relu(x)  # kept"),

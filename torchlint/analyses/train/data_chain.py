@@ -49,6 +49,11 @@ class Chain:
         return steps[0][1] if steps and steps[0][0] == "[]" and is_first(steps[0][1]) else None
 
     @property
+    def before_element(self) -> list[str]:
+        """What is done before the first of the values is taken; nothing where it is not."""
+        return self.steps[: self.nodes.index(self.element)] if self.element is not None else []
+
+    @property
     def methods(self) -> list[str]:
         """The methods called in a row, until an attribute that is no view leads elsewhere."""
         found: list[str] = []
