@@ -425,11 +425,12 @@ def test_a_part_of_what_a_loss_of_another_file_returns_may_be_a_list(tmp_path: P
     assert all(finding.fix is None for finding in found)
 
 
+@pytest.mark.parametrize("made", ["model(x)", "model(x)[:-1]"])
 @pytest.mark.parametrize(("length", "has_shape"), [("len(guesses)", False), ("guesses.shape[0]", True)])
 def test_what_a_network_out_of_sight_returns_is_one_list_only_where_it_has_a_shape(
-    length: str, has_shape: bool
+    made: str, length: str, has_shape: bool
 ) -> None:
-    loop = f"guesses = model(x)\nkept.append({length})\nfor guess in guesses:\n    kept.append(guess.item())"
+    loop = f"guesses = {made}\nkept.append({length})\nfor guess in guesses:\n    kept.append(guess.item())"
     (finding,) = findings(evaluation(loop, "kept = []"), "SYNC07")
     assert (finding.fix is not None) is has_shape
     assert (".tolist()" in finding.message) is has_shape

@@ -112,12 +112,19 @@ def may_be_list(model: Model, tensor: cst.BaseExpression) -> bool:
     binding = model.binding(tensor)
     if binding is None or model.value(tensor).rank is not None:
         return False
-    made = [write for write in binding.writes if write.kind == "assign" and isinstance(write.value, cst.Call)]
-    calls = [(write.unpacked, model.call(write.value)) for write in made if isinstance(write.value, cst.Call)]
+    made = [(write.unpacked, _uncut(write.value)) for write in binding.writes if write.kind == "assign"]
+    calls = [(is_part, model.call(node)) for is_part, node in made if isinstance(node, cst.Call)]
     unseen = [part for part in calls if part[1].target is None and not (part[1].callee or "").startswith("torch.")]
     if any(is_part for is_part, _ in unseen):
         return True
     return any(call.is_forward for _, call in unseen) and Evidence.ARRAY not in evidence(model, binding.reads)
+
+
+def _uncut(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """`net(x)` of `net(x)[:-1]`."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    return node
 
 
 def _is_element(model: Model, node: cst.BaseExpression) -> bool:
