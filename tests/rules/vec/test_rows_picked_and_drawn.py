@@ -225,6 +225,16 @@ def ideal(weights: torch.Tensor, sizes):
 def parts(x: torch.Tensor, lengths: torch.Tensor):
     return torch.cat([x[i, : lengths[i]].exp() for i in range(len(x))])
 """,
+    "a list that goes on as one": """\
+def forecast(x: torch.Tensor, weights, steps, size):
+    last = [x[:, -k, :] for k in range(1, size + 1)]
+    made = []
+    for _ in range(steps):
+        new = torch.cat(last, dim=-1) @ weights
+        made.append(new)
+        last = [new] + last[:-1]
+    return torch.stack(made, dim=1)
+""",
     "a list that stays one": """\
 def turned(x: torch.Tensor, show):
     rows = []
@@ -288,6 +298,21 @@ def nms(boxes: torch.Tensor, order: torch.Tensor, overlap, most):
     "names of what passes a test": """\
 def named(scores: torch.Tensor, names, least):
     return [name for name, score in zip(names, scores) if score > least]
+""",
+    "words that a tensor of numbers may have become": """\
+def drawn(labels, words):
+    lines = []
+    if words is not None:
+        assert torch.is_tensor(labels)
+        names = []
+        for i in range(labels.size(0)):
+            names.append(words[labels[i].item()])
+        labels = names
+    for i, label in enumerate(labels):
+        if label == "dummy":
+            continue
+        lines.append((i, label))
+    return lines
 """,
     "elements of a list that pass a test": """\
 def wanted(items, least):

@@ -95,10 +95,12 @@ def is_stacked(model: Model, rows: cst.BaseExpression) -> bool:
 
 
 def _suits_tensor(model: Model, read: cst.CSTNode) -> bool:
-    """`len(rows)`, `rows[i]`: a tensor in the place of the list does the same."""
+    """`len(rows)`, `rows[i]`: a tensor in the place of the list does the same. `rows[1:] + [last]` is a list again."""
     parent = model.parent(read)
     if isinstance(parent, cst.Subscript) and parent.value is read:
-        return not isinstance(model.parent(parent), (cst.AssignTarget, cst.AugAssign, cst.Del))
+        is_part = isinstance(parent.slice[0].slice, cst.Slice)
+        changes = (cst.AssignTarget, cst.AugAssign, cst.Del, *([cst.BinaryOperation] if is_part else []))
+        return not isinstance(model.parent(parent), changes)
     call = model.parent(parent) if isinstance(parent, cst.Arg) else None
     return isinstance(call, cst.Call) and model.qualified(call.func) == "builtins.len"
 

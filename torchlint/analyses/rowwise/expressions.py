@@ -277,13 +277,18 @@ class Expressions:
     def _operator(self, node: cst.BaseExpression) -> Seen:
         parts = [self.of(part) for part in _parts(node)]
         seen = together(*parts)
-        if _asks_membership(node):
+        if _asks_membership(node) or self._names_text(node):
             return seen.at_least(Depends.FOREIGN) if seen.varies else seen
         if isinstance(node, cst.Comparison):
             seen = matched(*parts)
         if seen.depends >= Depends.ROW:
             self._step(node, "arithmetic", [seen])
         return replace(seen, mask=isinstance(node, cst.Comparison) or seen.mask)
+
+    def _names_text(self, node: cst.BaseExpression) -> bool:
+        """`name == "dummy"`, which no row of a tensor is."""
+        sides = [node.left, *(each.comparator for each in node.comparisons)] if isinstance(node, cst.Comparison) else []
+        return any(self.model.value(side).kind is Kind.STRING for side in sides)
 
     def _conditional(self, node: cst.IfExp) -> Seen:
         test = self.of(node.test)
