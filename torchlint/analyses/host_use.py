@@ -9,6 +9,8 @@ import libcst as cst
 
 from torchlint.analyses import host_calls
 from torchlint.analyses.host_reads import Reads, When
+from torchlint.analyses.steps import is_whole_step
+from torchlint.analyses.sums import adds_to, is_named_sum
 from torchlint.semantics.dataflow import parameter_of_function, reaches, text
 from torchlint.semantics.entities import Binding, Call, Function, Loop
 from torchlint.semantics.values import Kind, Place
@@ -239,6 +241,9 @@ class HostFlow:
         if function.hook is not None and function.hook.is_engine and number:
             self._use |= Use.HANDED
             return
+        if number and self._loop is None and self._is_step_for_others(function):
+            self._use |= Use.HANDED
+            return
         abroad = [self._model.caller(call) for call in function.foreign_callers] if number else []
         callers = [*((self._model, call) for call in function.callers), *abroad]
         is_seen = callers and not self._escapes(function) and (number or not function.foreign_callers)
@@ -248,6 +253,12 @@ class HostFlow:
         for model, call in filter(None, callers):
             loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
             self._use |= HostFlow(model, loop, self._depth - 1).of(call.node, number, position)
+
+    def _is_step_for_others(self, function: Function) -> bool:
+        """Whether a function does a whole training step, and nobody in sight calls it, as where a notebook does."""
+        if function.callers or function.foreign_callers or function.passed_around:
+            return False
+        return is_whole_step(self._model, function) and not any(True for _ in self._model.calls_elsewhere(function))
 
     def _escapes(self, function: Function) -> bool:
         """Whether code out of sight may call a function; one that makes it and returns it hands it to its callers."""
@@ -265,7 +276,7 @@ class HostFlow:
     def _store(self, target: cst.CSTNode, statement: cst.CSTNode, number: bool, position: int | None = None) -> None:
         match target:
             case cst.Name() | cst.Attribute():
-                if isinstance(statement, cst.Assign) and _adds_to(statement.value, target):
+                if isinstance(statement, cst.Assign) and adds_to(statement.value, target):
                     self._use |= Use.ACCUMULATED if number else Use.GATHERED
                 self._read_later(self._model.binding(target), statement, number)
             case cst.Tuple(elements=elements) | cst.List(elements=elements):
@@ -273,7 +284,7 @@ class HostFlow:
                 parts = elements if position is None or not is_plain else elements[position : position + 1]
                 for element in parts:
                     self._store(element.value, statement, number)
-            case cst.Subscript() if number and isinstance(statement, cst.Assign) and _adds_to(statement.value, target):
+            case cst.Subscript() if number and isinstance(statement, cst.Assign) and adds_to(statement.value, target):
                 self._use |= Use.ACCUMULATED
             case cst.Subscript():
                 self._use |= Use.COLLECTED if number else Use.GATHERED
@@ -298,7 +309,7 @@ class HostFlow:
         """Whether `+=` adds to what the target holds, and does not make a list of it longer, or fill in a row."""
         binding = self._model.binding(target)
         if isinstance(target, cst.Subscript):
-            return _is_named_sum(self._model, target)
+            return is_named_sum(self._model, target)
         starts = [write.value for write in binding.writes if write.kind == "assign"] if binding is not None else []
         values = [self._model.value(node) for node in (target, *starts) if node is not None]
         return any(value.is_(Kind.ARRAY, Kind.NUMBER, Kind.TENSOR) for value in values)
@@ -466,24 +477,3 @@ def _is_last_of(part: cst.Subscript, whole: cst.CSTNode) -> bool:
         case [cst.SubscriptElement(slice=cst.Index(value=cst.UnaryOperation(cst.Minus(), cst.Integer(value="1"))))]:
             return part.value is whole
     return False
-
-
-def _is_named_sum(model: Model, target: cst.Subscript) -> bool:
-    """`sums["hits"]` of `{"hits": 0}`."""
-    binding = model.binding(target.value)
-    starts = [write.value for write in binding.writes if write.kind == "assign"] if binding is not None else []
-    match target.slice:
-        case [cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]:
-            name = str(model.value(key).constant)
-            begun = [model.value(start).field(name) for start in starts if start is not None]
-            return bool(begun) and all(value is not None and value.kind is Kind.NUMBER for value in begun)
-    return False
-
-
-def _adds_to(value: cst.BaseExpression, target: cst.BaseExpression) -> bool:
-    """`sums[k] + number`, which is stored in `sums[k]`."""
-    return (
-        isinstance(value, cst.BinaryOperation)
-        and isinstance(value.operator, cst.Add)
-        and any(type(side) is type(target) and side.deep_equals(target) for side in (value.left, value.right))
-    )

@@ -185,7 +185,7 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
     if function.is_module or function.is_generator or not depth:
         return None
     if not function.callers and not function.foreign_callers:
-        if _is_whole_step(model, function):
+        if is_whole_step(model, function):
             return Role.STEPS
         return _step_of_module(model, function, depth) or _step_of_base(model, function)
     for foreign in function.foreign_callers:
@@ -265,7 +265,7 @@ def _calls_of_base(model: Model, function: Function) -> Iterator[tuple[Model, Ca
                     yield home, call
 
 
-def _is_whole_step(model: Model, function: Function) -> bool:
+def is_whole_step(model: Model, function: Function) -> bool:
     """Whether a function that nobody calls in sight does all that a training step does, with a model that it is given:
     whoever calls it does so in a loop. An optimizer that is given a closure may do all of the training by itself."""
     steps = [call for call in function.calls if call.is_optimizer_step]

@@ -60,6 +60,35 @@ def test_a_step_that_is_called_outside_of_loops_is_no_step_of_a_loop() -> None:
     assert findings(code + call, "SYNC01") == []
 
 
+RETURNED = """
+    import torch
+
+    def train_batch(model, optimizer, x, y):
+        loss = torch.nn.functional.mse_loss(model.cuda()(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return {returned}
+
+    {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "use", "lines"),
+    [
+        ("loss.item()", "pass", [8]),
+        ("len(x), loss.item()", "pass", [8]),
+        ("model(x.cuda()).cpu()", "pass", []),
+        ("loss.item()", "register(train_batch)", []),
+        ("loss.item()", "print(train_batch(*load()))", []),
+    ],
+)
+def test_what_a_step_returns_to_nobody_in_sight_is_for_a_log(returned: str, use: str, lines: list[int]) -> None:
+    found = findings(RETURNED.format(returned=returned, use=use), "SYNC01", "SYNC03")
+    assert [finding.line for finding in found] == lines
+
+
 TASKS = """
     import torch
 
