@@ -62,6 +62,13 @@ def test_the_name_of_a_method_of_a_network_tells_whether_it_runs_it(method: str,
     assert call.is_forward is runs
 
 
+@pytest.mark.parametrize(("given", "runs"), [("", False), ("x", True)])
+def test_what_is_asked_of_a_network_without_data_is_a_part_of_it(given: str, runs: bool) -> None:
+    model = model_of(f"import torch\ndef show(net, x):\n    net.eval()\n    return net.get_input_embeddings({given})\n")
+    (call,) = (call for call in model.calls if call.method == "get_input_embeddings")
+    assert call.is_forward is runs
+
+
 @pytest.mark.parametrize(
     ("use", "kind"),
     [

@@ -117,7 +117,8 @@ class MethodCalls(LibraryCalls):
             return receiver
         if entry is not None or method in ("backward", "step", "save_checkpoint", "extend"):
             return UNKNOWN
-        call.is_forward = words.runs_network(method)
+        is_getter = method.startswith("get_") and not call.node.args  # of a layer: `model.get_input_embeddings()`
+        call.is_forward = words.runs_network(method) and not is_getter
         return Value(Kind.UNKNOWN, place=transfer.place_behind(given.all()))
 
     def _register_buffer(self, call: Call, given: Arguments) -> None:
