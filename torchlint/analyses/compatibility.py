@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _VERSION_WORDS = re.compile(
-    r"(?i)version|legacy|^(py)?torch_?(v|ge|gt|lt|le|is|has|\d)|^(is|has)_(py)?torch|^pt_?\d|0_4$"
+    r"(?i)version|legacy|^_?(py)?torch_?(v|ge|gt|greater|lt|le|less|is|has|\d)|^_?(is|has)_(py)?torch|^pt_?\d|0_4$"
 )
 _OTHER_LIBRARY = re.compile(r"(?m)^\s*(import|from) (mxnet|tensorflow|paddle|jax|mindspore)\b")
 _TORCH = re.compile(r"(?m)^\s*(import|from)\b.*torch")

@@ -120,12 +120,23 @@ SILENT = {
     "a framework": "import torch\nfrom accelerate import Accelerator\nAccelerator().autocast()\n",
     "a fallback": "try:\n    from torch.amp import GradScaler\nexcept ImportError:\n"
     "    from torch.cuda.amp import GradScaler\nGradScaler()\n",
+    "one of two expressions": "import torch\nnew = hasattr(torch.amp, 'GradScaler')\n"
+    "scaler = torch.amp.GradScaler('cuda') if new else torch.cuda.amp.GradScaler()\n",
+    "one of two branches": "import torch\nfrom releases import IS_NEW\nif not IS_NEW:\n"
+    "    scaler = torch.cuda.amp.GradScaler()\nelse:\n    scaler = torch.amp.GradScaler('cuda')\n",
+    "a constant that tells of the release": "import torch\nfrom releases import _TORCH_GREATER_EQUAL_2_4\n"
+    "scaler = None if _TORCH_GREATER_EQUAL_2_4 else torch.cuda.amp.GradScaler()\n",
 }
 
 
 @pytest.mark.parametrize("code", SILENT.values(), ids=SILENT)
 def test_stays_silent(code: str) -> None:
     assert findings(code, "AMP01") == []
+
+
+def test_a_question_that_leads_to_nothing_newer_is_no_fallback() -> None:
+    code = "import torch\nscaler = torch.cuda.amp.GradScaler() if torch.cuda.is_available() else None\n"
+    assert len(findings(code, "AMP01")) == 1
 
 
 REASONS = {

@@ -294,3 +294,32 @@ def test_neighbouring_loops_go_into_one_block() -> None:
     assert fixed(SETUP + training + loops + ends, "MEM05", "MEM09") == SETUP + training + inside + ends
     apart = loops.replace("\n    # of those held out", "    print(seen)")
     assert fixed(SETUP + training + apart + ends, "MEM05", "MEM09").count("with torch.no_grad():") == 2
+
+
+ADAPTED = """
+import torch
+import learn2learn
+
+def fast_adapt(batch, learner, loss):
+    {use}
+    return loss(learner(batch[0]), batch[1])
+
+def main(tasks, net: torch.nn.Module):
+    learned = learn2learn.algorithms.MAML(net.cuda(), lr=0.1)
+    loss = torch.nn.CrossEntropyLoss()
+    optimizer = torch.optim.Adam(learned.parameters(), 0.1)
+    for task in range(9):
+        optimizer.zero_grad()
+        fast_adapt(tasks.sample(), learned.clone(), loss).backward()
+        optimizer.step()
+    total = 0.0
+    for task in range(9):
+        total += fast_adapt(tasks.sample(), learned.clone(), loss).item()
+    return total
+"""
+
+
+@pytest.mark.parametrize(("method", "count"), [("adapt", 0), ("describe", 1)])
+def test_a_network_out_of_sight_that_adapts_itself_takes_gradients(method: str, count: int) -> None:
+    code = ADAPTED.format(use=f"learner.{method}(loss(learner(batch[0]), batch[1]))")
+    assert len(findings(code, "MEM05")) == count

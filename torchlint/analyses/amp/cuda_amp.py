@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compatibility import is_for_other_releases
+from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Binding, Call, Guard
     from torchlint.semantics.model import Model
 
 _MODULES = (
@@ -72,12 +73,24 @@ def _bare_decorator(node: cst.BaseExpression, model: Model) -> Use | None:
 
 
 def _is_fallback(use: Use, model: Model) -> bool:
-    if is_for_other_releases(model, use.node) or any(guard.kind == "handler" for guard in model.guards(use.node)):
+    guards = model.guards(use.node)
+    if is_for_other_releases(model, use.node) or any(guard.kind == "handler" for guard in guards):
+        return True
+    if any(_has_new_name_beside(guard, use, model) for guard in guards):
         return True
     binding = root(use, model)
     return binding is not None and any(
         is_for_other_releases(model, write.target) or _may_be_missing(write.target, model) for write in binding.writes
     )
+
+
+def _has_new_name_beside(guard: Guard, use: Use, model: Model) -> bool:
+    """`torch.amp.GradScaler("cuda") if IS_NEW else torch.cuda.amp.GradScaler()`"""
+    if not isinstance(guard.node, (cst.If, cst.IfExp)):
+        return False
+    other = guard.node.orelse if guard.branch == "body" else guard.node.body
+    new = f"torch.amp.{use.name}"
+    return other is not None and any(model.qualified(part) == new for part in walk(other))
 
 
 def root(use: Use, model: Model) -> Binding | None:

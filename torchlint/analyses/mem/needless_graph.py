@@ -37,6 +37,7 @@ from torchlint.analyses.mem.switching_callers import (
     is_off_where_handed_to,
     is_trained_abroad,
 )
+from torchlint.analyses.mem.training_calls import is_training_call
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
 from torchlint.analyses.variable_wrapper import is_volatile_pass
@@ -80,7 +81,6 @@ class Evaluation:
         return self.region if isinstance(self.region, cst.FunctionDef) else self.forward.node
 
 
-_TRAINING_CALLS = re.compile(r"(?i)(^|_)(train\w*|fit|learn|optimi[sz]e\w*|backward\w*|adapt|finetune|closure)(_|$)")
 _GRADIENTS_TAKEN = re.compile(r"\.backward\(|\bgrad\(")
 # Alternatives that each begin with a letter are found several times as fast as those that begin with `\b`.
 _GRADIENT_WORDS = re.compile(
@@ -323,7 +323,7 @@ class _Finder:
             return True
         if any(self._hands_over_optimizer(call) for call in effects.opaque):
             return True
-        return any(self._is_training_call(call) or self._may_adapt(call) for call in self._reached(where))
+        return any(is_training_call(call) or self._may_adapt(call) for call in self._reached(where))
 
     def _may_adapt(self, call: Call) -> bool:
         """Whether a pass of an object out of sight may train a part of it first, as some class of the project does."""
@@ -342,12 +342,6 @@ class _Finder:
 
     def _hands_over_optimizer(self, call: Call) -> bool:
         return any(self._model.value(arg.value).is_(Kind.OPTIMIZER, Kind.SCALER) for arg in call.node.args)
-
-    def _is_training_call(self, call: Call) -> bool:
-        if call.target is not None or (call.callee or "").startswith(("torch.", "numpy.", "builtins.")):
-            return False
-        name = call.method or (call.callee or text(call.node.func)).rpartition(".")[2]
-        return _TRAINING_CALLS.search(name) is not None and not (name == "train" and len(call.node.args) < 2)
 
     # -- a loop in a function that also trains, or in a script
 
