@@ -239,6 +239,9 @@ def specificity(selector: str, code: str) -> int:
     return len(selector) if code.startswith(selector) else -1
 
 
+_LISTED = "; `torchlint rule --all` shows all that there are"
+
+
 def check_selectors(selectors: Iterable[str], key: str) -> tuple[str, ...]:
     """The selectors, codes in upper case. Raises ConfigError for one that names no rule."""
     checked = []
@@ -247,7 +250,7 @@ def check_selectors(selectors: Iterable[str], key: str) -> tuple[str, ...]:
         selector = given if given in names.values() else given.upper()
         if selector not in families and not any(specificity(selector, code) >= 0 for code in names):
             known = [*names.values(), *names, *families]
-            raise ConfigError(f"{key}: no rule `{given}`{nearest(given, known)}")
+            raise ConfigError(f"{key}: no rule `{given}`{nearest(given, known) or _LISTED}")
         checked.append(selector)
     return tuple(checked)
 
@@ -257,7 +260,7 @@ def find_code(selector: str) -> str:
     by_name = {name: code for code, name in _names().items()}
     code = by_name.get(selector, selector.upper())
     if code not in _names():
-        raise ConfigError(f"no rule `{selector}`{nearest(selector, [*_names(), *by_name])}")
+        raise ConfigError(f"no rule `{selector}`{nearest(selector, [*_names(), *by_name]) or _LISTED}")
     return code
 
 

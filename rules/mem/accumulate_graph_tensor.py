@@ -99,11 +99,11 @@ class AccumulateGraphTensor(Rule):
 
 def _message(model: Model, kept: Retention) -> str:
     from torchlint.analyses.mem.keeping import Way
+    from torchlint.semantics.dataflow import as_receiver
 
     tensor, holder = model.code(kept.graphs[0]), model.code(kept.holder)
+    cut = f"`{as_receiver(kept.graphs[0])}.detach()`"
     what = "the graph nodes" if kept.freed else "the graph and its activations"
     if kept.way is Way.BEST:
-        return (
-            f"`{holder}` keeps {what} behind `{tensor}` alive in all later iterations; keep `{tensor}.detach()` instead"
-        )
-    return f"`{holder}` keeps {what} behind `{tensor}` alive from every iteration; add `{tensor}.detach()` instead"
+        return f"`{holder}` keeps {what} behind `{tensor}` alive in all later iterations; keep {cut} instead"
+    return f"`{holder}` keeps {what} behind `{tensor}` alive from every iteration; add {cut} instead"

@@ -98,6 +98,8 @@ class AppendGraphTensor(Rule):
 
 
 def _message(model: Model, kept: Retention) -> str:
-    tensor, holder = model.code(kept.graphs[0]), model.code(kept.holder)
+    from torchlint.semantics.dataflow import as_receiver
+
+    tensor, holder, cut = model.code(kept.graphs[0]), model.code(kept.holder), as_receiver(kept.graphs[0])
     what = "the graph nodes" if kept.freed else "the graph and its activations"
-    return f"`{holder}` keeps {what} behind `{tensor}` alive from every iteration; put `{tensor}.detach()` into it"
+    return f"`{holder}` keeps {what} behind `{tensor}` alive from every iteration; put `{cut}.detach()` into it"

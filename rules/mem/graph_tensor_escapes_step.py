@@ -118,10 +118,14 @@ class GraphTensorEscapesStep(Rule):
 
 
 def _message(model: Model, kept: Retention) -> str:
+    from torchlint.semantics.dataflow import as_receiver
+
     tensor, holder, place = model.code(kept.graphs[0]), _home(kept).code(kept.holder), _place(model, kept)
     what = "the graph nodes" if kept.freed else "the graph and its activations"
     is_whole = not model.value(kept.graphs[0]).is_container
-    instead = f"hand over `{tensor}.detach()` instead." if is_whole else "detach what is in it before."
+    instead = (
+        f"hand over `{as_receiver(kept.graphs[0])}.detach()` instead." if is_whole else "detach what is in it before."
+    )
     return f"`{holder}` keeps {what} behind `{tensor}` alive from every iteration ({place}); {instead}"
 
 

@@ -46,6 +46,26 @@ def parameters_of(model: Model, call: Call, home: Model, function: Function, giv
     return found
 
 
+def zeros_by_default(home: Model, cls: Class) -> Given:
+    """The parameters of the constructor that are 0 unless it is told otherwise, of an object whose making is not in
+    sight: `dropout=0.0`."""
+    builder = cls.method("__init__")
+    if builder is None or builder.module != home.name:
+        return {}
+    defaults = ((name, default_of(builder, name, home)) for name in builder.params)
+    return {name: value for name, value in defaults if value is not None and _is_zero(value)}
+
+
+def option(model: Model, call: Call, name: str, position: int | None, given: Given) -> Value:
+    """What an argument of a call holds that stands in a function with these parameters."""
+    argument = call.argument(name, position)
+    return _value(model, argument.node, given) if argument.node is not None else argument.value
+
+
+def _is_zero(value: Value) -> bool:
+    return value.constant == 0 and not isinstance(value.constant, bool)
+
+
 def can_run(model: Model, call: Call, given: Given) -> bool:
     """Whether a constructor comes to one of its calls. A choice that is not known may leave it out."""
     if is_ruled_out(model, call, given):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.constructor_options import Given, arguments_of, can_run
+from torchlint.analyses.constructor_options import Given, arguments_of, can_run, option, zeros_by_default
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -63,9 +63,9 @@ class _Search:
 
     def _of_call(self, model: Model, call: Call, given: Given) -> str | None:
         """given: what the parameters of the function hold in which the call stands, as far as that is known."""
-        if call.callee is None:
+        if call.callee is None or _runs_what_is_made_here(model, call):
             return None
-        if _depends_on_mode(call):
+        if _depends_on_mode(model, call, given):
             return call.callee
         return self._of_class(model, call.callee, call, given)
 
@@ -74,7 +74,7 @@ class _Search:
         if found is None:
             return None
         home, cls = found
-        own = arguments_of(model, made, home, cls, given) if made is not None else {}
+        own = arguments_of(model, made, home, cls, given) if made is not None else zeros_by_default(home, cls)
         key = cls, frozenset((name, value.kind, value.constant) for name, value in own.items())
         if key in self._seen:
             return None
@@ -99,6 +99,17 @@ class _Search:
         return None
 
 
+def _runs_what_is_made_here(model: Model, call: Call) -> bool:
+    """`self.drop(x)` of a layer that the class makes itself: what it is made with tells more."""
+    binding = model.binding(call.node.func)
+    writes = binding.writes if binding is not None and binding.cls is not None else []
+    return bool(writes) and all(write.function.name == "__init__" and _is_made(write.value) for write in writes)
+
+
+def _is_made(value: cst.BaseExpression | None) -> bool:
+    return isinstance(value, (cst.Call, cst.Tuple))
+
+
 def _is_left_out(model: Model, call: Call) -> bool:
     """Whether a layer is put into an attribute that nobody reads: it is never applied."""
     statement = model.small_statement(call.node)
@@ -117,16 +128,16 @@ def _makes(model: Model, origin: cst.CSTNode, dotted: str) -> bool:
     return isinstance(origin, cst.Call) and model.call(origin).callee == dotted
 
 
-def _depends_on_mode(call: Call) -> bool:
+def _depends_on_mode(model: Model, call: Call, given: Given) -> bool:
     name = call.callee or ""
     if _NORMS.fullmatch(name):
         tracked = call.argument("track_running_stats")
         return not (tracked.given and tracked.value.constant is False)
     if _DROPOUTS.fullmatch(name):
-        return call.argument("p", 1 if ".functional." in name else 0).value.constant not in (0, 0.0)
+        return option(model, call, "p", 1 if ".functional." in name else 0, given).constant != 0
+    dropout = option(model, call, "dropout", None, given).constant
     if _RECURRENT.fullmatch(name):
-        layers, dropout = call.argument("num_layers", 2), call.argument("dropout")
-        return dropout.given and dropout.value.constant not in (0, 0.0) and not layers.absent
+        return call.argument("dropout").given and dropout != 0 and not call.argument("num_layers", 2).absent
     if _TRANSFORMERS.fullmatch(name):
-        return call.argument("dropout").value.constant not in (0, 0.0)
+        return dropout != 0
     return _NETWORKS.fullmatch(name) is not None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.rowwise.extent import rounds
 from torchlint.analyses.single_runs import runs_once
 from torchlint.semantics.dataflow import upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
@@ -307,8 +308,11 @@ def _is_given(model: Model, call: Call, loop: Loop) -> bool:
 
 def _runs_seldom(model: Model, loop: Loop) -> bool:
     """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them.
-    One that runs a model at them, for each batch of those that the function goes through, is an evaluation."""
+    One that runs a model at them, for each batch of those that the function goes through, is an evaluation. One over
+    two or three things, which no step calls, and one that waits for somebody to type, are none."""
     function = loop.function
+    if _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
+        return True
     steps = [outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)]
     step = next(iter(steps), None)
     if step is loop and loop.role is Role.STEPS and len(steps) > 1 and not model.effects(loop).optimizer_steps:
@@ -320,6 +324,18 @@ def _runs_seldom(model: Model, loop: Loop) -> bool:
     if not function.callers or function.foreign_callers:
         return False
     return all(is_gated(model, call.node, next(iter(call.loops()), None)) for call in function.callers)
+
+
+def _is_short(model: Model, loop: Loop) -> bool:
+    count = rounds(model, loop)
+    return count is not None and count <= _FEW and called_per_step(model, loop.function) is None
+
+
+def _waits_for_somebody(loop: Loop) -> bool:
+    """Whether an iteration reads from the keyboard, itself or in a function that it calls."""
+    entered = [call.target for call in loop.calls if call.target is not None]
+    calls = [*loop.calls, *(inner for target in entered for inner in target.calls)]
+    return any(call.callee == "builtins.input" for call in calls)
 
 
 def _picks_samples(model: Model, loop: Loop) -> bool:

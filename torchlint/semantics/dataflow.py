@@ -32,6 +32,13 @@ def text(node: cst.CSTNode) -> str:
     return _PRINTER.code_for_node(node)
 
 
+def as_receiver(node: cst.BaseExpression) -> str:
+    """The code of an expression as it stands before a dot: `(loss / n)` of `(loss / n).detach()`."""
+    code = text(node).strip()
+    is_operation = isinstance(node, (cst.BinaryOperation, cst.UnaryOperation, cst.IfExp)) and not node.lpar
+    return f"({code})" if is_operation else code
+
+
 def parameter_of(call: Call, arg: cst.Arg) -> Binding | None:
     """The parameter of a function of this file that an argument of a call fills, where that is plain."""
     return parameter_of_function(call, call.target, arg) if call.target is not None else None

@@ -72,6 +72,8 @@ LOOK_ALIKES = {
     + indented(STEPS)
     + "\nfirst = DataLoader(images, num_workers=2, persistent_workers=True)\n"
     "last = DataLoader(images, num_workers=2)\nfor epoch in range(2):\n    train(first)\ntrain(last)\n",
+    "one for the first epoch, and another for all others": "loader = DataLoader(images, num_workers=2)\n"
+    + EPOCHS.replace(":\n", ":\n    if epoch:\n        loader = DataLoader(images, shuffle=True, num_workers=2)\n", 1),
     "persistent workers": "loader = DataLoader(images, num_workers=2, persistent_workers=True)\n" + EPOCHS,
     "persistent if there are any": "loader = DataLoader(images, num_workers=nw, persistent_workers=nw > 0)\n" + EPOCHS,
     "no workers": "loader = DataLoader(images, num_workers=0)\n" + EPOCHS,

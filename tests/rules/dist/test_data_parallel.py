@@ -127,6 +127,12 @@ def test_silent(code: str) -> None:
     assert not findings(HEADER + dedent(code), "DIST01", path="test_parallel.py")
 
 
+@pytest.mark.parametrize(("path", "count"), [("tests/test_parallel.py", 0), ("train_parallel.py", 1)])
+def test_a_helper_of_tests_replicates_to_test_that(path: str, count: int) -> None:
+    code = "import unittest\n\ndef replicas(model: nn.Module):\n    return model, nn.DataParallel(model)\n"
+    assert len(findings(HEADER + code, "DIST01", path=path)) == count
+
+
 def test_the_message_names_the_model() -> None:
     (finding,) = findings(HEADER + "net = nn.DataParallel(model)\n", "DIST01")
     assert "`model`" in finding.message

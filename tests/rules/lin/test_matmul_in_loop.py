@@ -143,3 +143,19 @@ def f(x: torch.Tensor, W):
 @pytest.mark.parametrize("name", KEPT)
 def test_what_depends_on_the_iteration_before_is_left_alone(name: str) -> None:
     assert findings(HEAD + KEPT[name], "VEC01", "VEC02", "VEC06", "VEC08", "LIN01", "LIN02", "LIN03") == []
+
+
+def test_the_rows_that_are_multiplied_are_named_and_not_those_that_say_where() -> None:
+    code = """\
+import torch
+
+def resize(img: torch.Tensor, weights: torch.Tensor, places: torch.Tensor):
+    out = torch.zeros(places.size(0), img.size(1))
+    for i in range(places.size(0)):
+        start = int(places[i][0])
+        out[i] = img[start : start + 4].t().mv(weights[i])
+    return out
+"""
+    (finding,) = findings(code, "LIN01")
+    assert finding.message.startswith("This loop multiplies the rows of `weights` one by one.")
+    assert finding.chain[0].message == "each iteration takes one row of `weights`"

@@ -74,6 +74,11 @@ def test_rewrites(before: str, after: str) -> None:
     assert fixed(code, "MEM02", unsafe=False) == SETUP + FIX_FRAME.replace("@", after)
 
 
+def test_the_message_puts_a_sum_in_parentheses() -> None:
+    (finding,) = findings(SETUP + FIX_FRAME.replace("@", "total += loss + reg"), "MEM02")
+    assert "add `(loss + reg).detach()` instead" in finding.message
+
+
 @pytest.mark.parametrize("before", [before for before, _ in REWRITES.values()], ids=REWRITES.keys())
 def test_same_numbers(before: str) -> None:
     code = SETUP + FIX_FRAME.replace("@", before)
@@ -228,3 +233,50 @@ SUMMED = """
 def test_what_another_file_has_sent_backward_is_freed(tmp_path: Path) -> None:
     [finding] = linted(tmp_path, "MEM02", main=SUMMED, lib=STEP)
     assert "keeps the graph nodes behind `loss`" in finding.message
+
+
+COSTS = """
+    from abc import ABC
+    import torch
+
+    class Costs(torch.nn.Module, ABC):
+        def forward(self, x):
+            raise NotImplementedError
+"""
+SPENT = """
+    import torch
+    from costs import Costs
+
+    class Linear(Costs):
+        def __init__(self, rate):
+            super().__init__()
+            {held}
+
+        def forward(self, x):
+            return self.rate * x
+
+    cost_of = Linear(2.0)
+
+    def choose(candidates, search):
+        found = search(candidates)
+        cost = cost_of(found).sum()
+        return found, cost
+
+    spent = 0.0
+    for _ in range(20):
+        found, cost = choose(torch.rand(8, 2), search)
+        spent += cost
+    found, cost = choose(torch.rand(8, 2), other_search)
+    print(spent)
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "count"),
+    [
+        ('self.register_buffer("rate", torch.tensor(rate))', 0),
+        ("self.rate = torch.nn.Parameter(torch.tensor(rate))", 1),
+    ],
+)
+def test_what_a_module_without_parameters_makes_has_no_graph(tmp_path: Path, held: str, count: int) -> None:
+    assert len(linted(tmp_path, "MEM02", main=SPENT.format(held=held), costs=COSTS)) == count

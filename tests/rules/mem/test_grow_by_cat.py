@@ -236,6 +236,13 @@ def test_a_loop_that_watches_the_length_is_less_certain() -> None:
 
 
 LOOK_ALIKES = {
+    "along each dimension of a shape": """\
+def widened(old, new):
+    out = old.clone()
+    for d in range(len(new.shape)):
+        out = torch.cat([out, new.narrow(d, 0, 2)], dim=d)
+    return out
+""",
     "generated tokens": """\
 def generate(model, ids, count):
     for _ in range(count):

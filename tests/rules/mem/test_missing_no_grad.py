@@ -282,6 +282,16 @@ def test_a_variable_that_numpy_reads_as_it_is_has_no_graph(read: str, count: int
     assert len(found("\ndef evaluate(net):\n" + lines.format(read))) == count
 
 
+@pytest.mark.parametrize(
+    ("again", "count"),
+    [("torch.tanh(out / 3)", 0), ("out[:, 0]", 0), ("out.detach()", 1), ("out.argmax(1)", 1), ("torch.ones(3)", 1)],
+)
+def test_what_is_made_of_a_part_of_the_result_and_read_so_has_no_graph_either(again: str, count: int) -> None:
+    lines = f"        out = net(x)[0]\n        if y.sum() > 3:\n            out = {again}\n"
+    code = f"\ndef evaluate(net):\n    for x, y in val_loader:\n{lines}        print(out.cpu().numpy())\n"
+    assert len(found(code)) == count
+
+
 VALIDATION = """
 from diffusers import StableDiffusionPipeline
 from transformers import CLIPModel

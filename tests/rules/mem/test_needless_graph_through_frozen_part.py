@@ -97,3 +97,29 @@ def test_the_fix_trains_to_the_same_parameters_without_the_graph() -> None:
     after = fixed(before, "MEM09")
     assert "with torch.no_grad():\n        best = target(after).max(1)[0]\n" in after
     assert all(torch.equal(old, new) for old, new in zip(trained(before), trained(after), strict=True))
+
+
+INPUTS = """
+import torch
+from core import Module
+
+class Detector(Module):
+    def correct(self, x, limit):
+        self.eval()
+        x = torch.nn.parameter.Parameter(data=x, requires_grad=True)
+        optimizer = torch.optim.Adam([x], lr=0.1)
+        left = True
+        while left:
+            self.zero_grad()
+            optimizer.zero_grad()
+            far = (x - self.forward(x)).sum(1)
+            left = bool((far.data > limit).any())
+            loss = torch.sum({loss} * (far > limit).int())
+            loss.backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("loss", "count"), [("self.kept_loss", 0), ("x", 1)])
+def test_what_a_pass_leaves_in_the_network_may_be_sent_backward(loss: str, count: int) -> None:
+    assert len(findings(INPUTS.format(loss=loss), "MEM09")) == count

@@ -348,3 +348,31 @@ class Agent:
 def test_what_a_module_computes_of_what_it_keeps_may_share_a_graph(prior: str, given: str, count: int) -> None:
     code = ENCODER.format(prior=prior, given=given).replace("from nets import Encoder", "Encoder = nn.Flatten")
     assert len(findings(code, "MEM04")) == count
+
+
+TWO_PASSES = """
+import torch
+
+class Clipped:
+    def __init__(self, module, optimizer, {name}):
+        self.module, self.optimizer = module, optimizer
+        self.{name} = {name}
+
+    def backward(self):
+        reduced = torch.mean({used})
+        reduced.backward(retain_graph=True)
+        self.optimizer.zero_grad()
+        second = torch.sum(self.module.coefficients() * self.{name})
+        second.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "used", "count"),
+    [
+        ("losses", "self.losses", 0),  # both passes go through what the object was handed
+        ("inputs", "self.inputs * self.module.weight", 1),
+    ],
+)
+def test_an_object_may_have_been_handed_a_loss_with_its_graph(name: str, used: str, count: int) -> None:
+    assert len(findings(TWO_PASSES.format(name=name, used=used), "MEM04")) == count

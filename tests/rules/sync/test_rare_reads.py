@@ -133,3 +133,28 @@ def main(model, loader):
 @pytest.mark.parametrize(("made", "count"), [("model(x[i].repeat(1000, 1))", 1), ("torch.sqrt(x[i])", 0)])
 def test_a_loop_over_samples_that_runs_a_model_for_each_is_an_evaluation_however_seldom(made: str, count: int) -> None:
     assert len(findings(SAMPLES.format(made=made), "SYNC03")) == count
+
+
+SHORT = """
+import torch
+
+@torch.no_grad()
+def report(net: torch.nn.Module, boards, whole):
+    net.cuda()
+    for board in {several}:
+        {before}
+        print(net(board.cuda()).sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("several", "before", "count"),
+    [
+        ("boards", "pass", 1),
+        ("[whole]", "pass", 0),  # once
+        ("boards", "board = move(board)", 1),
+        ("boards", "board = move(board, input())", 0),  # somebody types
+    ],
+)
+def test_a_few_passes_and_a_game_with_somebody_are_no_steps(several: str, before: str, count: int) -> None:
+    assert len(findings(SHORT.format(several=several, before=before), "SYNC04")) == count

@@ -77,6 +77,26 @@ class Pair(nn.Module):
 """
 
 
+RATES = """\
+class Layer(nn.Module):
+    def __init__(self, size, rate=0.0):
+        super().__init__()
+        self.linear, self.drop = nn.Linear(4, size), nn.Dropout(rate)
+
+    def forward(self, x):
+        return self.drop(self.linear(x))
+
+class Pair(nn.Module):
+    def __init__(self, drop_rate=0):
+        super().__init__()
+        self.layers = nn.Sequential(Layer(4, rate=drop_rate), nn.ReLU(), Layer(3, drop_rate))
+
+    def forward(self, x):
+        return self.layers(x)
+
+"""
+
+
 UNUSED = """\
 class Net(nn.Module):
     def __init__(self):
@@ -116,6 +136,7 @@ for epoch in range(2):
     "functional dropout that asks for the mode": NETWORKS + "net = Functional()\n" + LOOP,
     "a layer that an option asks for": OPTIONAL + "net = Layer(3, drop=True)\n" + LOOP,
     "a layer that an option of the class around it asks for": OPTIONAL + "net = Pair('batch')\n" + LOOP,
+    "a rate that the class around it passes on": RATES + "net = Pair(0.1)\n" + LOOP,
     "a rate that is out of sight": """\
 import json
 
@@ -215,6 +236,8 @@ for epoch in range(3):
 
 
 LOOK_ALIKES = {
+    "dropout of nothing, by default": RATES + "net = Pair()\n" + LOOP,
+    "dropout of nothing unless it is told": RATES + "def evaluate(net: Pair):\n    " + LOOP.replace("\n", "\n    "),
     "layers that the default of an option leaves out": OPTIONAL + "net = Layer(3)\n" + LOOP,
     "layers that the options of the class around them leave out": OPTIONAL + "net = Pair().to('cpu')\n" + LOOP,
     "layers that options out of sight may leave out": OPTIONAL
@@ -371,7 +394,22 @@ MISSED["the inner network is in training mode"] = (
 )
 
 
+SCORE = """\
+def in_sample_score(model, batches):
+    model.train()
+    with torch.no_grad():
+        for x, y in batches:
+            print(F.cross_entropy(model(x), y))
+    {end}
+
+train_all(net)
+in_sample_score(net, test_loader)
+teacher.eval()
+"""
+
+
 KEPT = {
+    "training mode is wanted, and evaluation mode behind it": SCORE.format(end="model.eval()"),
     "the inner network is switched beside the outer": AROUND.format("    inner.eval()\n", "    inner.train()\n")
     + "drawer = Sampler(net)\ntrain_all(net)\nsample(drawer, net)\n",
     "the inner network is switched before it is wrapped": AROUND.format("", "")

@@ -3,6 +3,35 @@
 from __future__ import annotations
 
 LOOK_ALIKES = {
+    "numbers that become a text": """\
+def show(entropy: torch.Tensor, log):
+    text = ""
+    for i in range(entropy.size(0)):
+        text = text + " %.2f" % entropy[i]
+    log.write(text)
+""",
+    "numbers that become the entries of a dict": """\
+def report(precision: torch.Tensor, recall: torch.Tensor):
+    table = {}
+    for i, p in enumerate(precision):
+        table[f"class {i}"] = {"precision": p.item(), "recall": recall[i].item()}
+    return table
+""",
+    "a tuple of tensors, as its annotation says": """\
+from typing import Tuple
+from torch import Tensor
+
+def contributions(parts: Tuple[Tensor, ...]):
+    return torch.stack([part.flatten().sum() for part in parts])
+""",
+    "images of several sizes, where a tensor goes another way": """\
+@torch.inference_mode()
+def enlarge(net: torch.nn.Module, prepare, images):
+    images = prepare(images)
+    if isinstance(images, list):
+        return [net(image[None])[0] for image in images]
+    return net(images)
+""",
     "classes in a list in which a tensor is looked for": """\
 def recall(scores, truth, edges):
     counts = [[0, 0] for _ in range(9)]

@@ -72,8 +72,22 @@ def _passes(loader: Loader) -> Iterator[Respawning]:
     """The epochs that train on all batches of the loader, here or in a function of another file."""
     for source, around, function in _trained_on(loader):
         for loop in _loops_around(source, around, function, loader):
-            if _counts_epochs(loop, loader.model):
+            if _counts_epochs(loop, loader.model) and not _is_replaced(loader, source, loop):
                 yield Respawning(loader, source, loop)
+
+
+def _is_replaced(loader: Loader, source: cst.BaseExpression, epochs: Loop) -> bool:
+    """Whether an epoch puts another loader into the variable that it draws from, so that this one is for the first."""
+    reads = (node for node in walk(source) if isinstance(node, (cst.Name, cst.Attribute)))
+    bindings = (binding for node in reads if (binding := loader.model.binding(node)) is not None)
+    writes = (write for binding in bindings for write in binding.writes if write.loop is not None)
+    return any(
+        epochs in write.loop.around()
+        and loader.model.value(write.target).kind is Kind.LOADER
+        and not _is_loader(loader, loader.model.value(write.target))
+        for write in writes
+        if write.loop is not None
+    )
 
 
 def _trained_on(loader: Loader) -> Iterator[tuple[cst.BaseExpression, list[Loop], Function]]:

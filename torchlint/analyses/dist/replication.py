@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
+from torchlint.test_code import is_test_code
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Call
@@ -98,8 +99,8 @@ def _wrapped(module: Argument, model: Model) -> str:
 
 def _is_test(call: Call, model: Model) -> bool:
     """Code that tests data parallelism itself."""
-    name = model.path.name
-    return name.startswith("test_") and call.function.name.startswith("test")
+    is_in_test = model.path.name.startswith("test_") and call.function.name.startswith("test")
+    return is_in_test or is_test_code(model.path, model.source.text)
 
 
 def _is_never_run(call: Call, model: Model) -> bool:

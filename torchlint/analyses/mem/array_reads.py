@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.tree import walk
+
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
 # What a tensor becomes by them carries the graph that it carried.
@@ -16,17 +19,27 @@ _KEEPING_GRAPH = frozenset(
 
 
 def is_read_as_array(model: Model, value: cst.CSTNode) -> bool:
-    """Whether `numpy()` is called on a value, or on a variable that nothing else is ever assigned to, undetached."""
-    if _becomes_array(model, value):
+    """Whether `numpy()` is called on a value, or on a variable that holds nothing without its graph, undetached."""
+    end, is_array = _becomes(model, value)
+    if is_array:
         return True
-    assign = model.parent(value)
+    assign = model.parent(end)
     if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return False
     binding = model.binding(assign.targets[0].target)
-    return binding is not None and len(binding.writes) == 1 and any(_becomes_array(model, r) for r in binding.reads)
+    if binding is None or not all(write.value is end or _is_made_of(model, write, binding) for write in binding.writes):
+        return False
+    return any(_becomes(model, read)[1] for read in binding.reads)
 
 
-def _becomes_array(model: Model, node: cst.CSTNode) -> bool:
+def _is_made_of(model: Model, write: Write, binding: Binding) -> bool:
+    """`out = torch.tanh(out)`"""
+    reads = [node for node in walk(write.value) if node in binding.reads] if write.value is not None else []
+    return bool(reads) and model.value(write.target).carries
+
+
+def _becomes(model: Model, node: cst.CSTNode) -> tuple[cst.CSTNode, bool]:
+    """What is made of a value step by step, its graph kept; and whether `numpy()` is called on that."""
     while True:
         match parent := model.parent(node):
             case cst.Subscript(value=inner) if inner is node:
@@ -34,11 +47,11 @@ def _becomes_array(model: Model, node: cst.CSTNode) -> bool:
             case cst.Attribute(value=inner, attr=cst.Name(value=name)) if inner is node:
                 call = model.parent(parent)
                 if not isinstance(call, cst.Call) or call.func is not parent:
-                    return False
+                    return node, False
                 if name == "numpy":
-                    return True
+                    return call, True
                 if name not in _KEEPING_GRAPH:
-                    return False
+                    return node, False
                 node = call
             case _:
-                return False
+                return node, False

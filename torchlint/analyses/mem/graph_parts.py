@@ -156,7 +156,7 @@ class GraphParts:
             # A closure may be called again and again.
             is_around = foreign and isinstance(read, cst.Name) and not write.function.is_module
             brings = _may_have_graph(model, write.value, unknown=is_around) or _computes_of_given(model, write.value)
-            self.reused = self.reused or brings
+            self.reused = self.reused or brings or _is_kept_loss(model, write)
             return
         if self._comes_round(write, read) and _may_have_graph(model, write.value):
             self.reused = True
@@ -217,6 +217,15 @@ def _is_cut_off_beside(function: Function, name: str) -> bool:
     siblings = [method for method in function.cls.methods.values() if name in method.params] if function.cls else []
     cuts = (call.receiver for sibling in siblings for call in sibling.calls if call.method == "detach")
     return any(isinstance(cut, cst.Name) and cut.value == name for cut in cuts)
+
+
+def _is_kept_loss(model: Model, write: Write) -> bool:
+    """Whether an object keeps what it was handed, of which no call shows more than the name: `self.losses = losses`."""
+    binding = model.binding(write.value) if isinstance(write.value, cst.Name) else None
+    if binding is None or not binding.is_parameter or not _CARRIED_NAMES.search(binding.name):
+        return False
+    value = write.function.parameter(binding.name)
+    return not is_graphless(value) and value.kind not in _OBJECTS
 
 
 def _is_asked(call: Call) -> bool:

@@ -12,7 +12,7 @@ from torchlint.analyses.mem.parameter_free import is_parameter_free_pass
 from torchlint.analyses.mem.single_tensor import carries, is_graphless, is_one_tensor
 from torchlint.analyses.mem.taken_apart import place_of, returned_at
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import text, upstream
+from torchlint.semantics.dataflow import reaches, text, upstream
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -140,12 +140,15 @@ def _returned(model: Model, expression: cst.BaseExpression) -> tuple[Model, list
 
 
 def _only_value(model: Model, expression: cst.BaseExpression) -> tuple[cst.BaseExpression, int | None]:
-    """What the only assignment to a variable gives it, and which of its elements; other expressions stand for
-    themselves."""
+    """What the only assignment to a variable that it can hold there gives it, and which of its elements; other
+    expressions stand for themselves."""
     binding = model.binding(expression)
-    if binding is None or len(binding.writes) != 1:
+    writes = binding.writes if binding is not None else []
+    if binding is not None and len(writes) > 1:
+        writes = [write for write in writes if reaches(model, binding, write.target, expression)]
+    if len(writes) != 1:
         return expression, None
-    write = binding.writes[0]
+    write = writes[0]
     if write.kind != "assign" or write.value is None:
         return expression, None
     if not write.unpacked:
@@ -156,6 +159,8 @@ def _only_value(model: Model, expression: cst.BaseExpression) -> tuple[cst.BaseE
 
 def depends_on_forward(model: Model, graph: cst.BaseExpression, loop: Loop | None) -> bool:
     """Whether the graph comes from a model that ran in the loop, or in the function where there is none."""
+    if _is_of_nothing_to_train(model, graph):
+        return False
     sources: list[cst.CSTNode] = [graph]
     for binding in upstream(model, graph, inside=loop):
         for write in binding.writes:
@@ -163,6 +168,23 @@ def depends_on_forward(model: Model, graph: cst.BaseExpression, loop: Loop | Non
             if inside and write.value is not None and not _runs_before(model, write, loop):
                 sources.append(write.value)
     return any(_runs_model(model, node) for source in sources for node in walk(source))
+
+
+def _is_of_nothing_to_train(model: Model, graph: cst.BaseExpression, depth: int = 4) -> bool:
+    """Whether a module without parameters has made it, of what is not known to have a graph: then it has none."""
+    home, parts = _returned(model, graph)
+    if parts != [graph]:
+        return bool(parts) and depth > 0 and all(_is_of_nothing_to_train(home, part, depth - 1) for part in parts)
+    made, _ = _only_value(model, graph)
+    while isinstance(made, (cst.Call, cst.Subscript)):
+        call = model.call(made) if isinstance(made, cst.Call) else None
+        if call is not None and call.is_forward:
+            given = (model.value(arg.value) for arg in call.arguments)
+            return is_parameter_free_pass(model, call) and not any(map(carries, given))
+        method = call.receiver if call is not None and words.is_tensor_method(call.method or "") else None
+        made = made.value if isinstance(made, cst.Subscript) else method  # type: ignore[assignment]
+    is_other = isinstance(made, cst.Name) and made is not graph and depth > 0
+    return is_other and _is_of_nothing_to_train(model, made, depth - 1)
 
 
 def _runs_before(model: Model, write: Write, loop: Loop | None) -> bool:

@@ -314,7 +314,8 @@ class _Finder:
 
     def _state_is_read(self, call: Call) -> bool:
         """Whether the file asks the called module for something that may be a part of the graph, as `net.kl_loss`."""
-        return text(call.node.func) in self._model.once(read_for_state)
+        network = text(call.node.func).removesuffix(".forward")
+        return network in self._model.once(read_for_state)
 
     def _may_train(self, where: Function | Loop) -> bool:
         """Whether a backward pass runs in a function or loop, or may run in code that it calls."""
@@ -433,6 +434,8 @@ class _Finder:
             return False
         if switches_parameters_off(self._model, call):
             return False
+        if self._state_is_read(call) and any(self._model.effects(loop).backward for loop in call.loops()):
+            return False  # `self.forward(x)`, and then `self.loss.backward()`
         if not repeats(call) and not self._repeats_abroad(call.function):
             return False
         in_forward = any(caller.function.name == "forward" for caller in call.function.callers)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _AROUND = frozenset({"torch.jit.script", "torch.jit.trace", "torch.nn.Sequential"})
+_PLAIN_BASES = ("torch.nn.Module", "abc.ABC", "builtins.object")
+_DEPTH = 4
 _REGISTERING = frozenset({"register_parameter", "register_module", "add_module", "__setattr__"})
 
 
@@ -83,15 +85,20 @@ def has_no_parameters(cls: Class, model: Model) -> bool:
     """Whether a class, whose file is that of the model, shows that its modules hold neither parameters nor layers. One
     that leaves its `forward` to those that derive from it leaves them its layers, too."""
     forward = cls.method("forward")
-    if forward is None or is_placeholder(forward):
-        return False
+    return forward is not None and not is_placeholder(forward) and _holds_nothing(cls, model, _DEPTH)
+
+
+def _holds_nothing(cls: Class, model: Model, depth: int) -> bool:
+    """Whether neither a class nor what it derives from, in whatever file, makes a parameter or a layer."""
     for part in cls.lineage():
-        others = [base for base in part.bases if base != "torch.nn.Module"]
-        if len(others) != len(part.local_bases):
-            return False
         calls = (call for method in part.methods.values() for call in method.calls)
         if any(map(_registers, calls)) or not trains_nothing(part, model):
             return False
+        own = {base.qualname for base in part.local_bases}
+        for base in (base for base in part.bases if base not in own and base not in _PLAIN_BASES):
+            behind = model.class_behind(base) if base is not None and depth else None
+            if behind is None or not _holds_nothing(behind[1], behind[0], depth - 1):
+                return False
     return True
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _PARTS = frozenset("data T mT H mH values indices".split())
-_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|(?!Union)\w+\[(\w+\.)*Tensor, .*\])[\"']?")
+_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, ?[\"'].*\])[\"']?")
 _TENSOR_QUESTIONS = (("builtins.isinstance", "torch.Tensor"), ("torch.is_tensor",))
 _DEPTH = 6
 

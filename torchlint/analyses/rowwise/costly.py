@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.rowwise.state import HARMLESS, Fault, Step, Trace
+from torchlint.semantics.tree import walk
 from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
@@ -69,6 +71,13 @@ def linear(steps: Iterable[Step]) -> str | None:
     """The rule for the costliest linear algebra on rows."""
     kinds = {_kind(step) for step in steps if step.inputs.is_row or step.inputs.maybe}
     return next((code for code in ("LIN02", "LIN03", "LIN01") if code in kinds), None)
+
+
+def subject(trace: Trace, code: str) -> str | None:
+    """The tensor whose rows a loop is about: of those that it takes rows of, one that the costly operation is given."""
+    operands = {spelled(node) for step in trace.steps if _kind(step) == code for node in walk(step.node)}
+    named = [name for name in trace.subjects if name in operands]
+    return next(iter([*named, *trace.subjects]), None)
 
 
 def decomposes(steps: Iterable[Step]) -> bool:

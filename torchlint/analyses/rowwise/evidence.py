@@ -16,7 +16,7 @@ from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call
+    from torchlint.semantics.entities import Call, Loop
     from torchlint.semantics.model import Model
 
 _TENSOR_ONLY = frozenset(
@@ -74,6 +74,14 @@ def _asks_for_list(model: Model, read: cst.CSTNode) -> bool:
     if not isinstance(classes, cst.BaseExpression):
         return False
     return not _LISTS.isdisjoint(node.value for node in walk(classes) if isinstance(node, cst.Name))
+
+
+def is_found_to_be_list(model: Model, loop: Loop) -> bool:
+    """Whether a test has asked for a list, and a tensor goes another way: the parts differ in shape, then."""
+    walked = model.binding(loop.iterable) if loop.iterable is not None else None
+    tests = [guard.test for guard in model.guards(loop.node) if guard.test is not None and guard.branch == "body"]
+    asked = (node for test in tests for node in walk(test) if walked is not None and node in walked.reads)
+    return any(_asks_for_list(model, node) for node in asked)
 
 
 class _Use:

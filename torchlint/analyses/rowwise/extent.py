@@ -17,8 +17,40 @@ _FEW = 6
 
 def runs_few_times(model: Model, loop: Loop) -> bool:
     """Whether it is known to run less often than is worth a word."""
+    if _is_over_dimensions(loop):
+        return True
     count = rounds(model, loop)
     return count is not None and count < _FEW
+
+
+def _is_over_dimensions(loop: Loop) -> bool:
+    """Whether a loop runs over the dimensions of a tensor: `range(len(x.shape))`, `range(x.dim())`."""
+    match loop.iterable:
+        case cst.Call(func=cst.Name("range"), args=[*_, cst.Arg(value=count)]):
+            return _counts_dimensions(count)
+        case cst.Call(func=cst.Name("enumerate"), args=[cst.Arg(value=shape), *_]):
+            return _is_shape(shape)
+    return loop.iterable is not None and _is_shape(loop.iterable)
+
+
+def _counts_dimensions(count: cst.BaseExpression) -> bool:
+    match count:
+        case cst.Call(func=cst.Name("len"), args=[cst.Arg(value=shape)]):
+            return _is_shape(shape)
+        case cst.Call(func=cst.Attribute(attr=cst.Name("dim" | "ndimension")), args=[]):
+            return True
+        case cst.Attribute(attr=cst.Name("ndim")):
+            return True
+    return False
+
+
+def _is_shape(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name("size")), args=[]):
+            return True
+        case cst.Attribute(attr=cst.Name("shape")):
+            return True
+    return False
 
 
 def rounds(model: Model, loop: Loop) -> int | None:

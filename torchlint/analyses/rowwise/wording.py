@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.rowwise import costly
 from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.rowwise.state import Sink
 
@@ -60,7 +61,7 @@ def of_builtin(name: str, walked: cst.BaseExpression) -> str:
 
 def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None) -> str:
     """Of a loop without a plan: `step` is what can leave it."""
-    subject = next(iter(trace.subjects), None)
+    subject = costly.subject(trace, code)
     if step is not None and code == "VEC02":
         name = model.code(step.node.func) if isinstance(step.node, cst.Call) else step.name
         of = f" of `{subject}`" if subject is not None else ""

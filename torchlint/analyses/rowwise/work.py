@@ -16,8 +16,10 @@ from torchlint.analyses.compiled import is_compiled
 from torchlint.analyses.rowwise import costly, wording
 from torchlint.analyses.rowwise.certainty import Certainty
 from torchlint.analyses.rowwise.collecting import collector, gathers, is_collected, is_host_value, is_stacked
+from torchlint.analyses.rowwise.evidence import is_found_to_be_list
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
+from torchlint.analyses.rowwise.names import root_of
 from torchlint.analyses.rowwise.selections import is_selection
 from torchlint.analyses.rowwise.setting_up import only_sets_up
 from torchlint.analyses.rowwise.sorting import sorted_tensor, walks_rows
@@ -105,7 +107,7 @@ class _Finder:
 
     def _work(self, loop: Loop, root: Root) -> Work | None:
         plan, reason = self._attempt(root)
-        if plan is None and runs_few_times(self._model, loop):
+        if plan is None and (runs_few_times(self._model, loop) or is_found_to_be_list(self._model, loop)):
             return None
         trace = self._trace(root, until_final=plan is None)
         if plan is not None and not (plan.copies and (trace is None or not self._is_independent(root, trace))):
@@ -129,7 +131,7 @@ class _Finder:
             return None
         message = wording.of_loop(self._model, code, root, trace, step)
         reason = reason.replace("may do anything", "is no operation that can be rewritten")
-        return Work(root, code, message, Confidence.LIKELY, reason, self._chain(root, trace, step))
+        return Work(root, code, message, Confidence.LIKELY, reason, self._chain(root, trace, step, code))
 
     def _partly(self, root: Root, trace: Trace, reason: str) -> Work | None:
         """Of a loop that has to stay: an operation of torch in it need not."""
@@ -199,6 +201,8 @@ class _Finder:
             return False
         if not any(self._are_of_rows(path, trace) for path in {kept.path for kept in trace.kept}):
             return False
+        if any(self._is_written_out(kept, trace) for kept in trace.kept):
+            return False
         appended = [kept for kept in trace.kept if kept.sink is Sink.APPEND]
         if any(_is_gathered(kept) and not is_stacked(self._model, kept.node) for kept in appended):
             return False
@@ -208,6 +212,12 @@ class _Finder:
             return isinstance(root, cst.Call) or is_collected(self._model, root)
         collected = [is_collected(self._model, root, kept.node) for kept in appended]
         return not appended or any(collected)
+
+    def _is_written_out(self, kept: Kept, trace: Trace) -> bool:
+        """Whether numbers become a text, or entries of a dict for which nothing is computed: one by one, anyway."""
+        binding = self._model.binding(root_of(kept.node))
+        kinds = {self._model.value(write.target).kind for write in binding.writes} if binding is not None else set()
+        return Kind.STRING in kinds or (Kind.DICT in kinds and not costly.computes(trace.steps))
 
     def _are_of_rows(self, path: Path, trace: Trace) -> bool:
         """Whether all that is kept, where these branches are taken, depends on rows alone. Beside a row of a tensor,
@@ -249,10 +259,10 @@ class _Finder:
         entered = (call.target or call.foreign for call in calls)
         return any(function is not None and function.loops for function in entered)
 
-    def _chain(self, root: Root, trace: Trace | None, step: Step | None) -> tuple[Fact, ...]:
-        if trace is None or not trace.subjects:
+    def _chain(self, root: Root, trace: Trace | None, step: Step | None, code: str = "") -> tuple[Fact, ...]:
+        name = costly.subject(trace, code) if trace is not None else None
+        if trace is None or name is None:
             return ()
-        name, _ = next(iter(trace.subjects.items()))
         facts = [Fact(root, f"each iteration takes one row of `{name}`")]
         first = step or next((one for one in trace.steps if one.inputs.is_row), None)
         if first is not None:

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.train.data_chain import VIEWS, Chain, last_word
-from torchlint.analyses.train.data_evidence import is_full_reduction, looks_like_tensor, may_look_like_tensor
+from torchlint.analyses.train.data_evidence import (
+    is_full_reduction,
+    is_leaf_attribute,
+    looks_like_tensor,
+    may_look_like_tensor,
+)
 from torchlint.analyses.train.data_writes import is_exchanged, is_self, serves_a_write
 from torchlint.analyses.train.formatted_numbers import is_formatted_as_number
 from torchlint.semantics.arguments import string_value
@@ -24,6 +29,7 @@ from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
+    from torchlint.source import Source
 
 _SHAPING = VIEWS - {"detach"}
 # What comes back the same from the tensor itself, whether or not it has a graph.
@@ -50,6 +56,7 @@ _FRESH = NEW_TENSORS | {"numpy"}
 _TERM_NAMES = re.compile(r"(?i)(^|_)(kld?|kl_?div\w*|cross_entropy|nll|elbo|bce|mse)(_|$|\d)")
 _DEPTH = 4
 _TORCH = re.compile(r"^\s*(import|from)\s+torch|\btorch\.", re.MULTILINE)
+_PROPERTY = re.compile(r"^[ \t]+@(functools\.)?(cached_)?property\s+def data\(self\b", re.MULTILINE)
 _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
 
@@ -103,6 +110,8 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         value = model.value(node.value)
         if not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) or _is_packed(model, node.value):
             continue
+        if not (value.origins or is_leaf_attribute(node.value)) and model.once(_knows_wrappers):
+            continue  # what it is, its name and its use say: a wrapper of a tensor has much in common with one
         chain = Chain(model, node)
         if _is_dict(chain):
             continue
@@ -111,6 +120,15 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         if not (is_self(model, node.value) or chain.writes or serves_a_write(model, node, chain)):
             found.append((node, value, chain))
     return found
+
+
+def _knows_wrappers(model: Model) -> bool:
+    """Whether a class of the file, or of one around it, has a property `data`: the tensor that its objects wrap."""
+    return any(model.once_of(source, _has_property) for source in (model.source, *model.neighbours()))
+
+
+def _has_property(source: Source) -> bool:
+    return _PROPERTY.search(source.text) is not None
 
 
 def _is_dict(chain: Chain) -> bool:

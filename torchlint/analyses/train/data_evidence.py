@@ -52,6 +52,11 @@ def is_full_reduction(model: Model, owner: cst.BaseExpression) -> bool:
     return model.call(owner).receiver is not None and words.is_reduction(model.call(owner).method or "")
 
 
+def is_leaf_attribute(owner: cst.BaseExpression) -> bool:
+    """`layer.weight`, `x.grad`"""
+    return isinstance(owner, cst.Attribute) and owner.attr.value in _LEAF_ATTRIBUTES
+
+
 def looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> bool:
     """Whether the way `.data` is used, or its owner, leaves nothing but a tensor."""
     owner = node.value
@@ -64,7 +69,7 @@ def looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: Ch
         return False
     if not _may_be_of_tensor(chain):
         return False
-    if isinstance(owner, cst.Attribute) and owner.attr.value in _LEAF_ATTRIBUTES:
+    if is_leaf_attribute(owner):
         return True
     if chain.element is not None and is_full_reduction(model, owner):
         return True

@@ -145,13 +145,24 @@ def _on_no_way(model: Model) -> Iterator[Toggle]:
             continue
         modes, layer = modes_at(model, call), _layer(model, call)
         wrong = Mode.TRAINING in modes or (Mode.FRESH in modes and layer is not None)
-        if not wrong or modes & _RIGHT:
+        if not wrong or modes & _RIGHT or _is_switched_around(model, call):
             continue
         if layer is not None or not _is_seen(model, model.value(call.node.func)):
             seen.add(key)
             yield Toggle(
                 _place(call), call.node.func, layer or "", _trains(model) and not _is_switched_back(model, call)
             )
+
+
+def _is_switched_around(model: Model, call: Call) -> bool:
+    """Whether a function that does not train puts a network into training mode, and into evaluation mode behind it."""
+    if model.effects(call.function).has("backward"):
+        return False
+    network, here = model.binding(call.node.func), model.span(call.node)
+    switches = [other for other in call.function.calls if other.receiver is not None and network is not None]
+    switches = [other for other in switches if model.binding(other.receiver) is network]  # type: ignore[arg-type]
+    before = any(other.method == "train" and model.span(other.node) < here for other in switches)
+    return before and any(other.method == "eval" and model.span(other.node) > here for other in switches)
 
 
 def _place(call: Call) -> cst.For | cst.Call:
