@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.semantics.programs import TRAINING_LOOP, model_of, value_of
+from tests.semantics.programs import TRAINING_LOOP, binding_of, model_of, value_of
 from torchlint.semantics.values import Grad, Kind, Place
 
 
@@ -249,3 +249,20 @@ def test_what_a_range_is_counted_by_is_a_number(use: str, kind: Kind) -> None:
 def test_a_tensor_that_counts_a_range_stays_a_tensor() -> None:
     model = model_of("import torch\nlongest = torch.tensor(3)\nfor i in range(longest):\n    print(i)\n")
     assert value_of(model, "longest").kind is Kind.TENSOR
+
+
+def test_a_tensor_that_is_changed_in_place_keeps_its_type_and_shape() -> None:
+    model = model_of(
+        """
+        import torch
+        def add(n: int, losses):
+            total, counts = torch.zeros(4), torch.zeros(4, 2, dtype=torch.long)
+            for loss in losses:
+                total += loss
+                counts += loss
+            return total, counts
+        """
+    )
+    for name, dtype, rank in (("total", "float", 1), ("counts", "int", 2)):
+        value = model.value(binding_of(model, name, "add").reads[-1])
+        assert (value.dtype, value.rank) == (dtype, rank)

@@ -164,6 +164,9 @@ class Statements(Declared):
             result = transfer.binary(_AUGMENTED.get(operator, operator), current, value, self.grad)
         if current.kind is Kind.NUMBER and result.is_tensor:
             result = result.but(optional=True)
+        if current.kind is Kind.TENSOR and result.is_tensor and not current.optional:  # it is changed in place
+            rank = result.rank if current.rank is None else current.rank
+            result = result.but(dtype=current.dtype or result.dtype, rank=rank)
         self.assign(node.target, result)
         self.values[node] = result
 
