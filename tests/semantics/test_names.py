@@ -17,6 +17,11 @@ from tests.semantics.programs import binding_of, model_of
         ("try:\n    from torch import vmap\nexcept ImportError:\n    vmap = None\nthing = vmap", "torch.vmap"),
         ("from here import DataLoader\nthing = DataLoader", "here.DataLoader"),
         ("try:\n    from a import f\nexcept ImportError:\n    from b import f\nthing = f", None),
+        ("try:\n    from a import C\nexcept ImportError:\n    C = object\nthing = C", "a.C"),
+        ("try:\n    from a import C\nexcept KeyError:\n    C = object\nthing = C", None),
+        ("from a import C\nC = object\nthing = C", None),
+        ("try:\n    from a import f\nexcept ImportError:\n    def f(): ...\nthing = f", None),
+        ("try:\n    from torch import vmap\nexcept ImportError:\n    vmap = map\nthing = vmap", None),
     ],
 )
 def test_qualified_names(spelling: str, name: str | None) -> None:

@@ -97,9 +97,12 @@ class Names:
 
     def _agreed(self, writes: Sequence[Write]) -> str | None:
         imports = {write.imported for write in writes if write.imported is not None}
-        if len(imports) != 1 or not all(self._is_import_or_fallback(write) for write in writes):
+        name = imports.pop() if len(imports) == 1 else None
+        if name is None or not all(
+            self._is_import_or_fallback(write) or self._stands_in(write, name) for write in writes
+        ):
             return None
-        return self._imported_on(imports.pop())
+        return self._imported_on(name)
 
     def imported_before(self, read: cst.Name, binding: Binding) -> str | None:
         """What a name imports where it is read, before it becomes something else: `data` of `data.DataLoader`, which a
@@ -152,6 +155,15 @@ class Names:
         if write.kind == "import":
             return True
         return isinstance(write.value, cst.Name) and write.value.value in ("None", "False")
+
+    def _stands_in(self, write: Write, name: str) -> bool:
+        """What there is where another package than torch, of which releases differ, cannot be imported."""
+        node: cst.CSTNode | None = write.statement
+        while node is not None and not isinstance(node, cst.ExceptHandler):
+            node = self._scopes.parents.get(node)
+        caught = node.type if node is not None else None
+        is_missing = isinstance(caught, cst.Name) and caught.value in ("ImportError", "ModuleNotFoundError")
+        return is_missing and write.kind == "assign" and not name.startswith("torch")
 
     def _only_source(self, binding: Binding) -> cst.BaseExpression | str | None:
         """The one thing an alias stands for: another name, or a def or class of this file."""
