@@ -376,3 +376,12 @@ class Clipped:
 )
 def test_an_object_may_have_been_handed_a_loss_with_its_graph(name: str, used: str, count: int) -> None:
     assert len(findings(TWO_PASSES.format(name=name, used=used), "MEM04")) == count
+
+
+@pytest.mark.parametrize(("name", "used", "count"), [("losses", "self.losses", 0), ("inputs", "self.module.loss()", 1)])
+def test_so_may_a_base_in_another_file(name: str, used: str, count: int) -> None:
+    code = TWO_PASSES.format(name=name, used=used).replace(
+        "class Clipped:", "from far import Base\n\nclass Clipped(Base):"
+    )
+    code = code.replace(f"        self.{name} = {name}\n", "")
+    assert len(findings(code, "MEM04")) == count

@@ -128,6 +128,8 @@ class GraphParts:
     def _read(self, node: cst.CSTNode, binding: Binding) -> None:
         model = self._model
         function = model.function(node)
+        if not binding.writes and binding.cls is not None and _CARRIED_NAMES.search(binding.name):
+            self.reused = True  # a base in another file has put it there
         own = [write for write in binding.writes if write.function is function]
         for write in own or binding.writes:
             if write.kind in ("import", "def", "class", "delete", "except"):
