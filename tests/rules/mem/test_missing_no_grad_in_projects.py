@@ -416,6 +416,54 @@ def test_what_a_method_of_another_file_is_to_switch_off_is_not_switched_off_twic
     assert (found[0].fix is not None) is is_fixed
 
 
+AGENT = """
+    import torch
+
+    class Agent(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.critic = torch.nn.Linear(4, 1)
+
+        @torch.no_grad()
+        def estimate(self, rewards, obs):
+            return self.value(obs) + rewards
+
+        def value(self, obs):
+            return self.critic(obs)
+
+        def training_step(self, batch):
+            return (self.value(batch["obs"]) - batch["returns"]).pow(2).mean()
+    """
+UPDATES = """
+    import torch
+    from agent import Agent
+
+    def train(agent: Agent, optimizer, data):
+        for i in range(9):
+            loss = agent.training_step(data)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    def main():
+        agent: Agent = Agent().cuda()
+        optimizer = torch.optim.Adam(agent.parameters())
+        obs, rewards = torch.zeros(9, 4).cuda(), torch.zeros(9).cuda()
+        for update in range(100):
+            with torch.no_grad():
+                rewards[0] = agent.value(obs)
+            returns = agent.estimate(rewards, obs)
+            train(agent, optimizer, {"obs": obs.reshape(-1), "returns": returns.reshape(-1)})
+    """
+
+
+def test_a_method_of_another_file_that_runs_a_helper_without_gradients(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "agent.py").write_text(dedent(AGENT))
+    (tmp_path / "main.py").write_text(dedent(UPDATES))
+    assert linted(tmp_path) == []
+
+
 TAGGER = """
     import torch
 

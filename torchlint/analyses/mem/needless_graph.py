@@ -125,7 +125,7 @@ class _Finder:
         whole = self._whole(function, forwards)
         found = [whole] if whole is not None else list(self._blocks(function, forwards))
         if found and not self._is_up_to_callers(function, forwards):
-            yield from (each for each in found if not self._is_off_by_name(each.forward))
+            yield from (each for each in found if not self._is_off_inside(each.forward))
 
     def _is_up_to_callers(self, function: Function, forwards: Sequence[Call]) -> bool:
         return (
@@ -136,9 +136,12 @@ class _Finder:
             or is_trained_abroad(self._model, function, forwards)
         )
 
-    def _is_off_by_name(self, call: Call) -> bool:
-        """Whether what a call of an object out of sight must mean runs without gradients by itself, or decides about
-        them, or every method of that name runs without."""
+    def _is_off_inside(self, call: Call) -> bool:
+        """Whether what a call enters, or must mean where its object is out of sight, runs without gradients by itself,
+        or decides about them, or every method of that name runs without."""
+        entered = self._model.elsewhere(call)
+        if entered is not None and runs_without_gradients(*entered):
+            return True
         meant = methods_meant(self._model, call)
         if any(_decides(*method) for method in meant) or any(
             takes_gradients(*method) for method in passes_that_fit(self._model, call, _GRADIENTS_TAKEN)

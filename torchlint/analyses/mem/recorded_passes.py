@@ -161,7 +161,10 @@ def runs_without_gradients(model: Model, function: Function) -> bool:
     ]
     if not passes:
         passes = [inner for inner in function.calls if _may_be_pass(model, inner)] or model.effects(function).forwards
-    return bool(passes) and all(model.grad_enabled(inner.node) is not True for inner in passes)
+    if passes and all(model.grad_enabled(inner.node) is not True for inner in passes):
+        return True
+    entered = [inner for inner in function.calls if model.effects(inner).has("forwards")]
+    return bool(entered) and all(model.grad_enabled(inner.node) is False for inner in entered)
 
 
 def _runs_both_ways(model: Model, function: Function) -> bool:
