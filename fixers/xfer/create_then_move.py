@@ -70,6 +70,7 @@ class _Target:
     is_certain: bool  # that the device is no None
     tensor: str | None = None  # which has both
     holds_integers: bool = False  # that tensor
+    may_be_complex: bool = False  # that type
 
 
 def fix(report: Report, model: Model) -> Fix:
@@ -116,8 +117,10 @@ def _target(move: Call, rewriter: Rewriter, model: Model) -> _Target:
     if other is not None:
         if not isinstance(other, cst.Name):
             raise NoFixError("the tensor whose device it goes to has no name")
-        holds_integers = model.value(other).dtype == "int"
-        return _Target(f"{other.value}.device", f"{other.value}.dtype", True, other.value, holds_integers)
+        held = model.value(other).dtype
+        may_be_complex = held not in ("int", "float", "bool")
+        place, kind = f"{other.value}.device", f"{other.value}.dtype"
+        return _Target(place, kind, True, other.value, held == "int", may_be_complex)
     names = _MOVING[move.method or ""]
     given = {}
     for position, arg in enumerate(move.arguments):
@@ -129,12 +132,13 @@ def _target(move: Call, rewriter: Rewriter, model: Model) -> _Target:
         return _of_cuda_class(given["dtype"], rewriter, model)
     device, dtype = given.get("device"), given.get("dtype")
     text = model.code(dtype) if dtype is not None else None
+    is_open = dtype is not None and not (model.qualified(dtype) or "").startswith("torch.")
     if device is None:
         if move.method != "cuda":
             raise NoFixError("the call does not say in sight where the tensor goes")
         return _Target(rewriter.string("cuda"), text, True)
     certain = move.method == "to" or model.value(device).is_(Kind.NUMBER, Kind.DEVICE, Kind.STRING)
-    return _Target(model.code(device), text, certain)
+    return _Target(model.code(device), text, certain, may_be_complex=is_open)
 
 
 def _of_cuda_class(node: cst.BaseExpression, rewriter: Rewriter, model: Model) -> _Target:
@@ -236,6 +240,8 @@ def _dtype(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     if numbers_given(factory, model) is not None:
         return _dtype_of_numbers(creation, target, rewriter, model)
     if not castable and not (target.holds_integers and _counts(factory, model)):
+        return None, []
+    if factory.callee == "torch.arange" and target.may_be_complex:  # of which there is no range
         return None, []
     if creation.source is factory.node and target.dtype is not None:
         return target.dtype, []

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from textwrap import dedent
 
-import libcst as cst
 import pytest
 
+from tests.semantics.projects import model_of, value_of, write
 from torchlint.config import Settings
 from torchlint.discovery import Target
 from torchlint.engine import lint
@@ -16,30 +16,8 @@ from torchlint.runner import Options, run
 from torchlint.semantics.entities import Role
 from torchlint.semantics.model import Model
 from torchlint.semantics.project import Project
-from torchlint.semantics.values import Grad, Kind, Place, Value
+from torchlint.semantics.values import Grad, Kind, Place
 from torchlint.source import Source
-
-MARKER = "pyproject.toml"
-
-
-def write(folder: Path, files: dict[str, str]) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / MARKER).touch()
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dedent(text).removeprefix("\n"))
-
-
-def model_of(folder: Path, name: str) -> Model:
-    return Project().model_to_lint(Source.read(folder / name))
-
-
-def value_of(model: Model, variable: str) -> Value:
-    """The value that the last assignment to the variable gives it."""
-    targets = [node.target for node in model.nodes_of(cst.AssignTarget) if isinstance(node, cst.AssignTarget)]
-    return model.value(next(t for t in reversed(targets) if isinstance(t, cst.Name) and t.value == variable))
-
 
 NETWORK = """
     import torch.nn as nn
@@ -348,37 +326,6 @@ def test_callers_in_other_files_say_what_parameters_are(tmp_path: Path) -> None:
     assert [call.in_loop for call in train.foreign_callers] == [True]
 
 
-TRAINER = """
-    from torch.utils.data import DataLoader
-
-    class Trainer:
-        def __init__(self, name, net):
-            self.held = net
-
-        def step(self, x):
-            network = self.held
-            {work}
-    """
-PROGRAM = """
-    import torch
-    from trainer import Trainer
-
-    Trainer("first", torch.nn.Linear(2, 2)).step(torch.ones(2))
-    """
-
-
-@pytest.mark.parametrize(
-    ("work", "kind"),
-    [("print(network.train())", Kind.MODULE), ("return network", Kind.UNKNOWN)],
-    ids=["a class that trains", "one of which nobody asks"],
-)
-def test_what_other_files_give_a_constructor_is_known_where_the_class_works_with_it(
-    tmp_path: Path, work: str, kind: Kind
-) -> None:
-    write(tmp_path, {"trainer.py": TRAINER.format(work=work), "main.py": PROGRAM})
-    assert value_of(model_of(tmp_path, "trainer.py"), "network").kind is kind
-
-
 @pytest.mark.parametrize(
     ("evaluation", "found"),
     [("with torch.no_grad(): engine.evaluate(net, loader)", []), ("engine.evaluate(net, loader)", ["MEM05"])],
@@ -428,65 +375,6 @@ def test_files_outside_of_the_project_are_not_read(tmp_path: Path) -> None:
     write(tmp_path / "project", {"main.py": "import sys\nsys.path.append('..')\nfrom net import Net\nmade = Net()\n"})
     (tmp_path / "net.py").write_text(dedent(NETWORK))
     assert value_of(model_of(tmp_path / "project", "main.py"), "made").kind is Kind.INSTANCE
-
-
-STEPPING = """
-    import torch
-
-    class Tuner:
-        def __init__(self):
-            self.net = torch.nn.Linear(4, 1)
-            self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
-
-        def update(self, x, training=True):
-            {gradients}
-                loss = self.net(x).mean()
-            if training:
-                self.opt.zero_grad()
-                loss.backward()
-                self.opt.step()
-            return loss
-    """
-FEEDING = """
-    import torch
-    {imported}
-
-    tuner, batches = Tuner(), [torch.ones(2, 4), torch.ones(2, 4)]
-    for x in batches:
-        tuner.update(x)
-    for x in batches:
-        with torch.no_grad():
-            loss = tuner.update(x, training=False)
-        loss.item()
-    """
-
-
-@pytest.mark.parametrize("apart", [False, True], ids=["in one file", "in two files"])
-@pytest.mark.parametrize(("gradients", "trains"), [("if True:", False), ("with torch.enable_grad():", True)])
-def test_what_is_called_with_autograd_off_does_not_train(
-    tmp_path: Path, *, apart: bool, gradients: str, trains: bool
-) -> None:
-    stepping = dedent(STEPPING.format(gradients=gradients))
-    feeding = dedent(FEEDING.format(imported="from tuner import Tuner" if apart else ""))
-    write(tmp_path, {"tuner.py": stepping, "main.py": feeding if apart else stepping + feeding})
-    model = model_of(tmp_path, "main.py")
-    training, evaluation = model.loops
-    assert training.role is Role.STEPS
-    assert model.effects(training).has("optimizer_steps")
-    assert model.effects(evaluation).has("optimizer_steps") is trains
-    assert trains or evaluation.role is Role.EVALUATION
-
-
-def test_a_caller_is_known_when_the_project_has_forgotten_its_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torchlint.semantics.project._MODELS_KEPT", 1)
-    calls = "from engine import total\nfor batch in batches:\n    total(batch)\n"
-    engine = "import torch\n\ndef total(losses):\n    for loss in losses:\n        print(loss.item())\n"
-    write(tmp_path, {"engine.py": engine, "first.py": calls, "second.py": calls})
-    model = model_of(tmp_path, "engine.py")
-    callers = [model.caller(call) for call in model.functions[1].foreign_callers]
-    assert [home.code(call.node) for home, call in filter(None, callers)] == ["total(batch)", "total(batch)"]
 
 
 @pytest.mark.parametrize(

@@ -55,3 +55,12 @@ def test_a_function_that_its_own_file_only_tries_and_another_trains_through(
     (tmp_path / "adaptive.py").write_text(dedent(ADAPTIVE.format(use=use)))
     source = Source.read(tmp_path / "sampled.py")
     assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+
+
+@pytest.mark.parametrize(("taken", "count"), [("sample_logits", 0), ("torch", 1)])
+def test_a_function_that_its_own_file_only_tries_and_another_takes(tmp_path: Path, taken: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "sampled.py").write_text(dedent(SAMPLED))
+    (tmp_path / "adaptive.py").write_text(f"from sampled import {taken}\n\nloss_of = [{taken}]\n")
+    source = Source.read(tmp_path / "sampled.py")
+    assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count

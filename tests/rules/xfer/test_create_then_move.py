@@ -94,6 +94,16 @@ def test_fixes_of_numbers_make_the_same_tensor(made: str, instead: str) -> None:
     assert torch.equal(before, now)
 
 
+def test_a_range_is_counted_before_it_gets_a_type_that_may_be_complex() -> None:
+    instead = returning("torch.arange(n, device=device).to(x.dtype)")
+    assert fixed(returning("torch.arange(n).to(device, x.dtype)"), "XFER01") == instead
+    for dtype in (torch.complex64, torch.float16):
+        scope: dict[str, object] = {}
+        exec(instead, scope)
+        counted = scope["build"](3, torch.ones(2, dtype=dtype), None, "cpu")  # type: ignore[operator]
+        assert torch.equal(counted, torch.arange(3).to(dtype))
+
+
 @pytest.mark.parametrize(
     ("use", "is_fixed"), [("filtered(y.cpu(), 3)", False), ("y.cpu() + y.mean()", True), ("y.float()", True)]
 )

@@ -32,16 +32,18 @@ def is_off_abroad(model: Model, function: Function) -> bool:
 
 
 def is_trained_abroad(model: Model, function: Function, passes: Sequence[Call]) -> bool:
-    """Whether other files call a function that its own file calls, too, perhaps only to try it, and may send backward
+    """Whether other files take a function that its own file calls, too, perhaps only to try it, and may send backward
     what it returns of the passes in it."""
     if not function.callers or not Tracer(model).is_returned(function, *(call.node for call in passes)):
         return False
-    abroad = (
-        (home, call)
-        for home, call in calls_in_other_files(model, function)
-        if home.grad_enabled(call.node) is not False
+    abroad = calls_in_other_files(model, function)
+    if not abroad:
+        is_only_tried = all(call.function.is_module for call in function.callers)
+        return is_only_tried and function.cls is None and model.is_taken_elsewhere(function.name) is True
+    fates = (
+        Tracer(home).of_expression(call.node) for home, call in abroad if home.grad_enabled(call.node) is not False
     )
-    return any(Tracer(home).of_expression(call.node) & (Fate.BACKWARD | Fate.ESCAPES) for home, call in abroad)
+    return any(fate & (Fate.BACKWARD | Fate.ESCAPES) for fate in fates)
 
 
 def _grads_abroad(model: Model, function: Function) -> list[bool | None]:
