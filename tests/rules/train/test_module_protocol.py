@@ -211,3 +211,23 @@ def test_the_fix_calls_the_module_and_computes_the_same() -> None:
         runs[name] = [variables["y"], torch.tensor(len(calls))]
     assert torch.equal(runs["before"][0], runs["after"][0])
     assert [int(run[1]) for run in runs.values()] == [0, 1]
+
+
+@pytest.mark.parametrize(("base", "count"), [("Base", 0), ("torch.nn.Module", 1)])
+def test_an_object_of_a_class_that_the_package_of_a_file_holds(tmp_path: Path, base: str, count: int) -> None:
+    package = tmp_path / "metrics"
+    package.mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    (package / "base.py").write_text("class Base:\n    def forward(self):\n        pass\n")
+    distance = (
+        f"import torch\nfrom .base import Base\n\nclass Distance({base}):\n    def initialize(self):\n        pass\n"
+    )
+    (package / "distance.py").write_text(f"{distance}\n    def forward(self, a, b):\n        return a - b\n")
+    perceptual = "import torch\nfrom metrics import distance\n\nclass Perceptual(torch.nn.Module):\n"
+    perceptual += "    def __init__(self):\n        super().__init__()\n        self.model = distance.Distance()\n"
+    perceptual += (
+        "        self.model.initialize()\n\n    def forward(self, a, b):\n        return self.model.forward(b, a)\n"
+    )
+    (package / "__init__.py").write_text(perceptual)
+    source = Source.read(package / "__init__.py")
+    assert len(lint(source, Settings.selecting("TRAIN07"), strict=True, project=Project())) == count

@@ -77,7 +77,9 @@ def _may_be_plain(model: Model, call: Call) -> bool:
 def _calls_like_a_module(model: Model, dotted: str) -> bool:
     """Whether no class between that of this name and torch's has a `__call__`, as far as they are in sight."""
     behind = model.class_behind(dotted)
-    return _runs_forward(*behind) if behind is not None else _CALLED_OTHERWISE.match(dotted) is None
+    if behind is None:
+        return _CALLED_OTHERWISE.match(dotted) is None
+    return _runs_forward(*behind) and not behind[1].is_no_module
 
 
 def _runs_forward(model: Model, cls: Class) -> bool:
