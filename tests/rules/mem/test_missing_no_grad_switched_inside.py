@@ -1,0 +1,161 @@
+"""MEM05: functions of other files that run without gradients by themselves, or are the place to switch them off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.rules.mem.projects import linted
+
+
+@pytest.mark.parametrize(("uses", "is_fixed"), [("", False), ("    print(net(torch.ones(1, 2)).argmax(1))\n", True)])
+def test_what_a_method_of_another_file_is_to_switch_off_is_not_switched_off_twice(
+    tmp_path: Path, uses: str, is_fixed: bool
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    method = """
+    import torch
+
+    class Net(torch.nn.Linear):
+        def sample(self, x):
+            shown = torch.zeros(4, 2)
+            for step in range(4):
+                shown[step] = torch.softmax(self(x), 1)[0].argmax()
+                x = x + shown[step]
+            return shown.argmax(1)
+    """
+    (tmp_path / "net.py").write_text(dedent(method))
+    code = "import torch\nfrom net import Net\n\ndef show(net: Net):\n    net.eval()\n"
+    code += "    print(net.sample(torch.ones(1, 2)).tolist())\n" + uses
+    (tmp_path / "main.py").write_text(code + "\nshow(Net(2, 2))\n")
+    found = linted(tmp_path)
+    assert len(found) == 1
+    assert (found[0].fix is not None) is is_fixed
+
+
+AGENT = """
+    import torch
+
+    class Agent(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.critic = torch.nn.Linear(4, 1)
+
+        @torch.no_grad()
+        def estimate(self, rewards, obs):
+            return self.value(obs) + rewards
+
+        def value(self, obs):
+            return self.critic(obs)
+
+        def training_step(self, batch):
+            return (self.value(batch["obs"]) - batch["returns"]).pow(2).mean()
+    """
+UPDATES = """
+    import torch
+    from agent import Agent
+
+    def train(agent: Agent, optimizer, data):
+        for i in range(9):
+            loss = agent.training_step(data)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    def main():
+        agent: Agent = Agent().cuda()
+        optimizer = torch.optim.Adam(agent.parameters())
+        obs, rewards = torch.zeros(9, 4).cuda(), torch.zeros(9).cuda()
+        for update in range(100):
+            with torch.no_grad():
+                rewards[0] = agent.value(obs)
+            returns = agent.estimate(rewards, obs)
+            train(agent, optimizer, {"obs": obs.reshape(-1), "returns": returns.reshape(-1)})
+    """
+
+
+def test_a_method_of_another_file_that_runs_a_helper_without_gradients(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "agent.py").write_text(dedent(AGENT))
+    (tmp_path / "main.py").write_text(dedent(UPDATES))
+    assert linted(tmp_path) == []
+
+
+TAGGER = """
+    import torch
+
+    class Tagger:
+        def __init__(self):
+            self.net = torch.nn.Linear(2, 2).cuda()
+
+        def run(self, x, training):
+            found = {{}}
+            if training:
+                self.net.train()
+                found["loss"] = self.net(x).mean()
+            else:
+                self.net.eval()
+                {around}
+                    y = self.net(x)
+                found["best"] = y.argmax(1).cpu()
+            return found
+    """
+TAGGING = """
+    import torch
+    from tagger import Tagger
+
+    def evaluate(model, batches):
+        hits = 0
+        for i in range(len(batches)):
+            found = model.run(batches[i], training=False)
+            hits += found["best"].sum().item()
+        return hits
+
+    def main(batches, optimizer):
+        model = Tagger()
+        for x in batches:
+            model.run(x, training=True)["loss"].backward()
+            optimizer.step()
+        evaluate(model, batches)
+    """
+
+
+@pytest.mark.parametrize(("around", "count"), [("with torch.no_grad():", 0), ("if x.shape[0]:", 1)])
+def test_a_method_that_switches_autograd_off_itself_unless_it_trains(tmp_path: Path, around: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "tagger.py").write_text(dedent(TAGGER.format(around=around)))
+    (tmp_path / "main.py").write_text(dedent(TAGGING))
+    assert len(linted(tmp_path)) == count
+
+
+PADDING = """
+    import torch
+
+    def padded(image, mirrors):
+        if mirrors:
+            layer = torch.nn.ReflectionPad2d(1)
+        else:
+            layer = torch.nn.{layer}
+        return layer(image)
+    """
+PADDED = """
+    import torch
+    from padding import padded
+
+    def main(net, images):
+        net.eval()
+        for image in images:
+            image = torch.unsqueeze(image.cuda(), 0)
+            image = padded(image, mirrors=True)
+            print(net(image).cpu().numpy())
+    """
+
+
+@pytest.mark.parametrize(("layer", "count"), [("ZeroPad2d(1)", 0), ("LazyConv2d(3, 3)", 1)])
+def test_a_function_of_another_file_that_only_pads_records_no_graph(tmp_path: Path, layer: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "padding.py").write_text(dedent(PADDING.format(layer=layer)))
+    (tmp_path / "main.py").write_text(dedent(PADDED))
+    assert len(linted(tmp_path)) == count
