@@ -17,6 +17,11 @@ def assigned_pairs(statement: cst.CSTNode | None) -> list[tuple[cst.BaseExpressi
     return [(target, value)]
 
 
+def target_of(statement: cst.CSTNode | None, value: cst.CSTNode) -> cst.BaseExpression | None:
+    """What a value of an assignment is assigned to."""
+    return next((target for target, given in assigned_pairs(statement) if given is value), None)
+
+
 def independent_pairs(assign: cst.Assign) -> list[tuple[cst.Name, cst.BaseExpression]] | None:
     """The variables and values of `a, b = x, y`, if no value has to do with the variable of another pair."""
     match assign:

@@ -10,7 +10,7 @@ from torchlint.analyses.order import is_before
 from torchlint.analyses.tensor_writes import is_handed_on
 from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, is_drawn_alone, is_made_anew, without_moves
 from torchlint.analyses.variable_wrapper import Wrapper, is_false
-from torchlint.parallel_assignment import assigned_pairs
+from torchlint.parallel_assignment import target_of
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.values import Kind
@@ -195,8 +195,8 @@ def wants_gradients(wrapper: Wrapper) -> bool:
 
 def name_of(value: cst.BaseExpression, model: Model) -> Binding | None:
     """The variable that a value is assigned to."""
-    pairs = assigned_pairs(model.small_statement(value))
-    return next((model.binding(target) for target, given in pairs if given is value), None)
+    target = target_of(model.small_statement(value), value)
+    return model.binding(target) if target is not None else None
 
 
 def has_leaf(binding: Binding, model: Model) -> bool:

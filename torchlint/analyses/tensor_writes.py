@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses import host_calls
-from torchlint.parallel_assignment import assigned_pairs
+from torchlint.parallel_assignment import target_of
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import parameter_of_function
 from torchlint.semantics.effects import last_name
-from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_loss_module
 from torchlint.word_set import word_set
 
@@ -135,7 +134,6 @@ def _of_argument(model: Model, arg: cst.Arg, depth: int) -> Written:
         or call.callee in _READERS
         or call.method in ("backward", "scale")
         or host_calls.writes(call)
-        or (call.receiver_value.kind is Kind.TENSOR and torch_api.method(call.method or "") is not None)
         or is_loss_module(model.value(site.func).ref or last_name(site.func))
     )
     return Written.NEVER if is_reader else Written.PERHAPS
@@ -176,10 +174,8 @@ def _names_of_memory(model: Model, binding: Binding) -> list[Binding]:
 
 def _new_name(model: Model, node: cst.CSTNode) -> Binding | None:
     """The variable that an expression is assigned to."""
-    pairs = assigned_pairs(model.small_statement(node))
-    return next(
-        (model.binding(target) for target, value in pairs if value is node and isinstance(target, cst.Name)), None
-    )
+    target = target_of(model.small_statement(node), node)
+    return model.binding(target) if isinstance(target, cst.Name) else None
 
 
 def _end_of_views(model: Model, node: cst.CSTNode) -> cst.CSTNode:
