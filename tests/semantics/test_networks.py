@@ -176,3 +176,12 @@ def test_a_loaded_embedding_takes_gradients_where_it_is_told_to(options: str, gr
         """
     )
     assert value_of(model, "found", "embed").grad is grad
+
+
+@pytest.mark.parametrize(
+    ("method", "callee"),
+    [("zero_grad", "torch.nn.Module.zero_grad"), ("forward", "torch.nn.Module.forward"), ("adapt", None)],
+)
+def test_a_method_is_that_of_torch_only_where_every_module_has_it(method: str, callee: str | None) -> None:
+    model = model_of(f"import torch\n\nnet = torch.nn.Linear(3, 3)\nnet.{method}()\n")
+    assert call_on(model, f"net.{method}()").callee == callee

@@ -89,8 +89,9 @@ class MethodCalls(LibraryCalls):
             self._rewrite_receiver(call, receiver.but(grad=grad))
 
     def _module_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
-        call.callee = f"torch.nn.Module.{method}"
         entry = words.module_method(method)
+        if entry is not None or method == "forward":
+            call.callee = f"torch.nn.Module.{method}"
         if entry is not None and entry.results == (("self",),):
             place = receiver.place
             if method in ("cuda", "cpu"):

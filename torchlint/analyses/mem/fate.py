@@ -11,7 +11,6 @@ from torchlint.analyses.mem import fate_words as words
 from torchlint.analyses.mem.lifetime import root
 from torchlint.semantics.dataflow import given_to, parameter_of, parameter_of_function, reaches, text
 from torchlint.semantics.values import Grad, Kind
-from torchlint.semantics.vocabulary import module_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call, Function
@@ -331,8 +330,8 @@ class _Trail:
 
     def _is_effect_of_module(self, call: Call) -> bool:
         """Whether a module of a class out of sight does something with its arguments: `critic.update(loss)`."""
-        of_module = call.method is not None and call.callee == f"torch.nn.Module.{call.method}"
-        return of_module and module_method(call.method) is None and isinstance(self.model.parent(call.node), cst.Expr)
+        of_module = call.method is not None and call.receiver_value.kind is Kind.MODULE
+        return of_module and call.callee is None and isinstance(self.model.parent(call.node), cst.Expr)
 
     def _pass(self, call: Call, parameter: Binding | None) -> None:
         site = self.site

@@ -184,7 +184,7 @@ def _may_be_pass(model: Model, call: Call) -> bool:
     if call.method is None or not call.arguments or (call.target or call.foreign) is not None:
         return False
     is_known = (torch_api.method(call.method) or module_method(call.method)) is not None
-    return not is_known and call.callee in (None, f"torch.nn.Module.{call.method}")
+    return not is_known and call.callee is None
 
 
 def takes_gradients(model: Model, function: Function) -> bool:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import is_tensor_method, module_method
+from torchlint.semantics.vocabulary import is_tensor_method
 from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def nature(call: Call, depth: int = 0) -> Nature:
 def _of_torch(call: Call, name: str) -> Nature:
     last = name.rpartition(".")[2]
     if name.startswith("torch.nn.Module."):
-        return Nature.FORWARD if last == "forward" or module_method(last) is None else Nature.OPAQUE
+        return Nature.FORWARD if last == "forward" else Nature.OPAQUE
     if last in _RANDOM or _DISTRIBUTIONS.match(name):
         return Nature.RANDOM
     if _TORCH_OPAQUE.match(name):
