@@ -133,6 +133,26 @@ def test_a_buffer_is_a_tensor_that_takes_no_gradients_and_is_where_its_module_is
     assert (value.grad is Grad.DETACHED) is (kind is Kind.TENSOR)
 
 
+@pytest.mark.parametrize(("wanted", "grad"), [("True", Grad.CARRIES), ("False", Grad.DETACHED)])
+def test_a_buffer_that_is_made_to_take_gradients_takes_them(wanted: str, grad: Grad) -> None:
+    model = model_of(
+        f"""
+        import torch
+        from torch import nn
+
+        class Task(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.register_buffer("theta", torch.zeros(2, n, requires_grad={wanted}))
+
+            def forward(self):
+                theta = self.theta
+                return theta.sum()
+        """
+    )
+    assert value_of(model, "theta", "Task.forward").grad is grad
+
+
 @pytest.mark.parametrize("method", ["from_pretrained", "load_from_checkpoint"])
 def test_a_class_of_the_file_loads_an_object_of_itself(method: str) -> None:
     model = model_of(

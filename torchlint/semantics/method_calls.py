@@ -123,13 +123,14 @@ class MethodCalls(LibraryCalls):
         return Value(Kind.UNKNOWN, place=transfer.place_behind(given.all()))
 
     def _register_buffer(self, call: Call, given: Arguments) -> None:
-        """A buffer is a tensor that takes no gradients, whatever makes it, and goes wherever the module goes; one that
-        is None at first says nothing."""
+        """A buffer is a tensor that takes no gradients, unless it is made to take them, and goes wherever the module
+        goes; one that is None at first says nothing."""
         binding = self.scopes.bindings.get(call.node.args[0].value) if call.node.args else None
         tensor = given.get("tensor", 1)
         if binding is not None and tensor is not None and tensor.kind is not Kind.NONE:
             known = tensor if tensor.kind is Kind.TENSOR else Value(Kind.TENSOR, origins=tensor.origins)
-            self.write(binding, known.but(grad=Grad.DETACHED, place=Place.UNKNOWN, pinned=False))
+            grad = tensor.grad if any(_asks_for_gradients(arg.value) for arg in call.node.args) else Grad.DETACHED
+            self.write(binding, known.but(grad=grad, place=Place.UNKNOWN, pinned=False))
 
     def _dict_method(self, call: Call, receiver: Value, method: str, given: Arguments) -> Value:
         element = receiver.element if receiver.element is not None else UNKNOWN
@@ -255,3 +256,9 @@ def _parts_of_module(method: str, place: Place) -> Value:
 
 def _named(parts: Value) -> Value:
     return Value(Kind.ITERATOR, element=Value(Kind.TUPLE, items=(STRING, element_of(parts))))
+
+
+def _asks_for_gradients(node: cst.BaseExpression) -> bool:
+    """`torch.zeros(3, requires_grad=True)`."""
+    given = node.args if isinstance(node, cst.Call) else ()
+    return any(arg.keyword.value == "requires_grad" and last_name(arg.value) != "False" for arg in given if arg.keyword)

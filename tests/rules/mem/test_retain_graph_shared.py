@@ -216,3 +216,54 @@ def test_what_only_moves_before_the_loop_keeps_nothing_that_a_pass_lets_go(befor
     code = PENALISED.format(before=before, part="part")
     assert len(findings(code, "MEM04")) == 1
     exec(code.replace("retain_graph=True", "") + TRAINED, {})
+
+
+TASK = """
+import torch
+from torch import nn
+
+class Task(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.register_buffer("theta", torch.ones(n, requires_grad=True))
+        self.weight = nn.Parameter(torch.ones(n))
+
+    def forward(self, x):
+        self.last = x * self.weight
+        return self.last
+
+    def output(self):
+        return {output}
+
+def train(task, optimizer, steps, every):
+    total = None
+    for step in range(steps):
+        task(torch.ones(3))
+        loss = task.output().square().sum()
+        loss.backward(retain_graph=True)
+        {sum}
+        if step % every == 0 and total is not None:
+            optimizer.zero_grad()
+            total.backward()
+            optimizer.step()
+            total = None
+
+task = Task(3)
+train(task, torch.optim.SGD(task.parameters(), lr=0.1), 4, 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "sum_", "count"),
+    [
+        ("2 * self.theta", "total = loss if total is None else total + loss", 0),
+        ("2 * self.theta", "print(loss.item())", 1),
+        ("2 * self.last", "print(loss.item())", 0),  # what the module keeps others may go back through
+    ],
+)
+def test_a_method_in_sight_of_a_module_is_followed_to_a_buffer_that_takes_gradients(
+    output: str, sum_: str, count: int
+) -> None:
+    code = TASK.replace("{output}", output).replace("{sum}", sum_)
+    assert len(findings(code, "MEM04")) == count
+    exec(code, {})

@@ -94,9 +94,12 @@ class GraphParts:
         self._work.extend(arg.value for arg in call.arguments)
         if call.receiver is not None:
             self._work.append(call.receiver)
-        if call.is_forward or call.receiver_value.kind is Kind.MODULE:
-            self.reused = self.reused or _is_asked(call) or self._has_state(call)
-        elif call.target is not None and not call.target.is_generator:
+        is_in_sight = call.target is not None and not call.target.is_generator
+        is_network = call.is_forward or call.receiver_value.kind is Kind.MODULE
+        is_asked = is_network and _is_asked(call)
+        if is_network and not (is_asked and is_in_sight):
+            self.reused = self.reused or is_asked or self._has_state(call)
+        elif call.target is not None and is_in_sight:
             returned = (node.value for node in call.target.returns)
             self._work.extend(value for value in returned if value is not None)
 
