@@ -358,6 +358,57 @@ def test_a_pass_of_another_file_that_waits_by_itself(rest: str, is_found: bool, 
     assert bool(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == is_found
 
 
+ATTENTION = """\
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8))
+
+    def scores(self, x):
+        return x @ self.weight
+
+    def update(self, x):
+        values = torch.softmax(x @ self.weight, 1)
+        self.kept = values.cpu()
+
+    def forward(self, x, mode):
+        if mode == "scores":
+            return self.scores(x)
+        return {rest}
+"""
+TIMED_ATTENTION = """\
+from attentions import Attention
+
+net = Attention().to(device)
+x = torch.rand(8, 8).to(device)
+t0 = time.time()
+net(x, {mode})
+print(time.time() - t0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "mode", "is_found"),
+    [
+        ("self.update(x)", "mode='update'", False),
+        ("self.update(x) if mode == 'update' else x.t()", "mode='update'", False),
+        ("self.update(x) if mode == 'update' else x.t()", "mode=1", True),
+        ("self.scores(x)", "mode='update'", True),
+    ],
+)
+def test_a_network_of_another_file_that_waits_in_a_method_of_its_own(
+    rest: str, mode: str, is_found: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "attentions.py").write_text(ATTENTION.format(rest=rest))
+    (tmp_path / "main.py").write_text(SETUP + TIMED_ATTENTION.format(mode=mode))
+    settings = Settings.selecting("TIME01")
+    assert bool(lint(Source.read(tmp_path / "main.py"), settings, strict=True, project=Project())) == is_found
+
+
 EVALUATION = """\
 def evaluate(model, x, rows):
     if rows > 1:

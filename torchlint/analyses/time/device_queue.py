@@ -308,14 +308,18 @@ class DeviceQueue:
 
     def _waits_elsewhere(self, call: Call) -> bool:
         """Whether a function of another file reads a tensor, one of a network whenever it is called: what it calls is
-        out of sight, and in a network those are its layers."""
+        out of sight but for its own methods, and in a network those are its layers. One that is told by a text what to
+        do, `mode="attention"`, may run any of them."""
         found = self._model.elsewhere(call)
         if found is None:
             return False
         home, function = found
-        reads = [each for each in function.calls if each.method in ("item", "tolist", "cpu")]
         if function.cls is None or not function.cls.is_module:
-            return any(each.receiver_value.is_(Kind.TENSOR, Kind.UNKNOWN) for each in reads)
+            return any(each.receiver_value.is_(Kind.TENSOR, Kind.UNKNOWN) for each in _reads(function))
+        is_told = any(self._model.value(arg.value).is_(Kind.STRING) for arg in call.arguments)
+        own = [each for each in function.calls if each.target is not None and each.target.cls is function.cls]
+        runs = [each.target for each in own if each.target is not None and (is_told or not home.guards(each.node))]
+        reads = (each for method in (function, *runs) for each in _reads(method))
         return any(each.receiver_value.kind is Kind.TENSOR and not home.guards(each.node) for each in reads)
 
     def _is_left_on_host(self, call: Call) -> bool:
@@ -416,6 +420,10 @@ class DeviceQueue:
         if not given:
             return call.receiver is None or call.receiver_value.is_(Kind.UNKNOWN, Kind.INSTANCE)
         return any(value.kind not in _QUIET_KINDS for value in given)
+
+
+def _reads(function: Function) -> Iterator[Call]:
+    return (each for each in function.calls if each.method in ("item", "tolist", "cpu"))
 
 
 def is_wait(call: Call) -> bool:
