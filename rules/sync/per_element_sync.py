@@ -16,8 +16,9 @@ class PerElementSync(Rule):
     ## What it does
 
     Finds `.item()`, `int(...)` and `float(...)` on the elements of one tensor, comparisons of them of which Python asks
-    the truth, elements that are places in a list or an array, and `.cpu()` and `.tolist()` on its rows, in a loop or a
-    comprehension that every training step or evaluation batch runs and that does not write the tensor. So are the
+    the truth, elements that are places in a list or an array, those that a text is made of which is no log, and
+    `.cpu()` and `.tolist()` on its rows, in a loop or a comprehension that every training step or evaluation batch runs
+    and that does not write the tensor. So are the
     `argmax()` of its rows, and comparisons of what its rows are reduced to. Rows that are copied on a condition are
     left out, and loops of which each iteration waits for something else on the device, too. Python's `max`, `min`,
     `any` and `all` of a tensor are such loops.
@@ -81,7 +82,10 @@ class PerElementSync(Rule):
 
     code = "SYNC07"
     name = "per-element-sync"
-    triggers = (".item", "int(", "float(", ".cpu", ".tolist", " if ", "max(", "min(", "any(", "all(", "] +=", "ensor(")
+    triggers = (
+        *(".item", "int(", "float(", ".cpu", ".tolist", ".format(", " if "),
+        *("max(", "min(", "any(", "all(", "] +=", "ensor("),
+    )
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.sync.element_reads import element_reads, python_reductions, waits_anyway

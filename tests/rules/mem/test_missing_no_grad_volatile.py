@@ -158,3 +158,32 @@ def test_an_attribute_that_is_made_of_itself_alone_ends_the_search() -> None:
                     print(net(x.cuda()).argmax(1))
         """
     assert len(findings(code, "MEM05")) == 1
+
+
+METHOD = """
+    from torch.autograd import Variable
+
+    def features(net, batches):
+        net.eval()
+        rows = []
+        for x in batches:
+            x = Variable(x.cuda(){volatile})
+            score, layers = net.{method}(x)
+            rows.extend(layer.data.mean(2) for layer in layers)
+        return rows
+    """
+
+
+@pytest.mark.parametrize(
+    ("method", "volatile", "lines"),
+    [
+        ("feature_list", ", volatile=True", [3]),
+        ("feature_list", "", []),
+        ("apply", ", volatile=True", []),  # a method that every module has, and that runs nothing
+    ],
+)
+def test_a_method_of_a_network_out_of_sight_that_gets_a_volatile_tensor_runs_it(
+    method: str, volatile: str, lines: list[int]
+) -> None:
+    code = METHOD.format(method=method, volatile=volatile)
+    assert [finding.line for finding in findings(code, "MEM05", "MEM09")] == lines

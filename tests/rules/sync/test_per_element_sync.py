@@ -68,6 +68,12 @@ ROW_BY_ROW = {
         "for i, row in enumerate(out):\n    if torch.max(row) > 0.9:\n        kept.append(i)", "kept = []"
     ),
     "rows": evaluation("for row in out:\n    kept.append(row.cpu())", "kept = []"),
+    "lines of a file": evaluation(
+        'best = out.max(1).values\nfor i in range(9):\n    file.write("{}\\n".format(best[i]))', "file = open(names)"
+    ),
+    "lines of a file of one kind": evaluation(
+        "for i, row in enumerate(out):\n    if loud:\n        file.write(f'{i} {row[0]:.3f}')", "file = open(names)"
+    ),
     "rows by index": evaluation("for i in range(9):\n    kept.append(out[i].detach().cpu().numpy())", "kept = []"),
     "rows beside names": evaluation(
         "for i, name in enumerate(names):\n    kept[name].append(out[i, :].tolist())", "kept = make()"
@@ -130,6 +136,14 @@ def test_what_python_finds_out_by_comparing_elements_the_device_does_at_once(bod
 
 
 SILENT = {
+    "lines for a person to read": evaluation(
+        "for i, row in enumerate(out):\n    if i == 3:\n        file.write(f'{row[0]}')\n    if names.verbose:\n"
+        "        file.write(f'{row[1]}')\n    assert i < 9, f'{row[2]}'\n    print(f'{row[3]}')",
+        "file = open(names)",
+    ),
+    "lines of the host": evaluation(
+        "best = out.max(1).values.cpu()\nfor i in range(9):\n    file.write('%f' % best[i])", "file = open(names)"
+    ),
     "elements of the host, under a name and in a tensor": evaluation(
         "best = out.argmax(1).tolist()\nfor i in range(9):\n    label = best[i]\n    kept.append(int(label))\n"
         "next_x = torch.LongTensor([[best[i] for i in range(9)]]).to(device)",

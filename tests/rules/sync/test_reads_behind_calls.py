@@ -65,6 +65,51 @@ def test_a_number_is_followed_to_the_loop_of_another_file(tmp_path: Path, use: s
     assert len(found) == count
 
 
+NETWORK = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    @staticmethod
+    def train_step(net, optimizer, batches):
+        x, y = next(batches)
+        loss = nn.functional.mse_loss(net(x.cuda()), y.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return {"loss": loss.item()}
+"""
+DRIVER = """
+import torch
+from nets import Net
+
+def main(batches, logs):
+    net = Net().cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(1000):
+        shown = net.train_step(net, optimizer, batches)
+        {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "count"),
+    [("logs.append(shown)", 1), ("print(shown)", 1), ("if shown['loss'] > 9: break", 0)],
+)
+def test_what_a_method_that_is_a_step_returns_is_followed_to_the_file_that_calls_it(
+    tmp_path: Path, use: str, count: int
+) -> None:
+    (tmp_path / "main.py").write_text(DRIVER.replace("{use}", use))
+    assert len(_found_in(tmp_path, "nets.py", NETWORK)) == count
+
+
 def _found_in(path: Path, name: str, code: str) -> list[Finding]:
     (path / "pyproject.toml").touch()
     (path / name).write_text(code)

@@ -110,9 +110,12 @@ class RecordedPasses:
         return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
 
     def _is_volatile_run(self, call: Call) -> bool:
-        """Whether a helper of the file runs the model for a tensor that was to have no graph, and returns nothing."""
-        helper = call.target if call.target is not None and call.target.is_procedure else None
-        runs = helper is not None and bool(self._model.effects(helper).forwards)
+        """Whether a tensor that was to have no graph goes to a helper of the file that runs the model and returns
+        nothing, or to a method of a network, whatever it is called and wherever it stands."""
+        if call.target is None:
+            runs = call.receiver_value.is_(Kind.MODULE) and module_method(call.method or "") is None
+        else:
+            runs = call.target.is_procedure and bool(self._model.effects(call.target).forwards)
         return runs and is_volatile_pass(self._model, call)
 
     def _is_cut_off(self, call: Call) -> bool:

@@ -15,6 +15,7 @@ from torchlint.analyses.steps import Step, step_around
 from torchlint.analyses.sync.branching import tensors_asked, waiting_step
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence
+from torchlint.analyses.sync.shown import written_texts
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.semantics.dataflow import is_changed
 from torchlint.semantics.tree import walk
@@ -36,7 +37,7 @@ _SAME = frozenset(["detach", "clone", "data", "squeeze", "float", "contiguous", 
 class ElementReads:
     """All reads of the elements of one tensor by one loop, none of which writes the tensor.
 
-    `of_rows`: some of them copy a whole row, or are numbers of a row that the loop is at.
+    `of_rows`: some of them copy a whole row, or show what may be one, or are numbers of a row that the loop is at.
     `asked`: of some, Python asks the truth, or how they compare, or which element of another they stand for.
     `held`: some have a name of their own, or are put into a new tensor as they are.
     """
@@ -54,7 +55,7 @@ class ElementReads:
 def element_reads(model: Model) -> list[ElementReads]:
     found: dict[tuple[Loop, Binding | cst.BaseExpression], ElementReads] = {}
     residence = model.once(Residence)
-    for node, read, how in chain(reads(model), _asked(model), _indices(model), _put_together(model)):
+    for node, read, how in chain(reads(model), _asked(model), _indices(model), _put_together(model), _written(model)):
         if not model.loops_around(node) or how.startswith("math."):
             continue
         named = _bare(model, read) if how in _BARE else read
@@ -69,6 +70,8 @@ def element_reads(model: Model) -> list[ElementReads]:
                 continue
             if how in _WHOLE and model.guards(node, inside=loop):
                 continue
+            if how == "text" and _is_chosen(model, node, loop):
+                continue
             binding = model.binding(tensor)
             if binding is not None and (
                 _is_written(model, binding, loop) or (how == "index" and _may_be_list(model, tensor, binding))
@@ -81,7 +84,7 @@ def element_reads(model: Model) -> list[ElementReads]:
                 if step is None or is_own or not residence.may_be_device(tensor, step, is_tensor=True):
                     continue
                 known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
-            known.of_rows |= of_row or (is_iterated and isinstance(element, cst.Subscript))
+            known.of_rows |= of_row or how == "text" or (is_iterated and isinstance(element, cst.Subscript))
             known.asked |= how in ("truth", "index")
             known.held |= how == "tensor" or element is not named
             known.nodes.append(node)
@@ -221,6 +224,26 @@ def _put_together(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseEx
             held = held.elements[0].value
         if isinstance(held, cst.ListComp) and isinstance(held.elt, (cst.Name, cst.Subscript)):
             yield held.elt, held.elt, "tensor"
+
+
+def _written(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    """`file.write(f"{scores[i]}")`: what may be elements, of which a text is made."""
+    for _, tensors in written_texts(model):
+        for tensor in tensors:
+            if isinstance(tensor, (cst.Name, cst.Subscript)):
+                yield tensor, tensor, "text"
+
+
+def _is_chosen(model: Model, node: cst.BaseExpression, loop: Loop) -> bool:
+    """Whether a condition that changes in a loop, or one of a log, picks the iterations that reach a node."""
+    for guard in model.guards(node, inside=loop):
+        if guard.kind != "other" or guard.test is None:
+            return True
+        bindings = (model.binding(part) for part in walk(guard.test) if isinstance(part, (cst.Name, cst.Attribute)))
+        writes = (write.loop for binding in bindings if binding is not None for write in binding.writes)
+        if any(place is not None and loop in place.around() for place in writes):
+            return True
+    return False
 
 
 def _places(part: cst.BaseSlice, is_of_host: bool) -> list[cst.BaseExpression]:

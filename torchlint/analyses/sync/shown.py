@@ -58,6 +58,19 @@ def shown_tensors(model: Model) -> Iterator[Shown]:
                 yield shown
 
 
+def written_texts(model: Model) -> Iterator[tuple[cst.BaseExpression, list[cst.BaseExpression]]]:
+    """Texts of values in loops that no log and no failure asks for, as the lines of a file, and the tensors in them."""
+    for text in model.nodes_of(cst.FormattedString, cst.BinaryOperation, cst.Call):
+        assert isinstance(text, cst.BaseExpression)
+        if model.loop(text) is None or not _is_text(model, text):
+            continue
+        above = list(model.ancestors(text))
+        if any(isinstance(node, (cst.Assert, cst.Raise)) or _is_text(model, node) for node in above):
+            continue
+        if not any(isinstance(node, cst.Call) and is_log(model.call(node)) for node in above):
+            yield text, _tensors(model, [(text, False)])
+
+
 def _shown(model: Model, node: cst.BaseExpression, leaves: list[cst.BaseExpression]) -> Shown | None:
     step = step_of(model, node) if leaves else None
     if step is None:
