@@ -56,6 +56,18 @@ def test_what_a_backward_pass_does_to_the_graph_of_a_tensor(tree: Path, argument
     assert not any("its graph" in line for line in call("explain-model", "train.py:10").stdout.splitlines())
 
 
+def test_a_loss_of_the_same_criterion_has_a_graph_of_its_own(tree: Path) -> None:
+    step = "        loss = criterion(model(x), y)\n        held = criterion(model(y), x)\n"
+    train = TRAIN.replace("loader, optimizer", "loader, optimizer, criterion").replace(
+        "        loss = model(x, y)\n", step
+    )
+    (tree / "train.py").write_text(train.replace("print(loss.item())", "print(held.item(), loss.item())"))
+    believed = call("explain-model", "train.py:12").stdout.partition("`loss` is a tensor")
+    assert "`held` is a tensor, carries a graph" in believed[0]
+    assert "frees its graph" not in believed[0]
+    assert "line 9: `loss.backward()` frees its graph." in believed[2]
+
+
 def test_a_file(tree: Path) -> None:
     shown = [line.strip() for line in call("explain-model", "train.py").stdout.splitlines()]
     assert f"lib.net.Net: {Path('lib/net.py')}" in shown

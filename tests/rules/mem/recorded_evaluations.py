@@ -386,4 +386,18 @@ def measure(model, size, runs):  # here
 def main(make, path):
     measure(make(path), 4, 3)
 """,
+    "losses of a criterion out of sight": """def mean_loss(model, loader, criterion):  # here
+    total = 0.0
+    for x, y in loader:
+        total += criterion(model(x), y)
+    return total / len(loader)
+
+def train(model, criterion, train_loader, val_loader):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+    print(mean_loss(model, val_loader, criterion))
+""",
 }

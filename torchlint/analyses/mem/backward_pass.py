@@ -39,14 +39,15 @@ def passes_through(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
 
 
 def _tensors(model: Model, graph: cst.BaseExpression) -> set[Binding]:
-    """The variables that hold a graph, or may, among those that an expression is computed from."""
+    """The variables that hold a graph, or may, among those that an expression is computed from. What is called, as a
+    criterion, holds none, whoever else it computes something for."""
     found = set()
     loop = next(iter(model.loops_around(graph)), None)
     for node in sources(model, graph, inside=loop):
         value = model.value(node)
         if carries(value) or (value.is_(Kind.UNKNOWN, Kind.TENSOR) and value.grad is Grad.UNKNOWN):
             binding = model.binding(node)
-            if binding is not None:
+            if binding is not None and not binding.called:
                 found.add(binding)
     return found
 

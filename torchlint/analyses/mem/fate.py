@@ -372,10 +372,15 @@ class _Trail:
             ):
                 self.fate |= Fate.ESCAPES
             self._into(receiver)
-        elif method == "scale" and kind is Kind.UNKNOWN:
+        elif (method == "scale" and kind is Kind.UNKNOWN) or self._is_loss_handed_in(call):
             self.on(site)
         else:
             self.fate |= Fate.ESCAPES
+
+    def _is_loss_handed_in(self, call: Call) -> bool:
+        """`criterion(outputs, labels)` of a parameter: it makes a tensor of what it gets, and keeps nothing."""
+        binding = self.model.binding(call.node.func)
+        return binding is not None and binding.is_parameter and call.value.is_tensor
 
     def _only_reports(self, call: Call) -> bool:
         """Loggers, progress bars, plots, schedulers: they look at a value, and keep nothing that is differentiated."""
