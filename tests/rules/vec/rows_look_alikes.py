@@ -211,13 +211,6 @@ def target(item, count):
         out[int(label)] = 1
     return out
 """,
-    "windows": """\
-def windows(walk: torch.Tensor, count, size):
-    found = []
-    for j in range(count):
-        found.append(walk[:, j : j + size])
-    return torch.cat(found)
-""",
     "channels by numbers of a list": """\
 def normalise(image: torch.Tensor):
     mean = [0.485, 0.456, 0.406]

@@ -135,7 +135,7 @@ class Certainty:
             return self._makes(write.loop.iterable, depth - 1)
         if write.kind != "assign":
             return False
-        return self._is_part(write) if write.unpacked else self._makes(write.value, depth - 1)
+        return self._is_part(write, depth) if write.unpacked else self._makes(write.value, depth - 1)
 
     def _is_converted(self, parameter: cst.Name) -> bool:
         """`if not isinstance(x, torch.Tensor): x = torch.tensor(x)`: whatever was handed in, it is a tensor then."""
@@ -157,20 +157,33 @@ class Certainty:
         return False
 
     def _is_handed_in(self, function: Function, name: str, depth: int) -> bool:
-        """Whether all calls of a private function give a parameter a tensor."""
-        if not function.name.startswith("_") or function.passed_around or name not in function.params:
+        """Whether all calls of a private function, or of one in another, give a parameter a tensor."""
+        is_own = function.name.startswith("_") or (function.cls is None and _is_local(function))
+        if not is_own or function.passed_around or name not in function.params:
             return False
         position = function.params.index(name) - (function.cls is not None and not function.is_static)
         given = [call.argument(name, position).node for call in function.callers]
         return bool(given) and all(self._makes(node, depth - 1) for node in given)
 
-    def _is_part(self, write: Write) -> bool:
-        """`values, places = x.max(0)`, `x, weight = ctx.saved_tensors`"""
+    def _is_part(self, write: Write, depth: int) -> bool:
+        """`values, places = x.max(0)`, `x, weight = ctx.saved_tensors`, `embeddings, labels = collect(loader)`"""
         if isinstance(write.value, cst.Attribute) and write.value.attr.value == "saved_tensors":
             return True
-        if not isinstance(write.value, cst.Call) or self._model.call(write.value).target is not None:
+        if not isinstance(write.value, cst.Call):
             return False
+        function = self._model.call(write.value).target
+        if function is not None:
+            return self._returns_tensors(function, write, depth)
         return self._model.value(write.target).kind is Kind.TENSOR and self._is_made_by(write.value, 1, one=False)
+
+    def _returns_tensors(self, function: Function, write: Write, depth: int) -> bool:
+        """Whether what a function returns is a tuple or a list, whose part that a variable gets is a tensor."""
+        element = self._model.parent(write.target)
+        around = self._model.parent(element) if element is not None else None
+        if not isinstance(around, (cst.Tuple, cst.List)) or element not in around.elements or not function.returns:
+            return False
+        place, count = around.elements.index(element), len(around.elements)
+        return all(self._makes(_part(given.value, place, count), depth - 1) for given in function.returns)
 
     # how it is used
 
@@ -181,7 +194,25 @@ class Certainty:
         if same_way not in self._used:
             self._used[same_way] = evidence(self._model, same_way)
         needed = Evidence.ARRAY if believed else Evidence.TENSOR
+        if Evidence.TORCH in self._used[same_way] and self._has_stand_in(binding):
+            return True
         return needed in self._used[same_way]
+
+    def _has_stand_in(self, binding: Binding) -> bool:
+        """`if label is None: label = scores.argmax(1)`: what else is handed in is a tensor, too."""
+        writes = [write for write in binding.writes if write.kind == "assign" and not write.unpacked]
+        return binding.is_parameter and any(
+            self._is_where_none(binding, write) and self._makes(write.value, _DEPTH) for write in writes
+        )
+
+    def _is_where_none(self, binding: Binding, write: Write) -> bool:
+        guard = next(iter(self._model.guards(write.target)), None)
+        match guard.test if guard is not None and guard.branch == "body" else None:
+            case cst.Comparison(
+                left=subject, comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name("None"))]
+            ):
+                return self._model.binding(subject) is binding
+        return False
 
     def _exclude_each_other(self, one: cst.CSTNode, other: cst.CSTNode) -> bool:
         """Whether two nodes stand in different branches of the same test, where one name may be different things."""
@@ -203,3 +234,18 @@ class Certainty:
         if len(writes) == len(binding.writes):
             return list(binding.reads)
         return [read for read in binding.reads if any(reaches(self._model, binding, place, read) for place in writes)]
+
+
+def _is_local(function: Function) -> bool:
+    """Whether a function stands in another, where no other code calls it."""
+    return function.parent is not None and not function.parent.is_module
+
+
+def _part(given: cst.BaseExpression | None, place: int, count: int) -> cst.BaseExpression | None:
+    """One of several that are returned together: `a, b`, or `[f(x) for x in parts]`, which are all alike."""
+    match given:
+        case cst.Tuple(elements=elements) | cst.List(elements=elements) if len(elements) == count:
+            return elements[place].value
+        case cst.ListComp(elt=element):
+            return element
+    return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.rowwise.names import prefixes
+from torchlint.analyses.rowwise.indices import has_bounds
 from torchlint.semantics.dataflow import reaches
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _collects(model: Model, binding: Binding, root: cst.CSTNode) -> bool:
         and not _is_grown(model, read)
     ]
     after = [read for read in uses if _goes_into(model, read) is not None or _is_collected_by_callers(model, read)]
-    others = [read for read in uses if read not in after and not _follows_stack(model, binding, read)]
+    others = [read for read in uses if read not in after and not follows_stack(model, binding, read)]
     return bool(after) and not others
 
 
@@ -112,7 +112,7 @@ def _is_grown(model: Model, read: cst.CSTNode) -> bool:
     return isinstance(call, cst.Call) and call.func is method
 
 
-def _follows_stack(model: Model, binding: Binding, read: cst.CSTNode) -> bool:
+def follows_stack(model: Model, binding: Binding, read: cst.CSTNode) -> bool:
     """Whether the name holds the tensor by then: `rows = torch.stack(rows)` came first."""
     place = model.statement(read)
     stacked = [model.statement(write.target) for write in binding.writes if _stacks(model, write.value)]
@@ -164,7 +164,4 @@ def gathers(value: cst.BaseExpression) -> bool:
             value = value.args[0].value
         else:
             return False
-    if not isinstance(value, cst.Subscript):
-        return False
-    slices = [part.slice for one in prefixes(value) for part in one.slice if isinstance(part.slice, cst.Slice)]
-    return all(part.lower is None and part.upper is None for part in slices)
+    return isinstance(value, cst.Subscript) and not has_bounds(value)

@@ -37,10 +37,11 @@ _COPIES = word_set(
     .flatten .unsqueeze .type .contiguous
     """
 )
-_WAVES = re.compile(r"torch\.(exp|sin|cos|polar)")
+_OF_POINTS = r"distributions\.(\w+\.)+(log_prob|cdf|icdf)"
+_WAVES = re.compile(rf"torch\.(exp|sin|cos|polar|{_OF_POINTS})")
 _ELEMENTWISE = re.compile(
     r"arithmetic( -)?|(torch|numpy|math|cmath)\."
-    r"(exp|sin|cos|tan|sqrt|polar|complex|deg2rad|radians|pow|mul|conj|abs|arctan2?)"
+    rf"(exp|sin|cos|tan|sqrt|polar|complex|deg2rad|radians|pow|mul|conj|abs|arctan2?|{_OF_POINTS})"
 )
 _LOSSES = ("_loss", "cross_entropy", "cross_entropy_with_logits")
 _PRODUCTS = word_set("matmul mm mv bmm dot vdot inner outer ger einsum tensordot kron addmm addmv baddbmm linear")
@@ -114,7 +115,8 @@ def computes(steps: Iterable[Step]) -> bool:
 
 
 def is_formula(steps: list[Step]) -> bool:
-    """Waves and phases of numbers, whatever holds the numbers: a steering vector for each angle."""
+    """Waves and phases of numbers, or densities at them, whatever holds the numbers: a steering vector for each
+    angle."""
     names = [step.name for step in steps]
     return any(_WAVES.fullmatch(name) for name in names) and all(_ELEMENTWISE.fullmatch(name) for name in names)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise import headers
-from torchlint.analyses.rowwise.indices import has_key, has_slices, is_number
+from torchlint.analyses.rowwise.collecting import is_host_value
+from torchlint.analyses.rowwise.indices import has_bounds, has_key, index_of, is_number, slices_of
 from torchlint.analyses.rowwise.names import Names, difference, index_text, prefixes, root_of, spelled
 from torchlint.analyses.rowwise.nature import (
     Nature,
@@ -235,9 +236,10 @@ class Expressions:
             return base
         if not self.is_tensor(root) and not (len(node.slice) > 1 and self.believed_tensor(root)):
             part = self._unproven(root, place, array=len(node.slice) > 1)
-            return replace(part, gathered=len(node.slice) > 1 and not has_slices(node))
+            gathered = len(node.slice) > 1 and not has_bounds(node)
+            return replace(part, gathered=gathered, looked_up=place.is_row and is_host_value(index_of(node)))
         self._note_subject(root, place)
-        self.trace.picks |= place.is_row and not self._silent and not has_slices(node)
+        self.trace.picks |= place.is_row and not self._silent and not slices_of(node)
         row = replace(place.at_least(Depends.ROW), gathered=True)
         return _alone(row) if adds_batch(node) else row
 
@@ -246,6 +248,8 @@ class Expressions:
         if place.depends <= Depends.ROW and headers.is_cut_into_rows(self, root):
             self._note_subject(root, place)
             return place.at_least(Depends.ROW)
+        if place.depends is Depends.INDEX and headers.lists_numbers(self, root):
+            return place
         kind = self.model.value(root).kind
         is_place = place.depends <= Depends.ROW or (array and place.maybe)
         maybe = is_place and kind in (Kind.UNKNOWN, Kind.ARRAY, Kind.BATCH)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
 
-_FEW = 6
+FEW = 6
 
 
 def runs_few_times(model: Model, loop: Loop) -> bool:
@@ -20,7 +20,7 @@ def runs_few_times(model: Model, loop: Loop) -> bool:
     if _is_over_dimensions(loop):
         return True
     count = rounds(model, loop)
-    return count is not None and count < _FEW
+    return count is not None and count < FEW
 
 
 def _is_over_dimensions(loop: Loop) -> bool:
@@ -65,9 +65,11 @@ def _count(model: Model, node: cst.BaseExpression) -> int | None:
         return None
     name = model.qualified(node.func) or ""
     first = node.args[0].value
+    counts = [count for argument in node.args if (count := _count(model, argument.value)) is not None]
     if name == "builtins.zip":
-        counts = [count for argument in node.args if (count := _count(model, argument.value)) is not None]
         return min(counts, default=None)
+    if name == "itertools.product":  # as with loops in loops, none of them has many rounds where each has few
+        return max(counts) if len(counts) == len(node.args) else None
     if name == "builtins.enumerate" or ITERATION_WRAPPERS.fullmatch(name):
         return _count(model, first)
     if name != "builtins.range":

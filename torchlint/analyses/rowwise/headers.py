@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.rowwise.extent import FEW
 from torchlint.analyses.rowwise.state import Depends, Fault, Seen, together
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import ITERATION_WRAPPERS
@@ -40,6 +41,9 @@ def enter(reader: Expressions, loop: Header, target: cst.BaseExpression, iterabl
                 _bind(reader, element.value, Seen(Depends.FOREIGN, axes=frozenset((loop,))))
             else:
                 enter(reader, loop, element.value, source)
+    elif name == "itertools.product" and isinstance(target, cst.Tuple) and len(target.elements) == len(arguments):
+        for element, source in zip(target.elements, arguments):
+            enter(reader, loop, element.value, source)
     elif _NUMBERS.fullmatch(name):
         _enter_range(reader, loop, target, arguments, name)
     else:
@@ -103,6 +107,16 @@ def _element(reader: Expressions, loop: Header, iterable: cst.BaseExpression) ->
 def _holds_numbers(reader: Expressions, node: cst.BaseExpression) -> bool:
     value = reader.model.value(node)
     return value.kind is Kind.LIST and value.element is not None and value.element.kind is Kind.NUMBER
+
+
+def lists_numbers(reader: Expressions, node: cst.BaseExpression) -> bool:
+    """Whether a list holds numbers, and more than the few that there are for the channels of an image: they are written
+    out, or were appended one by one."""
+    items = reader.model.value(node).items
+    if items is not None:
+        return len(items) >= FEW and all(item.kind is Kind.NUMBER for item in items)
+    binding = reader.model.binding(node)
+    return binding is not None and "append" in binding.methods and _holds_numbers(reader, node)
 
 
 def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -8,9 +8,20 @@ from torchlint.analyses.rowwise.names import prefixes
 from torchlint.semantics.tree import walk
 
 
-def has_slices(node: cst.Subscript) -> bool:
+def index_of(node: cst.Subscript) -> cst.BaseExpression | None:
+    """The only index of a subscript."""
+    part = node.slice[0].slice if len(node.slice) == 1 else None
+    return part.value if isinstance(part, cst.Index) else None
+
+
+def slices_of(node: cst.Subscript) -> list[cst.Slice]:
     parts = [element.slice for prefix in prefixes(node) for element in prefix.slice]
-    return any(isinstance(part, cst.Slice) for part in parts)
+    return [part for part in parts if isinstance(part, cst.Slice)]
+
+
+def has_bounds(node: cst.Subscript) -> bool:
+    """`x[i, 1:]`, but not `x[i, :]`, which takes all there is."""
+    return any(part.lower is not None or part.upper is not None for part in slices_of(node))
 
 
 def is_number(node: cst.BaseExpression, several: bool) -> bool:

@@ -215,6 +215,9 @@ class _Collector:
             self._reads[node.value] += 1
         elif isinstance(node, cst.Attribute):
             self._reads[spelled(node)] += 1
+            self._excused.add(node.attr)  # `net.features` reads no `features`
+        elif isinstance(node, cst.Arg) and node.keyword is not None:
+            self._excused.add(node.keyword)
         elif isinstance(node, cst.Subscript):
             root = root_of(node)
             name = spelled(root)

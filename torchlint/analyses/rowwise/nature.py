@@ -63,6 +63,7 @@ _TORCH_OPAQUE = re.compile(
     r"|enable_grad|inference_mode|autocast|library|ops|futures|package|overrides)\b"
 )
 _DISTRIBUTIONS = re.compile(r"torch\.distributions\b")
+_OF_POINTS = re.compile(r"torch\.distributions\.(\w+\.)+(log_prob|cdf|icdf)")  # functions that draw nothing
 _ROWWISE_MODULES = re.compile(
     r"torch\.nn\.(\w*Loss|Linear|Bilinear|Conv\w+|Embedding|Flatten|Identity|LayerNorm|RMSNorm|\w*Pool\w+|Upsample\w*"
     r"|PixelShuffle|\w*Pad\dd|ReLU6?|LeakyReLU|PReLU|ELU|SELU|CELU|GELU|SiLU|Mish|Sigmoid|LogSigmoid|Tanh|Tanhshrink"
@@ -122,6 +123,8 @@ def _of_torch(call: Call, name: str) -> Nature:
     last = name.rpartition(".")[2]
     if name.startswith("torch.nn.Module."):
         return Nature.FORWARD if last == "forward" else Nature.OPAQUE
+    if _OF_POINTS.fullmatch(name):
+        return Nature.PURE
     if last in _RANDOM or _DISTRIBUTIONS.match(name):
         return Nature.RANDOM
     if _TORCH_OPAQUE.match(name):

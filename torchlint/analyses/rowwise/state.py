@@ -27,7 +27,7 @@ class Seen:
     says yes or no, so that what it picks has a length of its own. `array`: what it is taken from takes several indices,
     and so is no list. `masked`: it is ragged because a mask of the row picked its elements, and for no other reason.
     `gathered`: all of it is an element or a row of something that all iterations share. `drawn`: random numbers are
-    part of it."""
+    part of it. `looked_up`: it is the entry of a table for a number that was read from a row."""
 
     depends: Depends = Depends.NOTHING
     alone: bool = False
@@ -38,6 +38,7 @@ class Seen:
     masked: bool = False
     gathered: bool = False
     drawn: bool = False
+    looked_up: bool = False
 
     def at_least(self, depends: Depends) -> Seen:
         return replace(self, depends=max(self.depends, depends))

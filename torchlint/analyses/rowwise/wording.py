@@ -83,6 +83,24 @@ def of_selection(root: Root, trace: Trace) -> str:
     )
 
 
+def of_restacking(walked: cst.BaseExpression) -> str:
+    """Of a loop that takes a tensor apart and puts it together again."""
+    of = f"`{spelled(walked)}`" if isinstance(walked, (cst.Name, cst.Attribute)) else "a tensor"
+    return (
+        f"This loop takes {of} apart row by row, only for the rows to be put together again. Keep the whole tensor: "
+        "`torch.cat` joins several, and `.split(n)` cuts one into parts of n rows."
+    )
+
+
+def of_windows(root: Root, trace: Trace) -> str:
+    """Of a loop that cuts windows out of a tensor."""
+    where = "This loop" if isinstance(root, cst.For) else "This comprehension"
+    return (
+        f"{where} cuts windows out of `{next(iter(trace.subjects), 'a tensor')}` one by one, and they are put together "
+        "afterwards. `Tensor.unfold` gives all windows of one length in one call."
+    )
+
+
 def of_draws(trace: Trace) -> str:
     """Of a loop that draws random numbers for each row."""
     subject = next(iter(trace.subjects), None)

@@ -20,11 +20,13 @@ from torchlint.analyses.rowwise.evidence import is_found_to_be_list
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
 from torchlint.analyses.rowwise.names import root_of
+from torchlint.analyses.rowwise.restacking import taken_apart
 from torchlint.analyses.rowwise.selections import is_selection
 from torchlint.analyses.rowwise.setting_up import only_sets_up
 from torchlint.analyses.rowwise.sorting import sorted_tensor, walks_rows
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
+from torchlint.analyses.rowwise.windows import cuts_windows
 from torchlint.analyses.vectorize.plan import Plan, attempt, is_plain
 from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report
@@ -77,7 +79,7 @@ class _Finder:
             root = self._root(loop)
             if root is None or any(ancestor in self._taken for ancestor in self._model.ancestors(root)):
                 continue
-            work = self._work(loop, root) or self._of_mask(loop, root)
+            work = self._work(loop, root) or self._of_mask(loop, root) or self._of_rows_restacked(loop, root)
             if work is not None:
                 self._taken.add(root)
                 yield work
@@ -125,7 +127,9 @@ class _Finder:
         elif self._is_independent(root, trace):
             code = self._code(root, trace, None)
         else:
-            return self._partly(root, trace, reason) or self._drawing(root, trace) or self._selecting(root, trace)
+            others = self._drawing, self._selecting, self._windowing
+            found = (one(root, trace) for one in others)
+            return self._partly(root, trace, reason) or next((work for work in found if work is not None), None)
         if code == "VEC08" and self._compares_step_by_step(trace):
             self._taken.add(root)
             return None
@@ -164,11 +168,27 @@ class _Finder:
         code = "VEC01" if isinstance(root, cst.For) else "VEC06"
         return Work(root, code, message, Confidence.LIKELY, Fault.RAGGED.value, self._chain(root, trace, None))
 
+    def _windowing(self, root: Root, trace: Trace) -> Work | None:
+        """Of a loop that does nothing but cut windows out of a tensor."""
+        if not cuts_windows(self._model, root, trace):
+            return None
+        message = wording.of_windows(root, trace)
+        code = "VEC01" if isinstance(root, cst.For) else "VEC06"
+        return Work(root, code, message, Confidence.LIKELY, "windows may overlap", self._chain(root, trace, None))
+
     def _of_mask(self, loop: Loop, root: Root) -> Work | None:
         mask = length_mask(self._model, self._certainty, root) if isinstance(root, cst.For) else None
         if mask is None or runs_few_times(self._model, loop):
             return None
         return Work(root, "VEC02", of_mask(mask), Confidence.LIKELY, "the lengths may be a list", ())
+
+    def _of_rows_restacked(self, loop: Loop, root: Root) -> Work | None:
+        if not isinstance(root, cst.For) or not taken_apart(self._model, self._certainty, root):
+            return None
+        if runs_few_times(self._model, loop):
+            return None
+        message = wording.of_restacking(root.iter)
+        return Work(root, "VEC01", message, Confidence.LIKELY, "the tensors are to be kept whole", ())
 
     def _attempt(self, root: Root) -> tuple[Plan | None, str]:
         if isinstance(root, cst.GeneratorExp) or (isinstance(root, cst.For) and not is_plain(root)):
@@ -276,7 +296,7 @@ class _Finder:
 def _is_of_row(kept: Kept, trace: Trace) -> bool:
     if kept.place.depends > Depends.ROW:
         return kept.sink is Sink.FILL and kept.place.maybe and kept.seen.is_row  # `out[places[i]] = x[i]`
-    if kept.seen.depends <= Depends.ROW:
+    if kept.seen.depends <= Depends.ROW or (kept.sink is Sink.FILL and kept.seen.looked_up and not kept.guarded):
         return True
     if kept.sink is Sink.COUNT:
         return kept.place.is_row and kept.seen.maybe
@@ -320,6 +340,6 @@ def _is_fill(kept: Kept) -> bool:
         return (kept.seen.is_row and kept.value is not None and gathers(kept.value)) or _is_gathered(kept)
     if kept.sink is Sink.FILL and not kept.guarded and max(kept.seen.depends, kept.place.depends) is Depends.INDEX:
         return True
-    if kept.sink is Sink.FILL and kept.seen.maybe:
+    if kept.sink is Sink.FILL and (kept.seen.maybe or kept.seen.looked_up):
         return True
     return kept.sink is Sink.FILL and (kept.seen.is_row or kept.place.is_row or len(kept.place.axes) > 1)
