@@ -18,7 +18,8 @@ class GrowByCat(Rule):
 
     Reports `out = torch.cat([out, part])` in a loop that does nothing else with `out`: neither reads it nor makes it
     anew. Sequences that the next iteration needs (generated tokens, states), features that layers add to, windows of
-    fixed length, and loops of a few iterations are not reported.
+    fixed length, and loops of a few iterations are not reported. Layers that are counted, one for each neuron, say, are
+    where the tensor is empty before the loop.
 
     ## Why is this bad
 

@@ -78,6 +78,16 @@ def f(xs):
         best = torch.maximum(best, out)
     return best
 """,
+    "a column for each neuron": """\
+def f(xs):
+    neurons = [nn.Linear(3, 1) for _ in range(len(xs))]
+    for k, neuron in enumerate(neurons):
+        nn.init.constant_(neuron.weight, k), nn.init.zeros_(neuron.bias)
+    out = torch.Tensor().to("cpu")
+    for i in range(len(xs)):
+        out = torch.cat((out, neurons[i](xs[0])), 1)
+    return out
+""",
     "in an early stop": """\
 def f(xs):
     out = torch.zeros(0, 3)
@@ -277,6 +287,14 @@ class Net(nn.Module):
         out = x
         for i in range(self.depth):
             out = torch.cat([out, self.layers[i](x)], 1)
+        return out
+""",
+    "features of layers, from nothing": """\
+class Net(nn.Module):
+    def forward(self, x):
+        out = torch.Tensor()
+        for layer in self.layers:
+            out = torch.cat([out, layer(x)], 1)
         return out
 """,
     "three parts": """\

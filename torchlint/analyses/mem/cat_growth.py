@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 CAT = re.compile(r"torch\.(cat|concat|concatenate|hstack|vstack|dstack|row_stack|column_stack)")
+_FROM_NOTHING = ("torch.Tensor", "torch.FloatTensor", "torch.DoubleTensor")
 _METADATA = ("shape", "ndim", "dtype", "device")
 _METADATA_METHODS = ("size", "dim", "numel", "new_zeros", "new_ones", "new_empty")
 
@@ -61,7 +62,9 @@ def _growth(model: Model, call: Call) -> Growth | None:
     if len(places) != 1 or places[0] not in (0, len(elements) - 1):
         return None
     loops = tuple(_carrying_loops(model, call, binding))
-    if not loops or is_short(model, loops) or is_of_dict(loops[0]) or is_of_layers(loops[0]):
+    if not loops or is_short(model, loops) or is_of_dict(loops[0]):
+        return None
+    if is_of_layers(loops[0]) and not (_counts(model, loops[0]) and _starts_empty(model, binding, call)):
         return None
     grown = elements[places[0]]
     inside: list[cst.CSTNode] = [read for read in binding.reads if loops[0].node in model.ancestors(read)]
@@ -180,6 +183,34 @@ def _picks(function: cst.BaseExpression, names: set[str]) -> bool:
             return name in names
         case cst.Subscript():
             return any(isinstance(node, cst.Name) and node.value in names for node in walk(function))
+    return False
+
+
+def _counts(model: Model, loop: Loop) -> bool:
+    return isinstance(loop.iterable, cst.Call) and model.call(loop.iterable).callee == "builtins.range"
+
+
+def _starts_empty(model: Model, binding: Binding, growth: Call) -> bool:
+    """Whether a tensor is nothing before the loop but what `torch.cat` needs to begin with: it then gets a column for
+    each neuron, say, of which there are more than there are layers."""
+    made = [write.value for write in binding.writes if write.value is not growth.node]
+    return bool(made) and all(value is not None and _is_empty(model, value) for value in made)
+
+
+def _is_empty(model: Model, value: cst.BaseExpression) -> bool:
+    """`torch.Tensor()`, `torch.tensor([]).to(device)`, `torch.empty(0)`"""
+    while (
+        isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and isinstance(value.func.value, cst.Call)
+    ):
+        value = value.func.value
+    name = model.qualified(value.func) if isinstance(value, cst.Call) else None
+    match value:
+        case cst.Call(args=[]):
+            return name in _FROM_NOTHING
+        case cst.Call(args=[cst.Arg(value=cst.List(elements=[])), *_]):
+            return name in _FROM_NOTHING or name == "torch.tensor"
+        case cst.Call(args=[cst.Arg(value=cst.Integer("0")), *_]):
+            return name in ("torch.empty", "torch.zeros")
     return False
 
 
