@@ -83,6 +83,23 @@ def cam(model: nn.Module, image: torch.Tensor, maps: torch.Tensor):
         total += model(image * mask)[0, 3].item() * maps[i].cpu().numpy()
     return total
 """,
+    "layers for each sample, of which the caller gets a list": """\
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.mean, self.spread = nn.Linear(4, 8), nn.Linear(8, 16), nn.Linear(8, 16)
+
+    def decode(self, z):
+        hidden = torch.relu(self.hidden(z))
+        return self.mean(hidden), self.spread(hidden)
+
+    def forward(self, x):
+        drawn = x.unsqueeze(1) + torch.randn(x.size(0), 9, 4)
+        found = []
+        for z in drawn:
+            found.append(self.decode(z))
+        return found
+""",
     "a function of the program": """\
 def scaled(row):
     low, high = row.min(), row.max()
@@ -112,6 +129,18 @@ def f(student, teacher):
     for a, b in zip(student, teacher):
         loss += F.mse_loss(a, b)
     return loss
+""",
+    "layers for each of several sizes of a list": """\
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = nn.Linear(4, 8)
+
+    def forward(self, levels):
+        found = []
+        for z in levels:
+            found.append(self.hidden(z))
+        return found
 """,
     "a module of its own for each part": """\
 class Net(nn.Module):

@@ -172,6 +172,39 @@ def recall(queries, gallery):
     return at(embeddings @ others.T, 1)
 """,
     ),
+    "frames of a signal, whose ends move on": (
+        "VEC01",
+        """\
+def embeddings(net, samples, size, shift, batch):
+    signal = torch.from_numpy(samples).float().cuda()
+    frames = torch.zeros(batch, size).cuda()
+    begin, end, count, found = 0, size, 0, []
+    while end < signal.shape[0]:
+        frames[count, :] = signal[begin:end]
+        begin = begin + shift
+        end = begin + size
+        count = count + 1
+        if count == batch:
+            found.append(net(frames))
+            count = 0
+            frames = torch.zeros(batch, size).cuda()
+    return torch.cat(found)
+""",
+    ),
+    "the energy of each frame, of which both ends move on": (
+        "VEC01",
+        """\
+def energies(signal: torch.Tensor, count, size, shift):
+    found = torch.zeros(count)
+    begin, end, k = 0, size, 0
+    while k < count:
+        found[k] = torch.sum(signal[begin:end].pow(2))
+        begin += shift
+        end += shift
+        k += 1
+    return found
+""",
+    ),
     "rows of an array that are picked whole, by several indices": (
         "VEC06",
         """\
@@ -238,6 +271,50 @@ def prefixes(x: torch.Tensor):
     "batches of rows": """\
 def outputs(x: torch.Tensor):
     return torch.cat([x[i : i + 64] for i in range(0, len(x), 64)])
+""",
+    "frames as long as the one before says": """\
+def frames(signal: torch.Tensor, count, size, steps):
+    found = torch.zeros(count, size)
+    begin, end, k = 0, size, 0
+    while k < count:
+        found[k, : end - begin] = signal[begin:end]
+        begin = end
+        end = begin + steps[k]
+        k += 1
+    return found
+""",
+    "frames of a signal that changes": """\
+def frames(signal: torch.Tensor, count, size, shift):
+    found = torch.zeros(count, size)
+    begin, k = 0, 0
+    while k < count:
+        found[k] = signal[begin : begin + size]
+        signal = signal * 0.9
+        begin += shift
+        k += 1
+    return found
+""",
+    "frames that depend on the one before": """\
+def frames(signal: torch.Tensor, count, size, shift):
+    found = torch.zeros(count, size)
+    last = torch.zeros(size)
+    begin, k = 0, 0
+    while k < count:
+        found[k] = signal[begin : begin + size] + last
+        last = found[k] * 0.5
+        begin += shift
+        k += 1
+    return found
+""",
+    "frames of a recording that is read meanwhile": """\
+def frames(read, count, size, shift):
+    found = torch.zeros(count, size)
+    begin, k = 0, 0
+    while k < count:
+        found[k] = read(k)[begin : begin + size]
+        begin += shift
+        k += 1
+    return found
 """,
     "windows of a list that the caller gets": """\
 def frames(signal: torch.Tensor, length):

@@ -15,6 +15,7 @@ from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.analyses.rowwise.work import Root
+    from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 
@@ -44,6 +45,8 @@ _ELEMENTWISE = re.compile(
     rf"(exp|sin|cos|tan|sqrt|polar|complex|deg2rad|radians|pow|mul|conj|abs|arctan2?|{_OF_POINTS})"
 )
 _LOSSES = ("_loss", "cross_entropy", "cross_entropy_with_logits")
+_WEIGHTED = re.compile(r"torch\.nn\.(Linear|Bilinear|Conv\w+)")
+_DEPTH = 3
 _PRODUCTS = word_set("matmul mm mv bmm dot vdot inner outer ger einsum tensordot kron addmm addmv baddbmm linear")
 # Look at a whole row, and take a dimension: of all rows at once they cost as much as of one.
 _ALONG_DIMENSION = word_set(
@@ -97,6 +100,19 @@ def is_sample_work(step: Step) -> bool:
         return True
     last = step.name.rpartition(".")[2]
     return step.name.startswith("torch.nn.") and (last[:1].isupper() or last.endswith(_LOSSES))
+
+
+def runs_layers(model: Model, steps: Iterable[Step]) -> bool:
+    """Whether a row is given to layers with weights, by themselves or in a function of the program."""
+    nodes = (step.node for step in steps if step.inputs.is_row and not step.guarded)
+    return any(_runs_layers(model.call(node), _DEPTH) for node in nodes if isinstance(node, cst.Call))
+
+
+def _runs_layers(call: Call, depth: int) -> bool:
+    if _WEIGHTED.fullmatch(call.callee or ""):
+        return True
+    target = call.target or call.foreign
+    return target is not None and depth > 0 and any(_runs_layers(inner, depth - 1) for inner in target.calls)
 
 
 def is_conversion(step: Step) -> bool:

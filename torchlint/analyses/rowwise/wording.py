@@ -28,6 +28,7 @@ _REMEDY = {
     "LIN03": "The functions of torch.linalg take the whole batch in one call",
     "VEC08": "Broadcasting one of them, or `torch.cdist` for distances, does it in one call",
 }
+_UNFOLD = "`Tensor.unfold` gives all windows of one length in one call."
 _ROWS = "Do it on the whole tensor, in one call"
 
 
@@ -97,8 +98,13 @@ def of_windows(root: Root, trace: Trace) -> str:
     where = "This loop" if isinstance(root, cst.For) else "This comprehension"
     return (
         f"{where} cuts windows out of `{next(iter(trace.subjects), 'a tensor')}` one by one, and they are put together "
-        "afterwards. `Tensor.unfold` gives all windows of one length in one call."
+        f"afterwards. {_UNFOLD}"
     )
+
+
+def of_frames(name: str) -> str:
+    """Of a loop that fills a tensor with windows."""
+    return f"This loop takes windows of `{name}` one by one for the rows of another tensor. {_UNFOLD}"
 
 
 def of_draws(trace: Trace) -> str:

@@ -19,6 +19,7 @@ from torchlint.analyses.rowwise.collecting import collector, gathers, is_collect
 from torchlint.analyses.rowwise.evidence import is_found_to_be_list
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
+from torchlint.analyses.rowwise.moving_windows import windowed_tensor
 from torchlint.analyses.rowwise.names import root_of
 from torchlint.analyses.rowwise.restacking import taken_apart
 from torchlint.analyses.rowwise.selections import is_selection
@@ -47,7 +48,7 @@ _OTHER_ROLES = (Role.EPOCHS, Role.STEPS, Role.MODULES)
 class Work:
     """One loop: the code of the rule it belongs to, and the plan of its rewrite, or what stands in the way of one."""
 
-    root: Root
+    root: Root | cst.While
     code: str
     message: str
     confidence: Confidence
@@ -76,6 +77,8 @@ class _Finder:
 
     def found(self) -> Iterator[Work]:
         for loop in self._model.loops:
+            if isinstance(loop.node, cst.While):
+                yield from self._of_moving_windows(loop.node)
             root = self._root(loop)
             if root is None or any(ancestor in self._taken for ancestor in self._model.ancestors(root)):
                 continue
@@ -182,6 +185,11 @@ class _Finder:
             return None
         return Work(root, "VEC02", of_mask(mask), Confidence.LIKELY, "the lengths may be a list", ())
 
+    def _of_moving_windows(self, loop: cst.While) -> Iterator[Work]:
+        name = windowed_tensor(self._model, self._certainty, loop)
+        if name is not None and not is_compiled(self._model, self._model.function(loop)):
+            yield Work(loop, "VEC01", wording.of_frames(name), Confidence.LIKELY, "windows may overlap", ())
+
     def _of_rows_restacked(self, loop: Loop, root: Root) -> Work | None:
         if not isinstance(root, cst.For) or not taken_apart(self._model, self._certainty, root):
             return None
@@ -227,6 +235,8 @@ class _Finder:
         if any(_is_gathered(kept) and not is_stacked(self._model, kept.node) for kept in appended):
             return False
         if appended and costly.computes(trace.steps) and all(_is_read_back(kept) for kept in appended):
+            return True
+        if not trace.faults and costly.runs_layers(self._model, trace.steps):  # a batch has rows as a list has
             return True
         if not isinstance(root, cst.For):
             return isinstance(root, cst.Call) or is_collected(self._model, root)
