@@ -139,6 +139,15 @@ def f(x: torch.Tensor, verbose):
             print(max(x.norm(dim=1)), min(x.norm(dim=1)))
     return x
 """,
+    "extremes in a text that is made once": """\
+signal = torch.arange(-10.0, 20.0, 5.0)
+print(signal.exp())
+name = "from %s to %s" % (min(signal).item(), max(signal).item())
+""",
+    "the greatest of what a class of tensors has in its own way": """\
+def f(edges: torch.Tensor):
+    return max(edges.sparse_size())
+""",
     "rows that a condition on something else leaves out": """\
 def f(x: torch.Tensor, count, keys):
     out = torch.zeros(count)
@@ -165,6 +174,12 @@ def test_work_on_rows_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", SILENT)
 def test_what_looks_alike_is_not(name: str) -> None:
     assert findings(HEAD + SILENT[name], *ROW_RULES) == []
+
+
+def test_extremes_in_a_text_of_every_step_are_found() -> None:
+    body = "        x = x * 0.9\n        log.write('%s' % max(x.norm(dim=1)))\n"
+    (found,) = findings(HEAD + "def f(x: torch.Tensor, log):\n    for _ in range(100):\n" + body, "VEC01")
+    assert "`max` of Python" in found.message
 
 
 def test_comparisons_of_python_are_named_with_what_does_it_on_the_tensor() -> None:

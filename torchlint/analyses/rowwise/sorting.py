@@ -11,6 +11,7 @@ from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.expressions import Expressions
 from torchlint.analyses.rowwise.names import Names
 from torchlint.analyses.rowwise.state import Trace
+from torchlint.analyses.sync.shown import is_text
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
@@ -22,12 +23,19 @@ def walks_rows(model: Model, certainty: Certainty, call: cst.Call) -> bool:
     """Whether a call of `sum`, `max` or `min` takes the rows of a tensor one by one."""
     if len(call.args) != 1 or call.args[0].star or model.value(call.args[0].value).rank == 0:
         return False
-    if model.qualified(call.func) != "builtins.sum" and model.is_log_gated(call):  # an extreme that is only printed
+    if model.qualified(call.func) != "builtins.sum" and _is_only_shown(model, call):
         return False
     walked = model.value(call.args[0].value)
     if walked.kind is Kind.BATCH and walked.place is Place.ACCELERATOR:  # as no list can be
         return True
     return certainty.is_tensor(call.args[0].value, model.statement(call))
+
+
+def _is_only_shown(model: Model, extreme: cst.Call) -> bool:
+    """Whether an extreme is for a log, or for a text that is made once."""
+    if model.is_log_gated(extreme):
+        return True
+    return not model.loops_around(extreme) and any(is_text(model, node) for node in model.ancestors(extreme))
 
 
 def sorted_tensor(model: Model, certainty: Certainty, call: cst.Call) -> str | None:

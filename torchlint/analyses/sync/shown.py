@@ -39,7 +39,7 @@ class Shown(NamedTuple):
         first = self.tensors[0]
         if self.node in model.ancestors(first):
             return self.node
-        return next((made for made in model.ancestors(first) if _is_text(model, made)), self.node)  # type: ignore[return-value]
+        return next((made for made in model.ancestors(first) if is_text(model, made)), self.node)  # type: ignore[return-value]
 
 
 def shown_tensors(model: Model) -> Iterator[Shown]:
@@ -51,7 +51,7 @@ def shown_tensors(model: Model) -> Iterator[Shown]:
             yield shown
     for text in model.nodes_of(cst.FormattedString, cst.BinaryOperation, cst.Call):
         assert isinstance(text, cst.BaseExpression)
-        if _is_text(model, text) and not any(_is_text(model, above) for above in model.ancestors(text)):
+        if is_text(model, text) and not any(is_text(model, above) for above in model.ancestors(text)):
             tensors = [leaf for leaf in _tensors(model, [(text, False)]) if leaf not in told]
             shown = _shown(model, text, tensors)
             if shown is not None and _is_for_readers(model, shown):
@@ -62,10 +62,10 @@ def written_texts(model: Model) -> Iterator[tuple[cst.BaseExpression, list[cst.B
     """Texts of values in loops that no log and no failure asks for, as the lines of a file, and the tensors in them."""
     for text in model.nodes_of(cst.FormattedString, cst.BinaryOperation, cst.Call):
         assert isinstance(text, cst.BaseExpression)
-        if model.loop(text) is None or not _is_text(model, text):
+        if model.loop(text) is None or not is_text(model, text):
             continue
         above = list(model.ancestors(text))
-        if any(isinstance(node, (cst.Assert, cst.Raise)) or _is_text(model, node) for node in above):
+        if any(isinstance(node, (cst.Assert, cst.Raise)) or is_text(model, node) for node in above):
             continue
         if not any(isinstance(node, cst.Call) and is_log(model.call(node)) for node in above):
             yield text, _tensors(model, [(text, False)])
@@ -80,7 +80,7 @@ def _shown(model: Model, node: cst.BaseExpression, leaves: list[cst.BaseExpressi
     return Shown(node, tensors, step) if tensors and not follows_answer(model, residence, node, step) else None
 
 
-def _is_text(model: Model, node: cst.CSTNode) -> bool:
+def is_text(model: Model, node: cst.CSTNode) -> bool:
     """Whether an expression makes a text of other values."""
     match node:
         case cst.FormattedString():

@@ -15,7 +15,7 @@ from torchlint.analyses.vectorize.sizes import Sizes, shape_owner
 from torchlint.analyses.vectorize.uses import Uses
 from torchlint.analyses.vectorize.vocabulary import LIKE, SHAPED
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import returns_tensor
+from torchlint.semantics.vocabulary import is_tensor_method, returns_tensor
 from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
@@ -160,6 +160,9 @@ class Tensors:
                 module = self._model.value(function)
                 if module.kind is Kind.MODULE:
                     return (module.ref or "").startswith("torch.nn.") and module.ref not in _RETURNS_MORE
+                kind, _, method = (self._model.call(node).callee or "").rpartition(".")
+                if kind == "torch.Tensor" and not is_tensor_method(method):  # but one of a class that derives from it
+                    return False
                 return isinstance(function, cst.Attribute)  # what has methods of tensors is no list of them
             case cst.BinaryOperation(left=left, right=right):
                 return self._is_tensor(left, place, depth) or self._is_tensor(right, place, depth)
