@@ -79,6 +79,23 @@ def test_a_fix_that_changes_what_is_to_be_said_of_others_comes_first(planted: Pl
     assert fix(TEXT, planted).source.text == TEXT.replace("zeros", "ones_of_1", 1).replace("zeros", "ones_of_2", 1)
 
 
+def test_what_comes_first_is_made_before_a_fix_inside_of_what_it_moves(planted: PlantedRule) -> None:
+    text = "import torch\ny = torch.zeros(4)\nx = torch.zeros(3)\n"
+
+    def fixer(report: Report, model: Model) -> Fix | None:
+        source = model.source.text
+        start = model.span(report.node)[0] - len("x = ")
+        if source.startswith("x", start):
+            lines = [source.index("y"), start]
+            moved = [Edit(place, place, "if 1: " if place is lines[0] else "if 2: ") for place in lines]
+            return replace(Fix(tuple(moved), Applicability.SAFE), comes_first=True) if "if" not in source else None
+        name = rename_to("torch.ones" if "if" not in source else "torch.eye")(report, model)
+        return replace(name, comes_first=True) if name is not None else None
+
+    planted.fix_with(fixer)
+    assert fix(text, planted).source.text == "import torch\nif 1: y = torch.eye(4)\nif 2: x = torch.zeros(3)\n"
+
+
 def test_fixes_of_one_isolation_key_come_one_per_pass(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:
     passes: list[int] = []
     apply = fixing.apply_fixes

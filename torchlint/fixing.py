@@ -231,12 +231,13 @@ def choose(findings: Sequence[Finding]) -> list[Finding]:
     """Fixes that can be made in one pass: no two touch, and no two of a file share an isolation key. Where some come
     first, only these."""
     first = [finding for finding in findings if finding.fix is not None and finding.fix.comes_first]
+    first.sort(key=lambda finding: [(edit.start, -edit.end) for edits in _claims(finding).values() for edit in edits])
     chosen: list[Finding] = []
     taken: dict[Path, list[Edit]] = defaultdict(list)
     isolated: set[tuple[str, str]] = set()
     for finding in first or findings:
         assert finding.fix is not None
-        made, key = changes(finding), finding.fix.isolation
+        made, key = _claims(finding), finding.fix.isolation
         touches = any(_touch(edit, other) for path, edits in made.items() for edit in edits for other in taken[path])
         if touches or (key is not None and (finding.path, key) in isolated):
             continue
@@ -246,6 +247,20 @@ def choose(findings: Sequence[Finding]) -> list[Finding]:
         if key is not None:
             isolated.add((finding.path, key))
     return chosen
+
+
+def _claims(finding: Finding) -> dict[Path, tuple[Edit, ...]]:
+    """The edits of a fix; of one that comes first, all from the first to the last of a file, since what it puts into a
+    block may not need the fix of its own any more, and would stand in another place."""
+    made = changes(finding)
+    if finding.fix is None or not finding.fix.comes_first:
+        return made
+    spans = {}
+    for path, edits in made.items():
+        moved = [edit for edit in edits if not _is_import(edit)]
+        whole = [Edit(min(e.start for e in moved), max(e.end for e in moved), "")] if moved else []
+        spans[path] = (*whole, *(edit for edit in edits if _is_import(edit)))
+    return spans
 
 
 def _touch(a: Edit, b: Edit) -> bool:

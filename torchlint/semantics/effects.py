@@ -58,6 +58,12 @@ def _steps(call: Call, receiver: Value) -> bool:
     return looks_like_optimizer(name) or "scaler" in name.lower()
 
 
+def steps_on_a_loss(call: Call) -> bool:
+    """`inner_opt.step(loss)`: what takes the gradients of a loss by itself. An optimizer of torch gets a closure."""
+    given = call.arguments[0].value if call.is_optimizer_step and call.arguments else None
+    return given is not None and call.argument("", 0).value.is_tensor
+
+
 # What a call with autograd off does not do, however the function that it enters trains for others.
 TRAINING = frozenset({"backward", "optimizer_steps", "zero_grads", "unscales", "clips", "gradients"})
 # A rule about something missing stays silent where another file may do it.
@@ -82,7 +88,7 @@ def _categories(call: Call) -> Iterator[str]:
     callee = call.callee or ""
     if call.is_backward:
         yield "backward"
-    if callee.startswith(_GRADIENT_FUNCTIONS):
+    if callee.startswith(_GRADIENT_FUNCTIONS) or steps_on_a_loss(call):
         yield "gradients"
     if call.is_optimizer_step:
         yield "optimizer_steps"

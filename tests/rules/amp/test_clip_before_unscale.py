@@ -114,3 +114,36 @@ def test_why_there_is_no_fix(reason: str, lines: tuple[str, ...]) -> None:
     [finding] = findings(steps(*lines), "AMP04")
     assert finding.fix is None
     assert reason in finding.no_fix
+
+
+PARSER = """\
+import torch
+from torch import nn
+
+
+class Parser:
+    def __init__(self):
+        self.model = nn.Linear(3, 1)
+        self.opt = torch.optim.SGD(self.model.parameters(), lr=1.0)
+        self.scaler = torch.amp.GradScaler("cpu")
+
+    def train(self, batches):
+        for x in batches:
+            self.opt.zero_grad()
+            self.scaler.scale(self.model(x).sum()).backward()
+            self.clip_grad_norm_(self.model.parameters(), 1.0)
+            self.scaler.step(self.opt)
+            self.scaler.update()
+
+    def clip_grad_norm_(self, params, limit):
+        {first}
+        return nn.utils.clip_grad_norm_(params, limit)
+
+
+Parser().train([torch.ones(2, 3)])
+"""
+
+
+@pytest.mark.parametrize(("first", "count"), [("self.scaler.unscale_(self.opt)", 0), ("params = list(params)", 1)])
+def test_a_method_of_its_own_that_is_named_like_that_of_torch(first: str, count: int) -> None:
+    assert len(findings(PARSER.format(first=first), "AMP04")) == count

@@ -323,3 +323,33 @@ def main(tasks, net: torch.nn.Module):
 def test_a_network_out_of_sight_that_adapts_itself_takes_gradients(method: str, count: int) -> None:
     code = ADAPTED.format(use=f"learner.{method}(loss(learner(batch[0]), batch[1]))")
     assert len(findings(code, "MEM05")) == count
+
+
+NESTED = """\
+def validate(net, judge, batches):
+    net.eval()
+    total = 0
+    for x, y in batches:
+
+        def reward(z):
+            z = z.round()
+            return (judge(z).argmax(1) == y).sum().item()
+
+        total += reward(net(x).argmax(1, keepdim=True).float())
+    return total
+
+def learn(net, judge, batches):
+    for x, y in batches:
+        opt.zero_grad()
+        nn.functional.cross_entropy(net(x), y).backward()
+        opt.step()
+    print(validate(net, judge, batches))
+
+learn(nn.Linear(4, 3), nn.Linear(1, 3).eval(), loader)
+"""
+
+
+def test_a_function_inside_of_what_goes_into_a_block_is_indented_with_it() -> None:
+    code = fixed(SETUP + NESTED, "MEM05", "MEM09")
+    assert code.count("torch.no_grad()") == 1
+    compile(code, "module.py", "exec")

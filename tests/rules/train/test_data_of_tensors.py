@@ -414,3 +414,10 @@ def test_data_of_a_class_of_the_project_may_be_the_tensor_that_it_wraps(
 ) -> None:
     found = linted(tmp_path, "TRAIN10", points=POINTS.format(property=property_), main=MOVED)
     assert len(found) == count
+
+
+@pytest.mark.parametrize(("library", "count"), [("from lietorch import SE3\n", 0), ("import scipy\n", 1)])
+def test_data_of_an_element_of_a_group(library: str, count: int) -> None:
+    code = "import torch\n" + library + "def inverse(filler, stream):\n    poses = filler(stream)\n"
+    code += "    return poses.inv().data.cpu().numpy()\n"
+    assert len(findings(code, "TRAIN10")) == count

@@ -208,13 +208,13 @@ def _clips(call: Call, model: Model) -> Confidence | None:
     name = (call.callee or "").rpartition(".")[2]
     if call.callee in words.CLIPPERS:
         return Confidence.CERTAIN
+    if call.target is not None:
+        named = "clip" in call.target.name and not model.effects(call).has("unscales")
+        return Confidence.CERTAIN if named and _reads_grad(call.target, model) else None
     if call.method in _CLIP_METHODS and call.receiver is not None and call.receiver_value.kind is not Kind.NAMESPACE:
         return Confidence.CERTAIN if call.receiver_value.kind is Kind.MODULE else Confidence.LIKELY
     if call.method in _CLAMPS and call.receiver is not None and re.search(r"\.grad(\.data)?$", text(call.receiver)):
         return Confidence.CERTAIN
-    if call.target is not None:
-        named = "clip" in call.target.name and not model.effects(call).has("unscales")
-        return Confidence.CERTAIN if named and _reads_grad(call.target, model) else None
     if call.foreign is not None and model.effects(call).has("clips"):
         return Confidence.CERTAIN
     return Confidence.LIKELY if _CLIP_NAME.search(name or call.method or "") else None

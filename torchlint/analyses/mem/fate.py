@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.analyses.mem import fate_words as words
 from torchlint.analyses.mem.lifetime import root
 from torchlint.semantics.dataflow import given_to, parameter_of, parameter_of_function, reaches, text
+from torchlint.semantics.effects import steps_on_a_loss
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
@@ -302,7 +303,8 @@ class _Trail:
             return
         call = self.model.call(site)
         name = call.callee or ""
-        if call.is_backward or (name.startswith(words.GRADIENT_PACKAGES) and name != "torch.autograd.Variable"):
+        takes_gradients = name.startswith(words.GRADIENT_PACKAGES) and name != "torch.autograd.Variable"
+        if call.is_backward or steps_on_a_loss(call) or takes_gradients:
             self.fate |= Fate.BACKWARD
         elif name in words.FINAL_FUNCTIONS:
             self._final()

@@ -23,6 +23,7 @@ from torchlint.analyses.mem.callers_by_name import (
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
+from torchlint.analyses.mem.gradients_on_the_way import may_need_gradients
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
@@ -143,8 +144,10 @@ class _Finder:
         if entered is not None and runs_without_gradients(*entered):
             return True
         meant = methods_meant(self._model, call)
-        if any(_decides(*method) for method in meant) or any(
-            takes_gradients(*method) for method in passes_that_fit(self._model, call, _GRADIENTS_TAKEN)
+        if (
+            any(_decides(*method) for method in meant)
+            or any(takes_gradients(*method) for method in passes_that_fit(self._model, call, _GRADIENTS_TAKEN))
+            or may_need_gradients(self._model, call, _GRADIENTS_TAKEN)
         ):
             return True
         methods = meant if len(meant) == 1 else namesakes(self._model, call)

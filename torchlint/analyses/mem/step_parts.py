@@ -18,8 +18,19 @@ if TYPE_CHECKING:
 
 
 def all_evaluations(model: Model) -> list[Evaluation]:
-    """Every forward pass of the file that records a graph for nothing; for `Model.once`."""
-    return list(evaluations(model))
+    """Every forward pass of the file that records a graph for nothing, none inside of another; for `Model.once`."""
+    found = list(evaluations(model))
+    whole = {each.region for each in found if each.extent in (Extent.FUNCTION, Extent.BLOCK)}
+    return [each for each in found if not _is_run_inside(model, each, whole)]
+
+
+def _is_run_inside(model: Model, found: Evaluation, regions: set[cst.CSTNode]) -> bool:
+    """Whether a function stands in a region that evaluates as a whole, and is called nowhere else."""
+    function = found.forward.function
+    if found.extent is not Extent.FUNCTION or function.node is not found.region or function.passed_around:
+        return False
+    around = regions.intersection(model.ancestors(found.region)) - {found.region}
+    return any(all(region in model.ancestors(call.node) for call in function.callers) for region in around)
 
 
 def is_part_of_step(model: Model, found: Evaluation) -> bool:

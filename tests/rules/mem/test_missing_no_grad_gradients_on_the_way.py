@@ -1,0 +1,161 @@
+"""MEM05: passes that need gradients on the way to their results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.rules.mem.projects import linted
+from tests.support import findings
+
+ENERGY = """
+import torch
+from torch import nn
+import solvers
+
+
+class Unrolled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.energy = nn.Linear(4, 1)
+
+    def forward(self, x):
+        y = torch.zeros(len(x), 4)
+        inner_opt = solvers.unroll(torch.optim.SGD([y.requires_grad_()], lr=0.1))
+        energy = self.energy(x + y)
+        inner_opt.step({given})
+        return y
+
+
+def evaluate(model, batches):
+    model.eval()
+    for x in batches:
+        print(model(x).mean().item())
+
+
+evaluate(Unrolled(), [torch.randn(2, 4)])
+"""
+
+
+@pytest.mark.parametrize(("given", "count"), [("energy.sum()", 0), ("", 1)])
+def test_an_optimizer_that_is_given_a_loss_takes_its_gradients(given: str, count: int) -> None:
+    assert len(findings(ENERGY.format(given=given), "MEM05")) == count
+
+
+AGENT = """
+import torch
+from torch import nn
+import agents
+
+
+class Judge(agents.Base):
+    def __init__(self, net: nn.Module):
+        self.net = net
+        self.net_optim = self.make_optimizer(net)
+
+    @torch.no_grad()
+    def reward(self, batch):
+        return self.judge(batch).mean().item()
+
+    def judge(self, batch):
+        return self.net(torch.cat(list(batch), 1))
+
+    def learn(self, batches):
+        for batch in batches:
+            loss = -self.judge(batch).mean()
+            self.net_optim.step({given})
+            print(loss.item())
+"""
+
+
+@pytest.mark.parametrize(("given", "count"), [("loss", 0), ("", 1)])
+def test_what_is_given_to_the_step_of_an_optimizer_is_sent_backward(given: str, count: int) -> None:
+    assert len(findings(AGENT.format(given=given), "MEM05")) == count
+
+
+FIELD = """
+    import torch
+
+    class Field(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Linear(3, 1)
+
+        def slope(self, x):
+            x.requires_grad_(True)
+            return {slope}
+
+        def forward(self, x):
+            return self.net(x)
+    """
+RENDERER = """
+    import torch
+
+    class Renderer:
+        def __init__(self, field_network):
+            self.field_network = field_network
+
+        def render(self, rays):
+            colours = self.shade(self.field_network, rays)
+            return colours.clamp(0, 1)
+
+        def shade(self, field_network, rays):
+            return torch.sigmoid(field_network(rays)) * field_network.slope(rays)
+    """
+RUNNER = """
+    import torch
+    from field import Field
+    from renderer import Renderer
+
+    class Runner:
+        def __init__(self):
+            self.field = Field().eval()
+            self.renderer = Renderer(self.field)
+
+        def validate(self, batches):
+            for rays in batches:
+                print(self.renderer.render(rays).detach().cpu().numpy())
+    """
+
+
+@pytest.mark.parametrize(
+    ("slope", "count"), [("torch.autograd.grad(self.net(x).sum(), x)[0]", 0), ("self.net(x)  # no backward()", 1)]
+)
+def test_a_renderer_asks_the_field_that_it_is_given_for_gradients(tmp_path: Path, slope: str, count: int) -> None:
+    files = {"field": FIELD.format(slope=slope), "renderer": RENDERER, "main": RUNNER}
+    assert len(linted(tmp_path, **files)) == count
+
+
+CHOSEN = """
+    import torch
+    from tools import get_class
+
+    def evaluate(options, batches):
+        model = {made}
+        model.load_state_dict(torch.load(options.path, weights_only=True))
+        model.eval()
+        for x in batches:
+            print(model({given}).mean().item())
+    """
+SURFACE = """
+    import torch
+
+    class Surface(torch.nn.Module):
+        def forward(self, x):
+            return torch.autograd.grad(x.square().sum(), x)[0]
+    """
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "count"),
+    [
+        ("get_class(options.name)(options)", "x", 0),
+        ("get_class(options.name)(options)", "x, x", 1),
+        ("torch.nn.Linear(3, 1)", "x", 1),
+    ],
+)
+def test_a_network_that_a_setting_names_may_be_one_that_takes_gradients(
+    tmp_path: Path, made: str, given: str, count: int
+) -> None:
+    assert len(linted(tmp_path, surface=SURFACE, main=CHOSEN.format(made=made, given=given))) == count

@@ -1,0 +1,70 @@
+"""Passes that need gradients on the way to their results, of which only other files of the project tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.mem.keyword_match import methods_elsewhere
+from torchlint.analyses.mem.parameter_free import module_of
+from torchlint.analyses.mem.recorded_passes import takes_gradients
+from torchlint.semantics import torch_api
+from torchlint.semantics.values import Kind
+from torchlint.semantics.vocabulary import module_method
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.model import Model
+
+
+def may_need_gradients(model: Model, call: Call, telling: re.Pattern[str]) -> bool:
+    """Whether a pass enters a function that asks a module of another file for gradients, as a renderer asks a field
+    for its normals, or runs a network chosen as the program runs, where one that fits takes gradients in its pass.
+    `telling`: what the text of such a file has in it."""
+    return any(
+        takes_gradients(*method)
+        for method in (*_asked_of_others(model, call, telling), *_chosen_networks(model, call, telling))
+    )
+
+
+def _asked_of_others(model: Model, call: Call, telling: re.Pattern[str]) -> Iterator[tuple[Model, Function]]:
+    """The methods of modules that a function which a call enters may reach, by the names of those that it calls."""
+    entered = (model, call.target) if call.target is not None else model.elsewhere(call)
+    names = {inner.method for inner in _reached(entered[1]) if _is_out_of_sight(inner)} if entered is not None else ()
+    for name in sorted(filter(None, names)):
+        for home, method in methods_elsewhere(model, name, set(), telling):
+            if method.cls is not None and method.cls.is_module:
+                yield home, method
+
+
+def _reached(function: Function) -> Iterator[Call]:
+    """The calls in a function, and in the functions of its file that it calls."""
+    seen = [function]
+    for entered in seen:  # it grows while the loop runs
+        for call in entered.calls:
+            yield call
+            if call.target is not None and call.target not in seen:
+                seen.append(call.target)
+
+
+def _is_out_of_sight(call: Call) -> bool:
+    """Whether a call is one of a method that is none of every tensor or module, of an object that is not known."""
+    if call.method is None or call.target is not None or call.foreign is not None:
+        return False
+    is_known = (torch_api.method(call.method) or module_method(call.method)) is not None
+    return not is_known and call.receiver_value.is_(Kind.UNKNOWN, Kind.MODULE)
+
+
+def _chosen_networks(model: Model, call: Call, telling: re.Pattern[str]) -> Iterator[tuple[Model, Function]]:
+    """The passes in other files that take the arguments of a call, where only a setting says which network it runs:
+    `net = get_class(options.network)(options)`."""
+    network = model.binding(module_of(call)) if call.target is None and call.foreign is None else None
+    made = [write.value for write in network.writes] if network is not None else []
+    if not any(isinstance(value, cst.Call) and isinstance(value.func, cst.Call) for value in made):
+        return
+    for home, function in methods_elsewhere(model, "forward", set(), telling):
+        if len(call.arguments) < len(function.params):
+            yield home, function
