@@ -234,6 +234,12 @@ UNDER = [
         "with w:\n    if q:\n        a\n        # end\nb\n",
         id="comment at the end",
     ),
+    pytest.param(
+        "if q:\n    a\ndef f():\n  for i in x:\n    for j in i:\n      a\n",
+        "for j",
+        "if q:\n    a\ndef f():\n  for i in x:\n    with w:\n      for j in i:\n        a\n",
+        id="a function of other indentation",
+    ),
     pytest.param("@d\ndef f():\n    a\n", "def", "with w:\n    @d\n    def f():\n        a\n", id="decorated"),
     pytest.param("for i in x: a", "for", "with w:\n    for i in x: a", id="no line end"),
     pytest.param(

@@ -49,16 +49,20 @@ class CodeLayout:
         return self._margin(self._first_token(place))
 
     def unit(self, node: cst.CSTNode) -> str:
-        """One level of indentation, as it is at a node."""
-        return self._unit_beside(self.indentation(node))
+        """One level of indentation, as the block has it that a node begins, or else the one that it is in."""
+        beside = self._unit_beside(self.indentation(node))
+        for around in (node, *self._model.ancestors(node)):
+            block = around if isinstance(around, cst.IndentedBlock) else getattr(around, "body", None)
+            if isinstance(block, cst.IndentedBlock):
+                return beside if block.indent is None else block.indent
+        return beside
 
     def _unit_beside(self, indent: str) -> str:
         """One level of indentation, as the file has it; among tabs, a tab."""
         default = self._model.module.default_indent
         return "\t" if indent.strip(" ") and not default.strip(" ") else default
 
-    def _block(self, lines: Sequence[str], indent: str) -> str:
-        unit = self._unit_beside(indent)
+    def _block(self, lines: Sequence[str], indent: str, unit: str) -> str:
         return "".join((indent + _in_units(line, unit) if line else "") + self.newline for line in lines)
 
     def _laid_out(self, lines: Sequence[str], near: cst.CSTNode) -> list[str]:

@@ -33,7 +33,8 @@ class StatementEdits(CodeLayout):
         if isinstance(place, Small):
             parent, index = self._among(place)
             return self._insert_among(parent, index, lines)
-        return self.insert(self._line_start(self._first_token(place)), self._block(lines, self.indentation(place)))
+        block = self._block(lines, self.indentation(place), self.unit(place))
+        return self.insert(self._line_start(self._first_token(place)), block)
 
     def insert_after(self, node: cst.CSTNode, *lines: str) -> Edit:
         """Statements after the one that a node belongs to, and after the comments that are part of its block."""
@@ -45,7 +46,7 @@ class StatementEdits(CodeLayout):
         end = self._line_end(self._model.span(place)[1])
         if not isinstance(place, cst.SimpleStatementLine):
             end = self._comments_of_block(end, indent)
-        return self._insert_line(end, lines, indent)
+        return self._insert_line(end, self._block(lines, indent, self.unit(place)))
 
     def prepend_to_body(self, compound: Compound, *lines: str) -> Edit:
         """Statements at the beginning of a body, after its docstring."""
@@ -60,7 +61,7 @@ class StatementEdits(CodeLayout):
         start = self._line_start(self._first_token(first))
         for _ in getattr(first, "leading_lines", ()):
             start = self._line_start(start - (2 if self._text.endswith("\r\n", 0, start) else 1))
-        return self.insert(start, self._block(lines, indent))
+        return self.insert(start, self._block(lines, indent, self.unit(first)))
 
     def remove_statement(self, node: cst.CSTNode) -> Edit | None:
         """Takes out the simple statement that a node belongs to. Comments stay; an empty block gets a `pass`.
@@ -131,7 +132,7 @@ class StatementEdits(CodeLayout):
         end = self._line_end(self._model.span(last)[1])
         if not isinstance(last, cst.SimpleStatementLine):
             end = self._comments_of_block(end, indent)
-        edits = [self.insert(start, self._block([header], indent))]
+        edits = [self.insert(start, self._block([header], indent, unit))]
         for line in self._lines_outside_strings(statements, start, end):
             rest = self._text[line:end]
             own = len(indent) if rest.startswith(indent) else 0
@@ -202,12 +203,13 @@ class StatementEdits(CodeLayout):
             codes = [self._code(small) for small in smalls]
             return self._expanded(parent, [*codes[:index], *self._laid_out(lines, parent), *codes[index:]])
         indent = self.indentation(parent)
+        block = self._block(lines, indent, self.unit(parent))
         if index == 0:
-            return self.insert(self._line_start(self._model.span(smalls[0])[0]), self._block(lines, indent))
+            return self.insert(self._line_start(self._model.span(smalls[0])[0]), block)
         if index == len(smalls):
-            return self._insert_line(self._line_end(self._model.span(smalls[-1])[1]), lines, indent)
+            return self._insert_line(self._line_end(self._model.span(smalls[-1])[1]), block)
         start, end = self._model.span(smalls[index - 1])[1], self._model.span(smalls[index])[0]
-        return Edit(start, end, self.newline + self._block(lines, indent) + indent)
+        return Edit(start, end, self.newline + block + indent)
 
     def _suite_under(self, statements: Sequence[Sibling], header: str) -> list[Edit] | None:
         parent = self._parent(statements[0])
@@ -226,8 +228,7 @@ class StatementEdits(CodeLayout):
         indent = self.indentation(suite) + self.unit(suite)
         return Edit(start, semicolon.end() if semicolon else end, "".join(self.newline + indent + x for x in lines))
 
-    def _insert_line(self, offset: int, lines: Sequence[str], indent: str) -> Edit:
-        block = self._block(lines, indent)
+    def _insert_line(self, offset: int, block: str) -> Edit:
         if offset == len(self._text) and not self._text.endswith(("\n", "\r")):
             return self.insert(offset, self.newline + block[: -len(self.newline)])
         return self.insert(offset, block)
