@@ -12,6 +12,7 @@ from torchlint.semantics.vocabulary import is_boolean
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
+    from torchlint.source import Source
 
 OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
 _LIKE_ANOTHER = frozenset({"type_as", "view_as", "expand_as", "reshape_as"})
@@ -56,6 +57,18 @@ def _compares_with_tensors(comparison: cst.Comparison, node: cst.CSTNode, model:
     return all(isinstance(target.operator, _COMPARING) for target in comparison.comparisons) and all(
         model.value(other).is_(Kind.TENSOR, Kind.BATCH, Kind.NUMBER) for other in others if other is not node
     )
+
+
+def is_plain_gradient(node: cst.BaseExpression, model: Model) -> bool:
+    """Whether an expression is the gradient of a tensor in a file that runs the backward pass itself, and no file
+    around asks for gradients that have a graph of their own."""
+    if not isinstance(node, cst.Attribute) or node.attr.value != "grad" or not model.calls_to(".backward"):
+        return False
+    return not any(model.once_of(source, _creates_graphs) for source in (model.source, *model.neighbours()))
+
+
+def _creates_graphs(source: Source) -> bool:
+    return "create_graph" in source.text
 
 
 def sees_leaves(model: Model) -> bool:

@@ -21,7 +21,7 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
 from ._aliases import without_alias
-from ._gradient_uses import sees_leaves, takes_no_gradient
+from ._gradient_uses import is_plain_gradient, sees_leaves, takes_no_gradient
 from ._variable import unwrap
 
 if TYPE_CHECKING:
@@ -213,6 +213,7 @@ def _may_stand_bare(read: DataRead, model: Model) -> bool:
         read.use is Use.INDIFFERENT
         or takes_no_gradient(read.node, model)
         or _counts(read.owner, model)
+        or is_plain_gradient(read.owner, model)
         or _is_computed_without_graph(read, model)
         or _is_comparison(read.owner, model)
         or _has_no_graph(read, model)

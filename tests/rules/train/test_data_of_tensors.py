@@ -421,3 +421,15 @@ def test_data_of_an_element_of_a_group(library: str, count: int) -> None:
     code = "import torch\n" + library + "def inverse(filler, stream):\n    poses = filler(stream)\n"
     code += "    return poses.inv().data.cpu().numpy()\n"
     assert len(findings(code, "TRAIN10")) == count
+
+
+@pytest.mark.parametrize(("given", "read"), [("", "x.grad.numpy()"), ("create_graph=True", "x.grad.detach().numpy()")])
+def test_a_gradient_has_a_graph_only_where_one_is_asked_for(given: str, read: str) -> None:
+    code = "import torch\nx = torch.ones(3, requires_grad=True)\n"
+    code += f"(x**2).sum().backward({given})\nprint(x.grad.data.numpy())\n"
+    assert f"print({read})" in fixed(code, "TRAIN10")
+
+
+def test_a_sum_that_is_compared_needs_no_cut() -> None:
+    code = "import torch\ndef is_padded(mask: torch.Tensor):\n    return bool(mask.data.sum() == 0)\n"
+    assert "return bool(mask.sum() == 0)" in fixed(code, "TRAIN10")

@@ -173,14 +173,14 @@ def _use(model: Model, node: cst.Attribute, value: Value, chain: Chain) -> Use:
         or _is_detached_call(node.value)
     ):
         return Use.INDIFFERENT
+    parent = model.parent(chain.end)
+    if _is_compared(model, parent) and "numpy" not in chain.methods:
+        return Use.INDIFFERENT
     for name in chain.methods:
         if name in _FRESH:
             return Use.FRESH
         if name not in VIEWS and name != "cpu":
             break
-    parent = model.parent(chain.end)
-    if _is_compared(model, parent) and "numpy" not in chain.methods:
-        return Use.INDIFFERENT
     if isinstance(parent, (cst.Comparison, cst.ComparisonTarget, cst.BinaryOperation, cst.FormattedStringExpression)):
         return Use.FRESH
     return Use.SHARED
