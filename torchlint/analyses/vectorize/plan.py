@@ -142,6 +142,9 @@ class _Planner:
         if not lifter.bases or headers.covers_few(lifter.loops, _FEW):
             return None
         adds = self._model.qualified(root.func) == "builtins.sum"
+        if not adds and len(lifter.loops) == _clauses(root):
+            for axis in lifter.loops:
+                axis.whole = True  # nothing can be stacked where a loop does not run
         lifter.cautions.add(_NO_ROWS_TO_ADD if adds else _NO_ROWS_TO_STACK)
         return self._made(lifter, exact=False, result=stacking.of_its_own(result))
 
