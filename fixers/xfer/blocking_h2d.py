@@ -64,10 +64,10 @@ def _asynchronous(copy: Copy, model: Model) -> Fix:
 
 
 def _waits_beside(copy: Copy, applicability: Applicability, model: Model) -> cst.Call | None:
-    """Another copy to the device in the same block that goes on waiting, so that little is gained."""
-    block, found = model.parent(model.statement(copy.call.node)), {each.call: each for each in model.once(_copies)}
+    """Another copy to the device in the same block or iteration that goes on waiting, so that little is gained."""
+    place, found = _iteration(copy.call, model), {each.call: each for each in model.once(_copies)}
     for call in model.calls_to(".to", ".cuda"):
-        if call is copy.call or model.parent(model.statement(call.node)) is not block:
+        if call is copy.call or _iteration(call, model) is not place:
             continue
         if call in found and _is_only_read_back(found[call], model):
             continue
@@ -81,6 +81,12 @@ def _waits_beside(copy: Copy, applicability: Applicability, model: Model) -> cst
         elif _waits(call, model):
             return call.node
     return None
+
+
+def _iteration(call: Call, model: Model) -> cst.CSTNode | None:
+    """The loop that a call is made in each iteration of; outside of loops, the block that it stands in."""
+    loops = (loop.node for loop in call.loops() if not loop.is_comprehension)
+    return next(loops, None) or model.parent(model.statement(call.node))
 
 
 def _waits(call: Call, model: Model) -> bool:

@@ -365,6 +365,14 @@ def test_no_copy_goes_on_while_another_beside_it_waits(before: str, moved: str) 
     assert "non_blocking" in fixed(code.replace(before, "z = y"), "XFER02")
 
 
+def test_no_copy_goes_on_while_one_in_another_branch_waits() -> None:
+    copies = "    if flip:\n        z = (y.flip(0) * 2).cuda()\n    else:\n        z = y.cuda()\n"
+    code = script(f"for x, y in loader:\n{copies}    model(z)\n")
+    assert findings(code, "XFER02")
+    assert fixed(code, "XFER02") == code
+    assert "non_blocking" in fixed(code.replace("(y.flip(0) * 2).cuda()", "None"), "XFER02")
+
+
 PADDED = """\
 import torch
 from torch.utils.data import DataLoader
