@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.analyses.train.checkpoints import Content, Load, entries_read, loading
+from torchlint.analyses.train.checkpoints import Content, Load, entries_read, loading, unsafe_loads
 from torchlint.analyses.train.plain_values import has_plain_state
 from torchlint.analyses.train.saved_entries import doubt_of
 from torchlint.analyses.train.saved_schedulers import torch_for_schedulers
@@ -26,8 +26,20 @@ def fix(report: Report, model: Model) -> Fix:
     doubt = _doubt(load, model)
     if doubt is not None:
         raise NoFixError(doubt)
+    if (other := _load_that_stays(load, model)) is not None:
+        raise NoFixError(f"`{model.code(other.call.node)}` in the same function has to stay as it is")
     edit = Rewriter(model).add_argument(load.call.node, "weights_only=True")
     return Fix((edit,), Applicability.UNSAFE, _WHY, needs_torch=torch_for_schedulers(load, model))
+
+
+def _load_that_stays(load: Load, model: Model) -> Load | None:
+    """Another load of a state in the same function, of which it is not known that the argument suits it."""
+    beside = (other for other in model.once(_loads) if other.call.function is load.call.function)
+    return next((other for other in beside if other.content is Content.TENSORS and _doubt(other, model)), None)
+
+
+def _loads(model: Model) -> list[Load]:
+    return list(unsafe_loads(model))
 
 
 def _doubt(load: Load, model: Model) -> str | None:
