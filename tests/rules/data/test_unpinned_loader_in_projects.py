@@ -375,16 +375,19 @@ class Padded:
 def collate(samples):
     return Padded(torch.stack(samples))
 """
+NESTED = PADDED.replace("return Padded(torch.stack(samples))", "samples[0] = padded(samples[0])\n    return tuple(samples)")
+NESTED += "\n\ndef padded(rows):\n    rows = torch.stack(rows)\n    return Padded(rows)\n"
 PINNED = "\n    def pin_memory(self):\n        return Padded(self.rows.pin_memory())\n"
 
 
 @pytest.mark.parametrize("is_in_other_file", [True, False])
 @pytest.mark.parametrize("method", [PINNED, ""])
+@pytest.mark.parametrize("padding", [PADDED, NESTED])
 def test_batches_of_an_own_class_are_pinned_by_its_own_method_alone(
-    tmp_path: Path, method: str, is_in_other_file: bool
+    tmp_path: Path, padding: str, method: str, is_in_other_file: bool
 ) -> None:
     (tmp_path / "pyproject.toml").touch()
-    made = PADDED.format(method)
+    made = padding.format(method)
     (tmp_path / "padding.py").write_text(made)
     loop = "from trainer import Trainer\nTrainer(model, device).fit(loader)\n"
     taken = "from padding import collate\n" if is_in_other_file else made
