@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchlint.engine import lint
+from torchlint.finding import Edit
 from torchlint.line_length import configured, customary
 from torchlint.project_files import ProjectFiles
 from torchlint.semantics.project import Project
@@ -65,3 +66,9 @@ def test_a_fix_keeps_to_the_line_length_of_the_project(tmp_path: Path) -> None:
     findings = lint(Source.read(file), project=Project())
     (edit,) = next(finding.fix.edits for finding in findings if finding.fix is not None)
     assert edit.text == ",\n                                   weights_only=True"
+
+
+def test_a_long_line_that_a_fix_has_written_sets_no_limit() -> None:
+    source = Source.from_text("x = 1\n" * 200)
+    longer = source.apply([Edit(0, 5, "x = " + "1" * 110)])
+    assert longer.customary_length == source.customary_length == 79

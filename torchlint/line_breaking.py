@@ -13,7 +13,6 @@ from keyword import iskeyword
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Edit
-from torchlint.line_length import customary
 
 if TYPE_CHECKING:
     from torchlint.semantics.project import Project
@@ -37,7 +36,7 @@ def within_length(before: Source, after: Source, project: Project | None) -> Sou
     they have come from. What no bracket holds stays as it is."""
     given = project.line_length(str(before.path)) if project is not None else None
     own = before.text.splitlines()
-    limit = given or customary(own)
+    limit = given or before.customary_length
     for _ in range(_MOST_BREAKS):
         rows = [row for row, line in _grown(own, after, limit) if given or _stands_out(line, own)]
         edits = _breaks(after, rows, limit)

@@ -38,7 +38,8 @@ class Source:
     """`text` is what is parsed; offsets of findings and edits count its characters.
 
     In a notebook `text` has IPython's own syntax set aside by stand-ins of the same length, and `data` is the JSON.
-    `is_reindented`: `text` has spaces where the file has tabs (torchlint/indentation.py).
+    `is_reindented`: `text` has spaces where the file has tabs (torchlint/indentation.py). `kept_length`: the customary
+    length of the lines that fixes have made this text of.
     """
 
     path: Path
@@ -48,6 +49,7 @@ class Source:
     bom: bytes = b""
     cells: tuple[Cell, ...] = ()
     is_reindented: bool = False
+    kept_length: int | None = None
 
     @classmethod
     def from_bytes(cls, data: bytes, path: Path) -> Source:
@@ -84,6 +86,13 @@ class Source:
     @property
     def is_notebook(self) -> bool:
         return self.path.suffix == ".ipynb"
+
+    @cached_property
+    def customary_length(self) -> int:
+        """How many characters the lines of the file had before any fix, as far as its own lines tell."""
+        from torchlint.line_length import customary
+
+        return self.kept_length or customary(self.text.splitlines())
 
     @cached_property
     def line_starts(self) -> Sequence[int]:
@@ -128,12 +137,15 @@ class Source:
         """
         if self.is_notebook:
             document = write_cells(self.data[len(self.bom) :].decode("utf-8"), self.cells, edits)
-            return Source.from_bytes(self.bom + document.encode("utf-8"), self.path)
+            after = Source.from_bytes(self.bom + document.encode("utf-8"), self.path)
+            return replace(after, kept_length=self.customary_length)
         if self.is_reindented:
             written = splice(self.data[len(self.bom) :].decode(self.encoding), edits)
-            return Source.from_bytes(self.bom + written.encode(self.encoding), self.path)
+            after = Source.from_bytes(self.bom + written.encode(self.encoding), self.path)
+            return replace(after, kept_length=self.customary_length)
         text = splice(self.text, edits)
-        return replace(self, text=text, data=self.bom + text.encode(self.encoding))
+        data = self.bom + text.encode(self.encoding)
+        return replace(self, text=text, data=data, kept_length=self.customary_length)
 
 
 def splice(text: str, edits: Iterable[Edit]) -> str:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
 
-from torchlint.line_length import customary
 from torchlint.semantics import frameworks
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.arguments import ArgumentFinder
@@ -131,7 +130,7 @@ class Model:
     def line_length(self) -> int:
         """How many characters the lines of the file may have, for what a fix writes."""
         configured = self._imports.line_length if self._imports is not None else None
-        return configured or customary(self.source.text.splitlines())
+        return configured or self.source.customary_length
 
     # -- what the file holds -----------------------------------------------------------------------------------------
 
