@@ -182,9 +182,13 @@ class ExpressionEdits(CodeLayout):
         return margin + " " * moved if moved > 0 else margin[: len(margin) + moved]
 
     def _is_filled(self, container: Bracketed) -> bool:
-        """Whether lines hold several arguments or entries where there is room for them."""
+        """Whether lines hold several arguments or entries where there is room for them; those of the first line alone
+        are no sign where more lines hold one each."""
         entries = container.args if isinstance(container, cst.Call) else container.elements
         lines = [self._line_start(self._model.span(entry)[0]) for entry in entries]
+        further = [line for line in lines if line != lines[0]]
+        if len(further) > 1 and lines[0] == self._line_start(self._model.span(container)[0]):
+            lines = further
         return len(set(lines)) < len(lines)
 
     def _fits_behind(self, text: str, container: Bracketed, others: Sequence[Edit]) -> bool:

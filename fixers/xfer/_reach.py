@@ -40,6 +40,8 @@ def check_reach(creation: Creation, model: Model) -> None:
         raise NoFixError("a distribution draws where its parameters are, and takes no device")
     if _comes_back_at_once(creation.move, model):
         raise NoFixError("the host reads the copy back at once, and needs no tensor on the device")
+    if any(_is_one_of_many(factory, creation, model) for factory in creation.made.factories):
+        raise NoFixError("a comprehension makes many, each of which would be made by a kernel of its own")
     made = (creation.factory.node, *(read for read, _ in creation.made.writes))
     wrappers = [call for node in made for call in _calls_between(node, creation.move, model)]
     if any(call.callee in PARAMETERS for call in wrappers):
@@ -65,6 +67,12 @@ def check_reach(creation: Creation, model: Model) -> None:
         raise NoFixError("the host has another use for the tensor")
     if not _is_known_before(creation, before, statement, model):
         raise NoFixError("the device is not known yet where the tensor is made")
+
+
+def _is_one_of_many(factory: Call, creation: Creation, model: Model) -> bool:
+    """`torch.stack([torch.arange(n) for n in sizes]).to(device)`, which is one copy."""
+    around = (node for node in model.ancestors(factory.node) if isinstance(node, cst.BaseComp))
+    return any(creation.move.node in model.ancestors(comprehension) for comprehension in around)
 
 
 def is_seeded(model: Model) -> bool:

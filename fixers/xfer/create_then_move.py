@@ -204,9 +204,19 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
         if arguments:
             edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), [*edits, *casts, *cuts]))
     edits += [*casts, *cuts]
+    if len(creation.made.factories) > 1 and _grows_too_long(creation.move.node, edits, model):
+        raise NoFixError("a line that is long already would say several times where it goes")
     if any("#" in model.source.text[edit.start : edit.end] for edit in edits):
         raise NoFixError("a comment stands inside of the call")
     return edits
+
+
+def _grows_too_long(move: cst.Call, edits: Sequence[Edit], model: Model) -> bool:
+    """Whether the line of a copy becomes longer, and was too long before."""
+    text, (start, end) = model.source.text, model.span(move)
+    line = text[text.rfind("\n", 0, start) + 1 :].partition("\n")[0]
+    growth = sum(len(edit.text) - (edit.end - edit.start) for edit in edits if start <= edit.start <= end)
+    return growth > 0 and len(line) > model.line_length
 
 
 def _casts_to_host(creation: Creation, folded: Sequence[cst.Call], rewriter: Rewriter, model: Model) -> list[Edit]:
@@ -281,7 +291,14 @@ def _of_tensor(factory: Call, names: _Names, model: Model) -> tuple[list[Edit], 
     name = names.of(factory.callee) if factory.callee in _OF_TENSOR and factory.arguments else None
     if name is None or not names.is_of_tensor:
         return [], []
-    return _called(factory, name, names.rewriter, model), []
+    edits = _called(factory, name, names.rewriter, model)
+    only = factory.arguments[0].value
+    length = len(model.code(only)) + len(name) - len(model.code(factory.node.func))
+    room = names.rewriter.around_only_argument(only, length)
+    if room is not None and len(edits) == 1:
+        begin, end = model.span(only)
+        edits += [Edit(room[0], begin, ""), Edit(end, room[1], "")]
+    return edits, []
 
 
 def _of_numbers(factory: Call, has_dtype: bool, names: _Names, model: Model) -> tuple[list[Edit], list[str]]:
@@ -300,6 +317,9 @@ def _of_numbers(factory: Call, has_dtype: bool, names: _Names, model: Model) -> 
     alike = equal_numbers(numbers)
     is_typed = has_dtype or own is not None or not factory.argument("dtype").absent
     constant = _constant(alike[1], is_typed) if alike is not None else None
+    if constant is None and alike is not None and not is_typed:
+        constant = _constant(alike[1], is_typed=True)  # `torch.tensor([0])` makes whole numbers of 64 bits
+        own = "torch.int64" if constant is not None else None
     name = constant or ("torch.full" if alike is not None else "torch.tensor")
     typed = [f"dtype={names.known(own)}"] if own is not None else []
     if not factory.arguments:

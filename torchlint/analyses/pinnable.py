@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 3
 
+
 def are_left_alone(loader: Loader) -> bool:
     """Whether the collate function returns an object of a class of the project that has no `pin_memory()`, or puts one
     into what it returns, as DETR does with its images."""

@@ -375,7 +375,9 @@ class Padded:
 def collate(samples):
     return Padded(torch.stack(samples))
 """
-NESTED = PADDED.replace("return Padded(torch.stack(samples))", "samples[0] = padded(samples[0])\n    return tuple(samples)")
+NESTED = PADDED.replace(
+    "return Padded(torch.stack(samples))", "samples[0] = padded(samples[0])\n    return tuple(samples)"
+)
 NESTED += "\n\ndef padded(rows):\n    rows = torch.stack(rows)\n    return Padded(rows)\n"
 PINNED = "\n    def pin_memory(self):\n        return Padded(self.rows.pin_memory())\n"
 

@@ -371,8 +371,12 @@ def test_what_one_script_installs_says_nothing_of_all(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("first", "is_fixed"), [("Agent()", False), ("torch.nn.Linear(3, 1)", True)])
 def test_of_two_loads_in_a_function_both_are_restricted_or_none(first: str, is_fixed: bool) -> None:
-    code = "import copy\nimport torch\n\nclass Agent:\n    def load_state_dict(self, state):\n        self.state = state\n"
+    code = (
+        "import copy\nimport torch\n\nclass Agent:\n    def load_state_dict(self, state):\n        self.state = state\n"
+    )
     code += f"\ndef agents(path, other):\n    first = {first}\n    first.load_state_dict(torch.load(path))\n"
-    code += "    second = copy.deepcopy(first)\n    second.load_state_dict(torch.load(other))\n    return first, second\n"
+    code += (
+        "    second = copy.deepcopy(first)\n    second.load_state_dict(torch.load(other))\n    return first, second\n"
+    )
     assert (fixed(code, "TRAIN11").count("weights_only=True") == 2) is is_fixed
     assert is_fixed or fixed(code, "TRAIN11") == code

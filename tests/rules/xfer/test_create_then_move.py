@@ -40,7 +40,7 @@ def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None
     [
         ("torch.tensor(0.).cuda()", 'torch.zeros((), device="cuda")'),
         ("torch.tensor(0).float().cuda()", 'torch.zeros((), dtype=torch.float, device="cuda")'),
-        ("torch.tensor(0).cuda()", 'torch.full((), 0, device="cuda")'),
+        ("torch.tensor(0).cuda()", 'torch.zeros((), dtype=torch.long, device="cuda")'),
         ("torch.tensor(-0.).cuda()", 'torch.full((), -0., device="cuda")'),
         ("torch.tensor(0.1).double().cuda()", 'torch.full((), 0.1, device="cuda").double()'),
         ("torch.tensor(300).byte().cuda()", 'torch.full((), 300, device="cuda").byte()'),
@@ -56,6 +56,7 @@ def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None
             'torch.tensor([[2.5],\n                         [2]], device="cuda")',
         ),
         ("torch.tensor([1.]).double().cuda()", 'torch.ones(1, dtype=torch.double, device="cuda")'),
+        ("torch.tensor([0]).cuda()", 'torch.zeros(1, dtype=torch.long, device="cuda")'),
         ("torch.tensor([[7]]).cuda()", 'torch.full((1, 1), 7, device="cuda")'),
         ("torch.tensor([[0.]]).cuda()", 'torch.zeros(1, 1, device="cuda")'),
         ("(torch.ones(1, n)).double().cuda()", 'torch.ones(1, n, dtype=torch.double, device="cuda")'),
@@ -68,6 +69,7 @@ def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None
         ("torch.tensor([7] * n).cuda()", 'torch.tensor([7] * n, device="cuda")'),
         ("torch.zeros(n).type_as(x)", "x.new_zeros(n)"),
         ("torch.ones((2, n)).type_as(x)", "x.new_ones((2, n))"),
+        ("torch.zeros(\n        x.size()).type_as(x)", "x.new_zeros(x.size())"),
         ("torch.Tensor(n, 2).type_as(x).zero_()", "x.new_zeros(n, 2)"),
         (
             "torch.zeros(n, requires_grad=False).type_as(x)",
@@ -361,3 +363,21 @@ def test_symbols_that_a_sequence_begins_with_are_numbers(entries: str, count: in
     head = "import torch\nfrom vocabulary import BOS, vocabulary, words\n\nSOS_token = vocabulary.index['<s>']\n\n"
     code = f'{head}def first(n, model):\n    return model(torch.tensor({entries}).to("cuda"))\n'
     assert len(findings(code, "XFER01")) == count
+
+
+LONG = "return torch.cat((torch.ones(n, 1), torch.zeros(n, len(x))), dim=-1){}.to(x.device)"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_fixed"),
+    [
+        (LONG.format(""), True),
+        (LONG.format(".mul(2).add(1).sub(3).div(4).floor().abs().sqrt().square()"), False),
+        ("return torch.stack([torch.arange(i, i + 2) for i in range(n)]).to(x.device)", False),
+    ],
+    ids=["a short line", "a long line", "many small ones"],
+)
+def test_a_line_that_gains_nothing_stays(line: str, is_fixed: bool) -> None:
+    code = f"import torch\n\n\ndef labels(x: torch.Tensor, n: int):\n    {line}\n"
+    assert findings(code, "XFER01")
+    assert ("device=x.device" in fixed(code, "XFER01")) is is_fixed
