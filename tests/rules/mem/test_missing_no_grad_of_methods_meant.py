@@ -112,3 +112,33 @@ def test_a_pass_that_fits_the_call_takes_gradients_on_the_way(
                     print(self.net({given}).mean().item())
         """
     assert len(linted(tmp_path, learner=learner, main=main)) == count
+
+
+@pytest.mark.parametrize(("switch", "count"), [("@torch.no_grad()", 0), ("@torch.jit.ignore", 1)])
+def test_a_method_of_a_network_is_not_that_of_the_same_name_of_another_object(
+    tmp_path: Path, switch: str, count: int
+) -> None:
+    base = f"""
+        import torch
+
+        class Base(torch.nn.Module):
+            {switch}
+            def predict(self, x):
+                return self(x)
+        """
+    decoder = """
+        class Decoder:
+            def predict(self, x):
+                return x + 1
+        """
+    main = """
+        import torch
+        from library import Network
+
+        def evaluate(network: torch.nn.Module, batches):
+            right = 0
+            for x, y in batches:
+                right += (network.predict(x).argmax(1) == y).sum().item()
+            return right
+        """
+    assert len(linted(tmp_path, base=base, decoder=decoder, main=main)) == count

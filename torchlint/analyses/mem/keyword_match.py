@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import module_method
 
 if TYPE_CHECKING:
@@ -40,10 +41,18 @@ def passes_that_fit(model: Model, call: Call, telling: re.Pattern[str]) -> Itera
 
 
 def namesakes(model: Model, call: Call) -> list[tuple[Model, Function]]:
-    """The methods in other files of the project that have the name of a method out of sight, and their models."""
+    """The methods in other files of the project that have the name of a method out of sight, and their models; of a
+    network, those of networks where there are any."""
     if call.method is None or call.target is not None or call.foreign is not None or module_method(call.method):
         return []
-    return list(methods_elsewhere(model, call.method, set()))
+    found = list(methods_elsewhere(model, call.method, set()))
+    of_networks = [(home, method) for home, method in found if _is_of_network(model, home, method)]
+    return of_networks if of_networks and call.receiver_value.kind is Kind.MODULE else found
+
+
+def _is_of_network(model: Model, home: Model, method: Function) -> bool:
+    cls = method.cls
+    return cls is not None and (cls.is_module or model.is_module_class(home.source, cls.qualname))
 
 
 def methods_named(model: Model, call: Call, telling: re.Pattern[str]) -> Iterator[tuple[Model, Function]]:
