@@ -88,8 +88,8 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
 def _without_detach(made: cst.BinaryOperation, whole: cst.Call, model: Model) -> list[Edit]:
     """`a - b` of `(a - b).detach()`; the parentheses stay where something else may need them."""
     start, end = model.span(made)
-    is_alone = isinstance(model.parent(whole), (cst.Assign, cst.Return)) and "\n" not in model.source.text[start:end]
-    if not is_alone:
+    is_alone = isinstance(model.parent(whole), (cst.Assign, cst.Return, cst.Element, cst.Arg))
+    if not is_alone or "\n" in model.source.text[start:end]:
         return [Edit(end, model.span(whole)[1], "")]
     return [Edit(start, start + 1, ""), Edit(end - 1, model.span(whole)[1], "")]
 

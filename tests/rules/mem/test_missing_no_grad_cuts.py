@@ -157,3 +157,19 @@ def test_results_are_detached_where_one_beside_them_may_have_to_be(other: str, i
     assert "@torch.no_grad()" in after
     body = code.replace("def measure", "@torch.no_grad()\ndef measure")
     assert after == (body.replace("dim=1).detach()", "dim=1)") if is_cut else body)
+
+
+@pytest.mark.parametrize(
+    ("kept", "left"),
+    [
+        ("(out - y).detach()", "out - y"),
+        ("(out - y).detach(), x", "out - y, x"),
+        ("(out - y).detach()[0]", "(out - y)[0]"),
+        ("x * (out - y).detach()", "x * (out - y)"),
+    ],
+)
+def test_parentheses_that_only_the_cut_needed_go_with_it(kept: str, left: str) -> None:
+    code = f"{SETUP}def measure(net, loader):\n    net.eval()\n    for x, y in loader:\n        out = net(x)\n"
+    code += "        row = ROW\n        print(row)\n"
+    before, after = code.replace("ROW", kept), code.replace("ROW", left)
+    assert fixed(before, "MEM05", "MEM09") == after.replace("def measure", "@torch.no_grad()\ndef measure")
