@@ -44,7 +44,7 @@ def fix(report: Report, model: Model) -> Fix:
         rewriter.replace(made.targets[0].target, parts),
         *rewriter.wrap(made.value, "[", "]"),
         rewriter.replace(growth.call if statement is None else statement, f"{parts}.{added}"),
-        rewriter.insert_after(loop, together),
+        rewriter.insert_after(_last_put_together(model, loop), together),
     ]
     is_safe = makes_new_tensor(model, made.value) and all(_is_left_alone(model, growth, part) for part in growth.parts)
     applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
@@ -104,6 +104,21 @@ def _made_before(model: Model, growth: Growth, loop: cst.CSTNode) -> cst.Assign:
         if any(isinstance(node, cst.Name) and node.value == growth.name for node in walk(line)):
             break
     raise NoFixError(f"`{growth.name}` is not made right before the loop, or read in between")
+
+
+def _last_put_together(model: Model, loop: cst.CSTNode) -> cst.CSTNode:
+    """The loop, or the last of the lines right behind it that put together what it has collected: the next one comes
+    behind them, in the order of the loop."""
+    block = list(getattr(model.parent(loop), "body", ()))
+    last = loop
+    for line in block[block.index(loop) + 1 :]:
+        match line:
+            case cst.SimpleStatementLine(body=[cst.Assign(value=cst.Call(func=func, args=[first, *_]))]):
+                if model.qualified(func) in _CAT and model.code(first.value).endswith("_parts"):
+                    last = line
+                    continue
+        break
+    return last
 
 
 def _other_arguments(model: Model, call: cst.Call) -> list[str]:

@@ -129,6 +129,12 @@ def test_the_list_is_laid_out_like_the_loop() -> None:
     )
 
 
+def test_what_one_loop_collects_is_put_together_in_its_order() -> None:
+    head = "import torch\n\ndef f(xs):\n    a = torch.zeros(0, 3)\n    b = torch.zeros(0, 3)\n    for x in xs:\n"
+    code = head + "        a = torch.cat((a, x + 1))\n        b = torch.cat((b, x + 2))\n    return a, b\n"
+    assert fixed(code, "MEM10").endswith("    a = torch.cat(a_parts)\n    b = torch.cat(b_parts)\n    return a, b\n")
+
+
 def test_a_new_part_is_safe_and_a_borrowed_one_is_not() -> None:
     (new,) = findings(HEAD + GROWING["from nothing"], "MEM10")
     (borrowed,) = findings(HEAD + GROWING["with a comment"], "MEM10")
