@@ -53,11 +53,10 @@ _EVALUATION: Modes = frozenset({Mode.EVALUATION})
 _PLAIN = frozenset({cst.Expr, cst.Assign, cst.AugAssign, cst.AnnAssign, cst.Assert, cst.Del, cst.Pass, cst.Import})
 
 
-def modes_at(model: Model, forward: Call) -> Modes:
+def modes_at(model: Model, call: Call, network: cst.BaseExpression) -> Modes:
     """The modes in which the network that a call runs can be, on every way to it that is in sight."""
-    module = _unwrapped(forward.node.func)
-    binding = model.binding(module)
-    return _Ways(model).at(model, forward.node, binding) if binding is not None else frozenset({Mode.UNKNOWN})
+    binding = model.binding(_unwrapped(network))
+    return _Ways(model).at(model, call.node, binding) if binding is not None else frozenset({Mode.UNKNOWN})
 
 
 def is_evaluated_at(model: Model, forward: Call) -> bool:

@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.epochs import loops_around_calls
 from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.analyses.gradients import modules_of_optimizer
+from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.analyses.mem.trial_runs import is_unit_test
 from torchlint.analyses.mode_layers import mode_layer
 from torchlint.analyses.module_mode import Mode, modes_at, switch_behind
@@ -20,6 +21,7 @@ from torchlint.analyses.step_cycle import optimizer_of
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.entities import Call, Function, Loop, Role, Write
 from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_loss_module
 
 if TYPE_CHECKING:
@@ -89,8 +91,11 @@ def _evaluations(model: Model) -> Iterator[Toggle]:
         if loop.role is not Role.EVALUATION or not isinstance(loop.node, cst.For) or _is_on_purpose(loop):
             continue
         forward = next((call for call in loop.calls if call.is_forward and _layer(model, call) is not None), None)
-        if forward is not None and _is_evaluation(model, loop, forward) and not modes_at(model, forward) & _RIGHT:
-            yield Toggle(loop.node, forward.node.func, _layer(model, forward) or "", _trains(model))
+        if forward is None or not _is_evaluation(model, loop, forward):
+            continue
+        network = forward.node.func
+        if not modes_at(model, forward, network) & _RIGHT:
+            yield Toggle(loop.node, network, _layer(model, forward) or "", _trains(model))
 
 
 def _is_evaluation(model: Model, loop: Loop, forward: Call) -> bool:
@@ -138,20 +143,39 @@ def _on_no_way(model: Model) -> Iterator[Toggle]:
         return
     seen: set[tuple[Function, str]] = set()
     for call in model.calls:
-        if not call.is_forward:
+        network = call.node.func if call.is_forward else _answers(model, call)
+        if network is None or (call.function, text(network)) in seen:
             continue
-        key = call.function, text(call.node.func)
-        if key in seen or not _is_evaluated(model, call):
+        if not (_is_evaluated(model, call) if call.is_forward else _has_trained(model, call)):
             continue
-        modes, layer = modes_at(model, call), _layer(model, call)
+        modes, layer = modes_at(model, call, network), mode_layer(model, model.value(network))
         wrong = Mode.TRAINING in modes or (Mode.FRESH in modes and layer is not None)
         if not wrong or modes & _RIGHT or _is_switched_around(model, call):
             continue
-        if layer is not None or not _is_seen(model, model.value(call.node.func)):
-            seen.add(key)
-            yield Toggle(
-                _place(call), call.node.func, layer or "", _trains(model) and not _is_switched_back(model, call)
-            )
+        if layer is not None or not _is_seen(model, model.value(network)):
+            seen.add((call.function, text(network)))
+            trains = _trains_later(model, call) and not _is_switched_back(model, call)
+            yield Toggle(_place(call), network, layer or "", trains)
+
+
+def _answers(model: Model, call: Call) -> cst.BaseExpression | None:
+    """The network of which a call runs a method that runs it, and returns no loss, as `generate`."""
+    method = call.target
+    if method is None or method.cls is None or not method.cls.is_module or call.receiver is None:
+        return None
+    if call.receiver_value.kind is not Kind.MODULE or (call.function.cls is not None and call.function.cls.is_module):
+        return None
+    answers = is_graphless(call.value) and model.effects(method).has("forwards") and not model.effects(method).backward
+    return call.receiver if answers and not _ON_PURPOSE.search(method.name) else None
+
+
+def _trains_later(model: Model, call: Call) -> bool:
+    """Whether something may train behind a call: anything in a function, in a script only what stands there."""
+    if not call.function.is_module or call.loops():
+        return _trains(model)
+    here = model.span(call.node)
+    later = (other for other in call.function.calls if model.span(other.node) > here)
+    return any(o.is_backward or (o.target is not None and model.effects(o.target).has("backward")) for o in later)
 
 
 def _is_switched_around(model: Model, call: Call) -> bool:
