@@ -16,10 +16,11 @@ class EvalModeToggle(Rule):
     ## What it does
 
     Finds evaluations that a network reaches in training mode: loops over validation or test data, functions that
-    evaluate without a graph, and calls that tell shared code to evaluate, where on no way `eval()` is called on this
-    network. `eval()` of another network, as of a teacher, does not count. A network whose layers are not in sight
-    counts where `train()` is called on it before. Finds `eval()` in a loop whose next iteration trains the same network
-    again before anything calls `train()`. Dropout that is to be random, as in Monte Carlo dropout, is left alone.
+    evaluate without a graph, methods that answer, as `generate`, behind the loop that trained the network, and calls
+    that tell shared code to evaluate, where on no way `eval()` is called on this network. `eval()` of another network,
+    as of a teacher, does not count. A network whose layers are not in sight counts where `train()` is called on it
+    before. Finds `eval()` in a loop whose next iteration trains the same network again before anything calls `train()`.
+    Dropout that is to be random, as in Monte Carlo dropout, is left alone.
 
     ## Why is this bad
 
@@ -75,8 +76,8 @@ class EvalModeToggle(Rule):
 
     ## Fix safety
 
-    Unsafe: results change, which is the purpose. `eval()` goes before the loop or the call; where the file trains,
-    `train()` goes behind it. An `eval()` that nothing undoes is answered by `train()` at the beginning of each
+    Unsafe: results change, which is the purpose. `eval()` goes before the loop or the call; where the file trains, or a
+    script trains behind it, `train()` goes behind it. An `eval()` that nothing undoes is answered by `train()` at the beginning of each
     iteration. Where the network has no name at that place, and where the function has the call in a comment, as one
     that was taken out, there is no fix.
 
