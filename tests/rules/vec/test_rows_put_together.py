@@ -191,6 +191,27 @@ def embeddings(net, samples, size, shift, batch):
     return torch.cat(found)
 """,
     ),
+    "windows that a while loop appends": (
+        "VEC01",
+        """\
+def windows(x: torch.Tensor, size, shift):
+    start, found = 0, []
+    while start + size <= x.shape[0]:
+        found.append(x[start : start + size, ...])
+        start += shift
+    return torch.stack(found, 0)
+""",
+    ),
+    "windows some steps apart": (
+        "VEC01",
+        """\
+def windows(x: torch.Tensor, size, shift):
+    found = []
+    for start in range(0, x.shape[0] - size + 1, shift):
+        found.append(x[start : start + size])
+    return torch.stack(found, 0)
+""",
+    ),
     "the energy of each frame, of which both ends move on": (
         "VEC01",
         """\
@@ -314,6 +335,18 @@ def frames(read, count, size, shift):
         found[k] = read(k)[begin : begin + size]
         begin += shift
         k += 1
+    return found
+""",
+    "pairs of channels that are added up": """\
+def mixture(sources: torch.Tensor, count):
+    return sum([sources[:, 2 * i : 2 * i + 2] for i in range(count)])
+""",
+    "windows that a while loop hands to the caller": """\
+def windows(x: torch.Tensor, size, shift):
+    start, found = 0, []
+    while start + size <= x.shape[0]:
+        found.append(x[start : start + size, ...])
+        start += shift
     return found
 """,
     "windows of a list that the caller gets": """\

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.rowwise.collecting import is_collected
 from torchlint.analyses.rowwise.names import root_of, spelled
 from torchlint.analyses.rowwise.nature import Nature, nature
 from torchlint.semantics.tree import walk
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def windowed_tensor(model: Model, certainty: Certainty, loop: cst.While) -> str | None:
-    """The tensor of which the loop puts one window after the other, or what is computed of it, into rows of another."""
+    """The tensor of which the loop puts one window after the other, or what is computed of it, into rows of another or
+    into a list that becomes one."""
+    frames = _Frames(model, certainty, loop)
     for line in loop.body.body:
         for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
-            match small:
-                case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript() as target)], value=value):
-                    source = _Frames(model, certainty, loop).source(target, value)
-                    if source is not None:
-                        return spelled(source)
+            source = frames.source(small)
+            if source is not None:
+                return spelled(source)
     return None
 
 
@@ -34,17 +35,32 @@ class _Frames:
         self._certainty = certainty
         self._loop = loop
 
-    def source(self, target: cst.Subscript, value: cst.BaseExpression) -> cst.BaseExpression | None:
-        """x of `frames[count, :] = x[begin:end]`, where what is assigned depends on nothing else that changes."""
+    def source(self, small: cst.BaseSmallStatement) -> cst.BaseExpression | None:
+        """x of `frames[count, :] = x[begin:end]` and of `frames.append(x[begin:end])`, where what is kept depends on
+        nothing else that changes."""
+        match small:
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript() as target)], value=value):
+                return self._windowed(value) if self._is_row(target) else None
+            case cst.Expr(
+                value=cst.Call(func=cst.Attribute(value=held, attr=cst.Name("append")), args=[cst.Arg(value)])
+            ):
+                source = self._windowed(value)
+                return source if source is not None and is_collected(self._model, self._loop, held) else None
+        return None
+
+    def _is_row(self, target: cst.Subscript) -> bool:
+        counter = target.slice[0].slice
+        if not isinstance(counter, cst.Index) or not self._counts(counter.value):
+            return False
+        return self._certainty.is_tensor(root_of(target), self._loop)
+
+    def _windowed(self, value: cst.BaseExpression) -> cst.BaseExpression | None:
         window = next((node for node in walk(value) if isinstance(node, cst.Subscript)), None)
         part = window.slice[0].slice if window is not None else None
         if window is None or not isinstance(part, cst.Slice) or not self._is_window(part):
             return None
-        source, counter = root_of(window), target.slice[0].slice
-        if not isinstance(counter, cst.Index) or not self._counts(counter.value):
-            return None
-        tensors = source, root_of(target)
-        if self._is_written(source) or not all(self._certainty.is_tensor(one, self._loop) for one in tensors):
+        source = root_of(window)
+        if self._is_written(source) or not self._certainty.is_tensor(source, self._loop):
             return None
         inside = set(walk(part))
         others = (node for node in walk(value) if isinstance(node, (cst.Name, cst.Call)) and node not in inside)

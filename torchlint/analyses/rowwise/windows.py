@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.rowwise.collecting import is_collected
+from torchlint.analyses.rowwise.collecting import is_collected, is_stacked
 from torchlint.analyses.rowwise.indices import slices_of
 from torchlint.analyses.rowwise.names import bound_names
-from torchlint.analyses.rowwise.state import Sink
+from torchlint.analyses.rowwise.state import Fault, Sink
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -20,14 +20,25 @@ if TYPE_CHECKING:
 
 
 def cuts_windows(model: Model, root: Root, trace: Trace) -> bool:
-    """Whether all that a loop does is to take `x[i : i + n]` of a tensor, for lists that become one."""
-    if trace.faults or not trace.kept or any(step.name != ".narrow" for step in trace.steps):
+    """Whether all that a loop does is to take `x[i : i + n]` of a tensor, for lists that become one. Where the loop
+    takes steps, torch.stack tells windows from batches, of which the last may be shorter."""
+    if not trace.kept or any(step.name != ".narrow" for step in trace.steps):
         return False
     if not all(_is_window(kept, set(_counters(root))) for kept in trace.kept):
         return False
+    if trace.faults:
+        return set(trace.faults) == {Fault.CHUNKS} and all(_is_stacked(model, root, kept) for kept in trace.kept)
     if isinstance(root, cst.For):
         return all(is_collected(model, root, kept.node) for kept in trace.kept)
-    return isinstance(root, cst.Call) or is_collected(model, root)
+    if isinstance(root, cst.Call):
+        return model.qualified(root.func) != "builtins.sum"  # of two or three, mostly
+    return is_collected(model, root)
+
+
+def _is_stacked(model: Model, root: Root, kept: Kept) -> bool:
+    if isinstance(root, cst.For):
+        return is_collected(model, root, kept.node) and is_stacked(model, kept.node)
+    return isinstance(root, cst.Call) and model.qualified(root.func) == "torch.stack"
 
 
 def _is_window(kept: Kept, counters: set[str]) -> bool:

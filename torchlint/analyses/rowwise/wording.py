@@ -104,7 +104,7 @@ def of_windows(root: Root, trace: Trace) -> str:
 
 def of_frames(name: str) -> str:
     """Of a loop that fills a tensor with windows."""
-    return f"This loop takes windows of `{name}` one by one for the rows of another tensor. {_UNFOLD}"
+    return f"This loop takes windows of `{name}` one by one, for a tensor to be made of them. {_UNFOLD}"
 
 
 def of_draws(trace: Trace) -> str:

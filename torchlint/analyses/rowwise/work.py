@@ -126,7 +126,7 @@ class _Finder:
         if step is not None:
             code = costly.code_of(step)
         elif final:
-            return self._partly(root, trace, reason)
+            return self._partly(root, trace, reason) or self._windowing(root, trace)
         elif self._is_independent(root, trace):
             code = self._code(root, trace, None)
         else:
