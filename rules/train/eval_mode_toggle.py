@@ -76,10 +76,10 @@ class EvalModeToggle(Rule):
 
     ## Fix safety
 
-    Unsafe: results change, which is the purpose. `eval()` goes before the loop or the call; where the file trains, or a
-    script trains behind it, `train()` goes behind it. An `eval()` that nothing undoes is answered by `train()` at the beginning of each
-    iteration. Where the network has no name at that place, and where the function has the call in a comment, as one
-    that was taken out, there is no fix.
+    Unsafe: results change, which is the purpose. `eval()` goes before the loop or the call; where the file trains,
+    or a script trains behind it, `train()` goes behind it. An `eval()` that nothing undoes is answered by `train()`
+    at the beginning of each iteration. Where the network has no name at that place, and where the function has the
+    call in a comment, as one that was taken out, there is no fix.
 
     ## Measured effect
 
@@ -111,11 +111,10 @@ def _message(toggle: Toggle, model: Model) -> str:
             f"{model.place(toggle.epochs.node)} on, training runs in evaluation mode. "
             f"Call `{module}.train()` at the beginning of each iteration."
         )
-    kind = toggle.layer.rpartition(".")[2]
+    back = f" and `{module}.train()` before training goes on" if toggle.trains else ""
     return (
-        f"Nothing calls `{module}.eval()` on the way here: {_effect(kind)}, "
-        "and the results of this evaluation are wrong. "
-        f"Call `{module}.eval()` before it and `{module}.train()` before training goes on."
+        f"Nothing calls `{module}.eval()` on the way here: {_effect(toggle.layer.rpartition('.')[2])}, "
+        f"and the results of this evaluation are wrong. Call `{module}.eval()` before it{back}."
     )
 
 

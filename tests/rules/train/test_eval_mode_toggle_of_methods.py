@@ -59,6 +59,7 @@ CALL = "answer = model.generate(start, 40)\n"
 def test_an_answer_behind_the_training_is_found() -> None:
     (found,) = findings(PROGRAM, "TRAIN04")
     assert found.message.startswith("Nothing calls `model.eval()` on the way here: `Dropout` goes on dropping values")
+    assert found.message.endswith("Call `model.eval()` before it.")
     assert PROGRAM.splitlines()[found.line - 1] == CALL.strip()
 
 
@@ -93,5 +94,7 @@ def test_the_fix_switches_the_network_for_the_rest_of_the_program() -> None:
 
 def test_training_mode_comes_back_where_something_trains_behind_it() -> None:
     again = "F.cross_entropy(speaker(x).transpose(1, 2), x).backward()\n"
+    (found,) = findings(PROGRAM + again, "TRAIN04")
+    assert found.message.endswith("Call `model.eval()` before it and `model.train()` before training goes on.")
     after = fixed(PROGRAM + again, "TRAIN04")
     assert after == (PROGRAM + again).replace(CALL, "model.eval()\n" + CALL + "model.train()\n")

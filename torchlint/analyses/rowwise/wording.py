@@ -20,7 +20,7 @@ _DOES = {
     "LIN01": "multiplies the rows",
     "LIN02": "decomposes the matrices",
     "LIN03": "solves for the rows",
-    "VEC08": "compares all pairs of rows",
+    "VEC08": "combines all pairs of rows",
 }
 _REMEDY = {
     "LIN01": "One batched product does them all",
