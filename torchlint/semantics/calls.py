@@ -387,12 +387,12 @@ class Calls(MethodCalls):
     def _forward_of_class(self, call: Call, module: Value, given: Arguments) -> Value | None:
         """What the forward of a class of the project returns."""
         if (cls := self.local_class(module)) is not None:
-            target = cls.method("forward")
+            target = _run_by_call(cls)
             if target is None:
                 return None
             return self._enter_one_of(call, self._implementations(module, cls, target), given, bound=True)
         foreign = self.foreign_class(module)
-        target = foreign.method("forward") if foreign is not None else None
+        target = _run_by_call(foreign) if foreign is not None else None
         if target is None or is_placeholder(target):
             return None
         return self._visit(call, target, given, bound=True)
@@ -433,6 +433,11 @@ _KIND_BY_BASE_NAME = (
     (re.compile(r".*Sampler$"), Kind.SAMPLER),
     (re.compile(r".*(Optimizer|SGD|Adam|AdamW)$"), Kind.OPTIMIZER),
 )
+
+
+def _run_by_call(cls: Class) -> Function | None:
+    """The method that a call of a module runs, where one is in sight."""
+    return cls.method("forward") or cls.method("__call__")
 
 
 def ancestry(cls: Class, imports: Imports | None = None) -> tuple[str, ...]:

@@ -60,6 +60,8 @@ class LibraryCalls(Expressions):
             return self._replicated(call, first, given)
         if name == "functools.partial" and first is not None:
             return self._partial(call, first, given)
+        if name == "torch.autograd.grad":
+            return self._gradients(given)
         entry = words.function(name)
         if entry is not None:
             return torch_results.torch_function(entry, given, self.grad)
@@ -79,6 +81,14 @@ class LibraryCalls(Expressions):
                 return first  # `loader = tqdm(loader)` is iterated, and measured, like the loader itself
             return Value(Kind.ITERATOR, element=self.elements(first), origins=first.origins)
         return self._library_call(call, name, first, given)
+
+    @staticmethod
+    def _gradients(given: Arguments) -> Value:
+        """A tuple of gradients, which have a graph of their own where one is asked for."""
+        asked = given.get("create_graph", 4)
+        known = None if given.open else False if asked is None else asked.constant
+        grad = {True: Grad.CARRIES, False: Grad.DETACHED}.get(known, Grad.UNKNOWN) if isinstance(known, bool) else None
+        return Value(Kind.TUPLE, element=Value(Kind.TENSOR, grad or Grad.UNKNOWN))
 
     def _loaded(self, call: Call, name: str, given: Arguments) -> Value | None:
         """`nn.Embedding.from_pretrained(table)` makes an object of the class, which takes gradients only if told to."""

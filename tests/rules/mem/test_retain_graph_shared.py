@@ -267,3 +267,56 @@ def test_a_method_in_sight_of_a_module_is_followed_to_a_buffer_that_takes_gradie
     code = TASK.replace("{output}", output).replace("{sum}", sum_)
     assert len(findings(code, "MEM04")) == count
     exec(code, {})
+
+
+CURVATURE = """
+import torch
+
+def curvature(x):
+    y = (x ** 3).sum()
+    slope = torch.autograd.grad(y, [x], create_graph={create})[0]
+    flat = slope.reshape(-1) * {factor}
+    rows = []
+    for i in range(len(flat)):
+        part = flat.index_select(0, torch.tensor([i]))
+        rows.append(torch.autograd.grad([part], [x], retain_graph=True)[0])
+    return torch.stack(rows)
+"""
+
+
+def test_gradients_that_have_a_graph_of_their_own_are_gone_through_row_by_row() -> None:
+    code = CURVATURE.format(create=True, factor=2)
+    assert findings(code, "MEM04") == []
+    run = "curvature(torch.ones(3, requires_grad=True))"
+    exec(code + run, {})
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(code.replace("retain_graph=True", "") + run, {})
+
+
+def test_what_is_computed_of_plain_gradients_has_a_graph_for_each_iteration() -> None:
+    code = CURVATURE.format(create=False, factor=2).replace("[part]", "[part * x]")
+    assert len(findings(code, "MEM04")) == 1
+
+
+DIRECTIONS = """
+import torch
+
+def params_of(policy):
+    if isinstance(policy, list):
+        return params_of(policy[0])
+    return [policy.logits]
+
+def directions(policy, before, loss):
+    params = {params}
+    along = torch.autograd.grad([loss], params, retain_graph=True)
+    kl = torch.distributions.kl_divergence(before, policy)
+    away = torch.autograd.grad([-kl], params, retain_graph=True)
+    return [a + b for a, b in zip(along, away)]
+"""
+
+
+def test_parts_that_a_helper_takes_out_of_what_is_handed_in_may_be_in_what_else_is() -> None:
+    """A distribution keeps its probabilities, once they are asked for. The helper calls itself."""
+    assert findings(DIRECTIONS.format(params="params_of(policy)"), "MEM04") == []
+    made = "[torch.ones(3, requires_grad=True)]"
+    assert len(findings(DIRECTIONS.format(params=made).replace("before, policy)", "before, params[0])"), "MEM04")) >= 1

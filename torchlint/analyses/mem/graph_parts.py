@@ -30,6 +30,7 @@ _DATA = re.compile(
     r"(?i)sample|batch|next|load|read|choice|preprocess|transform|augment|mask|shuffle|index|random|onehot|one_hot|noise|label"
 )
 _LIMIT = 600
+_DEPTH = 4
 
 
 class GraphParts:
@@ -147,7 +148,7 @@ class GraphParts:
         if write.kind == "parameter":
             self._parameter(write, function)
             return
-        if write.value is None or _is_leaf(model, write.value):
+        if write.value is None or is_leaf(model, write.value):
             return
         if write.kind == "for":
             if write.loop is None or self._loop is None or write.loop not in self._loop.around():
@@ -279,8 +280,8 @@ def _is_inside(place: Loop | None, loop: Loop) -> bool:
     return place is not None and loop in place.around()
 
 
-def _is_leaf(model: Model, value: cst.BaseExpression) -> bool:
-    """A tensor that a graph begins with: it holds none itself."""
+def is_leaf(model: Model, value: cst.BaseExpression, depth: int = _DEPTH) -> bool:
+    """A tensor that a graph begins with: it holds none itself. A function may call itself: so deep it is followed."""
     if model.value(value).ref == "torch.nn.Parameter":
         return True
     for node in walk(value):
@@ -290,9 +291,9 @@ def _is_leaf(model: Model, value: cst.BaseExpression) -> bool:
                 return True
             if call.argument("requires_grad").given and (call.callee or "").startswith("torch."):
                 return True
-            if call.node is value and call.target is not None and not call.is_forward:
-                returned = [node.value for node in call.target.returns]
-                return bool(returned) and all(part is not None and _is_leaf(model, part) for part in returned)
+            if call.node is value and call.target is not None and not call.is_forward and depth:
+                parts = [node.value for node in call.target.returns]
+                return bool(parts) and all(part is not None and is_leaf(model, part, depth - 1) for part in parts)
     return False
 
 

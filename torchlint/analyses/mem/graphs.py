@@ -179,8 +179,10 @@ def _is_of_nothing_to_train(model: Model, graph: cst.BaseExpression, depth: int 
     while isinstance(made, (cst.Call, cst.Subscript)):
         call = model.call(made) if isinstance(made, cst.Call) else None
         if call is not None and call.is_forward:
-            given = (model.value(arg.value) for arg in call.arguments)
-            return is_parameter_free_pass(model, call) and not any(map(carries, given))
+            given = [arg.value for arg in call.arguments if carries(model.value(arg.value))]
+            return is_parameter_free_pass(model, call) and (
+                not given or (depth > 0 and all(_is_of_nothing_to_train(model, arg, depth - 1) for arg in given))
+            )
         method = call.receiver if call is not None and words.is_tensor_method(call.method or "") else None
         made = made.value if isinstance(made, cst.Subscript) else method  # type: ignore[assignment]
     is_other = isinstance(made, cst.Name) and made is not graph and depth > 0

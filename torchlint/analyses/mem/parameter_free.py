@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.constructor_options import arguments_of
+from torchlint.analyses.mem.graph_parts import is_leaf
 from torchlint.semantics import torch_api
 from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Class
+    from torchlint.analyses.constructor_options import Given
+    from torchlint.semantics.entities import Binding, Call, Class, Function
     from torchlint.semantics.model import Model
+    from torchlint.semantics.values import Value
 
 _AROUND = frozenset({"torch.jit.script", "torch.jit.trace", "torch.nn.Sequential"})
 _PLAIN_BASES = ("torch.nn.Module", "abc.ABC", "builtins.object")
 _DEPTH = 4
+_CHAIN = 9
 _REGISTERING = frozenset({"register_parameter", "register_module", "add_module", "__setattr__"})
 
 
@@ -84,51 +89,107 @@ def _origins(model: Model, given: cst.Arg) -> list[cst.CSTNode]:
 def has_no_parameters(cls: Class, model: Model) -> bool:
     """Whether a class, whose file is that of the model, shows that its modules hold neither parameters nor layers. One
     that leaves its `forward` to those that derive from it leaves them its layers, too."""
-    forward = cls.method("forward")
-    return forward is not None and not is_placeholder(forward) and _holds_nothing(cls, model, _DEPTH)
+    forward = _forward(cls, model, _DEPTH)
+    return forward is not None and not is_placeholder(forward) and _holds_nothing(cls, model, {}, ())
 
 
-def _holds_nothing(cls: Class, model: Model, depth: int) -> bool:
-    """Whether neither a class nor what it derives from, in whatever file, makes a parameter or a layer."""
-    for part in cls.lineage():
-        calls = (call for method in part.methods.values() for call in method.calls)
-        if any(map(_registers, calls)) or not trains_nothing(part, model):
+def _forward(cls: Class, model: Model, depth: int) -> Function | None:
+    """The method that a forward pass runs, of the class or of a base in whatever file."""
+    if (own := cls.method("forward")) is not None or not depth:
+        return own
+    behind = (model.class_behind(base) for part in cls.lineage() for base in part.bases if base is not None)
+    found = (_forward(base[1], base[0], depth - 1) for base in behind if base is not None)
+    return next((forward for forward in found if forward is not None), None)
+
+
+def _holds_nothing(cls: Class, model: Model, given: Given, around: tuple[str, ...]) -> bool:
+    """Whether neither a class nor what it derives from, in whatever file, makes a parameter or a layer.
+
+    given: what its constructor is told, as far as it is known. around: the classes that are asked for this one.
+    """
+    if cls.ref in around:
+        return True
+    around = (*around, cls.ref)
+    if len(around) > _CHAIN:
+        return False
+    calls = (call for method in cls.methods.values() for call in method.calls)
+    if any(_registers(call, model, _given_in(call.function, cls, given), around) for call in calls):
+        return False
+    if any(_may_train(binding, model, cls, given, around) for binding in cls.attributes.values()):
+        return False
+    for base in (base for base in cls.bases if base not in _PLAIN_BASES):
+        behind = model.class_behind(base) if base is not None else None
+        if behind is None:
             return False
-        own = {base.qualname for base in part.local_bases}
-        for base in (base for base in part.bases if base not in own and base not in _PLAIN_BASES):
-            behind = model.class_behind(base) if base is not None and depth else None
-            if behind is None or not _holds_nothing(behind[1], behind[0], depth - 1):
-                return False
+        home, found = behind
+        if not _holds_nothing(found, home, _given_to_base(cls, model, found, home, given), around):
+            return False
     return True
+
+
+def _given_in(function: Function, cls: Class, given: Given) -> Given:
+    return given if function is cls.methods.get("__init__") else {}
+
+
+def _given_to_base(cls: Class, model: Model, base: Class, home: Model, given: Given) -> Given:
+    """What the constructor of a base is told: by that of the class, or as that of the class."""
+    builder = cls.methods.get("__init__")
+    if builder is None:
+        return given
+    told = [call for call in builder.calls if call.method == "__init__" and isinstance(call.receiver, cst.Call)]
+    return arguments_of(model, told[0], home, base, given) if len(told) == 1 else {}
 
 
 def trains_nothing(cls: Class, model: Model, but: Set[str] = frozenset()) -> bool:
     """Whether no attribute of a class may be a layer or a parameter, apart from some."""
     others = (binding for name, binding in cls.attributes.items() if name not in but)
-    return not any(_may_train(binding, model) for binding in others)
+    return not any(_may_train(binding, model, cls, {}, (cls.ref,)) for binding in others)
 
 
-def _registers(call: Call) -> bool:
+def _registers(call: Call, model: Model, given: Given, around: tuple[str, ...]) -> bool:
     """A call that makes a parameter or a layer, or keeps one under a name that is not written out."""
     if call.method in _REGISTERING or call.callee in ("torch.nn.Parameter", "builtins.setattr"):
         return True
     value = call.value
-    return call.node in value.origins and value.kind is Kind.MODULE and not is_parameter_free(value.ref or "")
+    made = call.node in value.origins and value.kind is Kind.MODULE
+    return made and not _is_free(call.node, value, model, given, around)
 
 
-def _may_train(attribute: Binding, model: Model) -> bool:
-    return any(write.value is not None and _may_hold(write.value, attribute, model) for write in attribute.writes)
+def _is_free(made: cst.BaseExpression, value: Value, model: Model, given: Given, around: tuple[str, ...]) -> bool:
+    """Whether a module, which a call makes, has nothing to train."""
+    if is_parameter_free(value.ref or ""):
+        return True
+    behind = model.class_behind(value.ref) if value.ref else None
+    if behind is None:
+        return False
+    home, cls = behind
+    told = arguments_of(model, model.call(made), home, cls, given) if isinstance(made, cst.Call) else {}
+    return _holds_nothing(cls, home, told, around)
 
 
-def _may_hold(value: cst.BaseExpression, attribute: Binding, model: Model) -> bool:
+def _may_train(attribute: Binding, model: Model, cls: Class, given: Given, around: tuple[str, ...]) -> bool:
+    return any(
+        write.value is not None
+        and (write.kind != "buffer" or is_leaf(model, write.value))
+        and _may_hold(write.value, attribute, model, _given_in(write.function, cls, given), around)
+        for write in attribute.writes
+    )
+
+
+def _may_hold(
+    value: cst.BaseExpression, attribute: Binding, model: Model, given: Given, around: tuple[str, ...]
+) -> bool:
     """Whether an attribute may be a layer, or a parameter; a number that the constructor is given is not called."""
     known = model.value(value)
     if known.kind is Kind.UNKNOWN:
+        told = model.binding(value) if isinstance(value, cst.Name) else None
+        if told is not None and told.is_parameter and len(told.writes) == 1 and told.name in given:
+            return False  # a number, a text or None
         others = [method for method in attribute.methods if torch_api.method(method) is None]  # none of a tensor's
         is_used = attribute.called or bool(others) or any(_is_handed_on(read, model) for read in attribute.reads)
         return isinstance(value, cst.Call) or is_used
     if known.kind is Kind.MODULE:
-        return not is_parameter_free(known.ref or "")
+        return not _is_free(value, known, model, given, around)
     return known.ref == "torch.nn.Parameter" or known.kind in (Kind.PARAMETERS, Kind.INSTANCE)
 
 

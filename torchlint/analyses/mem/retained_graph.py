@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.mem.backward_pass import backpropagated
-from torchlint.analyses.mem.graph_parts import GraphParts
+from torchlint.analyses.mem.graph_parts import GraphParts, is_leaf
 from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.analyses.mem.trial_runs import is_test_case
 from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import given_to, reaches
+from torchlint.semantics.dataflow import given_to, reaches, upstream
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -111,7 +111,10 @@ def _may_come_with_graph(model: Model, source: cst.BaseExpression, inputs: froze
     """Whether a part of what gradients are taken of may have been computed from the inputs elsewhere: inputs that are
     made on the spot are in nothing that is handed in.
     """
-    if not any(binding.is_parameter or binding.cls is not None for binding in inputs):
+    holders = [holder for binding in inputs for holder in _holders(model, binding)]
+    if any(holder in upstream(model, source) for holder in holders):
+        return True  # it may keep what was computed of its parts: a distribution keeps its probabilities
+    if not holders and not any(binding.is_parameter or binding.cls is not None for binding in inputs):
         return not inputs
     called = {node.func for node in walk(source) if isinstance(node, cst.Call)}
     for node in walk(source):
@@ -121,6 +124,15 @@ def _may_come_with_graph(model: Model, source: cst.BaseExpression, inputs: froze
         if binding.is_parameter or binding.cls is not None:
             return True
     return False
+
+
+def _holders(model: Model, binding: Binding) -> list[Binding]:
+    """`distrib` of `params = params_of(distrib)`, where it is handed in."""
+    made = [write.value for write in binding.writes if isinstance(write.value, cst.Call)]
+    if any(is_leaf(model, value) or is_graphless(model.value(value)) for value in made):
+        return []
+    given = (model.binding(arg.value) for value in made for arg in value.args if isinstance(arg.value, cst.Name))
+    return [holder for holder in given if holder is not None and holder.is_parameter]
 
 
 def _is_followed(model: Model, call: Call) -> bool:

@@ -1,0 +1,194 @@
+"""MEM01, MEM05: modules, also of other files, whose parts and bases have nothing to train, and what is no module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.rules.mem.projects import linted
+from tests.support import findings
+
+DISTANCES = """
+import torch
+from torch import nn
+
+class Potential(nn.Module):
+    def __init__(self, fn=None):
+        super().__init__()
+        self._fn = fn
+
+    def fn(self, x, y):
+        return self._fn(x, y)
+
+    def forward(self, x, y):
+        return self.fn(x, y)
+
+class Distance(Potential):
+    def __init__(self, d=None):
+        super().__init__(fn=d)
+        self.register_buffer("scale", self.checked(1.0).clone())
+
+    def checked(self, x):
+        return x if isinstance(x, torch.Tensor) else torch.tensor(x)
+
+    def __add__(self, other):
+        return Distance(lambda x, y: self.fn(x, y) + other.fn(x, y))
+
+class Squared(Distance):
+    def __init__(self):
+        super().__init__({inner})
+
+    def fn(self, x, y):
+        return (x - y).square().sum()
+"""
+FIDELITY = """
+from distances import Distance, Potential, Squared
+
+class Fidelity(Potential):
+    def __init__(self, d=None):
+        super().__init__()
+        self.d = Distance(d)
+
+    def fn(self, x, y):
+        return self.d(x, y)
+
+class L2(Fidelity):
+    def __init__(self):
+        super().__init__()
+        self.d = Squared()
+"""
+DESCENT = """
+import torch
+from fidelity import L2
+
+@torch.no_grad()
+def step(x, y):
+    return x - 0.1 * (x - y)
+
+def descend(x, y):
+    fidelity = L2()
+    history = []
+    for _ in range(1000):
+        x = step(x, y)
+        history.append(fidelity(x, y).cpu())
+    return x, [float(loss) for loss in history]
+
+descend(torch.zeros(3).cuda(), torch.ones(3).cuda())
+"""
+
+
+@pytest.mark.parametrize(("inner", "lines"), [("", []), ("d=None", []), ("nn.Linear(3, 3)", [14])])
+def test_what_a_part_of_a_part_was_built_with(tmp_path: Path, inner: str, lines: list[int]) -> None:
+    distances = DISTANCES.replace("{inner}", inner)
+    found = linted(tmp_path, "MEM01", distances=distances, fidelity=FIDELITY, main=DESCENT)
+    assert [finding.line for finding in found] == lines
+
+
+METRIC = """
+import torch
+from torch import nn
+
+class Metric(nn.Module):
+    def forward(self, x, y):
+        return self.metric(x, y).mean()
+
+class PSNR(Metric):
+    def metric(self, x, y):
+        return -10 * {error}.log10()
+"""
+SHOWN = """
+import torch
+from metric import PSNR
+
+class Cropped(PSNR):
+    def forward(self, x, y):
+        return super().forward(x[:2], y[:2])
+
+metric = Cropped()
+for x, y in zip(torch.ones(4, 3), torch.zeros(4, 3)):
+    print(f"{metric(x, y).item():.2f} dB")
+"""
+
+
+def test_the_forward_pass_may_be_that_of_a_base_in_another_file(tmp_path: Path) -> None:
+    assert linted(tmp_path, metric=METRIC.replace("{error}", "(x - y).square()"), main=SHOWN) == []
+
+
+LAYERED = METRIC.replace("{error}", "self.net(x - y)").replace(
+    "class PSNR(Metric):", "class PSNR(Metric):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.net = nn.Linear(3, 3)\n"
+)  # fmt: skip
+
+
+def test_one_that_has_a_layer_is_a_network(tmp_path: Path) -> None:
+    assert len(linted(tmp_path, metric=LAYERED, main=SHOWN)) == 1
+
+
+TABLE = """
+import torch
+{head}
+
+class Hash{base}:
+    def __init__(self, keys):
+        {init}
+        self.keys = keys
+
+    def __call__(self, keys):
+        return {hashed}
+
+    def cuda(self):
+        return Hash(self.keys.cuda())
+
+class Table:
+    def __init__(self, keys, values, hash=None):
+        self.keys, self.values = keys, values
+        self.hash = hash or Hash(keys)
+
+    def evaluate(self, keys):
+        found = self.hash(keys)
+        return self.values[found.argmax(-1)].tolist()
+
+    def cuda(self):
+        return Table(self.keys.cuda(), self.values.cuda(), self.hash.cuda())
+
+print(Table(torch.arange(3), torch.arange(3)).evaluate(torch.arange(2)))
+"""
+
+
+def test_an_object_that_is_made_where_none_is_given_is_no_network() -> None:
+    plain = {"head": "", "base": "", "init": "pass", "hashed": "(keys[:, None] == self.keys).long()"}
+    assert findings(TABLE.format(**plain), "MEM05") == []
+    net = {"base": "(nn.Module)", "init": "super().__init__(); self.net = nn.Linear(1, 3)", "hashed": "self.net(keys)"}
+    code = TABLE.format(head="from torch import nn", **net).replace("__call__", "forward")
+    assert len(findings(code, "MEM05")) == 1
+
+
+EXTRACTOR = """
+import torch
+from torch import nn
+
+class Extractor(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 3)
+        self.eval()
+
+    {switch}
+    def __call__(self, image):
+        return self.net(torch.as_tensor(image))
+"""
+VIDEO = """
+import torch
+from extractor import Extractor
+
+net = Extractor().eval()
+for image in torch.ones(10, 3).cuda():
+    confidence = net(image)
+    print(confidence.max().item())
+"""
+
+
+@pytest.mark.parametrize(("switch", "count"), [("@torch.no_grad()", 0), ("", 1)])
+def test_a_module_may_run_by_a_call_of_its_own(tmp_path: Path, switch: str, count: int) -> None:
+    assert len(linted(tmp_path, extractor=EXTRACTOR.format(switch=switch), main=VIDEO)) == count
