@@ -69,8 +69,12 @@ class Lookup:
 
     def refined(self, binding: Binding, value: Value) -> Value:
         """`value`, and what the use of its variable implies; of an object of which all is in sight, nothing."""
-        cls = (self.local_class(value) or self.foreign_class(value)) if value.kind is Kind.INSTANCE else None
-        return value if cls is not None and cls.is_no_module else refined(binding, value)
+        if value.kind is not Kind.INSTANCE or value.ref is None:
+            return refined(binding, value)
+        cls = self.local_class(value) or self.foreign_class(value)
+        names = (value.ref, *(cls.ancestry if cls is not None else ()))
+        is_other = (cls is not None and cls.is_no_module) or any(map(words.is_pipeline_class, names))
+        return value if is_other else refined(binding, value)
 
     def module_by_use(self, node: cst.Attribute, value: Value) -> Value | None:
         """`trainer.model`, of which nothing is known but that methods of a module are called on it."""

@@ -209,7 +209,7 @@ _CLASS_PATTERNS: tuple[tuple[re.Pattern[str], Kind], ...] = (
     (re.compile(r"torchmetrics\.[A-Z]\w*"), Kind.INSTANCE),
 )  # fmt: skip
 LOADING = frozenset({"from_pretrained", "load_from_checkpoint"})  # methods of the class of a network, which make one
-_PIPELINES = r"diffusers\.(\w+\.)*\w*Pipeline\w*\.from_(pretrained|single_file|pipe)"
+_PIPELINES = r"(\w+\.)*\w*Pipeline\w*\.from_(pretrained|single_file|pipe)"
 _MODULE_FACTORIES = re.compile(
     r"(torchvision\.models\.(\w+\.)?[a-z]\w*|timm\.create_model|timm\.models\.create_model|torch\.hub\.load"
     r"|transformers\.\w*(Model\w*|For[A-Z]\w*)\.from_(pretrained|config)|torch\.compile|torch\.jit\.load"
@@ -237,8 +237,14 @@ def is_module_factory(name: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def makes_pipeline(name: str) -> bool:
-    """Whether a module factory makes what switches autograd off by itself, and returns images rather than tensors."""
+    """Whether a module factory makes what switches autograd off by itself, and returns images, annotations or texts
+    rather than tensors."""
     return re.fullmatch(_PIPELINES, name) is not None
+
+
+def is_pipeline_class(name: str) -> bool:
+    """`diffusers.StableDiffusionPipeline`, which has `to` and is called, as a network is, and is none."""
+    return "Pipeline" in name.rpartition(".")[2]
 
 
 # -- contexts and effects --------------------------------------------------------------------------------------------

@@ -226,3 +226,32 @@ def test_what_a_unit_test_collects_ends_with_it() -> None:
 def test_a_program_that_lies_among_the_tests_is_no_test() -> None:
     code = SETUP + TOLD_APART.replace("{kept}", "loss")
     assert len(findings(code, "MEM01", path="tests/planted/train.py")) == 1
+
+
+CACHED = """
+class Cached(nn.Module):
+    def score(self, reps, train):
+        losses = []
+        for rep in reps:
+            loss = rep.square().mean() * 2
+            if train:
+                loss.backward()
+                {cut}
+            losses.append(loss)
+        return sum(losses)
+
+    def forward(self, x):
+        reps = x.detach().requires_grad_().split(1)
+        if torch.is_grad_enabled():
+            return self.score(reps, True).detach().requires_grad_()
+        return self.score(reps, False)
+
+cached = Cached()
+for x in torch.ones(100, 4, 3):
+    cached(x)
+"""
+
+
+@pytest.mark.parametrize(("cut", "count"), [("loss = loss.detach()", 0), ("pass", 1)])
+def test_a_loss_is_detached_where_it_is_sent_backward(cut: str, count: int) -> None:
+    assert len(findings(SETUP + CACHED.format(cut=cut), "MEM01")) == count

@@ -192,3 +192,50 @@ for image in torch.ones(10, 3).cuda():
 @pytest.mark.parametrize(("switch", "count"), [("@torch.no_grad()", 0), ("", 1)])
 def test_a_module_may_run_by_a_call_of_its_own(tmp_path: Path, switch: str, count: int) -> None:
     assert len(linted(tmp_path, extractor=EXTRACTOR.format(switch=switch), main=VIDEO)) == count
+
+
+BASE = """
+import torch
+from torch import nn
+
+class {base}{derives}:
+    @classmethod
+    def from_pretrained(cls, path, **kwargs):
+        parts = {{name: torch.load(name) for name in kwargs}}
+        return build(cls, parts)
+
+    def __call__(self, prompt, **kwargs):
+        return run(self, prompt)
+"""
+DRAWING = """
+import torch
+from base import {base}
+
+def draw(prompts):
+    pipe = {base}.from_pretrained("weights", unet=1)
+    pipe = pipe.to("cuda")
+    images = []
+    for prompt in prompts:
+        images.append(pipe(prompt, steps=20)[0])
+    return [image.cpu().tolist() for image in images]
+
+print(draw(["a cat"] * 10))
+"""
+
+
+@pytest.mark.parametrize(("base", "count"), [("DrawingPipeline", 0), ("DrawingNetwork", 1)])
+def test_a_pipeline_of_the_project_itself_is_no_network(tmp_path: Path, base: str, count: int) -> None:
+    derives = "(nn.Module)" if base.endswith("Network") else ""
+    files = {"base": BASE.format(base=base, derives=derives), "main": DRAWING.format(base=base)}
+    assert len(linted(tmp_path, "MEM01", **files)) == count
+
+
+def test_nor_is_one_that_is_made_of_parts(tmp_path: Path) -> None:
+    main = DRAWING.format(base="DrawingPipeline").replace(
+        '.from_pretrained("weights", unet=1)', "(unet=torch.load('u'))"
+    )
+    assert linted(tmp_path, "MEM01", "MEM05", base=BASE.format(base="DrawingPipeline", derives=""), main=main) == []
+    elsewhere = main.replace("from base import", "from drawings import")
+    assert linted(tmp_path, "MEM01", "MEM05", main=elsewhere) == []
+    network = elsewhere.replace("DrawingPipeline", "Drawing")
+    assert linted(tmp_path, "MEM01", "MEM05", main=network) != []

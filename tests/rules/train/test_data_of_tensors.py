@@ -433,3 +433,21 @@ def test_a_gradient_has_a_graph_only_where_one_is_asked_for(given: str, read: st
 def test_a_sum_that_is_compared_needs_no_cut() -> None:
     code = "import torch\ndef is_padded(mask: torch.Tensor):\n    return bool(mask.data.sum() == 0)\n"
     assert "return bool(mask.sum() == 0)" in fixed(code, "TRAIN10")
+
+
+OF_PACKAGES = """\
+import torch
+{imported}
+
+def copies(ensemble, count):
+    start = ensemble.weights.data.clone()
+    return [start.clone() for _ in range(count)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "count"),
+    [("from tensordict import from_modules", 0), ("from lietorch import SE3", 0), ("from tensors import stack", 1)],
+)
+def test_objects_of_packages_that_wrap_tensors_have_methods_of_tensors(imported: str, count: int) -> None:
+    assert len(findings(OF_PACKAGES.format(imported=imported), "TRAIN10")) == count

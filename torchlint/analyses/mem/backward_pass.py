@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import conditions, exclude
-from torchlint.analyses.mem.single_tensor import carries
-from torchlint.semantics.dataflow import hold_the_same, sources, text, upstream
+from torchlint.analyses.mem.single_tensor import carries, is_graphless
+from torchlint.semantics.dataflow import hold_the_same, reaches, sources, text, upstream
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
@@ -35,7 +35,26 @@ def passes_through(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
         if not exclude(here, conditions(model, call.node)):
             source = backpropagated(call)
             if source is not None and tensors & upstream(model, source, inside=call.loop):
-                yield call
+                if not _is_cut_behind(model, call, graph):
+                    yield call
+
+
+def _is_cut_behind(model: Model, call: Call, graph: cst.BaseExpression) -> bool:
+    """`if train: loss.backward(); loss = loss.detach()`: a loss with a graph has not come that way."""
+    binding = model.binding(graph) if isinstance(graph, cst.Name) else None
+    cuts = [write for write in binding.writes if write.value is not None] if binding is not None else []
+    return any(
+        is_graphless(model.value(write.value))
+        and _block(model, write.statement) is _block(model, call.node)
+        and model.span(write.statement)[0] >= model.span(call.node)[1]
+        and reaches(model, binding, write.target, graph)
+        for write in cuts
+        if write.value is not None and binding is not None
+    )
+
+
+def _block(model: Model, node: cst.CSTNode) -> cst.CSTNode | None:
+    return next((outer for outer in model.ancestors(node) if isinstance(outer, cst.BaseSuite)), None)
 
 
 def _tensors(model: Model, graph: cst.BaseExpression) -> set[Binding]:

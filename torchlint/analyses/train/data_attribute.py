@@ -57,7 +57,8 @@ _TERM_NAMES = re.compile(r"(?i)(^|_)(kld?|kl_?div\w*|cross_entropy|nll|elbo|bce|
 _DEPTH = 4
 _TORCH = re.compile(r"^\s*(import|from)\s+torch|\btorch\.", re.MULTILINE)
 _PROPERTY = re.compile(r"^[ \t]+@(functools\.)?(cached_)?property\s+def data\(self\b", re.MULTILINE)
-_WRAPPING_LIBRARY = re.compile(r"^[ \t]*(from|import)[ \t]+lietorch\b", re.MULTILINE)  # elements of groups
+# Their objects hold a tensor, or many, as `data`, and have many of its methods.
+_WRAPPING = re.compile(r"^[ \t]*(from|import)[ \t]+(tensordict|lietorch|pypose)\b", re.MULTILINE)
 _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
 
@@ -124,13 +125,13 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
 
 
 def _knows_wrappers(model: Model) -> bool:
-    """Whether a class of the file, or of one around it, has a property `data`: the tensor that its objects wrap. Or a
-    library has such classes."""
+    """Whether a class of the file, or of one around it, has a property `data`: the tensor that its objects wrap; or
+    whether it comes from a package of such classes."""
     return any(model.once_of(source, _has_wrappers) for source in (model.source, *model.neighbours()))
 
 
 def _has_wrappers(source: Source) -> bool:
-    return any(wrapping.search(source.text) is not None for wrapping in (_PROPERTY, _WRAPPING_LIBRARY))
+    return any(pattern.search(source.text) is not None for pattern in (_PROPERTY, _WRAPPING))
 
 
 def _is_dict(chain: Chain) -> bool:
