@@ -239,3 +239,34 @@ def test_nor_is_one_that_is_made_of_parts(tmp_path: Path) -> None:
     assert linted(tmp_path, "MEM01", "MEM05", main=elsewhere) == []
     network = elsewhere.replace("DrawingPipeline", "Drawing")
     assert linted(tmp_path, "MEM01", "MEM05", main=network) != []
+
+
+BOOSTED = """
+import numpy as np
+import torch
+
+class BoostedTrainer:
+    def __init__(self, library):
+        self.library = library
+
+    def train(self, params, data):
+        self.model = self.library.train(params, data)
+
+    def evaluate(self, path, batches):
+        self.model = self.library.Booster(model_file=path)
+        self.model.eval()
+        return [{read}.tolist() for batch in batches]
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        ("torch.Tensor(self.model.predict(batch))", 0),
+        ("np.asarray(self.model(batch))", 0),
+        ("self.model(batch)", 1),
+        ("self.model.predict(batch)", 1),
+    ],
+)
+def test_what_becomes_a_tensor_or_an_array_again_has_no_graph(read: str, count: int) -> None:
+    assert len(findings(BOOSTED.format(read=read), "MEM05")) == count
