@@ -242,6 +242,15 @@ def f(sizes):
     return torch.cat([sizes.new_full((size,), i) for i, size in enumerate(sizes)])
 """,
     "tensors made flat": "def f(tensors):\n    return torch.cat([t.contiguous().view(-1) for t in tensors])\n",
+    "axes of a grid": """\
+def f(x):
+    axes = [torch.arange(size).float() for size in tuple(x.shape)]
+    grid = torch.meshgrid(axes)
+    return torch.cat([axis.reshape(-1, 1).to(x.device) for axis in grid], dim=1)
+""",
+    "classes that are wanted": """def f(data, classes):
+    return data[torch.stack([data.targets == number for number in classes]).any(0)]
+""",
     "words": """\
 def decode(ids: torch.Tensor, words):
     return [" ".join(words[t.item()] for t in row) for row in ids]

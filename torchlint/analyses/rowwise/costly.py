@@ -125,6 +125,10 @@ def is_elementwise(steps: list[Step]) -> bool:
     return bool(steps) and all(_ELEMENTWISE.fullmatch(step.name) for step in steps)
 
 
+def only_compares(steps: list[Step]) -> bool:
+    return all(isinstance(step.node, cst.Comparison) for step in steps)
+
+
 def computes(steps: Iterable[Step]) -> bool:
     """Whether anything is made of the rows, beside copies of another place or type."""
     return any(step.inputs.is_row and step.name not in _COPIES for step in steps)

@@ -252,12 +252,15 @@ class _Finder:
     def _are_of_rows(self, path: Path, trace: Trace) -> bool:
         """Whether all that is kept, where these branches are taken, depends on rows alone. Beside a row of a tensor,
         what may be a row and is stacked is one, or an element of a list that may be stacked just as well; and so it is
-        where nothing but arithmetic is done, which does not make one shape of several."""
+        where nothing but arithmetic is done, which does not make one shape of several. What a tensor is compared with,
+        as its targets are with a few classes, is a number."""
         met = [kept for kept in trace.kept if kept.meets(path)]
         others = [kept for kept in met if not _is_of_row(kept, trace)]
         if not all(self._goes_along(kept) for kept in others):
             return False
-        return not others or any(kept.seen.is_row for kept in met) or costly.is_elementwise(trace.steps)
+        if not others or any(kept.seen.is_row for kept in met):
+            return True
+        return costly.is_elementwise(trace.steps) and not costly.only_compares(trace.steps)
 
     def _goes_along(self, kept: Kept) -> bool:
         """Whether what may be a row, for all that is known, can be nothing but an element of equal shape."""
