@@ -251,6 +251,15 @@ def f(x):
     "classes that are wanted": """def f(data, classes):
     return data[torch.stack([data.targets == number for number in classes]).any(0)]
 """,
+    "near neighbours": """\
+def f(points: torch.Tensor, table, limit):
+    close = []
+    for i, point in enumerate(points):
+        for j in table.nearby(i):
+            if (point - points[j]).pow(2).sum().item() < limit:
+                close.append((j, i))
+    return close
+""",
     "words": """\
 def decode(ids: torch.Tensor, words):
     return [" ".join(words[t.item()] for t in row) for row in ids]
