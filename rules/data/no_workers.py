@@ -16,9 +16,9 @@ class NoWorkers(Rule):
 
     ## What it does
 
-    Finds data loaders without `num_workers`, or with `num_workers=0`, in a file that sends their batches to a GPU, one
-    after the other. Loaders of tensors that are in memory already, of graphs and of streams are left out, and so are
-    tests.
+    Finds data loaders without `num_workers`, in a file that sends their batches to a GPU, one after the other; and
+    with `num_workers=0`, where samples are seen to be read from files. Loaders of tensors that are in memory already,
+    of graphs and of streams are left out, and so are tests.
 
     ## Why is this bad
 
@@ -113,6 +113,8 @@ class NoWorkers(Rule):
             certainty, where = reach(loader), loader.memory()
             if where is Memory.READ and certainty is not None:
                 yield Report(loader.site.node, _message(loader), certainty, loader, _chain(loader))
+            elif loader.is_zero_written:
+                continue  # unless samples are seen to be read from files
             elif where in (Memory.UNKNOWN, Memory.ENCODED) and certainty is Confidence.CERTAIN:
                 yield Report(loader.site.node, _message(loader), Confidence.LIKELY, loader, _chain(loader))
 

@@ -153,6 +153,11 @@ class Loader:
         return "#" in text[end:].partition("\n")[0]
 
     @property
+    def is_zero_written(self) -> bool:
+        """`num_workers=0`: whoever wrote it may know that the samples are few, or there already."""
+        return isinstance(self.option("num_workers").node, cst.Integer)
+
+    @property
     def is_set_elsewhere(self) -> bool:
         """Whether the number of workers is a setting of another file, which the machine decides."""
         node = self.option("num_workers").node
@@ -319,8 +324,14 @@ def _is_out_of_scope(loader: Loader) -> bool:
         _is_test_function(loader.site.function)
         or is_for_host(loader.site.node, loader.model)
         or _yields_indices(loader)
+        or _yields_nothing(loader)
         or (loader.is_pinned is not True and _supplies_accelerator(loader))  # pinning raises for tensors of a GPU
     )
+
+
+def _yields_nothing(loader: Loader) -> bool:
+    """`DataLoader([])`, which stands for no loader."""
+    return isinstance(node := loader.dataset().node, cst.List) and not node.elements
 
 
 def _is_test_function(function: Function) -> bool:

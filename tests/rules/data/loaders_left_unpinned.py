@@ -7,6 +7,7 @@ from textwrap import dedent
 from tests.rules.data.unpinned_loaders import HEADER, LOOP, script
 
 LOOK_ALIKES = {
+    "a list that stands for no samples": script("loader = DataLoader([])\n"),
     "a list of samples that another file computed": script(
         """\
         from sklearn.model_selection import train_test_split

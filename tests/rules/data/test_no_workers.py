@@ -55,6 +55,7 @@ VARIANTS = {
     "zero workers": script("loader = DataLoader(  # found\n    images, 64, num_workers=0\n)\n"),
     "zero workers by position": script("loader = DataLoader(  # found\n    images, 64, True, None, None, 0\n)\n"),
     "module alias": script("loader = data.DataLoader(images, 64)  # found\n"),
+    "samples out of sight": script("from crops import Crops\nloader = DataLoader(Crops('data'), 8)  # found\n"),
     "dataset of the file that opens files": script("loader = DataLoader(Photos('data'), 64)  # found\n"),
     "half of a dataset": script(
         """\
@@ -109,6 +110,12 @@ LOOK_ALIKES = {
         """\
         workers = 0 if sys.platform == "win32" else 4
         loader = DataLoader(images, 64, num_workers=workers)
+        """
+    ),
+    "none for the crops of one image": script(
+        """\
+        from crops import Crops
+        loader = DataLoader(Crops(np.zeros((64, 64, 3)), boxes=[]), 8, num_workers=0)
         """
     ),
     "all samples in one batch": script("loader = DataLoader(images, batch_size=len(images))\n"),

@@ -105,11 +105,24 @@ def test_net():
 """
 
 
+IN_SIZES = (
+    TRIED[: TRIED.index("    with")]
+    + """\
+    for size, count in zip([2, 4], [4, 8]):
+        model = Net()
+        with torch.no_grad():
+            out = model(torch.randn(count, 4))
+        assert size in (2, 4)
+"""
+)
+
+
+@pytest.mark.parametrize("tried", [TRIED, IN_SIZES])
 @pytest.mark.parametrize(("name", "count"), [("tests/test_models.py", 0), ("scripts/models.py", 1)])
-def test_the_tests_of_a_project_try_networks_out(tmp_path: Path, name: str, count: int) -> None:
+def test_the_tests_of_a_project_try_networks_out(tmp_path: Path, tried: str, name: str, count: int) -> None:
     (tmp_path / "pyproject.toml").touch()
     file = tmp_path / name
     file.parent.mkdir()
-    file.write_text(TRIED)
+    file.write_text(tried)
     found = lint(Source.read(file), Settings.selecting("TRAIN04"), strict=True, project=Project())
     assert len(found) == count

@@ -34,9 +34,9 @@ def passes_through(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
     for call in passes:
         if not exclude(here, conditions(model, call.node)):
             source = backpropagated(call)
-            if source is not None and tensors & upstream(model, source, inside=call.loop):
-                if not _is_cut_behind(model, call, graph):
-                    yield call
+            goes_through = source is not None and tensors & upstream(model, source, inside=call.loop)
+            if goes_through and not _is_cut_behind(model, call, graph):
+                yield call
 
 
 def _is_cut_behind(model: Model, call: Call, graph: cst.BaseExpression) -> bool:

@@ -487,7 +487,7 @@ def _are_batches(seen: Seen) -> bool:
 
 
 def _is_literal(node: cst.Call) -> bool:
-    """Whether all sizes of a batch are written out, as in `x.view(-1, 28 * 28)`. `x.view(-1, 1)` is any tensor, flat."""
+    """Whether all sizes of a batch are written out, as in `x.view(-1, 28 * 28)`. `x.view(-1, 1)` is any tensor."""
     sizes = [argument.value for argument in node.args[1:]]
     is_column = all(isinstance(size, cst.Integer) and size.value == "1" for size in sizes)
     return not is_column and all(isinstance(size, (cst.Integer, cst.BinaryOperation)) for size in sizes)

@@ -91,7 +91,7 @@ def _evaluations(model: Model) -> Iterator[Toggle]:
         if loop.role is not Role.EVALUATION or not isinstance(loop.node, cst.For) or _is_on_purpose(loop):
             continue
         forward = next((call for call in loop.calls if call.is_forward and _layer(model, call) is not None), None)
-        if forward is None or not _is_evaluation(model, loop, forward):
+        if forward is None or not _is_evaluation(model, loop, forward) or is_unit_test(model, loop.function):
             continue
         network = forward.node.func
         if not modes_at(model, forward, network) & _RIGHT:
