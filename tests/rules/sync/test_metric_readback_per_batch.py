@@ -182,3 +182,27 @@ def test_a_file_that_only_asks_whether_there_is_a_gpu_does_not_use_it(moved: str
         print(correct)
         """
     assert len(findings(dedent(code.format(moved)), "SYNC06")) == count
+
+
+TOLD = """\
+import torch
+from solvers import Solver, Trainer
+
+def grid(x):
+    return torch.arange(x.shape[0]).to(x.device)
+
+solver = Solver(grid)
+trainer = Trainer(solver, max_epochs=1, accelerator="{accelerator}")
+trainer.fit()
+solver.eval()
+correct = 0
+with torch.no_grad():
+    for images, labels in trainer.test_dataloader():
+        correct += (solver(images).argmax(1) == labels).sum().item()
+print(correct)
+"""
+
+
+@pytest.mark.parametrize(("accelerator", "count"), [("cpu", 0), ("gpu", 1)])
+def test_a_trainer_that_is_told_to_stay_on_the_host(accelerator: str, count: int) -> None:
+    assert len(findings(TOLD.format(accelerator=accelerator), "SYNC06")) == count

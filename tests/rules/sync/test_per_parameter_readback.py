@@ -129,3 +129,24 @@ UNFIXED = {
 @pytest.mark.parametrize("code", UNFIXED.values(), ids=UNFIXED)
 def test_no_fix_where_more_than_the_sum_is_read(code: str) -> None:
     assert all(finding.fix is None for finding in findings(code, "SYNC09"))
+
+
+SCORED = """\
+import torch
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+measures = [nn.Linear(3, 1).to(device), nn.Linear(3, 2).to(device)]
+images = torch.ones(4, 3, device=device)
+with torch.no_grad():
+    for measure in measures:
+        scores = []
+        for image in images:
+            scores.append(measure(image).sum().item())
+        print(scores)
+"""
+
+
+def test_networks_that_a_loop_runs_are_no_parameters() -> None:
+    assert findings(SCORED, "SYNC09") == []
+    assert findings(SCORED, "SYNC01") != []

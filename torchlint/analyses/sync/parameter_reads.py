@@ -65,7 +65,7 @@ def _is_over_parameters(model: Model, loop: Loop) -> bool:
     """`model.parameters()` and the like, and any loop that asks its elements for their gradient; not one that runs
     several models."""
     if loop.role is Role.MODULES:
-        return not any(call.loop is loop for call in model.effects(loop).forwards)
+        return not any(loop in call.loops() for call in model.effects(loop).forwards)
     binding = model.binding(loop.target) if isinstance(loop.target, cst.Name) else None
     reads_of = binding.reads if binding is not None else []
     parents = (model.parent(read) for read in reads_of)

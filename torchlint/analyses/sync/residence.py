@@ -27,6 +27,8 @@ _MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|
 _SHAPE = ("shape", "size", "dim", "ndim", "dtype", "device")
 _MAY_BE_TENSORS = (Kind.UNKNOWN, Kind.DICT, Kind.LIST, Kind.TUPLE)
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat|data_?parallel")
+# What a trainer of Lightning is told, and those of libraries on top of it.
+_TOLD_HOST = re.compile(r"\baccelerator\s*=\s*[\"']cpu[\"']")
 _ASKING = re.compile(r"\btorch\.cuda\.(is_available|device_count|get_device_name)\b")
 
 
@@ -327,8 +329,12 @@ def _has_accelerator(model: Model) -> bool:
         return True
     if is_of_another_library(model):
         return False
-    if not model.uses_accelerator or _ACCELERATORS.search(_ASKING.sub("", model.code_text)):
+    text = _ASKING.sub("", model.code_text)
+    others = _TOLD_HOST.sub("", text)
+    if not model.uses_accelerator or _ACCELERATORS.search(others):
         return model.uses_accelerator
+    if others != text:
+        return False
     return _names_devices(model) is True
 
 
