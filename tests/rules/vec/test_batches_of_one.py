@@ -62,3 +62,25 @@ def likelihoods(rows: torch.Tensor, model: torch.nn.Module, draws: int):
 )
 def test_a_row_that_is_repeated_is_no_batch_of_one(row: str, count: int) -> None:
     assert len(findings(REPEATED.format(row=row), "VEC02")) == count
+
+
+PIECES = """\
+import torch
+
+def generate(model, signals, size, device):
+    with torch.no_grad():
+        for signal in signals:
+            pieces = torch.stack(list(signal.split(size, dim=-1)), 0)
+            out = []
+            for piece in pieces:
+                out.append(model(piece[None].to(device)))
+            yield torch.{joined}.cpu()
+"""
+
+
+@pytest.mark.parametrize(
+    ("joined", "count"), [("cat(out, -1)", 0), ("concat(out, dim=2)", 0), ("cat(out)", 1), ("cat(out, dim=0)", 1)]
+)
+def test_pieces_of_one_signal_are_no_samples(joined: str, count: int) -> None:
+    """A network may go on with what it keeps of the piece before."""
+    assert len(findings(PIECES.format(joined=joined), "VEC02")) == count

@@ -44,6 +44,23 @@ def _goes_into(model: Model, node: cst.BaseExpression) -> cst.Call | None:
                 return collector(model, node)
 
 
+def is_put_in_line(model: Model, root: cst.CSTNode) -> bool:
+    """Whether what a loop appends is put one behind the other along another dimension than the first: the rows are the
+    pieces of one signal, and a network may go on with what it keeps of the piece before."""
+    appends = (call.receiver for call in model.calls_in(root) if call.method == "append")
+    lists = {binding for node in appends if node is not None and (binding := model.binding(node)) is not None}
+    return any(_is_put_behind(model, read) for binding in lists for read in binding.reads)
+
+
+def _is_put_behind(model: Model, read: cst.CSTNode) -> bool:
+    site = collector(model, read) if isinstance(read, cst.Name) else None
+    call = model.call(site) if site is not None else None
+    if call is None or call.callee not in ("torch.cat", "torch.concat", "torch.concatenate"):
+        return False
+    along = call.argument("dim", 1).value.constant
+    return isinstance(along, int) and along != 0
+
+
 def is_collected(model: Model, root: cst.CSTNode, receiver: cst.BaseExpression | None = None) -> bool:
     """Whether a list that `root` makes or grows has no other use than to become a tensor."""
     target = receiver

@@ -15,7 +15,14 @@ import libcst as cst
 from torchlint.analyses.compiled import is_compiled
 from torchlint.analyses.rowwise import costly, wording
 from torchlint.analyses.rowwise.certainty import Certainty
-from torchlint.analyses.rowwise.collecting import collector, gathers, is_collected, is_host_value, is_stacked
+from torchlint.analyses.rowwise.collecting import (
+    collector,
+    gathers,
+    is_collected,
+    is_host_value,
+    is_put_in_line,
+    is_stacked,
+)
 from torchlint.analyses.rowwise.evidence import is_found_to_be_list
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
@@ -123,6 +130,8 @@ class _Finder:
             return None
         final = trace.is_final
         step = (costly.inference if final else costly.hoistable)(self._model, root, trace)
+        if step is not None and step.name == "forward" and is_put_in_line(self._model, root):
+            return None
         if step is not None:
             code = costly.code_of(step)
         elif final:
