@@ -16,9 +16,9 @@ class NoWorkers(Rule):
 
     ## What it does
 
-    Finds data loaders without `num_workers`, in a file that sends their batches to a GPU, one after the other; and
-    with `num_workers=0`, where samples are seen to be read from files. Loaders of tensors that are in memory already,
-    of graphs and of streams are left out, and so are tests.
+    Finds data loaders without `num_workers`, or with `num_workers=0`, in a file that sends their batches to a GPU, one
+    after the other. Loaders of tensors that are in memory already, of graphs and of streams are left out, and so are
+    tests, and loaders with `num_workers=0` that are made anew for each input.
 
     ## Why is this bad
 
@@ -110,11 +110,11 @@ class NoWorkers(Rule):
         for loader in loaders(model):
             if loader.workers != 0 or loader.is_explained or loader.is_set_elsewhere or loader.is_one_batch:
                 continue
+            if loader.is_made_per_input:
+                continue
             certainty, where = reach(loader), loader.memory()
             if where is Memory.READ and certainty is not None:
                 yield Report(loader.site.node, _message(loader), certainty, loader, _chain(loader))
-            elif loader.is_zero_written:
-                continue  # unless samples are seen to be read from files
             elif where in (Memory.UNKNOWN, Memory.ENCODED) and certainty is Confidence.CERTAIN:
                 yield Report(loader.site.node, _message(loader), Confidence.LIKELY, loader, _chain(loader))
 

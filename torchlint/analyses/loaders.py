@@ -153,9 +153,12 @@ class Loader:
         return "#" in text[end:].partition("\n")[0]
 
     @property
-    def is_zero_written(self) -> bool:
-        """`num_workers=0`: whoever wrote it may know that the samples are few, or there already."""
-        return isinstance(self.option("num_workers").node, cst.Integer)
+    def is_made_per_input(self) -> bool:
+        """An explicit `num_workers=0` where each iteration, or each call of a function that is made for others to call,
+        makes a loader: for the crops of one image there are fewer samples than it takes to start workers."""
+        zero = isinstance(self.option("num_workers").node, cst.Integer)
+        around = self.site.function.parent
+        return zero and (self.site.loop is not None or (around is not None and not around.is_module))
 
     @property
     def is_set_elsewhere(self) -> bool:

@@ -112,12 +112,6 @@ LOOK_ALIKES = {
         loader = DataLoader(images, 64, num_workers=workers)
         """
     ),
-    "none for the crops of one image": script(
-        """\
-        from crops import Crops
-        loader = DataLoader(Crops(np.zeros((64, 64, 3)), boxes=[]), 8, num_workers=0)
-        """
-    ),
     "all samples in one batch": script("loader = DataLoader(images, batch_size=len(images))\n"),
     "no workers for a reason": script(
         "loader = DataLoader(images, 64, num_workers=0)  # the file handle does not survive a fork\n"
@@ -471,3 +465,30 @@ def test_a_dataset_that_is_handed_in_may_hold_the_lambdas_of_the_file(change: st
                 model(x.cuda()).sub(y.cuda()).abs().mean().backward()
         """
     assert [finding.fix is not None for finding in findings(code, "DATA01")].count(True) == count
+
+
+CROPS = """\
+from crops import Crops
+
+def crops_of(image):
+    return DataLoader(Crops(image), 8, {given})
+
+def serve():
+    def infer(image):
+        loader = DataLoader(Crops(image), 8, {given})
+        for x, y in loader:
+            print(model(x.to(device)))
+    return infer
+
+for image in images:
+    loader = DataLoader(Crops(image), 8, {given})
+    for x, y in loader:
+        print(model(x.to(device)))
+for x, y in crops_of(images[0]):
+    print(model(x.to(device)))
+"""
+
+
+@pytest.mark.parametrize(("given", "count"), [("num_workers=0", 1), ("shuffle=False", 3)])
+def test_none_may_be_wanted_for_the_crops_of_one_image(given: str, count: int) -> None:
+    assert len(findings(HEADER + CROPS.format(given=given), "DATA01")) == count
