@@ -126,7 +126,15 @@ def is_elementwise(steps: list[Step]) -> bool:
 
 
 def only_compares(steps: list[Step]) -> bool:
-    return all(isinstance(step.node, cst.Comparison) for step in steps)
+    """Whether all that is done is to compare something else than a written number with each element."""
+    return all(_compares(step.node) for step in steps)
+
+
+def _compares(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(comparator=right)]):
+            return not isinstance(left, cst.Integer) and not isinstance(right, cst.Integer)
+    return False
 
 
 def computes(steps: Iterable[Step]) -> bool:
