@@ -255,3 +255,8 @@ for x in torch.ones(100, 4, 3):
 @pytest.mark.parametrize(("cut", "count"), [("loss = loss.detach()", 0), ("pass", 1)])
 def test_a_loss_is_detached_where_it_is_sent_backward(cut: str, count: int) -> None:
     assert len(findings(SETUP + CACHED.format(cut=cut), "MEM01")) == count
+
+
+def test_a_loss_that_is_scaled_where_it_is_sent_backward_keeps_its_nodes() -> None:
+    [found] = findings(SETUP + CACHED.format(cut="loss *= 2"), "MEM01")
+    assert "graph nodes" in found.message

@@ -42,7 +42,7 @@ def passes_through(model: Model, graph: cst.BaseExpression) -> Iterator[Call]:
 def _is_cut_behind(model: Model, call: Call, graph: cst.BaseExpression) -> bool:
     """`if train: loss.backward(); loss = loss.detach()`: a loss with a graph has not come that way."""
     binding = model.binding(graph) if isinstance(graph, cst.Name) else None
-    cuts = [write for write in binding.writes if write.value is not None] if binding is not None else []
+    cuts = [write for write in binding.writes if write.kind == "assign"] if binding is not None else []
     return any(
         is_graphless(model.value(write.value))
         and _block(model, write.statement) is _block(model, call.node)
