@@ -231,3 +231,28 @@ def attend(scores: torch.Tensor, names):
 @pytest.mark.parametrize("name", LOOK_ALIKES)
 def test_a_look_alike_is_not_reported(name: str) -> None:
     assert findings(HEAD + LOOK_ALIKES[name], *ROW_RULES) == []
+
+
+NEIGHBOURS = """
+    import numpy as np
+    import torch
+
+    def smoothness(x, n):
+        rows = []
+        for i in range(n - 1):
+            rows.append({row})
+        return {joined}
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "joined", "count"),
+    [
+        ("x[:, :, i, :] - x[:, :, i + 1, :]", "torch.cat(rows).abs().mean()", 1),
+        ("x[:, i] - x[:, i + 1]", "torch.stack(rows).abs().mean()", 1),
+        ("x[i] - x[i + 1]", "torch.cat(rows).abs().mean()", 0),  # a list of tensors, which may be of any length
+        ("x[:, :, i, :] - x[:, :, i + 1, :]", "np.concatenate(rows).mean()", 0),
+    ],
+)
+def test_what_several_indices_take_is_of_one_shape_and_so_may_be_joined(row: str, joined: str, count: int) -> None:
+    assert len(findings(NEIGHBOURS.format(row=row, joined=joined), "VEC01")) == count

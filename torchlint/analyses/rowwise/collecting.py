@@ -19,6 +19,8 @@ _COLLECTORS = re.compile(
     r"|numpy\.(array|asarray|stack|concatenate|vstack|hstack|mean|sum)"
 )
 
+_JOINING = frozenset(["torch.cat", "torch.concat", "torch.concatenate", "torch.stack"])
+
 
 def collector(model: Model, node: cst.BaseExpression) -> cst.Call | None:
     """The call that a list is the first argument of, and that makes one tensor of it."""
@@ -105,10 +107,18 @@ def _is_collected_by_callers(model: Model, read: cst.CSTNode) -> bool:
 
 def is_stacked(model: Model, rows: cst.BaseExpression) -> bool:
     """Whether `torch.stack` puts a list together, be it a name or made in place, so that its parts are of one shape."""
+    return _collected_by(model, rows) == {"torch.stack"}
+
+
+def is_joined(model: Model, rows: cst.BaseExpression) -> bool:
+    """Whether `torch.cat` or `torch.stack` puts a list together, so that its parts are tensors."""
+    return bool(found := _collected_by(model, rows)) and found <= _JOINING
+
+
+def _collected_by(model: Model, rows: cst.BaseExpression) -> set[str | None]:
     binding = model.binding(rows)
     calls = [collector(model, read) for read in binding.reads] if binding is not None else [collector(model, rows)]
-    found = [call for call in calls if call is not None]
-    return bool(found) and all(model.qualified(call.func) == "torch.stack" for call in found)
+    return {model.qualified(call.func) for call in calls if call is not None}
 
 
 def _suits_tensor(model: Model, read: cst.CSTNode) -> bool:

@@ -20,6 +20,7 @@ from torchlint.analyses.rowwise.collecting import (
     gathers,
     is_collected,
     is_host_value,
+    is_joined,
     is_put_in_line,
     is_stacked,
 )
@@ -260,9 +261,9 @@ class _Finder:
 
     def _are_of_rows(self, path: Path, trace: Trace) -> bool:
         """Whether all that is kept, where these branches are taken, depends on rows alone. Beside a row of a tensor,
-        what may be a row and is stacked is one, or an element of a list that may be stacked just as well; and so it is
-        where nothing but arithmetic is done, which does not make one shape of several. What a tensor is compared with,
-        as its targets are with a few classes, is a number."""
+        what may be a row and is stacked is one, or an element of a list that may be stacked just as well; what several
+        indices take for torch.cat is one, too. So it is where nothing but arithmetic is done, which does not make one
+        shape of several. What a tensor is compared with, as its targets are with a few classes, is a number."""
         met = [kept for kept in trace.kept if kept.meets(path)]
         others = [kept for kept in met if not _is_of_row(kept, trace)]
         if not all(self._goes_along(kept) for kept in others):
@@ -276,7 +277,7 @@ class _Finder:
         if not kept.seen.maybe:
             return False
         if kept.sink is Sink.APPEND:
-            return is_stacked(self._model, kept.node)
+            return is_stacked(self._model, kept.node) or (kept.seen.array and is_joined(self._model, kept.node))
         return kept.sink is Sink.FILL and kept.seen.array and not kept.guarded
 
     def _code(self, root: Root, trace: Trace | None, plan: Plan | None) -> str:
