@@ -256,3 +256,33 @@ NEIGHBOURS = """
 )
 def test_what_several_indices_take_is_of_one_shape_and_so_may_be_joined(row: str, joined: str, count: int) -> None:
     assert len(findings(NEIGHBOURS.format(row=row, joined=joined), "VEC01")) == count
+
+
+RENAMED = """
+    import torch
+
+    def rate(h, power):
+        return torch.log2(1 + power * torch.abs(h @ h.T)).sum()
+
+    def rates(hs: torch.Tensor, powers):
+        found = []
+        for power in powers:
+            rows = []
+            for h in hs:
+                rows.append(-rate(h, power).item())
+            {after}
+            found.append(rows)
+        return found
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "count"),
+    [
+        ("rows = sum(rows) / len(rows)", 1),
+        ("rows = torch.tensor(rows).mean()", 1),
+        ("total = sum(rows)", 0),  # the list is kept as well
+    ],
+)
+def test_a_name_that_holds_the_sum_later_is_no_longer_the_list(after: str, count: int) -> None:
+    assert len(findings(RENAMED.format(after=after), *ROW_RULES)) == count

@@ -78,16 +78,21 @@ def is_collected(model: Model, root: cst.CSTNode, receiver: cst.BaseExpression |
         return False
     around = (root, *model.ancestors(root))
     block = next((node for node in around if isinstance(node, (cst.FunctionDef, cst.Module))), None)
-    return block is not None and _collects(model, binding, root)
+    return block is not None and _collects(model, binding, root, receiver)
 
 
-def _collects(model: Model, binding: Binding, root: cst.CSTNode) -> bool:
-    made = next((write.target for write in binding.writes if write.value is root), None)
+def _collects(model: Model, binding: Binding, root: cst.CSTNode, grown: cst.BaseExpression | None) -> bool:
+    """Of a list that `root` makes, or that it grows under a name, which may hold something else later."""
+    made = [
+        write.target
+        for write in binding.writes
+        if write.value is root or (isinstance(grown, cst.Name) and reaches(model, binding, write.target, grown))
+    ]
     uses = [
         read
         for read in binding.reads
         if root not in model.ancestors(read)
-        and (made is None or reaches(model, binding, made, read))
+        and (not made or any(reaches(model, binding, target, read) for target in made))
         and not _suits_tensor(model, read)
         and not _is_grown(model, read)
     ]
