@@ -383,3 +383,54 @@ def test_an_entry_of_a_dict_grows_like_a_variable(before: str, parts: str, after
     found = findings(HEAD + ENTRY.format(before=before, parts=parts, after=after), "MEM10")
     assert len(found) == count
     assert all(finding.fix is None for finding in found)
+
+
+CHOSEN = """\
+import torch
+
+
+def collect(net, loader, n):
+    seen = [[] for _ in range(n)]
+    for x, labels in loader:
+        rows = net(x)
+        for i in range(len(x)):
+            label = labels[i]
+            if len(labels) < i:
+                seen[label] = rows[i]
+            else:
+                {grows}
+{beside}
+    return seen
+"""
+
+
+@pytest.mark.parametrize(
+    ("grows", "beside", "count"),
+    [
+        ("seen[label] = torch.cat((seen[label], rows[i]), 0)", "", 1),
+        ("seen[label] = torch.cat((seen[label], rows[i]), 0)", "            print(seen[label].mean())", 0),
+        ("seen[label] = torch.cat((seen[label], rows[i]), 0)", "        seen = [[] for _ in range(n)]", 0),
+        ("seen[i] = torch.cat((seen[label], rows[i]), 0)", "", 0),
+        ("seen[next(keys)] = torch.cat((seen[next(keys)], rows[i]), 0)", "", 0),
+    ],
+)
+def test_an_entry_that_an_inner_loop_chooses_grows_in_the_loop_around_it(grows: str, beside: str, count: int) -> None:
+    found = findings(CHOSEN.format(grows=grows, beside=beside), "MEM10")
+    assert [finding.fix for finding in found] == [None] * count
+
+
+@pytest.mark.parametrize(
+    ("inner", "count"), [("for row in rows[i]:", 1), ("for row in rows[i][:2]:", 1), ("if rows:", 0)]
+)
+def test_a_loop_that_chooses_an_entry_does_not_make_it_grow(inner: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        def collect(rows, n):
+            seen = [torch.empty(0) for _ in range(n)]
+            for i in range(n):
+                {inner}
+                    seen[i] = torch.cat([seen[i], rows[i]])
+            return seen
+    """
+    assert len(findings(code, "MEM10")) == count

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise.extent import runs_few_times
-from torchlint.analyses.rowwise.names import bound_names
+from torchlint.analyses.rowwise.names import bound_names, prefixes
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
@@ -31,7 +31,8 @@ class Growth:
     """`name = torch.cat([name, *parts], ...)` in `loops`, innermost first; `binding` is not made anew in any of them.
 
     `first`: the tensor comes before the parts. `watched`: the loop asks how long it is, or whether there is one yet.
-    `name` may be an entry of a dict, `seen["out"]`, which is the variable then.
+    `name` may be an entry of a dict, `seen["out"]`, which is the variable then, or one of a dict or of lists that the
+    loops inside choose, `seen[label]`: no loop of `loops` chooses.
     """
 
     call: cst.Call
@@ -61,14 +62,17 @@ def _growth(model: Model, call: Call) -> Growth | None:
     places = [place for place, element in enumerate(elements) if _is_same(element, target)]
     if len(places) != 1 or places[0] not in (0, len(elements) - 1):
         return None
-    loops = tuple(_carrying_loops(model, call, binding))
+    chosen = _chosen(target)
+    loops = tuple(loop for loop in _carrying_loops(model, call, binding) if not _chooses(model, loop, chosen))
     if not loops or is_short(model, loops) or is_of_dict(loops[0]):
         return None
     if is_of_layers(loops[0]) and not (_counts(model, loops[0]) and _starts_empty(model, binding, call)):
         return None
     grown = elements[places[0]]
     inside: list[cst.CSTNode] = [read for read in binding.reads if loops[0].node in model.ancestors(read)]
-    if isinstance(target, cst.Subscript):
+    if chosen is not None:
+        inside = [node for read in inside if (node := _place(model, read, target, grown)) is not None]
+    elif isinstance(target, cst.Subscript):
         inside = [node for read in inside if (node := _entry(model, read, target)) is not None and node is not target]
     reads = [read for read in inside if read is not grown]
     if any(not is_watch(model, read) for read in reads) or (reads and isinstance(loops[0].node, cst.While)):
@@ -89,10 +93,53 @@ def _assigned(model: Model, call: cst.Call) -> cst.Name | cst.Subscript | None:
 
 
 def _holder(model: Model, target: cst.Name | cst.Subscript) -> Binding | None:
-    """The variable that is the tensor, or the dict of which it is an entry by a key that is written out."""
-    if isinstance(target, cst.Name):
-        return model.binding(target)
-    return model.binding(target.value) if isinstance(target.value, cst.Name) and _key(target) is not None else None
+    """The variable that is the tensor, or the dict or list of which it is an entry."""
+    if isinstance(target, cst.Name) or _key(target) is not None:
+        return model.binding(target if isinstance(target, cst.Name) else target.value)
+    root: cst.BaseExpression = target
+    for place in prefixes(target):
+        if not all(isinstance(part.slice, cst.Index) and _is_simple(part.slice.value) for part in place.slice):
+            return None
+        root = place.value
+    return model.binding(root) if isinstance(root, cst.Name) else None
+
+
+def _is_simple(key: cst.BaseExpression) -> bool:
+    return isinstance(key, (cst.Name, cst.Attribute, cst.SimpleString, cst.Integer))
+
+
+def _chosen(target: cst.Name | cst.Subscript) -> list[cst.BaseExpression] | None:
+    """The keys of an entry that is not the same one by what is written there; None where it is."""
+    if isinstance(target, cst.Name) or _key(target) is not None:
+        return None
+    parts = (part.slice for place in prefixes(target) for part in place.slice)
+    return [part.value for part in parts if isinstance(part, cst.Index)]
+
+
+def _chooses(model: Model, loop: Loop, keys: list[cst.BaseExpression] | None) -> bool:
+    """Whether a loop itself, and none in it, says which entry it is: its next iteration may add to another one."""
+    bindings = (model.binding(key) for key in keys or ())
+    writes = (write for binding in bindings if binding is not None for write in binding.writes)
+    return any(write.loop is loop for write in writes)
+
+
+def _place(model: Model, read: cst.CSTNode, target: cst.Subscript | cst.Name, grown: cst.CSTNode) -> cst.CSTNode | None:
+    """What a read of a dict or list may see of the entry that grows; None where it is begun in another branch, or where
+    the keys are asked for."""
+    above = model.parent(read)
+    if isinstance(above, cst.ComparisonTarget) and isinstance(above.operator, (cst.In, cst.NotIn)):
+        return None
+    node = read
+    while isinstance(above, cst.Subscript) and above.value is node:
+        node, above = above, model.parent(above)
+    if node is target or node is grown:
+        return None
+    if isinstance(above, cst.AssignTarget) and node.deep_equals(target):
+        statement, growth = model.statement(node), model.statement(target)
+        conditions = (around for around in model.ancestors(growth) if isinstance(around, cst.If))
+        if any(_are_apart(model, condition, statement, growth) for condition in conditions):
+            return None
+    return node
 
 
 def _key(entry: cst.Subscript) -> str | None:
@@ -126,8 +173,9 @@ def elements_of(call: cst.Call) -> list[cst.BaseExpression]:
 def _is_same(node: cst.BaseExpression, target: cst.Name | cst.Subscript) -> bool:
     if isinstance(target, cst.Name):
         return isinstance(node, cst.Name) and node.value == target.value
-    is_entry = isinstance(node, cst.Subscript) and _key(node) == _key(target)
-    return is_entry and isinstance(node, cst.Subscript) and text(node.value) == text(target.value)
+    if not isinstance(node, cst.Subscript) or _key(node) != _key(target):
+        return False
+    return text(node) == text(target) if _key(target) is None else text(node.value) == text(target.value)
 
 
 def _carrying_loops(model: Model, call: Call, binding: Binding) -> Iterator[Loop]:
