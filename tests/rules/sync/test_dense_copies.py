@@ -12,6 +12,9 @@ FOUND = {
     "by numpy's function": "kept.append(np.argmax(out.cpu().numpy(), axis=1))",
     "by torch, of a copy": "kept.append(torch.argmax(out.data.cpu(), dim=1, keepdim=True))",
     "of what gets the name again": "out = out[:, :2].cpu().numpy()\nout = out.argmax(1)\nkept.append(out)",
+    "with the channels behind": "out = out.cpu().data[0].numpy()\nout = out.transpose(1, 2, 0)\n"
+    "kept.append(np.asarray(np.argmax(out, axis=2), dtype=np.uint8))",
+    "with the axes turned by numpy": "kept.append(np.transpose(out.cpu().numpy(), (0, 2, 1)).argmax(2))",
     "under a name, twice": "scores = out.cpu()\nprint(scores.shape)\nsave(scores.argmax(1), scores.argmin(1))",
 }
 

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 
 _PICKS = word_set("argmax argmin")
 _PICKING = frozenset(f"{package}.{pick}" for package in ("torch", "numpy") for pick in _PICKS)
-_SAME = word_set("numpy detach clone squeeze data copy")
-_SAME_FUNCTIONS = frozenset(["numpy.squeeze", "numpy.asarray", "numpy.array", "torch.squeeze"])
+_SAME = word_set("numpy detach clone squeeze data copy transpose permute swapaxes moveaxis movedim")
+_SAME_FUNCTIONS = frozenset(
+    [
+        *(f"numpy.{name}" for name in ("squeeze", "asarray", "array", "transpose", "swapaxes", "moveaxis")),
+        *("torch.squeeze", "torch.transpose", "torch.permute"),
+    ]
+)
 _METADATA = word_set("shape dtype ndim device size dim")
 
 
