@@ -148,10 +148,10 @@ def _given(call: Call, parameter: Binding, default: Value | None, model: Model, 
 
 
 def _given_by_foreign(call: ForeignCall, function: Function, name: str, default: Value | None) -> Value | None:
-    if call.given.open:
-        return None
     if name in call.given.keywords:
         return call.given.keywords[name]
+    if call.given.open:
+        return None
     params = function.params[function.cls is not None and not function.is_static :]
     place = params.index(name) if name in params else len(params)
     return call.given.positional[place] if place < len(call.given.positional) else default

@@ -389,3 +389,45 @@ def test_a_variable_around_an_inner_function_is_none_of_the_file_that_calls_it(t
             return main.sample(torch.nn.Linear(4, 4), x, steps)
         """
     assert linted(tmp_path, main=main, draw=draw) == []
+
+
+STEP = """
+    from torch import nn
+
+    def step(x, y, net, optimizer, is_training, **options):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(net(x), y)
+        if is_training:
+            loss.backward()
+            optimizer.step()
+        return loss.item()
+    """
+DRIVER = """
+    from lib import step
+
+    def run(net, optimizer, batches, held_out, options):
+        net.train()
+        for x, y in batches:
+            step(x, y, net, optimizer, {training}**options)
+        net.eval()
+        for x, y in held_out:
+            step(x, y, net, optimizer, {evaluation}**options)
+    """
+
+
+@pytest.mark.parametrize(
+    ("training", "evaluation", "lines"),
+    [
+        ("is_training=True, ", "is_training=False, ", [6]),
+        ("is_training=True, ", "is_training=True, ", []),
+        ("is_training=True, ", "", []),  # the dict may say it
+    ],
+)
+def test_a_flag_that_calls_in_another_file_write_out_beside_a_dict(
+    tmp_path: Path, training: str, evaluation: str, lines: list[int]
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "lib.py").write_text(dedent(STEP))
+    (tmp_path / "main.py").write_text(dedent(DRIVER).format(training=training, evaluation=evaluation))
+    found = lint(Source.read(tmp_path / "lib.py"), Settings.selecting("MEM05"), strict=True, project=Project())
+    assert [finding.line for finding in found] == lines
