@@ -161,3 +161,28 @@ def test_a_draw_moves_to_the_device_where_it_is_repeated_and_nothing_seeds_it(
     code = NOISE.format(head=head, made=made, top=loop)
     assert fixed(code, "XFER01").count("device=device)") == count
     assert len(findings(code, "XFER01")) == (made != "0") + bool(loop) + 1
+
+
+SCALED_NOISE = """
+    import torch
+
+    def noisy(y, power):
+        y = y.cuda()
+        return y + ({scale}).cuda()
+"""
+
+
+@pytest.mark.parametrize(
+    ("scale", "factory"),
+    [
+        ("torch.randn(y.size()) * torch.sqrt(torch.tensor([power / 2]))", "torch.randn"),
+        ("torch.sqrt(torch.tensor([power / 2])) * torch.randn(y.size())", "torch.randn"),
+        ("torch.sqrt(torch.tensor([power / 2]))", None),  # it may be data, and has to be copied anyway
+        ("torch.randn(y.size()) * torch.tensor(power)", None),  # a tensor of a device stays there
+        ("torch.randn(y.size()) * torch.tensor([power.mean()])", None),
+    ],
+)
+def test_what_looks_like_a_number_in_a_list_scales_what_is_drawn_beside_it(scale: str, factory: str | None) -> None:
+    found = findings(SCALED_NOISE.format(scale=scale), "XFER01")
+    assert [finding.message.split("`")[1] for finding in found] == ([factory] if factory else [])
+    assert all(finding.fix is None for finding in found)

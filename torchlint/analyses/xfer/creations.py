@@ -14,7 +14,7 @@ from torchlint.analyses.order import is_before
 from torchlint.analyses.steps import runs_few_times
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.host_tensors import Made, brings_numbers, is_host_copy, made
-from torchlint.analyses.xfer.numbers import equal_numbers, looks_like_number, numbers_given
+from torchlint.analyses.xfer.numbers import equal_numbers, looks_like_number, may_hold_numbers, numbers_given
 from torchlint.analyses.xfer.sizes import HOST_CLASSES, SIZED_CLASSES
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.transfer import element_of
@@ -173,12 +173,20 @@ def _creation(move: Call, model: Model) -> Creation | None:
     if not _moves(move, model):
         return None
     found = made(source, model)
-    if found is None:
+    guessed = [each for each in found.factories if _is_guessed(each, model)] if found is not None else []
+    if found is None or len(guessed) == len(found.factories):
         return None
+    if guessed:
+        found = replace(found, factories=(*(each for each in found.factories if each not in guessed), *guessed))
     uses = Uses()
     for read, write in found.writes:
         _sort(read, write, move, uses, model)
     return Creation(move, source, found, uses)
+
+
+def _is_guessed(factory: Call, model: Model) -> bool:
+    """A tensor of a list that only looks like numbers: it may be data, unless something else is made beside it."""
+    return may_hold_numbers(factory, model) and numbers_given(factory, model) is None
 
 
 def _moves(call: Call, model: Model) -> bool:

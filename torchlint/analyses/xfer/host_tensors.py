@@ -23,7 +23,7 @@ from torchlint.analyses.xfer.agreement import (
     continues,
 )
 from torchlint.analyses.xfer.factories import agreement_of, makes_leaf
-from torchlint.analyses.xfer.numbers import is_literal, looks_like_number
+from torchlint.analyses.xfer.numbers import is_literal, looks_like_number, may_hold_numbers
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.values import Kind
@@ -130,6 +130,8 @@ def _of_call(call: Call, model: Model, depth: int) -> Made | None:
     factory = agreement_of(call, model)
     if factory is not None:
         return Made((call,), factory)
+    if may_hold_numbers(call, model):
+        return Made((call,), Agreement.EXACT, (), is_guessed=True)
     name = call.callee or ""
     if call.target is not None or call.foreign is not None:
         return _of_helper(call, model, depth)

@@ -34,6 +34,15 @@ def numbers_given(call: Call, model: Model) -> cst.BaseExpression | None:
     return first.value if given else None
 
 
+def may_hold_numbers(call: Call, model: Model) -> bool:
+    """`torch.tensor([power / 2])` of what looks like numbers: a list that is written out makes a tensor of the host."""
+    first = call.arguments[0] if call.arguments else None
+    if call.callee not in MADE_OF_NUMBERS or first is None or first.star or not isinstance(first.value, cst.List):
+        return False
+    entries = [element.value for element in first.value.elements]
+    return bool(entries) and all(is_literal(entry) or looks_like_number(entry, model) for entry in entries)
+
+
 def _is_list_of_numbers(node: cst.BaseExpression, model: Model) -> bool:
     """`[0, 1]`, `[[step]]`, `[0] * n`, `[SOS_token for _ in range(n)]`, `range(n)`."""
     match node:
