@@ -180,6 +180,9 @@ SCALED_NOISE = """
         ("torch.sqrt(torch.tensor([power / 2]))", None),  # it may be data, and has to be copied anyway
         ("torch.randn(y.size()) * torch.tensor(power)", None),  # a tensor of a device stays there
         ("torch.randn(y.size()) * torch.tensor([power.mean()])", None),
+        ("torch.randn(y.size()) * torch.tensor([power / 2], dtype=torch.float)", "torch.randn"),
+        ("torch.randn(y.size()) * torch.tensor([power / 2], device=y.device)", None),
+        ("torch.tensor([0.5], requires_grad=True)", None),  # the leaf would lie on the device
     ],
 )
 def test_what_looks_like_a_number_in_a_list_scales_what_is_drawn_beside_it(scale: str, factory: str | None) -> None:

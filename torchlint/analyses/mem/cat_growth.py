@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CAT = re.compile(r"torch\.(cat|concat|concatenate|hstack|vstack|dstack|row_stack|column_stack)")
 _FROM_NOTHING = ("torch.Tensor", "torch.FloatTensor", "torch.DoubleTensor")
+_LENGTH = re.compile("len|size|shape|numel")
 _METADATA = ("shape", "ndim", "dtype", "device")
 _METADATA_METHODS = ("size", "dim", "numel", "new_zeros", "new_ones", "new_empty")
 
@@ -63,7 +64,9 @@ def _growth(model: Model, call: Call) -> Growth | None:
     if len(places) != 1 or places[0] not in (0, len(elements) - 1):
         return None
     chosen = _chosen(target)
-    loops = tuple(loop for loop in _carrying_loops(model, call, binding) if not _chooses(model, loop, chosen))
+    loops = tuple(_carrying_loops(model, call, binding))
+    if chosen is not None:
+        loops = tuple(loop for loop in loops if not _chooses(model, loop, chosen) and not _counts_only(loop))
     if not loops or is_short(model, loops) or is_of_dict(loops[0]):
         return None
     if is_of_layers(loops[0]) and not (_counts(model, loops[0]) and _starts_empty(model, binding, call)):
@@ -121,6 +124,13 @@ def _chooses(model: Model, loop: Loop, keys: list[cst.BaseExpression] | None) ->
     bindings = (model.binding(key) for key in keys or ())
     writes = (write for binding in bindings if binding is not None for write in binding.writes)
     return any(write.loop is loop for write in writes)
+
+
+def _counts_only(loop: Loop) -> bool:
+    """`for hop in range(self.hops)`, of which there may be few; `range(len(rows))` goes through data."""
+    if loop.iterates.ref != "builtins.range" or loop.iterable is None:
+        return False
+    return not any(_LENGTH.fullmatch(node.value) for node in walk(loop.iterable) if isinstance(node, cst.Name))
 
 
 def _place(model: Model, read: cst.CSTNode, target: cst.Subscript | cst.Name, grown: cst.CSTNode) -> cst.CSTNode | None:

@@ -173,20 +173,15 @@ def _creation(move: Call, model: Model) -> Creation | None:
     if not _moves(move, model):
         return None
     found = made(source, model)
-    guessed = [each for each in found.factories if _is_guessed(each, model)] if found is not None else []
+    guessed = [each for each in found.factories if may_hold_numbers(each, model)] if found is not None else []
     if found is None or len(guessed) == len(found.factories):
-        return None
+        return None  # such a list may be data, unless something else is made beside it
     if guessed:
         found = replace(found, factories=(*(each for each in found.factories if each not in guessed), *guessed))
     uses = Uses()
     for read, write in found.writes:
         _sort(read, write, move, uses, model)
     return Creation(move, source, found, uses)
-
-
-def _is_guessed(factory: Call, model: Model) -> bool:
-    """A tensor of a list that only looks like numbers: it may be data, unless something else is made beside it."""
-    return may_hold_numbers(factory, model) and numbers_given(factory, model) is None
 
 
 def _moves(call: Call, model: Model) -> bool:

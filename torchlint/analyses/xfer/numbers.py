@@ -39,8 +39,14 @@ def may_hold_numbers(call: Call, model: Model) -> bool:
     first = call.arguments[0] if call.arguments else None
     if call.callee not in MADE_OF_NUMBERS or first is None or first.star or not isinstance(first.value, cst.List):
         return False
+    if numbers_given(call, model) is not None or not all(map(_is_dtype, call.arguments[1:])):
+        return False
     entries = [element.value for element in first.value.elements]
     return bool(entries) and all(is_literal(entry) or looks_like_number(entry, model) for entry in entries)
+
+
+def _is_dtype(arg: cst.Arg) -> bool:
+    return arg.keyword is not None and arg.keyword.value == "dtype"
 
 
 def _is_list_of_numbers(node: cst.BaseExpression, model: Model) -> bool:
