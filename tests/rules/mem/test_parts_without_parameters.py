@@ -270,3 +270,100 @@ class BoostedTrainer:
 )
 def test_what_becomes_a_tensor_or_an_array_again_has_no_graph(read: str, count: int) -> None:
     assert len(findings(BOOSTED.format(read=read), "MEM05")) == count
+
+
+PROJECTION = """
+import torch
+from torch import nn
+from {package} import {helper}
+
+class Projection(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        for _ in range(3):
+            energy = self.net(x).square().mean()
+            x = x - 0.1 * {helper}(energy, x)
+        return x
+"""
+PROJECTED = """
+import torch
+from projection import Projection
+
+projection = Projection(torch.nn.Linear(2, 2))
+projection.eval()
+for x in torch.ones(10, 4, 2):
+    print(projection(x).detach().numpy())
+"""
+
+
+@pytest.mark.parametrize(("helper", "count"), [("gradient", 0), ("compute_jacobian", 0), ("scaled", 1)])
+def test_a_network_may_take_gradients_by_a_helper_out_of_sight(tmp_path: Path, helper: str, count: int) -> None:
+    projection = PROJECTION.format(package="neural.tools", helper=helper)
+    assert len(linted(tmp_path, "MEM05", projection=projection, main=PROJECTED)) == count
+
+
+IMPLEMENTATION = """
+import torch
+from abc import ABC, abstractmethod
+
+class Implementation(ABC):
+    def predict(self, x):
+        return {called}
+
+    @abstractmethod
+    def inner_predict(self, x):
+        pass
+
+    def update(self, x):
+        loss = self.net(x).sum()
+        loss.backward()
+"""
+ACTING = """
+import torch
+from torch import nn
+from implementation import Implementation
+
+class Acting(Implementation):
+    def __init__(self):
+        self.net = nn.Linear(3, 3)
+
+    def inner_predict(self, x):
+        scores = self.net(x)
+        return scores.argmax(dim=1)
+"""
+
+
+@pytest.mark.parametrize(("called", "count"), [("self.inner_predict(x)", 0), ("x", 1)])
+def test_what_a_base_calls_is_up_to_those_who_call_the_base(tmp_path: Path, called: str, count: int) -> None:
+    base = IMPLEMENTATION.format(called=called)
+    assert len(linted(tmp_path, "MEM05", implementation=base, main=ACTING)) == count
+
+
+OPERATORS = """
+import torch
+from torch import nn
+
+class Circuit(nn.Module):
+    def __init__(self, operators):
+        super().__init__()
+        self.operators = nn.ModuleList(operators)
+
+    def run(self, state):
+        for operator in self.operators:
+            operator(state)
+
+    def evaluate(self, states):
+        for state in states:
+            {end}
+
+circuit = Circuit([nn.Linear(3, 3)])
+circuit.evaluate(torch.ones(4, 3))
+"""
+
+
+def test_a_part_that_runs_for_what_it_changes_belongs_to_the_pass_of_the_whole() -> None:
+    assert findings(OPERATORS.format(end="self.run(state)"), "MEM05") == []
+    assert len(findings(OPERATORS.format(end="print(self.operators[0](state).sum().item())"), "MEM05")) == 1

@@ -14,6 +14,7 @@ from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.conditions import conditions, exclude
 from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.analyses.feeding import repeats
+from torchlint.analyses.mem.called_by_bases import is_called_by_base
 from torchlint.analyses.mem.callers_by_name import (
     calls_in_other_files,
     is_called_only_with_gradients,
@@ -130,7 +131,8 @@ class _Finder:
 
     def _is_up_to_callers(self, function: Function, forwards: Sequence[Call]) -> bool:
         return (
-            is_off_at_entries(self._model, function)
+            is_called_by_base(self._model, function)
+            or is_off_at_entries(self._model, function)
             or is_off_abroad(self._model, function)
             or is_chosen_with_autograd_off(self._model, function)
             or is_off_where_handed_to(self._model, function)

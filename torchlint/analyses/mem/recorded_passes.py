@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
 _OTHER_LIBRARIES = ("tf", "tensorflow", "keras", "jax", "flax", "paddle", "mxnet", "onnx", "numpy")
+# Functions of packages, other than torch's own, that are called for what they do.
+_DIFFERENTIATING = re.compile(
+    r"(?!torch\.|numpy\.)(\w+\.)+(\w+_)?(grad|gradients?|jacobian|hessian|laplacian|divergence)"
+)
 _TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 
 
@@ -62,7 +66,9 @@ class RecordedPasses:
             return self._is_volatile_run(call)  # `net.sample(0.5)`, which draws its weights anew
         if LOSS_NAMES.search(last_name(call.node.func)) and self._is_given_no_graph(call):
             return False
-        if self._is_unread(call) and self._trains_beside(call):
+        if self._is_unread(call) and (
+            self._trains_beside(call) or (call.function.cls is not None and call.function.cls.is_module)
+        ):
             return False
         return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
 
@@ -191,6 +197,10 @@ def _may_be_pass(model: Model, call: Call) -> bool:
 
 
 def takes_gradients(model: Model, function: Function) -> bool:
-    """Whether the result needs gradients on the way: a network that adapts itself to a task before it answers."""
+    """Whether the result needs gradients on the way: a network that adapts itself to a task before it answers. What
+    takes them may be a helper out of sight: `gradient(energy, x)`."""
     effects = model.effects(function)
-    return bool(effects.gradients or effects.backward)
+    if effects.gradients or effects.backward:
+        return True
+    helpers = (call.callee or "" for call in function.calls if (call.target or call.foreign) is None)
+    return any(_DIFFERENTIATING.fullmatch(helper) is not None for helper in helpers)
