@@ -158,3 +158,25 @@ def report(net: torch.nn.Module, boards, whole):
 )
 def test_a_few_passes_and_a_game_with_somebody_are_no_steps(several: str, before: str, count: int) -> None:
     assert len(findings(SHORT.format(several=several, before=before), "SYNC04")) == count
+
+
+DESIGNED = """
+import torch
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+probabilities = []
+with torch.no_grad():
+    for sample in dataset:
+        scores = model(sample.cuda())
+        shown = scores.cpu().numpy()
+        {gathered}
+        print(f"score={{shown.mean()}}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("gathered", "count"), [("probabilities.append(model(scores).cpu().numpy())", 0), ("probabilities.append(1)", 1)]
+)
+def test_a_loop_that_gathers_its_results_may_show_some(gathered: str, count: int) -> None:
+    assert len(findings(DESIGNED.format(gathered=gathered), "SYNC03")) == count

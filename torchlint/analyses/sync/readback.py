@@ -16,7 +16,7 @@ from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.foreign_reads import ForeignRead, foreign_reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.tallies import is_tally
-from torchlint.semantics.entities import Call, Loop
+from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class Readback:
 def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
     residence = model.once(Residence)
+    gathering: set[cst.CSTNode] = set()
+    shown: list[Readback] = []
     for node, tensor, how in chain(reads(model), stored_numbers(model), counted_places(model)):
         step = step_of(model, node)
         if step is None:
@@ -87,10 +89,21 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
         counts = how == COUNTED or is_tally(model, tensor)
         read = Readback(node, tensor, model.value(tensor), how, is_number, step, use, counts)
         wanted = DEFERRABLE if computed else Use.ACCUMULATED | Use.COLLECTED
+        if use & Use.GATHERED and not is_number:
+            gathering.update(_steps(model, node))
         is_deferrable = use & wanted and not use & KEPT and not _is_answer(model, read)
-        if is_deferrable or (computed and _is_forgotten(model, read)):
+        if is_deferrable and use is Use.LOGGED and not is_number:
+            shown.append(read)
+        elif is_deferrable or (computed and _is_forgotten(model, read)):
             yield read
+    # A loop that shows what it gathers on the host, sample by sample, is there for its results.
+    yield from (read for read in shown if gathering.isdisjoint(_steps(model, read.node)))
     yield from _made_by_calls(model, residence)
+
+
+def _steps(model: Model, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The loops around a node that run a model again and again."""
+    return [loop.node for loop in model.loops_around(node) if loop.role in (Role.STEPS, Role.EVALUATION)]
 
 
 def _made_by_calls(model: Model, residence: Residence) -> Iterator[Readback]:
