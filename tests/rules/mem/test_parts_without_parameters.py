@@ -367,3 +367,40 @@ circuit.evaluate(torch.ones(4, 3))
 def test_a_part_that_runs_for_what_it_changes_belongs_to_the_pass_of_the_whole() -> None:
     assert findings(OPERATORS.format(end="self.run(state)"), "MEM05") == []
     assert len(findings(OPERATORS.format(end="print(self.operators[0](state).sum().item())"), "MEM05")) == 1
+
+
+SWITCHED = """
+import copy
+import torch
+from torch import nn
+
+class Trained:
+    def __init__(self, network):
+        self.network = network
+
+    def __enter__(self):
+        self.network.requires_grad_(True)
+
+    def __exit__(self, *error):
+        self.network.requires_grad_({after})
+
+class Agent:
+    def __init__(self):
+        self.critic = nn.Linear(3, 1)
+        self.target = copy.deepcopy(self.critic)
+        self.optimizer = torch.optim.Adam(self.critic.parameters())
+
+    def evaluate(self, batches):
+        self.target.eval()
+        with Trained({switched}):
+            for x in batches:
+                print(self.target(x).sum().item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "switched", "count"),
+    [("requires_grad=False", "self.critic", 0), ("True", "self.critic", 1), ("False", "self", 1)],
+)
+def test_networks_are_off_unless_a_context_switches_them_on(after: str, switched: str, count: int) -> None:
+    assert len(findings(SWITCHED.format(after=after, switched=switched), "MEM05")) == count
