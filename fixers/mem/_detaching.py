@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
+_WHY = "The values stay the same; only their autograd history is dropped, and the `grad_fn` in what is printed of them."
+_OF_GRAPHS = frozenset({"requires_grad", "grad_fn", "is_leaf", "output_nr"})
+
 
 def detached(kept: Retention, model: Model) -> Fix:
     """A value that is kept itself, not added up, is copied as well: it would share its memory with the original."""
@@ -33,11 +36,25 @@ def detached(kept: Retention, model: Model) -> Fix:
         raise NoFixError(f"`{model.code(other)}` beside it may keep the same graph, and is not known to")
     if (twin := _kept_of_the_same_pass(kept, model)) is not None:
         raise NoFixError(f"`{model.code(twin)}` beside it keeps the graph of the same pass for a later use")
+    if (asked := _asked_for_its_graph(kept, model)) is not None:
+        raise NoFixError(f"`{model.code(asked)}` asks for the graph")
     suffix = ".detach().clone()" if kept.way is Way.BEST else ".detach()"
     rewriter = Rewriter(model)
     graphs = [*kept.graphs, *(_first_terms(kept, model) if kept.way is Way.SUM else ())]
     edits = [edit for graph in graphs for edit in rewriter.method_call(graph, suffix)]
-    return Fix(tuple(edits), Applicability.SAFE, "The values stay the same; only their autograd history is dropped.")
+    return Fix(tuple(edits), Applicability.SAFE, _WHY)
+
+
+def _asked_for_its_graph(kept: Retention, model: Model) -> cst.CSTNode | None:
+    """`total.requires_grad`, `losses[-1].grad_fn`"""
+    binding = model.binding(kept.holder)
+    for read in binding.reads if binding is not None else ():
+        node, above = read, model.parent(read)
+        while isinstance(above, cst.Subscript) and above.value is node:
+            node, above = above, model.parent(above)
+        if isinstance(above, cst.Attribute) and above.attr.value in _OF_GRAPHS:
+            return above
+    return None
 
 
 def _first_terms(kept: Retention, model: Model) -> Iterator[cst.BaseExpression]:

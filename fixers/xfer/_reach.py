@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SEEDS = re.compile(r"manual_seed(?:_all)?\(|seed_everything\(|(?:set|fix|init)_(?:random_|all_)?seeds?\(|seed_all\(")
 _READ_BACK = frozenset({"cpu", "item", "tolist"})
+_SHOWN = frozenset({"builtins.print", "builtins.str", "builtins.repr"})
 _SOMETIMES = (cst.IfExp, cst.BooleanOperation, cst.BaseComp, cst.Lambda)
 
 
@@ -119,6 +120,8 @@ def _comes_back_at_once(move: Call, model: Model) -> bool:
     match model.parent(move.node):
         case cst.Attribute(attr=cst.Name(value=name)) if name in _READ_BACK:
             return True
+        case cst.Arg() as arg if isinstance(reader := model.parent(arg), cst.Call):
+            return model.call(reader).callee in _SHOWN
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]):
             binding = model.binding(target)
         case _:

@@ -12,7 +12,7 @@ from torchlint.fixers.xfer._reach import check_reach, is_seeded
 
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.creations import goes_with_tensor
-from torchlint.analyses.xfer.numbers import equal_numbers, numbers_given, types_of
+from torchlint.analyses.xfer.numbers import equal_numbers, fits, numbers_given, types_of
 from torchlint.analyses.xfer.sizes import SIZED_CLASSES, has_sizes
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
@@ -204,19 +204,19 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
         if arguments:
             edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), [*edits, *casts, *cuts]))
     edits += [*casts, *cuts]
-    if len(creation.made.factories) > 1 and _grows_too_long(creation.move.node, edits, model):
-        raise NoFixError("a line that is long already would say several times where it goes")
+    if (keeps or len(creation.made.factories) > 1) and _grows_too_long(creation.move.node, edits, keeps, model):
+        raise NoFixError("a line that is too long would say twice where it goes")
     if any("#" in model.source.text[edit.start : edit.end] for edit in edits):
         raise NoFixError("a comment stands inside of the call")
     return edits
 
 
-def _grows_too_long(move: cst.Call, edits: Sequence[Edit], model: Model) -> bool:
-    """Whether the line of a copy becomes longer, and was too long before."""
+def _grows_too_long(move: cst.Call, edits: Sequence[Edit], keeps: str, model: Model) -> bool:
+    """Whether the line of a copy grows that was too long before, or is with a cast that stays."""
     text, (start, end) = model.source.text, model.span(move)
     line = text[text.rfind("\n", 0, start) + 1 :].partition("\n")[0]
     growth = sum(len(edit.text) - (edit.end - edit.start) for edit in edits if start <= edit.start <= end)
-    return growth > 0 and len(line) > model.line_length
+    return growth > 0 and len(line) + growth * bool(keeps) > model.line_length
 
 
 def _casts_to_host(creation: Creation, folded: Sequence[cst.Call], rewriter: Rewriter, model: Model) -> list[Edit]:
@@ -314,8 +314,9 @@ def _of_numbers(factory: Call, has_dtype: bool, names: _Names, model: Model) -> 
     own = SIZED_CLASSES.get(factory.callee or "") if not has_dtype else None
     if isinstance(numbers, cst.Call):
         return _of_range(factory, numbers, own, names.rewriter, model)
-    alike = equal_numbers(numbers)
     is_typed = has_dtype or own is not None or not factory.argument("dtype").absent
+    alike = equal_numbers(numbers)
+    alike = alike if alike is not None and fits(alike[1], is_typed) else None
     constant = _constant(alike[1], is_typed) if alike is not None else None
     if constant is None and alike is not None and not is_typed:
         constant = _constant(alike[1], is_typed=True)  # `torch.tensor([0])` makes whole numbers of 64 bits

@@ -71,7 +71,9 @@ class AppendGraphTensor(Rule):
 
     Safe: `.detach()` shares the values, keeps type, dtype and device, and does not wait for the GPU. It is put on the
     tensor itself, never on a tuple or a dict around it; where a value is not known to be a single tensor, nothing is
-    changed. A later use that needs the graph would be an error before the fix as well, or keeps the rule silent.
+    changed, nor where the program asks for the graph (`losses[0].requires_grad`). A later use that needs the graph
+    would be an error before the fix as well, or keeps the rule silent. Printed, the tensors no longer name their
+    `grad_fn`.
 
     ## Measured effect
 

@@ -280,3 +280,16 @@ SPENT = """
 )
 def test_what_a_module_without_parameters_makes_has_no_graph(tmp_path: Path, held: str, count: int) -> None:
     assert len(linted(tmp_path, "MEM02", main=SPENT.format(held=held), costs=COSTS)) == count
+
+
+@pytest.mark.parametrize(("asked", "is_fixed"), [("total.requires_grad", False), ("total.shape", True)])
+def test_a_sum_that_is_asked_for_its_graph_keeps_it(asked: str, is_fixed: bool) -> None:
+    code = (
+        "import torch\nfrom torch import nn\n\nnet = nn.Linear(2, 1)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+    )
+    code += (
+        "total = 0\nfor x in torch.ones(4, 3, 2):\n    opt.zero_grad()\n    loss = net(x).mean()\n    loss.backward()\n"
+    )
+    code += f"    opt.step()\n    total += loss\nprint({asked})\n"
+    assert findings(code, "MEM02")
+    assert ("total += loss.detach()" in fixed(code, "MEM02", unsafe=False)) is is_fixed

@@ -159,3 +159,28 @@ def test_a_network_that_a_setting_names_may_be_one_that_takes_gradients(
     tmp_path: Path, made: str, given: str, count: int
 ) -> None:
     assert len(linted(tmp_path, surface=SURFACE, main=CHOSEN.format(made=made, given=given))) == count
+
+
+ATTACKED = """
+import torch
+from torch import nn
+
+
+class Attacked:
+    def __init__(self, net: nn.Module):
+        self.net = net.eval()
+
+    def predict(self, images):
+        scores = []
+        for image in images:
+            scores.append(self.net(image.clamp(0, 1)))
+        return scores
+
+    def gradient(self, loss):
+        {gradient}
+"""
+
+
+@pytest.mark.parametrize(("gradient", "count"), [("loss.backward()", 0), ("return loss.item()", 1)])
+def test_a_wrapper_that_sends_back_what_others_make_of_its_predictions(gradient: str, count: int) -> None:
+    assert len(findings(ATTACKED.format(gradient=gradient), "MEM05")) == count

@@ -451,3 +451,10 @@ def copies(ensemble, count):
 )
 def test_objects_of_packages_that_wrap_tensors_have_methods_of_tensors(imported: str, count: int) -> None:
     assert len(findings(OF_PACKAGES.format(imported=imported), "TRAIN10")) == count
+
+
+@pytest.mark.parametrize(("property_", "count"), [("@property", 0), ("@staticmethod", 1)])
+def test_data_of_a_class_of_a_file_that_is_not_imported_in_sight(tmp_path: Path, property_: str, count: int) -> None:
+    shown = "import torch\nimport library as lib\n\ndef frame(path, i):\n    image = lib.read(path)\n"
+    shown += "    return image.data[..., i].permute(1, 2, 0).byte()\n"
+    assert len(linted(tmp_path, "TRAIN10", points=POINTS.format(property=property_), main=shown)) == count

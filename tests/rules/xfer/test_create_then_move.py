@@ -41,6 +41,9 @@ def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None
         ("torch.tensor(0.).cuda()", 'torch.zeros((), device="cuda")'),
         ("torch.tensor(0).float().cuda()", 'torch.zeros((), dtype=torch.float, device="cuda")'),
         ("torch.tensor(0).cuda()", 'torch.zeros((), dtype=torch.long, device="cuda")'),
+        ("torch.tensor(1e40).cuda()", 'torch.tensor(1e40, device="cuda")'),
+        ("torch.tensor(1e5, dtype=torch.half).cuda()", 'torch.tensor(1e5, dtype=torch.half, device="cuda")'),
+        ("torch.tensor(-1e9).cuda()", 'torch.full((), -1e9, device="cuda")'),
         ("torch.tensor(-0.).cuda()", 'torch.full((), -0., device="cuda")'),
         ("torch.tensor(0.1).double().cuda()", 'torch.full((), 0.1, device="cuda").double()'),
         ("torch.tensor(300).byte().cuda()", 'torch.full((), 300, device="cuda").byte()'),
@@ -381,3 +384,15 @@ def test_a_line_that_gains_nothing_stays(line: str, is_fixed: bool) -> None:
     code = f"import torch\n\n\ndef labels(x: torch.Tensor, n: int):\n    {line}\n"
     assert findings(code, "XFER01")
     assert ("device=x.device" in fixed(code, "XFER01")) is is_fixed
+
+
+@pytest.mark.parametrize(("use", "is_fixed"), [("print(str(x.to(device)))", False), ("print(net(x.to(device)))", True)])
+def test_what_is_only_shown_needs_no_tensor_on_the_device(use: str, is_fixed: bool) -> None:
+    code = f"import torch\n\n\ndef show(device: torch.device, net):\n    x = torch.zeros(3)\n    {use}\n"
+    assert ("device=device" in fixed(code, "XFER01")) is is_fixed
+
+
+def test_a_range_in_the_type_of_a_tensor_stays_where_the_line_would_get_too_long() -> None:
+    assert "device=x.device" in fixed(returning("torch.arange(5).type_as(x).sqrt()"), "XFER01")
+    long = returning("torch.arange(5).type_as(x)" + ".sqrt()" * 8)
+    assert fixed(long, "XFER01") == long

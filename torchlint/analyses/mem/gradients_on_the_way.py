@@ -68,3 +68,14 @@ def _chosen_networks(model: Model, call: Call, telling: re.Pattern[str]) -> Iter
     for home, function in methods_elsewhere(model, "forward", set(), telling):
         if len(call.arguments) < len(function.params):
             yield home, function
+
+
+def sends_back_for_others(model: Model, function: Function) -> bool:
+    """Whether another method of the class sends backward what it is given: a wrapper for attacks, `get_gradient(loss)`,
+    whose callers make the loss of what the other methods return."""
+    methods = function.cls.methods.values() if function.cls is not None else ()
+    for call in (call for method in methods if method is not function for call in method.calls if call.is_backward):
+        loss = model.binding(call.receiver) if call.receiver is not None else None
+        if loss is not None and loss.is_parameter and loss.scope_function is call.function:
+            return True
+    return False

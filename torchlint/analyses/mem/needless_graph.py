@@ -24,7 +24,7 @@ from torchlint.analyses.mem.callers_by_name import (
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
-from torchlint.analyses.mem.gradients_on_the_way import may_need_gradients
+from torchlint.analyses.mem.gradients_on_the_way import may_need_gradients, sends_back_for_others
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
@@ -252,7 +252,10 @@ class _Finder:
         return False
 
     def _calls_back(self, function: Function) -> bool:
-        """Whether the function calls something handed in that is no model and no metric, and may take gradients."""
+        """Whether the function calls something handed in that is no model and no metric, and may take gradients, or its
+        class takes those of what others make of the result."""
+        if sends_back_for_others(self._model, function):
+            return True
         for call in function.calls:
             binding = self._model.binding(call.node.func)
             if binding is None or not binding.is_parameter or _METRICS.search(binding.name):

@@ -112,7 +112,8 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         value = model.value(node.value)
         if not value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN) or _is_packed(model, node.value):
             continue
-        if not (value.origins or is_leaf_attribute(node.value)) and model.once(_knows_wrappers):
+        is_made_in_sight = value.origins and value.kind is not Kind.UNKNOWN
+        if not (is_made_in_sight or is_leaf_attribute(node.value)) and model.once(_knows_wrappers):
             continue  # what it is, its name and its use say: a wrapper of a tensor has much in common with one
         chain = Chain(model, node)
         if _is_dict(chain):
@@ -125,13 +126,19 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
 
 
 def _knows_wrappers(model: Model) -> bool:
-    """Whether a class of the file, or of one around it, has a property `data`: the tensor that its objects wrap; or
-    whether it comes from a package of such classes."""
-    return any(model.once_of(source, _has_wrappers) for source in (model.source, *model.neighbours()))
+    """Whether a class of the project has a property `data`: the tensor that its objects wrap; or whether the file, or
+    one around it, comes from a package of such classes."""
+    if any(model.once_of(source, _has_wrappers) for source in (model.source, *model.neighbours())):
+        return True
+    return any(model.once_of(source, _has_property) for source, _ in model.classes_beside({"data"}))
 
 
 def _has_wrappers(source: Source) -> bool:
-    return any(pattern.search(source.text) is not None for pattern in (_PROPERTY, _WRAPPING))
+    return _has_property(source) or _WRAPPING.search(source.text) is not None
+
+
+def _has_property(source: Source) -> bool:
+    return "def data(self" in source.text and _PROPERTY.search(source.text) is not None
 
 
 def _is_dict(chain: Chain) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _TAKING_APART = (cst.Attribute, cst.Subscript, cst.For, cst.CompFor, cst.StarredElement)
 MADE_OF_NUMBERS = ("torch.tensor", "torch.as_tensor", "torch.asarray", "torch.scalar_tensor")
+_LARGEST_HALF, _LARGEST_FLOAT = 65504, 3.4e38
 _SYMBOL = re.compile(r"(?i)_*(sos|eos|bos|pad|unk|go|cls|sep|blank)(_?(token|idx|id|index|symbol|word))?")
 MAY_BE_NUMBERS = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE, Kind.CLASS)  # what is imported may be any of these
 
@@ -95,6 +97,15 @@ def equal_numbers(node: cst.BaseExpression) -> tuple[str, cst.BaseExpression] | 
         return None
     inner = first[0].strip("(),")
     return f"({len(rows)}, {inner})" if inner else f"({len(rows)},)", first[1]
+
+
+def fits(number: cst.BaseExpression, is_typed: bool) -> bool:
+    """Whether what `torch.full` takes is small enough for its type, of which `torch.tensor` makes an infinity else."""
+    try:
+        size = abs(ast.literal_eval(text(number).strip()))
+    except (ValueError, TypeError, SyntaxError):
+        return False
+    return bool(size <= (_LARGEST_HALF if is_typed else _LARGEST_FLOAT))
 
 
 def types_of(node: cst.BaseExpression, model: Model) -> frozenset[str | None]:
