@@ -49,9 +49,9 @@ def _asked_for_its_graph(kept: Retention, model: Model) -> cst.CSTNode | None:
     """`total.requires_grad`, `losses[-1].grad_fn`"""
     binding = model.binding(kept.holder)
     for read in binding.reads if binding is not None else ():
-        node, above = read, model.parent(read)
-        while isinstance(above, cst.Subscript) and above.value is node:
-            node, above = above, model.parent(above)
+        above = model.parent(read)
+        while isinstance(above, cst.Subscript):
+            above = model.parent(above)
         if isinstance(above, cst.Attribute) and above.attr.value in _OF_GRAPHS:
             return above
     return None

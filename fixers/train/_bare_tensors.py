@@ -37,7 +37,7 @@ def may_stand_bare(wrapper: Wrapper, model: Model) -> bool:
         return True
     if wants_gradients(wrapper):
         is_alone = is_drawn_alone(inner, call, model) and not _has_other_holder(inner, call, model)
-        if is_alone or _is_made_for_itself(inner, call, model):
+        if is_alone or _is_made_for_itself(inner, wrapper, model):
             return True
         return wrapper.wraps_plain_tensor and is_temporary(inner, model) and not _is_changed_view(inner, call, model)
     if _is_cut_off_again(call, model) or _is_drawn_for_itself(inner, call, model):
@@ -66,16 +66,16 @@ def _has_other_holder(inner: cst.BaseExpression, call: cst.Call, model: Model) -
     return any(is_before(model, read, call) and is_handed_on(model, read) for read in reads if read is not part)
 
 
-def _is_made_for_itself(inner: cst.BaseExpression, call: cst.Call, model: Model) -> bool:
-    """`x = y.data` above `x = Variable(x)`, with no other use of the first one."""
-    binding = name_of(call, model)
+def _is_made_for_itself(inner: cst.BaseExpression, wrapper: Wrapper, model: Model) -> bool:
+    """`x = y.data` or `x = torch.rand(3)` above `x = Variable(x)`, with no other use of the first one."""
+    binding = name_of(wrapper.call.node, model)
     if binding is None or model.binding(inner) is not binding:
         return False
     made = [write for write in binding.writes if reaches(model, binding, write.target, inner)]
     others = [read for read in binding.reads if read is not inner]
     return bool(made) and all(
         write.value is not None
-        and is_made_anew(write.value, model)
+        and (is_made_anew(write.value, model) or (wrapper.wraps_plain_tensor and is_temporary(write.value, model)))
         and not any(reaches(model, binding, write.target, read) for read in others)
         for write in made
     )

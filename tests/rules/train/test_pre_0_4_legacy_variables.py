@@ -429,3 +429,20 @@ def attack(net, dataset):
 def test_a_batch_that_something_else_holds_does_not_become_a_leaf_itself(line: str, after: str) -> None:
     new = fixed(DRAWN.replace("LINE", line), "TRAIN10")
     assert f"        {after}\n" in new
+
+
+@pytest.mark.parametrize(
+    ("made", "between", "after"),
+    [
+        ("torch.rand(3)", "", "q = q.requires_grad_()"),
+        ("torch.rand(3)", "kept = q\n", "q = q.detach().requires_grad_()"),
+        ("w * 2", "", "q = q.detach().requires_grad_()"),
+    ],
+    ids=["made for it", "of two names", "with a graph"],
+)
+def test_a_new_tensor_asks_for_gradients_itself_where_nothing_else_holds_it(
+    made: str, between: str, after: str
+) -> None:
+    code = "import torch\nfrom torch.autograd import Variable\n\nw = torch.ones(3, requires_grad=True)\n"
+    code += f"q = {made}\n{between}q = Variable(q, requires_grad=True)\n(q * 2).sum().backward()\nprint(q.grad)\n"
+    assert after in fixed(code, "TRAIN10")
