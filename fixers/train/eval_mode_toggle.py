@@ -62,12 +62,22 @@ def _edits(toggle: Toggle, model: Model) -> list[Edit]:
         raise NoFixError(f"the loop itself calls `{module}.train()`")
     if _would_switch_in_a_loop(toggle, model):
         raise NoFixError("the mode would be switched there and back around each of many calls")
-    before = rewriter.insert_before(_first_pass(toggle, model), f"{module}.eval()")
+    first = _first_pass(toggle, model)
+    if _is_made_inside(first, toggle, model):
+        raise NoFixError(f"`{module}` is made inside of the loop, in front of which it would be switched")
+    before = rewriter.insert_before(first, f"{module}.eval()")
     if not toggle.trains:
         return [before]
     if _leaves(statement):
         raise NoFixError("a `return` or `raise` would leave before the mode is switched back")
     return [before, rewriter.insert_after(statement, f"{module}.train()")]
+
+
+def _is_made_inside(place: cst.CSTNode, toggle: Toggle, model: Model) -> bool:
+    """Whether a statement assigns the network that it runs: in front of it, the name means another one, or nothing."""
+    network = model.binding(toggle.module)
+    targets = [write.target for write in network.writes] if network is not None else []
+    return any(place in model.ancestors(target) for target in targets)
 
 
 def _above(loop: cst.CSTNode, code: str, model: Model) -> cst.SimpleStatementLine | None:

@@ -190,3 +190,13 @@ def test_a_switch_that_was_commented_out_is_not_put_back(line: str, is_fixed: bo
     code = f"{SETUP}teacher = nn.Dropout()\nteacher.eval()\n\n\n{test}\n\nnet.train()\ntrain_epoch()\ntest()\n"
     assert len(findings(code, "TRAIN04")) == 1
     assert (fixed(code, "TRAIN04") != code) is is_fixed
+
+
+def test_a_network_that_a_loop_makes_is_not_switched_in_front_of_it() -> None:
+    made = "model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))\n"
+    loop = "for size in (2, 3):\n    for x, y in test_loader:\n{}        with torch.no_grad():\n"
+    code = SETUP + loop + "            print(model(x).argmax(1) == y)\n"
+    inside = code.format("        " + made)
+    assert findings(inside, "TRAIN04")
+    assert fixed(inside, "TRAIN04") == inside
+    assert "model.eval()" in fixed(code.format("").replace("for size", made + "for size"), "TRAIN04")
