@@ -216,6 +216,67 @@ def test_a_function_of_another_file_says_what_is_a_tensor(tmp_path: Path) -> Non
     assert [finding.line for finding in found] == [8]
 
 
+NETWORK = """
+    import torch
+
+    class Reader(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.out = torch.nn.Linear(8, 30)
+
+        def forward(self, sound):
+            found = []
+            for step in range(90):
+                found.append(self.out(sound[step]))
+            {joined}
+            return {returned}
+"""
+READING = """
+    import torch
+    from network import Reader
+
+    def read(model, loader, letters):
+        model.eval()
+        texts = []
+        with torch.no_grad():
+            for sound in loader:
+                {target} = model(sound.cuda())
+                for one in found:
+                    text = ""
+                    for scores in one:
+                        letter = letters[scores.argmax()]
+                        if letter == ".":
+                            break
+                        text += letter
+                    texts.append(text)
+        return texts
+
+    def main(loader, letters):
+        read(Reader().cuda(), loader, letters)
+"""
+
+
+@pytest.mark.parametrize(
+    ("joined", "returned", "target", "count"),
+    [
+        ("found = torch.stack(found)", "found", "found", 1),
+        ("found = torch.stack(found)", "found, sound.shape", "found, size", 1),
+        ("size = torch.stack(found).shape", "found", "found", 0),
+        ("size = torch.stack(found).shape", "found, size", "found, size", 0),
+    ],
+    ids=["one tensor", "a tensor and its size", "a list", "a list and a size"],
+)
+def test_what_a_network_of_another_file_returns(
+    joined: str, returned: str, target: str, count: int, tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "network.py").write_text(dedent(NETWORK.format(joined=joined, returned=returned)))
+    (tmp_path / "main.py").write_text(dedent(READING.format(target=target)))
+    source = Source.read(tmp_path / "main.py")
+    found = lint(source, Settings.selecting(*ROW_RULES), strict=True, project=Project())
+    assert len(found) == count
+
+
 PATHS = """
     import torch
     from torch import nn

@@ -428,3 +428,8 @@ def test_what_is_made_one_tensor_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", SILENT)
 def test_what_is_not_is_not_reported(name: str) -> None:
     assert findings(HEAD + SILENT[name], *ROW_RULES) == []
+
+
+def test_a_table_is_named_as_what_is_looked_up() -> None:
+    (found,) = findings(HEAD + FOUND["labels that are looked up in a dict"][1], "VEC01")
+    assert "an entry of a table for each element of `labels`" in found.message

@@ -23,7 +23,7 @@ from torchlint.semantics.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Function, Write
+    from torchlint.semantics.entities import Binding, Call, Function, Write
     from torchlint.semantics.model import Model
 
 _PARTS = frozenset("data T mT H mH values indices".split())
@@ -104,21 +104,20 @@ class Certainty:
             return self._makes(node.args[0].value, depth - 1)
         if call.value.kind is not Kind.TENSOR and one:
             return self._is_of_tensor(node, self._model.statement(node))
-        if call.target is not None:
-            return self._returns(call.target, depth)
+        if call.target is not None or call.foreign is not None:
+            return self._is_returned(call, depth)
         name = call.callee or ""
         if name.startswith("torch.Tensor.") or call.callee is None:  # what is taken for a tensor may be a dict
             return is_tensor_method(call.method or "")
         return layer_returns_tensor(name) or (returns_tensor(name) and not returns_several(name))
 
-    def _returns(self, function: Function, depth: int) -> bool:
-        return bool(function.returns) and all(self._makes(given.value, depth - 1) for given in function.returns)
-
     def _holds(self, node: cst.BaseExpression, depth: int) -> bool:
         binding = self._model.binding(node)
         if binding is None or not binding.writes:
             return False
-        return all(self._writes_tensor(write, depth) for write in binding.writes if write.kind != "augmented")
+        places = self._writes_read_at(binding, node)
+        writes = [write for write in binding.writes if write.target in places and write.kind != "augmented"]
+        return bool(writes) and all(self._writes_tensor(write, depth) for write in writes)
 
     def _writes_tensor(self, write: Write, depth: int) -> bool:
         if write.kind == "parameter":
@@ -171,19 +170,27 @@ class Certainty:
             return True
         if not isinstance(write.value, cst.Call):
             return False
-        function = self._model.call(write.value).target
-        if function is not None:
-            return self._returns_tensors(function, write, depth)
-        return self._model.value(write.target).kind is Kind.TENSOR and self._is_made_by(write.value, 1, one=False)
-
-    def _returns_tensors(self, function: Function, write: Write, depth: int) -> bool:
-        """Whether what a function returns is a tuple or a list, whose part that a variable gets is a tensor."""
+        call = self._model.call(write.value)
+        if call.target is None and call.foreign is None:
+            return self._model.value(write.target).kind is Kind.TENSOR and self._is_made_by(write.value, 1, one=False)
         element = self._model.parent(write.target)
         around = self._model.parent(element) if element is not None else None
-        if not isinstance(around, (cst.Tuple, cst.List)) or element not in around.elements or not function.returns:
+        if not isinstance(around, (cst.Tuple, cst.List)) or element not in around.elements:
             return False
-        place, count = around.elements.index(element), len(around.elements)
-        return all(self._makes(_part(given.value, place, count), depth - 1) for given in function.returns)
+        part = around.elements.index(element), len(around.elements)
+        return self._is_returned(call, depth, part)
+
+    def _is_returned(self, call: Call, depth: int, part: tuple[int, int] | None = None) -> bool:
+        """Whether a function of the project returns a tensor, or in a tuple or a list of so many parts one of them."""
+        entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
+        return entered is not None and entered[0].once(Certainty).returns(entered[1], depth, part)
+
+    def returns(self, function: Function, depth: int, part: tuple[int, int] | None) -> bool:
+        """The same, of a function of this file."""
+        given = [returned.value for returned in function.returns]
+        if part is not None:
+            given = [_part(value, *part) for value in given]
+        return bool(given) and all(self._makes(value, depth - 1) for value in given)
 
     # how it is used
 

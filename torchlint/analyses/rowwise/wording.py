@@ -67,6 +67,11 @@ def of_loop(model: Model, code: str, root: Root, trace: Trace, step: Step | None
         name = model.code(step.node.func) if isinstance(step.node, cst.Call) else step.name
         of = f" of `{subject}`" if subject is not None else ""
         return f"`{name}` gets a batch of one row{of} in every iteration. Give it all rows as one batch."
+    if subject is not None and any(kept.seen.looked_up for kept in trace.kept):
+        return (
+            f"This loop looks up an entry of a table for each element of `{subject}`, which is read back for that. "
+            "Read them all at once with `.tolist()`, or let the table be a tensor, and index it with the whole tensor."
+        )
     return _sentence(code, root, f"`{subject}`" if subject is not None else _filled(trace))
 
 

@@ -79,7 +79,7 @@ def _all_work(model: Model) -> tuple[Work, ...]:
 class _Finder:
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._certainty = Certainty(model)
+        self._certainty = model.once(Certainty)
         self._attempts: dict[Root, tuple[Plan | None, str]] = {}
         self._taken: set[cst.CSTNode] = set()  # nothing is said of the loops in them
 
