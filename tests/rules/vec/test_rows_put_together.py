@@ -37,6 +37,21 @@ def parts(loader, net):
     return [torch.stack(found[k]) for k in range(len(found))]
 """,
     ),
+    "the parts of every batch, of which one is moved": (
+        "VEC01",
+        """\
+def parts(loader: torch.utils.data.DataLoader, net: torch.nn.Module, device):
+    found = [[] for _ in range(3)]
+    for batch in loader:
+        for k, part in enumerate(batch):
+            if k == 0:
+                part = part.to(device)
+                part = net(part).cpu()
+            for row in part:
+                found[k].append(row)
+    return [torch.stack(found[k]) for k in range(len(found))]
+""",
+    ),
     "rows that are stacked whenever there are enough": (
         "VEC01",
         """\
@@ -275,6 +290,25 @@ def batch(images):
     found = []
     for image in images:
         found.append(image)
+    return torch.stack(found)
+""",
+    "parts of every batch, none of which is moved": """\
+def parts(loader: torch.utils.data.DataLoader):
+    found = [[] for _ in range(3)]
+    for batch in loader:
+        for k, part in enumerate(batch):
+            for row in part:
+                found[k].append(row)
+    return [torch.stack(found[k]) for k in range(len(found))]
+""",
+    "outputs of several heads for one moved batch": """\
+def outputs(loader: torch.utils.data.DataLoader, net: torch.nn.Module, device):
+    found = []
+    for x in loader:
+        x = x.to(device)
+        x = net(x)
+        for head in x:
+            found.append(head)
     return torch.stack(found)
 """,
     "rows that chance picks": """\

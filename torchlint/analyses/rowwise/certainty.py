@@ -48,6 +48,22 @@ class Certainty:
             self._known[node, place] = self._is_tensor(node, place)
         return self._known[node, place]
 
+    def is_assigned_tensors(self, node: cst.BaseExpression) -> bool:
+        """Whether a name, where it is read, holds a tensor or what a loop has set it to, moved perhaps."""
+        binding = self._model.binding(node)
+        places = self._writes_read_at(binding, node) if binding is not None else ()
+        writes = [write for write in binding.writes if write.target in places] if binding is not None else []
+        return all(
+            write.kind == "for" or self._is_move(binding, write.value) or self._writes_tensor(write, _DEPTH)
+            for write in writes
+        )
+
+    def _is_move(self, binding: Binding | None, value: cst.BaseExpression | None) -> bool:
+        match value:
+            case cst.Call(func=cst.Attribute(value=cst.Name() as moved, attr=cst.Name("to"))):
+                return self._model.binding(moved) is binding
+        return False
+
     def _is_tensor(self, node: cst.BaseExpression, place: cst.CSTNode) -> bool:
         value = self._model.value(node)
         if value.kind not in (Kind.TENSOR, Kind.UNKNOWN, Kind.BATCH):
