@@ -93,10 +93,10 @@ class Function:
 
     @property
     def is_of_network(self) -> bool:
-        """Whether it is a method that computes for a network, and trains none, nor switches the mode of one."""
+        """Whether it is a method that computes for a network whose class trains none, nor switches the mode of one."""
         if self.cls is None or not self.cls.is_module or self.cls.is_lightning:
             return False
-        return not any(call.method in _TRAINING for call in self.calls)
+        return not any(call.method in _TRAINING for method in self.cls.methods.values() for call in method.calls)
 
     @property
     def is_property(self) -> bool:

@@ -83,6 +83,21 @@ def test_a_network_out_of_sight_that_is_told_something(tmp_path: Path, tied: str
     assert found(tmp_path, agent, DRIVER.format(around="while True:", given="state")) == lines
 
 
+@pytest.mark.parametrize(
+    ("read", "lines"),
+    [("to_numpy(scores)", ["def act(self, state):"]), ("to_half(scores)", [])],
+)
+def test_an_agent_that_is_a_module_and_trains_itself(tmp_path: Path, read: str, lines: list[str]) -> None:
+    """What a function of another file makes of the result is known in its methods, as it is not in those of others."""
+    (tmp_path / "arrays.py").write_text(
+        "def to_numpy(tensor):\n    return tensor.to('cpu').detach().numpy()\n\ndef to_half(x):\n    return x / 2\n"
+    )
+    agent = AGENT.format(read=read).replace("class Agent:", "class Agent(torch.nn.Module):")
+    agent = agent.replace("import torch\n", "import torch\n    from arrays import to_half, to_numpy\n", 1)
+    agent = agent.replace("self.actor = actor", "super().__init__(); self.actor = actor")
+    assert found(tmp_path, agent, DRIVER.format(around="while True:", given="state")) == lines
+
+
 def test_a_method_that_nobody_calls_is_left_alone(tmp_path: Path) -> None:
     assert found(tmp_path, AGENT.format(read="scores.argmax().item()"), "import agent\n") == []
 

@@ -71,6 +71,19 @@ def step(code: str) -> str:
             ["MEM05"],
         ),
         (
+            "what is shown goes by the name of what was trained on",
+            """
+            out = online(state)
+            loss = nn.functional.cross_entropy(out, action.squeeze(1))
+            loss.backward()
+            out = target(state).argmax(1)
+            print((out == action.squeeze(1)).float().mean().item())
+            out = online(state)
+            loss = nn.functional.cross_entropy(out, action.squeeze(1))
+            """,
+            ["MEM05"],
+        ),
+        (
             "a network whose results numpy hands on as tensors",
             """
             import numpy

@@ -294,15 +294,15 @@ class _Finder:
 
     def _is_run_for_numbers(self, call: Call) -> bool:
         """Whether a forward pass whose result becomes numbers runs again and again, and nothing else comes of it."""
-        cls = call.function.cls
-        if cls is not None and cls.is_module and not self._is_entered(call.function):
+        cls, trained_beside = call.function.cls, self._is_trained_beside(call)
+        if cls is not None and cls.is_module and not (trained_beside or self._is_entered(call.function)):
             return False
         if call.function.is_module and not _LEARNED.search(self._model.source.text):
             return False  # a script that shows what comes out of layers that it has just made
         if not self._keeps_nothing(call) and self._state_is_read(call):
             return False
         again = self._runs_again(call) or any(map(is_over_data, call.loops())) or self._repeats_abroad(call.function)
-        return again or self._is_trained_beside(call)
+        return again or trained_beside
 
     def _runs_again(self, call: Call) -> bool:
         """Whether a forward pass is repeated; one after the other of the layers of a network is one pass."""

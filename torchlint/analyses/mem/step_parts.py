@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.mem.needless_graph import Extent, evaluations
 from torchlint.analyses.steps import is_gated
-from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.dataflow import reaches, sources
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.needless_graph import Evaluation
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 
@@ -41,28 +42,32 @@ def is_part_of_step(model: Model, found: Evaluation) -> bool:
     loop, function = model.loop(node), model.function(node)
     if found.extent not in (Extent.BLOCK, Extent.PART) or is_gated(model, node, loop):
         return False
-    made = _made_of(model, found.forward)
     around = model.effects(loop if loop is not None else function)
-    steps = (call for call in around.backward if call.loop is loop and call.function is function)
-    return bool(made) and any(not made.isdisjoint(_behind(model, call)) for call in steps)
+    steps = [call for call in around.backward if call.loop is loop and call.function is function]
+    made = [node for target in _targets(model, found.forward) for node in walk(target)] if steps else []
+    return any(_gets(model, call, made) for call in steps)
 
 
-def _made_of(model: Model, forward: Call) -> frozenset[Binding]:
-    """The variables that get what a forward pass gives, or what its statement makes of that."""
+def _targets(model: Model, forward: Call) -> list[cst.BaseExpression]:
+    """What the statement of a forward pass assigns to."""
     match model.small_statement(forward.node):
         case cst.Assign(targets=targets):
-            written = [target.target for target in targets]
+            return [target.target for target in targets]
         case cst.AnnAssign(target=target) | cst.AugAssign(target=target):
-            written = [target]
-        case _:
-            return frozenset()
-    bindings = (model.binding(node) for target in written for node in walk(target))
-    return frozenset(binding for binding in bindings if binding is not None)
+            return [target]
+    return []
 
 
-def _behind(model: Model, backward: Call) -> frozenset[Binding]:
-    """The variables that the loss of a backward pass is computed from."""
+def _gets(model: Model, backward: Call, made: Sequence[cst.CSTNode]) -> bool:
+    """Whether one of these assignments is what the loss of a backward pass is computed from."""
     loss = backward.receiver
     given = [loss] if loss is not None else []
     given += [argument.value for argument in backward.arguments]
-    return frozenset(binding for node in given for binding in upstream(model, node))
+    reads = [read for node in given for read in sources(model, node)]
+    for node in made:
+        binding = model.binding(node)
+        if binding is not None:
+            held = (read for read in reads if model.binding(read) is binding)
+            if any(reaches(model, binding, node, read) for read in held):
+                return True
+    return False
