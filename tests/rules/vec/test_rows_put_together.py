@@ -349,6 +349,54 @@ def frames(signal: torch.Tensor, count, size, shift):
         k += 1
     return found
 """,
+    "frames of a signal that is changed in place": """\
+def frames(signal: torch.Tensor, size, shift):
+    found = []
+    begin = 0
+    while begin + size <= signal.shape[0]:
+        found.append(signal[begin : begin + size].clone())
+        signal[begin + shift :] *= 0.9
+        begin += shift
+    return torch.stack(found)
+""",
+    "contexts of what is generated meanwhile": """\
+def generated(net, total: int, size: int):
+    made = torch.zeros(total)
+    contexts, begin = [], 0
+    while begin + size < total:
+        contexts.append(made[begin : begin + size])
+        made[begin + size] = net(made[begin : begin + size])
+        begin += 1
+    return torch.stack(contexts), made
+""",
+    "batches of a while loop": """\
+def distances(x: torch.Tensor, y: torch.Tensor, size):
+    found, begin = [], 0
+    while begin < x.shape[0]:
+        found.append(torch.cdist(x[begin : begin + size], y))
+        begin += size
+    return torch.cat(found)
+""",
+    "windows of a table that a module makes once": """\
+class Banded(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        line, found, begin = torch.arange(64.0), [], 0
+        while begin + size <= 64:
+            found.append(line[begin : begin + size])
+            begin += 1
+        self.register_buffer("bands", torch.stack(found))
+""",
+    "a few rows that have a name each": """\
+class Attention(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = torch.nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor):
+        query, key, value = [self.project(part) for part in x]
+        return query @ key.T @ value
+""",
     "frames that depend on the one before": """\
 def frames(signal: torch.Tensor, count, size, shift):
     found = torch.zeros(count, size)
@@ -467,3 +515,9 @@ def test_what_is_not_is_not_reported(name: str) -> None:
 def test_a_table_is_named_as_what_is_looked_up() -> None:
     (found,) = findings(HEAD + FOUND["labels that are looked up in a dict"][1], "VEC01")
     assert "an entry of a table for each element of `labels`" in found.message
+
+
+@pytest.mark.parametrize("rounds", ["range(0, 9, 0)", "range(99999999999999999999)", "range(1, 2, 3, 4)", "range(*x)"])
+def test_a_range_that_has_no_length_is_no_reason_to_fail(rounds: str) -> None:
+    loop = f"def doubled(x: torch.Tensor):\n    return torch.stack([x[i] * 2 for i in {rounds}])\n"
+    assert "LINT04" not in [finding.code for finding in findings(HEAD + loop, *ROW_RULES)]

@@ -55,7 +55,19 @@ def _is_shape(node: cst.BaseExpression) -> bool:
 
 def rounds(model: Model, loop: Loop) -> int | None:
     """How often a loop runs, where the file says so."""
-    return _count(model, loop.iterable) if loop.iterable is not None else None
+    count = _count(model, loop.iterable) if loop.iterable is not None else None
+    return count if count is not None else _unpacked(model, loop)
+
+
+def _unpacked(model: Model, loop: Loop) -> int | None:
+    """How many names there are for what a comprehension makes: `left, right = [net(x) for x in pair]`."""
+    comprehension = model.parent(loop.node)
+    if not isinstance(comprehension, (cst.ListComp, cst.GeneratorExp)):
+        return None
+    match model.parent(comprehension):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=names) | cst.List(elements=names))]):
+            return len(names) if not any(isinstance(name, cst.StarredElement) for name in names) else None
+    return None
 
 
 def _count(model: Model, node: cst.BaseExpression) -> int | None:
@@ -72,12 +84,15 @@ def _count(model: Model, node: cst.BaseExpression) -> int | None:
         return max(counts) if len(counts) == len(node.args) else None
     if name == "builtins.enumerate" or ITERATION_WRAPPERS.fullmatch(name):
         return _count(model, first)
-    if name != "builtins.range":
+    if name != "builtins.range" or any(argument.star for argument in node.args):
         return None
-    bounds = [_number(model, argument.value) for argument in node.args]
-    if any(bound is None for bound in bounds):
+    bounds = [bound for argument in node.args if (bound := _number(model, argument.value)) is not None]
+    if len(bounds) < len(node.args):
         return None
-    return len(range(*[bound for bound in bounds if bound is not None]))
+    try:
+        return len(range(*bounds))
+    except (TypeError, ValueError, OverflowError):  # a step of zero, too many bounds, more rounds than are counted
+        return None
 
 
 def _number(model: Model, node: cst.BaseExpression) -> int | None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.rowwise.collecting import is_collected
+from torchlint.analyses.rowwise.collecting import is_collected, is_stacked
 from torchlint.analyses.rowwise.names import root_of, spelled
 from torchlint.analyses.rowwise.nature import Nature, nature
+from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -45,8 +46,12 @@ class _Frames:
                 value=cst.Call(func=cst.Attribute(value=held, attr=cst.Name("append")), args=[cst.Arg(value)])
             ):
                 source = self._windowed(value)
-                return source if source is not None and is_collected(self._model, self._loop, held) else None
+                return source if source is not None and self._is_stacked(held) else None
         return None
+
+    def _is_stacked(self, held: cst.BaseExpression) -> bool:
+        """Whether a list becomes a tensor of windows; what torch.cat joins may be batches, for want of memory."""
+        return is_collected(self._model, self._loop, held) and is_stacked(self._model, held)
 
     def _is_row(self, target: cst.Subscript) -> bool:
         counter = target.slice[0].slice
@@ -60,7 +65,7 @@ class _Frames:
         if window is None or not isinstance(part, cst.Slice) or not self._is_window(part):
             return None
         source = root_of(window)
-        if self._is_written(source) or not self._certainty.is_tensor(source, self._loop):
+        if self._is_written(source) or not self._certainty.is_tensor(source, self._loop) or self._is_changed(source):
             return None
         inside = set(walk(part))
         others = (node for node in walk(value) if isinstance(node, (cst.Name, cst.Call)) and node not in inside)
@@ -130,3 +135,10 @@ class _Frames:
     def _is_written(self, node: cst.BaseExpression) -> bool:
         binding = self._model.binding(node)
         return binding is not None and any(self._loop in self._model.ancestors(w.target) for w in binding.writes)
+
+    def _is_changed(self, tensor: cst.BaseExpression) -> bool:
+        """Whether the loop writes to the tensor in place, so that a window may hold what an earlier round computed."""
+        binding = self._model.binding(tensor)
+        named = mentions(self._model, binding) if binding is not None else ()
+        inside = (node for node in named if self._loop in self._model.ancestors(node))
+        return any(written_at(self._model, node) is Written.SURELY for node in inside)

@@ -86,7 +86,7 @@ class _Finder:
     def found(self) -> Iterator[Work]:
         for loop in self._model.loops:
             if isinstance(loop.node, cst.While):
-                yield from self._of_moving_windows(loop.node)
+                yield from self._of_moving_windows(loop, loop.node)
             root = self._root(loop)
             if root is None or any(ancestor in self._taken for ancestor in self._model.ancestors(root)):
                 continue
@@ -195,10 +195,10 @@ class _Finder:
             return None
         return Work(root, "VEC02", of_mask(mask), Confidence.LIKELY, "the lengths may be a list", ())
 
-    def _of_moving_windows(self, loop: cst.While) -> Iterator[Work]:
-        name = windowed_tensor(self._model, self._certainty, loop)
-        if name is not None and not is_compiled(self._model, self._model.function(loop)):
-            yield Work(loop, "VEC01", wording.of_frames(name), Confidence.LIKELY, "windows may overlap", ())
+    def _of_moving_windows(self, loop: Loop, root: cst.While) -> Iterator[Work]:
+        name = windowed_tensor(self._model, self._certainty, root)
+        if name is not None and not is_compiled(self._model, loop.function) and not only_sets_up(self._model, loop):
+            yield Work(root, "VEC01", wording.of_frames(name), Confidence.LIKELY, "windows may overlap", ())
 
     def _of_rows_restacked(self, loop: Loop, root: Root) -> Work | None:
         if not isinstance(root, cst.For) or not taken_apart(self._model, self._certainty, root):
