@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.data.collating import encodes_text
+from torchlint.analyses.data.counted_epochs import counts_epochs
 from torchlint.analyses.datasets import (
     Memory,
     held_on_accelerator,
@@ -154,11 +155,15 @@ class Loader:
 
     @property
     def is_made_per_input(self) -> bool:
-        """An explicit `num_workers=0` where each iteration, or each call of a function that is made for others to call,
-        makes a loader: for the crops of one image there are fewer samples than it takes to start workers."""
-        zero = isinstance(self.option("num_workers").node, cst.Integer)
-        around = self.site.function.parent
-        return zero and (self.site.loop is not None or (around is not None and not around.is_module))
+        """An explicit number of workers, where each iteration, or each call of a function that is made for others to
+        call, makes a loader: for the crops of one image there are fewer samples than it takes to start workers. An
+        epoch goes through a whole dataset."""
+        if not isinstance(self.option("num_workers").node, cst.Integer):
+            return False
+        loop, around = self.site.loop, self.site.function.parent
+        if loop is not None:
+            return isinstance(loop.node, cst.While) or not counts_epochs(loop, self.model)
+        return around is not None and not around.is_module
 
     @property
     def is_set_elsewhere(self) -> bool:

@@ -492,3 +492,19 @@ for x, y in crops_of(images[0]):
 @pytest.mark.parametrize(("given", "count"), [("num_workers=0", 1), ("shuffle=False", 3)])
 def test_none_may_be_wanted_for_the_crops_of_one_image(given: str, count: int) -> None:
     assert len(findings(HEADER + CROPS.format(given=given), "DATA01")) == count
+
+
+@pytest.mark.parametrize(
+    ("around", "count"),
+    [("for epoch in range(20):", 1), ("for fold in range(len(folds)):", 0), ("while folds.pop():", 0)],
+)
+def test_an_epoch_is_no_input_of_its_own(around: str, count: int) -> None:
+    code = f"""
+    {around}
+        loader = DataLoader(images, 64, shuffle=True, num_workers=0)
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x.to(device)), y.to(device)).backward()
+            optimizer.step()
+    """
+    assert len(findings(HEADER + dedent(code), "DATA01")) == count

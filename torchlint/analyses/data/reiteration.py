@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.data.counted_epochs import counts_epochs
 from torchlint.analyses.data.own_process import classes_of
 from torchlint.analyses.datasets import Memory, leaves
 from torchlint.analyses.epochs import given_elsewhere, loops_around_calls
@@ -17,7 +18,6 @@ from torchlint.analyses.feeding import reach
 from torchlint.analyses.loaders import Loader, loaders
 from torchlint.semantics.dataflow import text, unfilled_default
 from torchlint.semantics.entities import Call, Loop, Role
-from torchlint.semantics.transfer import element_of
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Value
 
@@ -72,7 +72,7 @@ def _passes(loader: Loader) -> Iterator[Respawning]:
     """The epochs that train on all batches of the loader, here or in a function of another file."""
     for source, around, function in _trained_on(loader):
         for loop in _loops_around(source, around, function, loader):
-            if _counts_epochs(loop, loader.model) and not _is_replaced(loader, source, loop):
+            if counts_epochs(loop, loader.model) and not _is_replaced(loader, source, loop):
                 yield Respawning(loader, source, loop)
 
 
@@ -153,26 +153,6 @@ def _comes_in(source: cst.BaseExpression, model: Model, depth: int = 0) -> bool:
         made = [write.value for write in binding.writes if write.value is not None]
         if binding.is_parameter or (depth < _DEPTH and any(_comes_in(value, model, depth + 1) for value in made)):
             return True
-    return False
-
-
-def _counts_epochs(loop: Loop, model: Model) -> bool:
-    """Whether each iteration is an epoch of one training: folds, phases and datasets are not counted by a number."""
-    if loop.role is not Role.EPOCHS or loop.is_comprehension:
-        return False
-    if isinstance(loop.node, cst.While):
-        return True
-    is_counted = loop.iterates.ref == "builtins.range" or element_of(loop.iterates).kind is Kind.NUMBER
-    return is_counted and not _runs_once(loop, model)
-
-
-def _runs_once(loop: Loop, model: Model) -> bool:
-    for node in walk(loop.iterable) if loop.iterable is not None else ():
-        if isinstance(node, cst.Call) and model.call(node).callee == "builtins.range":
-            bounds = [model.value(arg.value).constant for arg in node.args]
-            numbers = [bound for bound in bounds if isinstance(bound, int)]
-            if 0 < len(numbers) < 3 and len(numbers) == len(bounds):
-                return len(range(*numbers)) < 2
     return False
 
 
