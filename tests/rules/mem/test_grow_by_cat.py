@@ -303,6 +303,15 @@ class Net(nn.Module):
             out = torch.cat([out, layer(x)], 1)
         return out
 """,
+    "features of layers that are counted, each from those of the one before, from nothing": """\
+class Net(nn.Module):
+    def forward(self, x):
+        out = torch.Tensor()
+        for i in range(self.depth):
+            x = self.layers[i](x)
+            out = torch.cat([out, x], 1)
+        return out
+""",
     "three parts": """\
 def f(x):
     out = x
@@ -432,5 +441,21 @@ def test_a_loop_that_chooses_an_entry_does_not_make_it_grow(inner: str, count: i
                 {inner}
                     seen[i] = torch.cat([seen[i], rows[i]])
             return seen
+    """
+    assert len(findings(code, "MEM10")) == count
+
+
+@pytest.mark.parametrize(("key", "count"), [("label", 1), ("batch.label", 0), ("self.label", 0)])
+def test_an_entry_that_an_attribute_chooses_may_be_another_one_each_time(key: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        class Collector:
+            def collect(self, loader, label):
+                seen = {{}}
+                for batch in loader:
+                    self.advance(batch)
+                    seen[{key}] = torch.cat([seen[{key}], batch.x])
+                return seen
     """
     assert len(findings(code, "MEM10")) == count

@@ -69,7 +69,9 @@ def _growth(model: Model, call: Call) -> Growth | None:
         loops = tuple(loop for loop in loops if not _chooses(model, loop, chosen) and not _counts_only(loop))
     if not loops or is_short(model, loops) or is_of_dict(loops[0]):
         return None
-    if is_of_layers(loops[0]) and not (_counts(model, loops[0]) and _starts_empty(model, binding, call)):
+    if is_of_layers(loops[0]) and not (
+        _counts(model, loops[0]) and _starts_empty(model, binding, call) and not _is_chain(model, loops[0])
+    ):
         return None
     grown = elements[places[0]]
     inside: list[cst.CSTNode] = [read for read in binding.reads if loops[0].node in model.ancestors(read)]
@@ -108,7 +110,8 @@ def _holder(model: Model, target: cst.Name | cst.Subscript) -> Binding | None:
 
 
 def _is_simple(key: cst.BaseExpression) -> bool:
-    return isinstance(key, (cst.Name, cst.Attribute, cst.SimpleString, cst.Integer))
+    """A key of which it is known where it changes; `batch.label` changes with the batch, or with what is done to it."""
+    return isinstance(key, (cst.Name, cst.SimpleString, cst.Integer))
 
 
 def _chosen(target: cst.Name | cst.Subscript) -> list[cst.BaseExpression] | None:
@@ -228,10 +231,19 @@ def is_of_dict(loop: Loop) -> bool:
 
 def is_of_layers(loop: Loop) -> bool:
     """A loop over layers: each makes a part of its own, and there are few."""
-    if loop.role is Role.MODULES or loop.iterates.kind is Kind.MODULE:
-        return True
+    return loop.role is Role.MODULES or loop.iterates.kind is Kind.MODULE or bool(_picked(loop))
+
+
+def _picked(loop: Loop) -> list[cst.Call]:
+    """The calls of a loop that run what its target is, or picks."""
     names = set(bound_names(loop.target)) if loop.target is not None else set()
-    return any(_picks(node.func, names) for node in walk(loop.node) if isinstance(node, cst.Call))
+    return [node for node in walk(loop.node) if isinstance(node, cst.Call) and _picks(node.func, names)]
+
+
+def _is_chain(model: Model, loop: Loop) -> bool:
+    """`x = self.layers[i](x)`: each layer gets what the one before has made, and networks are not that deep."""
+    inputs = (model.binding(arg.value) for call in _picked(loop) for arg in call.args)
+    return any(write.loop is loop for binding in inputs if binding is not None for write in binding.writes)
 
 
 def _picks(function: cst.BaseExpression, names: set[str]) -> bool:
