@@ -184,3 +184,14 @@ class Attacked:
 @pytest.mark.parametrize(("gradient", "count"), [("loss.backward()", 0), ("return loss.item()", 1)])
 def test_a_wrapper_that_sends_back_what_others_make_of_its_predictions(gradient: str, count: int) -> None:
     assert len(findings(ATTACKED.format(gradient=gradient), "MEM05")) == count
+
+
+LEARNING = """
+    def fit(self, images):
+        for image in images:
+            self.gradient(self.net(image).mean())
+"""
+
+
+def test_a_class_that_sends_back_only_losses_of_its_own_takes_none_of_what_it_predicts() -> None:
+    assert len(findings(ATTACKED.format(gradient="loss.backward()") + LEARNING, "MEM05")) == 1

@@ -73,9 +73,19 @@ def _chosen_networks(model: Model, call: Call, telling: re.Pattern[str]) -> Iter
 def sends_back_for_others(model: Model, function: Function) -> bool:
     """Whether another method of the class sends backward what it is given: a wrapper for attacks, `get_gradient(loss)`,
     whose callers make the loss of what the other methods return."""
-    methods = function.cls.methods.values() if function.cls is not None else ()
-    for call in (call for method in methods if method is not function for call in method.calls if call.is_backward):
+    others = function.cls.methods.values() if function.cls is not None else ()
+    methods = [method for method in others if method is not function and not _is_for_own_use(method)]
+    for call in (call for method in methods for call in method.calls if call.is_backward):
         loss = model.binding(call.receiver) if call.receiver is not None else None
         if loss is not None and loss.is_parameter and loss.scope_function is call.function:
             return True
     return False
+
+
+def _is_for_own_use(method: Function) -> bool:
+    """`update(loss)` of a trainer, which only its `fit` calls, with losses that are made there."""
+    return (
+        bool(method.callers)
+        and not method.foreign_callers
+        and all(c.function.cls is method.cls for c in method.callers)
+    )
