@@ -342,6 +342,36 @@ def test_what_a_base_calls_is_up_to_those_who_call_the_base(tmp_path: Path, call
     assert len(linted(tmp_path, "MEM05", implementation=base, main=ACTING)) == count
 
 
+RANKING = """
+import torch
+from torch import nn
+
+class Ranker:
+    def predict(self, loader):
+        raise NotImplementedError
+
+    def evaluate(self, loader):
+        return self.predict(loader)
+
+class Network(Ranker):
+    def __init__(self):
+        self.net = nn.Linear(3, 3)
+
+    def predict(self, loader):
+        self.net.eval()
+        right = 0
+        for x, y in loader:
+            right += (self.net(x).argmax(1) == y).sum().item()
+        return right
+
+print(Network().evaluate(loader))
+"""
+
+
+def test_those_who_call_a_base_of_the_same_file_are_in_sight() -> None:
+    assert len(findings("from loading import loader\n" + RANKING, "MEM05")) == 1
+
+
 OPERATORS = """
 import torch
 from torch import nn

@@ -6,27 +6,19 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.mem.callers_by_name import bases_abroad
 from torchlint.semantics.class_bodies import is_placeholder
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Class, Function
     from torchlint.semantics.model import Model
 
-_DEPTH = 4
-
 
 def is_called_by_base(model: Model, function: Function) -> bool:
     """`inner_predict` of a class whose base has `def predict(self, x): return self.inner_predict(x)`."""
-    return function.cls is not None and _is_called(model, function.cls, function.name, _DEPTH)
-
-
-def _is_called(model: Model, cls: Class, name: str, depth: int) -> bool:
-    behind = (model.class_behind(base) for part in cls.lineage() for base in part.bases if base is not None)
-    for home, base in (found for found in behind if found is not None):
-        declared = base.method(name)
-        if declared is not None and is_placeholder(declared) and _calls(base, name):
-            return True
-        if depth and home is not model and _is_called(home, base, name, depth - 1):
+    for _, base in bases_abroad(model, function):
+        declared = base.method(function.name)
+        if declared is not None and is_placeholder(declared) and _calls(base, function.name):
             return True
     return False
 

@@ -42,15 +42,15 @@ def is_run_by_forward_of_base(model: Model, function: Function) -> bool:
     for method in methods:  # it grows while the loop runs
         methods.extend({call.function: None for call in method.callers if call.function not in methods})
     names = {method.name for method in methods if method.cls is function.cls}
-    passes = (cls.method("forward") for _, cls in _bases_abroad(model, function))
+    passes = (cls.method("forward") for _, cls in bases_abroad(model, function))
     return any(call.method in names for forward in passes if forward is not None for call in forward.calls)
 
 
 def _files_of_bases(model: Model, function: Function) -> Iterator[Model]:
-    return (home for home, _ in _bases_abroad(model, function))
+    return (home for home, _ in bases_abroad(model, function))
 
 
-def _bases_abroad(model: Model, function: Function) -> Iterator[tuple[Model, Class]]:
+def bases_abroad(model: Model, function: Function) -> Iterator[tuple[Model, Class]]:
     """The bases of a method's class that are in other files than those who derive from them."""
     classes = [(model, cls) for cls in (function.cls.lineage() if function.cls is not None else ())]
     for home, cls in classes:  # it grows while the loop runs
