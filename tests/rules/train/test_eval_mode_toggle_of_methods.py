@@ -72,11 +72,17 @@ def test_an_answer_behind_the_training_is_found() -> None:
         pytest.param(PROGRAM.replace("    opt.step()\n", "    opt.step()\n    " + CALL, 1).replace("\n" + CALL, "\n"),
                      id="in the midst of training"),
         pytest.param(PROGRAM.replace("        return tokens", "        return self(tokens)"), id="it returns a graph"),
+        pytest.param(PROGRAM.replace(CALL, CALL.removeprefix("answer = ")), id="it is called for what it changes"),
     ],
 )  # fmt: skip
 def test_what_looks_like_it(code: str) -> None:
     assert code != PROGRAM
     assert findings(code, "TRAIN04") == []
+
+
+def test_a_unit_test_wants_no_better_answer() -> None:
+    assert len(findings(PROGRAM, "TRAIN04", path="speaker.py")) == 1
+    assert findings(PROGRAM, "TRAIN04", path="tests/test_speaker.py") == []
 
 
 def test_the_fix_switches_the_network_for_the_rest_of_the_program() -> None:

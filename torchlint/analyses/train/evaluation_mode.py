@@ -165,6 +165,10 @@ def _answers(model: Model, call: Call) -> cst.BaseExpression | None:
         return None
     if call.receiver_value.kind is not Kind.MODULE or (call.function.cls is not None and call.function.cls.is_module):
         return None
+    if isinstance(model.parent(call.node), cst.Expr) or _ON_PURPOSE.search(call.function.qualname):
+        return None  # it is called for what it changes, `net.update_prototypes(x)`, or to be random
+    if is_unit_test(model, call.function):
+        return None
     answers = is_graphless(call.value) and model.effects(method).has("forwards") and not model.effects(method).backward
     return call.receiver if answers and not _ON_PURPOSE.search(method.name) else None
 
