@@ -90,7 +90,7 @@ class Calls(MethodCalls):
         super_target = self._super_method(call, func)
         if super_target is not None:
             return self._enter(call, super_target, given, bound=True)
-        if method.startswith("from_") and words.makes_pipeline(name := f"{receiver.ref}.{method}"):
+        if method.startswith("from_") and self._makes_pipeline(name := f"{receiver.ref}.{method}"):
             return Value(Kind.MODULE, ref=name, origins=frozenset([call.node]))
         if receiver.kind in (Kind.NAMESPACE, Kind.FUNCTION, Kind.CLASS) and receiver.ref and not receiver.origins:
             self.values[func] = self.named(canonical(f"{receiver.ref}.{method}"))

@@ -68,7 +68,7 @@ class LibraryCalls(Expressions):
         kind = words.class_kind(name) or self._kind_in_project(name)
         if kind is not None:
             return self._constructed(call, name, kind, first, given)
-        if words.is_module_factory(name):
+        if words.is_module_factory(name) and (not words.makes_pipeline(name) or self._makes_pipeline(name)):
             return Value(Kind.MODULE, ref=name, origins=frozenset([call.node]))
         if (loaded := self._loaded(call, name, given)) is not None:
             return loaded
@@ -115,6 +115,10 @@ class LibraryCalls(Expressions):
             fields=tuple(given.keywords.items()),
             origins=frozenset([call.node]),
         )
+
+    def _makes_pipeline(self, name: str) -> bool:
+        """Whether a function makes a pipeline, and not `TaggingPipeline.from_pretrained` a network of the project."""
+        return words.makes_pipeline(name) and self._kind_in_project(name.rpartition(".")[0]) is not Kind.MODULE
 
     def _kind_in_project(self, name: str) -> Kind | None:
         return self.imports.kind_of_class(name) if self.imports is not None else None
