@@ -45,7 +45,7 @@ def _stays(call: cst.Call, cuts: Sequence[Edit], model: Model) -> bool:
     made = model.call(call).receiver
     if model.call(call).method != "detach" or call.args or made is None:
         return False
-    end = model.span(call)[1]
+    end = _end(call, model)
     return isinstance(_passed(made, model), cst.Call) and not any(cut.start < end <= cut.end for cut in cuts)
 
 
@@ -81,17 +81,25 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
         if isinstance(computed, cst.Call) and (
             model.call(computed).is_forward or is_reduction(model.call(computed).method or "")
         ):
-            edits.append(Edit(model.span(made)[1], model.span(node)[1], ""))
+            edits.append(Edit(model.span(made)[1], _end(node, model), ""))
     return edits
+
+
+def _end(node: cst.Call | cst.Attribute, model: Model) -> int:
+    """Where `x.detach()` or `x.data` ends, without the parentheses about it."""
+    if isinstance(node, cst.Attribute):
+        return model.span(node.attr)[1]
+    return model.source.text.index(")", model.span(node.func)[1]) + 1
 
 
 def _without_detach(made: cst.BinaryOperation, whole: cst.Call, model: Model) -> list[Edit]:
     """`a - b` of `(a - b).detach()`; the parentheses stay where something else may need them."""
     start, end = model.span(made)
     is_alone = isinstance(model.parent(whole), (cst.Assign, cst.Return, cst.Element, cst.Arg))
-    if not is_alone or "\n" in model.source.text[start:end]:
-        return [Edit(end, model.span(whole)[1], "")]
-    return [Edit(start, start + 1, ""), Edit(end - 1, model.span(whole)[1], "")]
+    is_glued = model.source.text[start - 1 : start].isalnum()  # `return(a - b)`
+    if not is_alone or is_glued or "\n" in model.source.text[start:end]:
+        return [Edit(end, _end(whole, model), "")]
+    return [Edit(start, start + 1, ""), Edit(end - 1, _end(whole, model), "")]
 
 
 def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model: Model) -> list[Edit]:
@@ -155,7 +163,7 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
     call = model.parent(attribute) if attribute is not None else None
     match attribute, call:
         case cst.Attribute(attr=cst.Name(value="detach")), cst.Call(args=[]):
-            whole: cst.CSTNode = call
+            whole: cst.Call | cst.Attribute = call
         case cst.Attribute(attr=cst.Name(value="data")), _ if attribute not in model.once(_reads_of_numbers):
             whole = attribute
         case _:
@@ -171,7 +179,7 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
                 return None  # of `boxes = y.data`, a second name would be left
         case cst.AssignTarget() | cst.AugAssign():
             return None
-    return Edit(model.span(tensor)[1], model.span(whole)[1], "")
+    return Edit(model.span(tensor)[1], _end(whole, model), "")
 
 
 def _reads_of_numbers(model: Model) -> set[cst.Attribute]:

@@ -173,3 +173,19 @@ def test_parentheses_that_only_the_cut_needed_go_with_it(kept: str, left: str) -
     code += "        row = ROW\n        print(row)\n"
     before, after = code.replace("ROW", kept), code.replace("ROW", left)
     assert fixed(before, "MEM05", "MEM09") == after.replace("def measure", "@torch.no_grad()\ndef measure")
+
+
+@pytest.mark.parametrize(
+    ("returned", "left"),
+    [
+        ("return(out - y).detach()", "return(out - y)"),
+        ("return ((out - y).detach() )", "return (out - y )"),
+        ("return (net(y).data)", "return (net(y))"),
+        ("return (out.data)", "return (out)"),
+        ("return (\n        net(y).detach( )  # (one)\n    )", "return (\n        net(y)  # (one)\n    )"),
+    ],
+)
+def test_parentheses_about_what_is_cut_stay(returned: str, left: str) -> None:
+    code = f"{SETUP}def error(net, x, y):\n    net.eval()\n    out = net(x)\n    {returned}\n"
+    after = code.replace(returned, left).replace("def error", "@torch.no_grad()\ndef error")
+    assert fixed(code, "MEM05", "MEM09") == after
