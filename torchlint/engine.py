@@ -35,6 +35,7 @@ from torchlint.scope import digest
 from torchlint.source import Source
 from torchlint.suppression import Suppression, codes_named, removal, suppressions
 from torchlint.test_code import is_test_code
+from torchlint.word_breaks import set_apart
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -320,7 +321,8 @@ class _Run:
 
 
 def _in_order(edits: Sequence[Edit], source: Source) -> tuple[Edit, ...]:
-    """Raises ValueError for edits that no text can have, NoFixError for those that this one cannot have."""
+    """The edits from the first to the last, none of which makes one word of two. Raises ValueError for edits that no
+    text can have, NoFixError for those that this one cannot have."""
     ordered = tuple(sorted(edits, key=lambda edit: (edit.start, edit.end)))
     if any(not 0 <= edit.start <= edit.end <= len(source.text) for edit in ordered):
         raise ValueError(f"edits outside of the text: {ordered}")
@@ -329,7 +331,7 @@ def _in_order(edits: Sequence[Edit], source: Source) -> tuple[Edit, ...]:
     objection = source.objection(ordered)
     if objection is not None:
         raise NoFixError(objection)
-    return ordered
+    return set_apart(source.text, ordered)
 
 
 def _in_text_order(finding: Finding) -> tuple[int, int, str, str]:

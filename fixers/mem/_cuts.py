@@ -96,8 +96,7 @@ def _without_detach(made: cst.BinaryOperation, whole: cst.Call, model: Model) ->
     """`a - b` of `(a - b).detach()`; the parentheses stay where something else may need them."""
     start, end = model.span(made)
     is_alone = isinstance(model.parent(whole), (cst.Assign, cst.Return, cst.Element, cst.Arg))
-    is_glued = model.source.text[start - 1 : start].isalnum()  # `return(a - b)`
-    if not is_alone or is_glued or "\n" in model.source.text[start:end]:
+    if not is_alone or "\n" in model.source.text[start:end]:
         return [Edit(end, _end(whole, model), "")]
     return [Edit(start, start + 1, ""), Edit(end - 1, _end(whole, model), "")]
 

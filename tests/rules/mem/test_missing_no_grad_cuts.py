@@ -178,7 +178,7 @@ def test_parentheses_that_only_the_cut_needed_go_with_it(kept: str, left: str) -
 @pytest.mark.parametrize(
     ("returned", "left"),
     [
-        ("return(out - y).detach()", "return(out - y)"),
+        ("return(out - y).detach()", "return out - y"),
         ("return ((out - y).detach() )", "return (out - y )"),
         ("return (net(y).data)", "return (net(y))"),
         ("return (out.data)", "return (out)"),
