@@ -294,7 +294,7 @@ def _of_tensor(factory: Call, names: _Names, model: Model) -> tuple[list[Edit], 
     edits = _called(factory, name, names.rewriter, model)
     only = factory.arguments[0].value
     length = len(model.code(only)) + len(name) - len(model.code(factory.node.func))
-    room = names.rewriter.around_only_argument(only, length)
+    room = names.rewriter.around_only_argument(only, length) if "\n" not in model.code(only) else None
     if room is not None and len(edits) == 1:
         begin, end = model.span(only)
         edits += [Edit(room[0], begin, ""), Edit(end, room[1], "")]

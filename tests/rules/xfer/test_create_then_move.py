@@ -73,6 +73,10 @@ def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None
         ("torch.zeros(n).type_as(x)", "x.new_zeros(n)"),
         ("torch.ones((2, n)).type_as(x)", "x.new_ones((2, n))"),
         ("torch.zeros(\n        x.size()).type_as(x)", "x.new_zeros(x.size())"),
+        (
+            "torch.zeros(\n        (n,\n         2)\n    ).type_as(x)",
+            "x.new_zeros(\n        (n,\n         2)\n    )",
+        ),
         ("torch.Tensor(n, 2).type_as(x).zero_()", "x.new_zeros(n, 2)"),
         (
             "torch.zeros(n, requires_grad=False).type_as(x)",
