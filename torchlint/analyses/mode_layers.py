@@ -25,11 +25,20 @@ _NETWORKS = re.compile(r"torchvision\.models\.(\w+\.)*(alexnet|vgg|resnet|resnex
 
 # Only behind the features of these is a dropout.
 _PLAIN_FEATURES = re.compile(r"torchvision\.models\.(\w+\.)*(alexnet|vgg\d+|squeezenet\w*)")
+_NO_CLASSES_OF_PROJECTS = ("torch.", "builtins.", "numpy.")
 
 
 def mode_layer(model: Model, value: Value) -> str | None:
     """The layer for which it makes a difference whether a module is in training; None where none is in sight."""
-    return _Search().of_value(model, value)
+    known, key = model.once(_known_layers), (value.kind, value.ref, value.origins)
+    if key not in known:
+        known[key] = _Search().of_value(model, value)
+    return known[key]
+
+
+def _known_layers(_: Model) -> dict[tuple[Kind, str | None, frozenset[cst.CSTNode]], str | None]:
+    """What has been found for the modules of a file: many reads ask for each."""
+    return {}
 
 
 class _Search:
@@ -70,7 +79,7 @@ class _Search:
         return self._of_class(model, call.callee, call, given)
 
     def _of_class(self, model: Model, dotted: str, made: Call | None, given: Given) -> str | None:
-        found = model.class_behind(dotted)
+        found = model.class_behind(dotted) if not dotted.startswith(_NO_CLASSES_OF_PROJECTS) else None
         if found is None:
             return None
         home, cls = found
