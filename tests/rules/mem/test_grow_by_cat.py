@@ -88,6 +88,18 @@ def f(xs):
         out = torch.cat((out, neurons[i](xs[0])), 1)
     return out
 """,
+    "layers that a range counts, in two steps": """\
+def f(xs):
+    neurons = [nn.Linear(3, 1) for _ in range(len(xs))]
+    for k, neuron in enumerate(neurons):
+        nn.init.constant_(neuron.weight, k), nn.init.zeros_(neuron.bias)
+    bends = [nn.Tanh() for _ in range(len(xs))]
+    out = torch.Tensor().to("cpu")
+    for i in range(len(xs)):
+        shifted = neurons[i](xs[0])
+        out = torch.cat((out, bends[i](shifted)), 1)
+    return out
+""",
     "in an early stop": """\
 def f(xs):
     out = torch.zeros(0, 3)

@@ -11,7 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.names import bound_names, prefixes
-from torchlint.semantics.dataflow import text
+from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -243,7 +243,8 @@ def _picked(loop: Loop) -> list[cst.Call]:
 def _is_chain(model: Model, loop: Loop) -> bool:
     """`x = self.layers[i](x)`: each layer gets what the one before has made, and networks are not that deep."""
     inputs = (model.binding(arg.value) for call in _picked(loop) for arg in call.args)
-    return any(write.loop is loop for binding in inputs if binding is not None for write in binding.writes)
+    written = ((held, write) for held in inputs if held is not None for write in held.writes if write.loop is loop)
+    return any(write.value is not None and held in upstream(model, write.value, loop) for held, write in written)
 
 
 def _picks(function: cst.BaseExpression, names: set[str]) -> bool:
