@@ -302,7 +302,9 @@ for x in torch.ones(10, 4, 2):
 """
 
 
-@pytest.mark.parametrize(("helper", "count"), [("gradient", 0), ("compute_jacobian", 0), ("scaled", 1)])
+@pytest.mark.parametrize(
+    ("helper", "count"), [("gradient", 0), ("compute_jacobian", 0), ("scaled", 1), ("clip_grad", 1), ("input_grad", 0)]
+)
 def test_a_network_may_take_gradients_by_a_helper_out_of_sight(tmp_path: Path, helper: str, count: int) -> None:
     projection = PROJECTION.format(package="neural.tools", helper=helper)
     assert len(linted(tmp_path, "MEM05", projection=projection, main=PROJECTED)) == count

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 _MODULE_METHODS = {"eval", "load_state_dict", "state_dict", "parameters", "named_parameters", "modules", "train"}
 _OTHER_LIBRARIES = ("tf", "tensorflow", "keras", "jax", "flax", "paddle", "mxnet", "onnx", "numpy")
-# Functions of packages, other than torch's own, that are called for what they do.
+# Functions of packages, other than torch's own, that are called for what they do; `requires_grad(net, False)` is none.
 _DIFFERENTIATING = re.compile(
-    r"(?!torch\.|numpy\.)(\w+\.)+(\w+_)?(grad|gradients?|jacobian|hessian|laplacian|divergence)"
+    r"(?!torch\.|numpy\.)(\w+\.)+(?!(\w+_)?(requires|no|zero|clip|toggle|enable|disable|stop)_grad)"
+    r"(\w+_)?(grad|gradients?|jacobian|hessian|laplacian|divergence)"
 )
 _TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 
