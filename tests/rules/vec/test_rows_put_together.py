@@ -397,6 +397,30 @@ class Attention(torch.nn.Module):
         query, key, value = [self.project(part) for part in x]
         return query @ key.T @ value
 """,
+    "a list beside others, of which the first is a list": """\
+def halves(x):
+    return [x, [x]], torch.zeros(9, 3)
+
+
+def total(x):
+    (first, rows), _ = halves(x)
+    added = 0
+    for row in rows:
+        added += row.norm()
+    return added + first
+""",
+    "what is left of several that are returned": """\
+def several(x):
+    return torch.zeros(9, 3), torch.ones(9, 3)
+
+
+def total(x):
+    first, *rows = several(x)
+    added = 0
+    for row in rows:
+        added += row.norm()
+    return added + first
+""",
     "frames that depend on the one before": """\
 def frames(signal: torch.Tensor, count, size, shift):
     found = torch.zeros(count, size)

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
 from torchlint.analyses.rowwise.names import spelled
+from torchlint.analyses.taken_apart import place_of
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.tensors import Tensors
 from torchlint.semantics.dataflow import reaches
@@ -189,23 +190,19 @@ class Certainty:
         call = self._model.call(write.value)
         if call.target is None and call.foreign is None:
             return self._model.value(write.target).kind is Kind.TENSOR and self._is_made_by(write.value, 1, one=False)
-        element = self._model.parent(write.target)
-        around = self._model.parent(element) if element is not None else None
-        if not isinstance(around, (cst.Tuple, cst.List)) or element not in around.elements:
-            return False
-        part = around.elements.index(element), len(around.elements)
-        return self._is_returned(call, depth, part)
+        place = place_of(self._model, write)
+        return place is not None and self._is_returned(call, depth, place)
 
-    def _is_returned(self, call: Call, depth: int, part: tuple[int, int] | None = None) -> bool:
-        """Whether a function of the project returns a tensor, or in a tuple or a list of so many parts one of them."""
+    def _is_returned(self, call: Call, depth: int, place: int | None = None) -> bool:
+        """Whether a function of the project returns a tensor, or one at a place of a tuple or list that it returns."""
         entered = (self._model, call.target) if call.target is not None else self._model.elsewhere(call)
-        return entered is not None and entered[0].once(Certainty).returns(entered[1], depth, part)
+        return entered is not None and entered[0].once(Certainty).returns(entered[1], depth, place)
 
-    def returns(self, function: Function, depth: int, part: tuple[int, int] | None) -> bool:
+    def returns(self, function: Function, depth: int, place: int | None) -> bool:
         """The same, of a function of this file."""
         given = [returned.value for returned in function.returns]
-        if part is not None:
-            given = [_part(value, *part) for value in given]
+        if place is not None:
+            given = [_part(value, place) for value in given]
         return bool(given) and all(self._makes(value, depth - 1) for value in given)
 
     # how it is used
@@ -264,11 +261,12 @@ def _is_local(function: Function) -> bool:
     return function.parent is not None and not function.parent.is_module
 
 
-def _part(given: cst.BaseExpression | None, place: int, count: int) -> cst.BaseExpression | None:
+def _part(given: cst.BaseExpression | None, place: int) -> cst.BaseExpression | None:
     """One of several that are returned together: `a, b`, or `[f(x) for x in parts]`, which are all alike."""
     match given:
-        case cst.Tuple(elements=elements) | cst.List(elements=elements) if len(elements) == count:
-            return elements[place].value
+        case cst.Tuple(elements=elements) | cst.List(elements=elements) if place < len(elements):
+            starred = any(isinstance(element, cst.StarredElement) for element in elements)
+            return elements[place].value if not starred else None
         case cst.ListComp(elt=element):
             return element
     return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.taken_apart import place_of
 from torchlint.analyses.vectorize.dtypes import DEFAULT, cast, cast_by_to, dtype_argument
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.shapes import INT64, SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank
@@ -248,11 +249,9 @@ class Tensors:
 
     def _unpacked(self, write: Write, key: str, depth: int) -> Facts | None:
         """Of a name that takes one of the results of a function of this file."""
-        target = self._model.parent(write.target)
-        pattern = self._model.parent(target) if target is not None else None
-        if write.kind != "assign" or not isinstance(write.value, cst.Call) or not isinstance(pattern, cst.Tuple):
+        place = place_of(self._model, write)
+        if write.kind != "assign" or not isinstance(write.value, cst.Call) or place is None:
             return None
-        place = next(index for index, element in enumerate(pattern.elements) if element is target)
         return self._returned(write.value, key, depth, place)
 
     def _returned(self, call: cst.Call, key: str, depth: int, place: int | None = None) -> Facts | None:
