@@ -33,7 +33,14 @@ def needless_cuts(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model:
 
     One `.detach()` that may be needed keeps the others: without some of them, the lines would look as if they meant it.
     """
-    found = [edit for line in lines for edit in _needless_detach(line, model)]
+    text = model.source.text
+    found = [
+        edit
+        for line in lines
+        for cut in _needless_detach(line, model)
+        if not any("#" in text[edit.start : edit.end] for edit in cut)
+        for edit in cut
+    ]
     cuts = outermost([*found, *_needless_of_variables(lines, rewriter, model)])
     if not any(_stays(node, cuts, model) for line in lines for node in walk(line) if isinstance(node, cst.Call)):
         return cuts
@@ -58,15 +65,15 @@ def _lies_in(edit: Edit, other: Edit) -> bool:
     return other.start <= edit.start < other.end and edit.end <= other.end and edit != other
 
 
-def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
-    """`.detach()` or `.data` of what a forward pass returns, or an operation, right where it is returned."""
-    edits = []
+def _needless_detach(line: cst.BaseStatement, model: Model) -> Iterator[list[Edit]]:
+    """The edits for each `.detach()` or `.data` of what a forward pass returns, or an operation, right where it is
+    returned."""
     for node in walk(line):
         match node:
             case cst.Call(
                 func=cst.Attribute(value=cst.BinaryOperation(lpar=[_]) as made, attr=cst.Name(value="detach")), args=[]
             ):
-                edits += _without_detach(made, node, model)
+                yield _without_detach(made, node, model)
                 continue
             case cst.Call(
                 func=cst.Attribute(value=cst.Call() | cst.Subscript() as made, attr=cst.Name(value="detach")), args=[]
@@ -81,8 +88,7 @@ def _needless_detach(line: cst.BaseStatement, model: Model) -> list[Edit]:
         if isinstance(computed, cst.Call) and (
             model.call(computed).is_forward or is_reduction(model.call(computed).method or "")
         ):
-            edits.append(Edit(model.span(made)[1], _end(node, model), ""))
-    return edits
+            yield [Edit(model.span(made)[1], _end(node, model), "")]
 
 
 def _end(node: cst.Call | cst.Attribute, model: Model) -> int:

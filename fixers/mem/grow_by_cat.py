@@ -37,13 +37,17 @@ def fix(report: Report, model: Model) -> Fix:
     if parts in model.source.text:
         raise NoFixError(f"the name `{parts}` is taken")
     rewriter = Rewriter(model)
+    replaced = growth.call if statement is None else statement
+    start, end = model.span(replaced)
+    if "\n" in (code := model.source.text[start:end]) and "#" in code:
+        raise NoFixError("a comment stands inside of the call")
     codes = [model.code(part) for part in growth.parts]
     added = f"append({codes[0]})" if len(codes) == 1 else f"extend([{', '.join(codes)}])"
     together = f"{growth.name} = {model.code(growth.call.func)}({', '.join([parts, *rest])})"
     edits = [
         rewriter.replace(made.targets[0].target, parts),
         *rewriter.wrap(made.value, "[", "]"),
-        rewriter.replace(growth.call if statement is None else statement, f"{parts}.{added}"),
+        rewriter.replace(replaced, f"{parts}.{added}"),
         rewriter.insert_after(_last_put_together(model, loop), together),
     ]
     is_safe = makes_new_tensor(model, made.value) and all(_is_left_alone(model, growth, part) for part in growth.parts)

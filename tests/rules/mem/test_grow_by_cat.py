@@ -141,6 +141,13 @@ def test_the_list_is_laid_out_like_the_loop() -> None:
     )
 
 
+def test_a_comment_inside_of_the_call_is_not_lost() -> None:
+    code = "def f(xs):\n    out = torch.zeros(0, 3)\n    for x in xs:\n        out = torch.cat(\n"
+    code += "            [out, x * 2],  # twice\n        )\n    return out\n"
+    assert len(findings(HEAD + code, "MEM10")) == 1
+    assert fixed(HEAD + code, "MEM10") == HEAD + code
+
+
 def test_what_one_loop_collects_is_put_together_in_its_order() -> None:
     head = "import torch\n\ndef f(xs):\n    a = torch.zeros(0, 3)\n    b = torch.zeros(0, 3)\n    for x in xs:\n"
     code = head + "        a = torch.cat((a, x + 1))\n        b = torch.cat((b, x + 2))\n    return a, b\n"

@@ -182,6 +182,8 @@ def test_parentheses_that_only_the_cut_needed_go_with_it(kept: str, left: str) -
         ("return ((out - y).detach() )", "return (out - y )"),
         ("return (net(y).data)", "return (net(y))"),
         ("return (out.data)", "return (out)"),
+        ("return ((out - y)  # (one)\n        .detach())", "return ((out - y)  # (one)\n        .detach())"),
+        ("return (net(y)  # (one)\n        .detach())", "return (net(y)  # (one)\n        .detach())"),
         ("return (\n        net(y).detach( )  # (one)\n    )", "return (\n        net(y)  # (one)\n    )"),
     ],
 )
