@@ -53,6 +53,7 @@ for step in range(30):
 start = torch.zeros((1, 1), dtype=torch.long)
 answer = model.generate(start, 40)
 """
+LOOP = "for _ in range(count):"
 CALL = "answer = model.generate(start, 40)\n"
 
 
@@ -72,12 +73,20 @@ def test_an_answer_behind_the_training_is_found() -> None:
         pytest.param(PROGRAM.replace("    opt.step()\n", "    opt.step()\n    " + CALL, 1).replace("\n" + CALL, "\n"),
                      id="in the midst of training"),
         pytest.param(PROGRAM.replace("        return tokens", "        return self(tokens)"), id="it returns a graph"),
+        pytest.param(PROGRAM.replace(LOOP, "self.eval()\n        " + LOOP), id="it switches by itself"),
+        pytest.param(PROGRAM.replace(LOOP, "self.drop.eval()\n        " + LOOP), id="it switches its layer"),
+        pytest.param(PROGRAM.replace("self(tokens)", "self.head(self.table(tokens))"), id="it leaves out the dropout"),
         pytest.param(PROGRAM.replace(CALL, CALL.removeprefix("answer = ")), id="it is called for what it changes"),
     ],
 )  # fmt: skip
 def test_what_looks_like_it(code: str) -> None:
     assert code != PROGRAM
     assert findings(code, "TRAIN04") == []
+
+
+def test_an_answer_of_layers_that_are_run_one_by_one_is_found() -> None:
+    by_hand = PROGRAM.replace("self(tokens)", "self.head(self.drop(self.table(tokens)))")
+    assert len(findings(by_hand, "TRAIN04")) == 1
 
 
 def test_a_unit_test_wants_no_better_answer() -> None:

@@ -33,14 +33,14 @@ def may_need_gradients(model: Model, call: Call, telling: re.Pattern[str]) -> bo
 def _asked_of_others(model: Model, call: Call, telling: re.Pattern[str]) -> Iterator[tuple[Model, Function]]:
     """The methods of modules that a function which a call enters may reach, by the names of those that it calls."""
     entered = (model, call.target) if call.target is not None else model.elsewhere(call)
-    names = {inner.method for inner in _reached(entered[1]) if _is_out_of_sight(inner)} if entered is not None else ()
+    names = {inner.method for inner in reached(entered[1]) if _is_out_of_sight(inner)} if entered is not None else ()
     for name in sorted(filter(None, names)):
         for home, method in methods_elsewhere(model, name, set(), telling):
             if method.cls is not None and method.cls.is_module:
                 yield home, method
 
 
-def _reached(function: Function) -> Iterator[Call]:
+def reached(function: Function) -> Iterator[Call]:
     """The calls in a function, and in the functions of its file that it calls."""
     seen = [function]
     for entered in seen:  # it grows while the loop runs

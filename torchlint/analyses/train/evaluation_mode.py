@@ -12,6 +12,8 @@ import libcst as cst
 from torchlint.analyses.epochs import loops_around_calls
 from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.analyses.gradients import modules_of_optimizer
+from torchlint.analyses.mem.gradients_on_the_way import reached
+from torchlint.analyses.mem.parameter_free import module_of
 from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.analyses.mem.trial_runs import is_unit_test
 from torchlint.analyses.mode_layers import mode_layer
@@ -159,7 +161,8 @@ def _on_no_way(model: Model) -> Iterator[Toggle]:
 
 
 def _answers(model: Model, call: Call) -> cst.BaseExpression | None:
-    """The network of which a call runs a method that runs it, and returns no loss, as `generate`."""
+    """The network of which a call runs a method that runs it, in the mode that it finds, and returns no loss, as
+    `generate`."""
     method = call.target
     if method is None or method.cls is None or not method.cls.is_module or call.receiver is None:
         return None
@@ -170,7 +173,18 @@ def _answers(model: Model, call: Call) -> cst.BaseExpression | None:
     if is_unit_test(model, call.function):
         return None
     answers = is_graphless(call.value) and model.effects(method).has("forwards") and not model.effects(method).backward
-    return call.receiver if answers and not _ON_PURPOSE.search(method.name) else None
+    if not answers or _ON_PURPOSE.search(method.name) or not _depends_on_mode(model, method):
+        return None
+    return call.receiver
+
+
+def _depends_on_mode(model: Model, method: Function) -> bool:
+    """Whether a method runs a layer that the mode makes a difference for, and switches none by itself: `features` may
+    leave out the dropout, and `predict` may call `self.eval()`."""
+    calls = list(reached(method))
+    if any(call.method in ("eval", "train") for call in calls):
+        return False
+    return any(mode_layer(model, model.value(module_of(call))) is not None for call in calls)
 
 
 def _trains_later(model: Model, call: Call) -> bool:
