@@ -161,6 +161,13 @@ def test_a_network_that_a_setting_names_may_be_one_that_takes_gradients(
     assert len(linted(tmp_path, surface=SURFACE, main=CHOSEN.format(made=made, given=given))) == count
 
 
+@pytest.mark.parametrize(("more", "count"), [("y", 1), ("y=None", 0)])
+def test_a_network_that_needs_more_than_it_is_given_is_not_the_one(tmp_path: Path, more: str, count: int) -> None:
+    surface = SURFACE.replace("self, x", f"self, x, {more}")
+    main = CHOSEN.format(made="get_class(options.name)(options)", given="x")
+    assert len(linted(tmp_path, surface=surface, main=main)) == count
+
+
 ATTACKED = """
 import torch
 from torch import nn
