@@ -116,7 +116,9 @@ def _doubt(copy: Copy, model: Model) -> tuple[Applicability, str | None]:
         doubts.append((Applicability.DISPLAY, why))
     if not copy.is_tensor:
         why = "The collate function may make objects of a class whose `to` does not take `non_blocking`."
-        doubts.append((Applicability.DISPLAY if _has_parts(copy, model) else Applicability.UNSAFE, why))
+        is_far = any(owner.model is not model for owner in copy.owners)  # so that what it collates is out of sight
+        shown = is_far or _has_parts(copy, model)
+        doubts.append((Applicability.DISPLAY if shown else Applicability.UNSAFE, why))
     pins = [] if copy.is_pinned else map(pinning, copy.owners)
     doubts += [(pin.applicability, pin.doubt) for pin in pins]
     return max(doubts, key=lambda doubt: _SURENESS.index(doubt[0]))

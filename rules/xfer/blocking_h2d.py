@@ -67,7 +67,8 @@ class BlockingH2d(Rule):
     goes on waiting. A loader that does not pin its memory yet is made to by the same fix, which is as safe as that of
     DATA02 then, and only shown where the loader has no workers. It is only shown where the device may be Apple's, where
     such copies are not ordered. It is unsafe where a collate function may make objects of its own class, whose `to`
-    need not take the argument, and only shown where the batch is used as an object or a dict.
+    need not take the argument, and only shown where the batch is used as an object or a dict, or the loader is made in
+    another file. Batches that are known to hold such objects are left alone.
 
     ## Measured effect
 

@@ -62,4 +62,4 @@ def _is_own_object(node: cst.BaseExpression, home: Model, model: Model, depth: i
     header = re.compile(rf"^class {node.func.value}(?:\(\s*(?:object)?\s*\))?:", re.MULTILINE)
     texts = {source.path: source.text for source in (home.source, model.source, *model.files_beside())}
     defining = [text for text in texts.values() if header.search(text)]
-    return bool(defining) and not any("pin_memory" in text for text in defining)
+    return bool(defining) and not any("def pin_memory(" in text for text in defining)

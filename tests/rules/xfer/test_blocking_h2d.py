@@ -260,6 +260,18 @@ def test_the_fix_is_safe_only_for_tensors(name: str, is_safe: bool) -> None:
     assert fixed(code, "XFER02", unsafe=True).count("non_blocking=True") == 2
 
 
+def test_batches_of_a_class_that_torch_cannot_pin_are_left_alone() -> None:
+    own = COLLATE.replace("torch.stack([x for x, _ in samples])", "Padded(torch.stack([x for x, _ in samples]))")
+    own = own.replace("    return Padded", "    batch = list(zip(*samples))\n    batch[0] = Padded").replace(
+        ', {"index": torch.tensor([extra["index"] for _, extra in samples])}', "\n    return tuple(batch)"
+    )
+    own = "class Padded:\n    def to(self, device):\n        return self\n\n\n" + own
+    code = PROGRAM.replace("torch.manual_seed", own + "torch.manual_seed").replace("shuffle=True", "collate_fn=pairs")
+    assert "batch[0] = Padded(" in code
+    assert findings(code, "XFER02") == []
+    assert len(findings(code.replace("batch[0] = Padded(", "batch[0] = list("), "XFER02")) > 0
+
+
 def test_a_tensor_that_was_pinned_for_the_copy() -> None:
     code = """
         import torch
@@ -320,6 +332,17 @@ def test_the_loader_of_another_file_is_pinned_in_the_same_change(tmp_path: Path)
     engine, program = (fixed.source.text for fixed in fix_together(sources, settings, Project()).values())
     assert engine.count("non_blocking=True") == 2
     assert "DataLoader(images, 64, num_workers=4, pin_memory=torch.cuda.is_available())" in program
+
+
+@pytest.mark.parametrize(("collate", "is_applied"), [("", True), (", collate_fn=batches.nested", False)])
+def test_what_a_loader_of_another_file_collates_is_out_of_sight(tmp_path: Path, collate: str, is_applied: bool) -> None:
+    """Its class may have a `to` that does not take the argument."""
+    header = HEADER.replace("pin_memory=True", "pin_memory=True" + collate)
+    assert elsewhere(tmp_path, "import batches\n" + header + MAIN) == [6, 7]
+    source = Source.read(tmp_path / "engine.py")
+    for finding in lint(source, Settings.selecting("XFER02"), strict=True, project=Project()):
+        assert finding.fix is not None
+        assert (finding.fix.applicability is not Applicability.DISPLAY) is is_applied
 
 
 def test_a_loader_that_nobody_knows_may_not_be_pinned(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.feeding import reach, repeats
 from torchlint.analyses.loaders import Loader, loaders
 from torchlint.analyses.moves import Move, moves_of_unknown_origin, moves_to_accelerator
+from torchlint.analyses.pinnable import are_left_alone
 from torchlint.analyses.tensor_writes import Written, written_at
 from torchlint.finding import Confidence
 from torchlint.semantics.dataflow import parameter_of_function, reaches, unfilled_default
@@ -114,6 +115,8 @@ def _copy(move: Move, owners: tuple[Loader, ...], model: Model) -> Copy | None:
         return None
     if not _waits(move.call, model) or _is_strided(move.source, model) or _is_cast(move.source, model):
         return None
+    if any(map(are_left_alone, owners)):
+        return None  # such a batch is never pinned, and its `to` takes what its class says
     value = model.value(move.source)
     if value.pinned or any(owner.is_pinned for owner in owners):
         unchanged = value.pinned or value.kind is Kind.BATCH  # a cast may have made a copy, which is not pinned
