@@ -16,7 +16,7 @@ from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import module_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.entities import Call, Function, Loop
     from torchlint.semantics.model import Model
 
 
@@ -40,9 +40,9 @@ def _asked_of_others(model: Model, call: Call, telling: re.Pattern[str]) -> Iter
                 yield home, method
 
 
-def reached(function: Function) -> Iterator[Call]:
-    """The calls in a function, and in the functions of its file that it calls."""
-    seen = [function]
+def reached(where: Function | Loop) -> Iterator[Call]:
+    """The calls in a function or loop, and in the functions of its file that they call."""
+    seen = [where]
     for entered in seen:  # it grows while the loop runs
         for call in entered.calls:
             yield call

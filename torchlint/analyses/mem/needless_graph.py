@@ -24,7 +24,7 @@ from torchlint.analyses.mem.callers_by_name import (
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
-from torchlint.analyses.mem.gradients_on_the_way import may_need_gradients, sends_back_for_others
+from torchlint.analyses.mem.gradients_on_the_way import may_need_gradients, reached, sends_back_for_others
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
@@ -171,9 +171,7 @@ class _Finder:
         if function.passed_around and "ignite" in self._model.frameworks:
             return True
         passes = filter(self._passes.records, function.calls)
-        return is_unit_test(self._model, function) or is_smoke_test(
-            self._model, function, passes, self._reached(function)
-        )
+        return is_unit_test(self._model, function) or is_smoke_test(self._model, function, passes, reached(function))
 
     # -- a function that only evaluates
 
@@ -335,22 +333,11 @@ class _Finder:
             return True
         if any(self._hands_over_optimizer(call) for call in effects.opaque):
             return True
-        return any(is_training_call(call) or self._may_adapt(call) for call in self._reached(where))
+        return any(is_training_call(call) or self._may_adapt(call) for call in reached(where))
 
     def _may_adapt(self, call: Call) -> bool:
         """Whether a pass of an object out of sight may train a part of it first, as some class of the project does."""
         return any(takes_gradients(*method) for method in methods_named(self._model, call, _GRADIENTS_TAKEN))
-
-    @staticmethod
-    def _reached(where: Function | Loop) -> Iterator[Call]:
-        """The calls in a function or loop, and in the functions of this file that they call."""
-        seen: set[Function] = set()
-        calls = list(where.calls)
-        for call in calls:  # it grows while the loop runs
-            yield call
-            if call.target is not None and call.target not in seen:
-                seen.add(call.target)
-                calls.extend(call.target.calls)
 
     def _hands_over_optimizer(self, call: Call) -> bool:
         return any(self._model.value(arg.value).is_(Kind.OPTIMIZER, Kind.SCALER) for arg in call.node.args)

@@ -1,0 +1,52 @@
+"""DATA01: loaders of single inputs, for which somebody wrote that there are to be no workers."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.rules.data.test_no_workers import HEADER
+from tests.support import findings
+
+CROPS = """\
+from crops import Crops
+
+def crops_of(image):
+    return DataLoader(Crops(image), 8, {given})
+
+def serve():
+    def infer(image):
+        loader = DataLoader(Crops(image), 8, {given})
+        for x, y in loader:
+            print(model(x.to(device)))
+    return infer
+
+for image in images:
+    loader = DataLoader(Crops(image), 8, {given})
+    for x, y in loader:
+        print(model(x.to(device)))
+for x, y in crops_of(images[0]):
+    print(model(x.to(device)))
+"""
+
+
+@pytest.mark.parametrize(("given", "count"), [("num_workers=0", 1), ("shuffle=False", 3)])
+def test_none_may_be_wanted_for_the_crops_of_one_image(given: str, count: int) -> None:
+    assert len(findings(HEADER + CROPS.format(given=given), "DATA01")) == count
+
+
+@pytest.mark.parametrize(
+    ("around", "count"),
+    [("for epoch in range(20):", 1), ("for fold in range(len(folds)):", 0), ("while folds.pop():", 0)],
+)
+def test_an_epoch_is_no_input_of_its_own(around: str, count: int) -> None:
+    code = f"""
+    {around}
+        loader = DataLoader(images, 64, shuffle=True, num_workers=0)
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x.to(device)), y.to(device)).backward()
+            optimizer.step()
+    """
+    assert len(findings(HEADER + dedent(code), "DATA01")) == count
