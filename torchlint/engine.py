@@ -28,6 +28,7 @@ from torchlint.finding import (
     Suppressed,
     SuppressedBy,
 )
+from torchlint.kept_comments import lost_comment
 from torchlint.parsing import UnparsableError, check_syntax, parse
 from torchlint.requirement import torch_of_code
 from torchlint.rule import Fact, NoFixError, Report, Rule, all_rules, fixer_for
@@ -322,7 +323,7 @@ class _Run:
 
 def _in_order(edits: Sequence[Edit], source: Source) -> tuple[Edit, ...]:
     """The edits from the first to the last, none of which makes one word of two. Raises ValueError for edits that no
-    text can have, NoFixError for those that this one cannot have."""
+    text can have, NoFixError for those that this one cannot have or that take a comment away."""
     ordered = tuple(sorted(edits, key=lambda edit: (edit.start, edit.end)))
     if any(not 0 <= edit.start <= edit.end <= len(source.text) for edit in ordered):
         raise ValueError(f"edits outside of the text: {ordered}")
@@ -331,7 +332,11 @@ def _in_order(edits: Sequence[Edit], source: Source) -> tuple[Edit, ...]:
     objection = source.objection(ordered)
     if objection is not None:
         raise NoFixError(objection)
-    return set_apart(source.text, ordered)
+    apart = set_apart(source.text, ordered)
+    lost = lost_comment(source, apart)
+    if lost is not None:
+        raise NoFixError(f"the comment `{lost}` would be lost")
+    return apart
 
 
 def _in_text_order(finding: Finding) -> tuple[int, int, str, str]:
