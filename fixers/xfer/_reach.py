@@ -10,7 +10,13 @@ import libcst as cst
 
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.host_tensors import PARAMETERS
-from torchlint.analyses.xfer.numbers import MADE_OF_NUMBERS, MAY_BE_NUMBERS
+from torchlint.analyses.xfer.numbers import (
+    MADE_OF_NUMBERS,
+    MAY_BE_NUMBERS,
+    equal_numbers,
+    may_hold_numbers,
+    numbers_given,
+)
 from torchlint.analyses.xfer.sizes import SIZED_CLASSES
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
@@ -35,7 +41,9 @@ def check_reach(creation: Creation, model: Model) -> None:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
     if creation.made.agreement is Agreement.RANDOM and _runs_once(creation.move, model):
         raise NoFixError("drawn once, it gains nothing on the device, where other numbers come of the same seed")
-    if (stays := _twin_that_stays(creation.move, model)) is not None:
+    if _is_written_once(creation, model):
+        raise NoFixError("made once of a number that is written out, it is easier to read than what fills it there")
+    if (stays := _twin_that_stays(creation, model)) is not None:
         raise NoFixError(f"`{model.code(stays)}` beside it stays as it is, and two ways to say it help nobody")
     if creation.is_by_distribution:
         raise NoFixError("a distribution draws where its parameters are, and takes no device")
@@ -88,8 +96,21 @@ def _runs_once(move: Call, model: Model) -> bool:
     return (function.is_module or function.name == "__init__") and not model.loops_around(move.node)
 
 
-def _twin_that_stays(move: Call, model: Model) -> cst.CSTNode | None:
-    """The line above or below that copies what `torch.tensor` makes to the same device, of what may be no number."""
+def _is_written_once(creation: Creation, model: Model) -> bool:
+    """`label = torch.tensor([388]).to(device)` at the top of the program, to become `torch.full((1,), 388)`."""
+    numbers = numbers_given(creation.factory, model)
+    alike = equal_numbers(numbers) if isinstance(numbers, (cst.List, cst.Tuple)) else None
+    return alike is not None and _runs_once(creation.move, model)
+
+
+def _twin_that_stays(creation: Creation, model: Model) -> cst.CSTNode | None:
+    """A copy to the same device of what `torch.tensor` makes of something that may be no number: on the line above or
+    below, or anywhere in the function of a tensor that `torch.tensor` makes, too."""
+    move = creation.move
+    if creation.factory.callee in MADE_OF_NUMBERS:
+        others = (call for call in model.calls if call.callee == creation.factory.callee)
+        beside = [call.node for call in others if call.function is move.function and call is not creation.factory]
+        return next((copy for made in beside if (copy := _copied_alike(made, move, model)) is not None), None)
     line = model.statement(move.node)
     block = list(getattr(model.parent(line), "body", ()))
     at = block.index(line) if line in block else 0
@@ -99,6 +120,16 @@ def _twin_that_stays(move: Call, model: Model) -> cst.CSTNode | None:
                 if _ends_alike(copy, move.node, model) and _is_of_unknown(made, model):
                     return copy
     return None
+
+
+def _copied_alike(made: cst.Call, move: Call, model: Model) -> cst.Call | None:
+    """The copy of `torch.tensor(rows).to(device)`, where no number is given."""
+    method = model.parent(made)
+    copy = model.parent(method) if isinstance(method, cst.Attribute) else None
+    if not isinstance(copy, cst.Call) or copy.func is not method or not _ends_alike(copy, move.node, model):
+        return None
+    call = model.call(made)
+    return copy if numbers_given(call, model) is None and not may_hold_numbers(call, model) else None
 
 
 def _ends_alike(one: cst.Call, other: cst.Call, model: Model) -> bool:

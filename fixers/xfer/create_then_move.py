@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 from torchlint.fixers.xfer._reach import check_reach, is_seeded
+from torchlint.fixers.xfer._target import Target, known, target_of, tensor_of_both
 
 from torchlint.analyses.xfer.agreement import Agreement
-from torchlint.analyses.xfer.creations import goes_with_tensor
-from torchlint.analyses.xfer.numbers import equal_numbers, fits, numbers_given, types_of
+from torchlint.analyses.xfer.numbers import equal_numbers, fits, is_range, numbers_given, types_of
 from torchlint.analyses.xfer.sizes import SIZED_CLASSES, has_sizes
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
@@ -50,7 +50,6 @@ _CASTS = {
 # Factories that make the same numbers in the type that is asked for as in another that is cast to it.
 _CASTABLE = frozenset({"torch.zeros", "torch.ones", "torch.eye", "torch.empty", *SIZED_CLASSES})
 _CONSTANTS: dict[float, str] = {0: "torch.zeros", 1: "torch.ones"}
-_SHORTER = {"torch.int64": "torch.long"}
 _OF_TENSOR = {
     "torch.zeros": "new_zeros",
     "torch.ones": "new_ones",
@@ -58,25 +57,12 @@ _OF_TENSOR = {
     "torch.full": "new_full",
     "torch.tensor": "new_tensor",
 }
-_MOVING = {"to": ("device", "dtype", "non_blocking", "copy"), "cuda": ("device", "non_blocking"), "type": ("dtype",)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """Where a tensor goes, and the type that it gets on the way."""
-
-    device: str
-    dtype: str | None
-    is_certain: bool  # that the device is no None
-    tensor: str | None = None  # which has both
-    holds_integers: bool = False  # that tensor
-    may_be_complex: bool = False  # that type
 
 
 def fix(report: Report, model: Model) -> Fix:
     creation: Creation = report.facts
     rewriter = Rewriter(model)
-    target = _target(creation.move, rewriter, model)
+    target = target_of(creation.move, rewriter, model)
     check_reach(creation, model)
     if _would_leave_a_second_name(creation, model):
         raise NoFixError("a second name for the same tensor would be left of the copy")
@@ -85,13 +71,14 @@ def fix(report: Report, model: Model) -> Fix:
     if target.is_certain and _is_rounded_once(creation, target, model):
         return Fix(tuple(edits), Applicability.UNSAFE, _WHY_ONCE)
     numbers = numbers_given(creation.factory, model)
-    if isinstance(numbers, cst.Call) and not _is_filled(numbers):
+    if isinstance(numbers, cst.Call) and is_range(numbers, model) and not _is_filled(numbers):
         return Fix(tuple(edits), Applicability.UNSAFE, _WHY_RANGE)
+    if not target.is_certain:
+        return Fix(tuple(edits), Applicability.DISPLAY, _WHY_NONE)
     if creation.made.agreement is Agreement.RANDOM and is_seeded(model):
         return Fix(tuple(edits), Applicability.DISPLAY, why)
-    if creation.made.agreement is Agreement.EXACT and target.is_certain:
-        return Fix(tuple(edits), Applicability.SAFE, why)
-    return Fix(tuple(edits), Applicability.UNSAFE, why if target.is_certain else _WHY_NONE)
+    is_exact = creation.made.agreement is Agreement.EXACT
+    return Fix(tuple(edits), Applicability.SAFE if is_exact else Applicability.UNSAFE, why)
 
 
 def _would_leave_a_second_name(creation: Creation, model: Model) -> bool:
@@ -102,58 +89,11 @@ def _would_leave_a_second_name(creation: Creation, model: Model) -> bool:
     return False
 
 
-def _is_rounded_once(creation: Creation, target: _Target, model: Model) -> bool:
+def _is_rounded_once(creation: Creation, target: Target, model: Model) -> bool:
     """Whether written numbers no longer pass through the default type on their way to another."""
     factory = creation.factory
     numbers = numbers_given(factory, model) if creation.source is factory.node else None
     return numbers is not None and target.dtype is not None and factory.argument("dtype").absent
-
-
-# -- where it goes
-
-
-def _target(move: Call, rewriter: Rewriter, model: Model) -> _Target:
-    other = goes_with_tensor(move, model)
-    if other is not None:
-        if not isinstance(other, cst.Name):
-            raise NoFixError("the tensor whose device it goes to has no name")
-        held = model.value(other).dtype
-        may_be_complex = held not in ("int", "float", "bool")
-        place, kind = f"{other.value}.device", f"{other.value}.dtype"
-        return _Target(place, kind, True, other.value, held == "int", may_be_complex)
-    names = _MOVING[move.method or ""]
-    given = {}
-    for position, arg in enumerate(move.arguments):
-        name = arg.keyword.value if arg.keyword is not None else names[position] if position < len(names) else ""
-        if arg.star or name not in names:
-            raise NoFixError(f"`{model.code(arg)}` does not say in sight where the tensor goes")
-        given[name] = arg.value
-    if move.method == "type":
-        return _of_cuda_class(given["dtype"], rewriter, model)
-    device, dtype = given.get("device"), given.get("dtype")
-    text = model.code(dtype) if dtype is not None else None
-    is_open = dtype is not None and not (model.qualified(dtype) or "").startswith("torch.")
-    if device is None:
-        if move.method != "cuda":
-            raise NoFixError("the call does not say in sight where the tensor goes")
-        return _Target(rewriter.string("cuda"), text, True)
-    certain = move.method == "to" or model.value(device).is_(Kind.NUMBER, Kind.DEVICE, Kind.STRING)
-    return _Target(model.code(device), text, certain, may_be_complex=is_open)
-
-
-def _of_cuda_class(node: cst.BaseExpression, rewriter: Rewriter, model: Model) -> _Target:
-    dtype = SIZED_CLASSES.get((model.qualified(node) or "").replace(".cuda.", "."))
-    if dtype is None:
-        raise NoFixError("the call does not say in sight where the tensor goes")
-    return _Target(rewriter.string("cuda"), _known(dtype, node, rewriter), True)
-
-
-def _known(qualified: str, at: cst.CSTNode, rewriter: Rewriter) -> str:
-    qualified = _SHORTER.get(qualified, qualified)
-    name = rewriter.known_name(qualified, at)
-    if name is None:
-        raise NoFixError(f"the file does not import what it needs to say `{qualified}`")
-    return name
 
 
 # -- edits
@@ -171,15 +111,15 @@ class _Names:
     def of(self, qualified: str) -> str:
         method = _OF_TENSOR.get(qualified)
         if self.tensor is None or method is None or any(arg.keyword is not None for arg in self.factory.arguments):
-            return _known(qualified, self.factory.node, self.rewriter)
+            return known(qualified, self.factory.node, self.rewriter)
         self.is_of_tensor = True
         return f"{self.tensor}.{method}"
 
     def known(self, qualified: str) -> str:
-        return _known(qualified, self.factory.node, self.rewriter)
+        return known(qualified, self.factory.node, self.rewriter)
 
 
-def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model) -> list[Edit]:
+def _edits(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> list[Edit]:
     dtype, folded = _dtype(creation, target, rewriter, model)
     keeps = f".to({target.dtype})" if target.dtype is not None and target.dtype != dtype else ""
     whole = _whole_statement(creation, model) if not keeps else None
@@ -191,7 +131,7 @@ def _edits(creation: Creation, target: _Target, rewriter: Rewriter, model: Model
     casts = _casts_to_host(creation, folded, rewriter, model)
     edits: list[Edit] = []
     for factory in creation.made.factories:
-        names = _Names(factory, target.tensor if dtype == target.dtype else None, rewriter)
+        names = _Names(factory, tensor_of_both(factory, target, dtype, model), rewriter)
         if numbers_given(factory, model) is not None:
             made, arguments = _of_numbers(factory, dtype is not None, names, model)
         elif factory.callee in SIZED_CLASSES:
@@ -237,11 +177,11 @@ def _casts_to_host(creation: Creation, folded: Sequence[cst.Call], rewriter: Rew
             dtype = SIZED_CLASSES[cast]
             if dtype is None:
                 raise NoFixError(f"`{model.code(node)}` casts to the default type, whichever that is")
-            edits.append(rewriter.replace_argument(node.args[0], _known(dtype, node, rewriter)))
+            edits.append(rewriter.replace_argument(node.args[0], known(dtype, node, rewriter)))
     return edits
 
 
-def _dtype(creation: Creation, target: _Target, rewriter: Rewriter, model: Model) -> tuple[str | None, list[cst.Call]]:
+def _dtype(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> tuple[str | None, list[cst.Call]]:
     """The type to make the tensor in, and the casts that this replaces, those of the copy left out."""
     factory = creation.factory
     castable = factory.callee in _CASTABLE or creation.made.agreement is not Agreement.EXACT
@@ -269,7 +209,7 @@ def _counts(factory: Call, model: Model) -> bool:
 
 
 def _dtype_of_numbers(
-    creation: Creation, target: _Target, rewriter: Rewriter, model: Model
+    creation: Creation, target: Target, rewriter: Rewriter, model: Model
 ) -> tuple[str | None, list[cst.Call]]:
     """`torch.tensor(0).float()` has the numbers of `torch.tensor(0, dtype=torch.float)`; not so for all other casts."""
     if creation.source is creation.factory.node and target.dtype is not None:
@@ -312,7 +252,7 @@ def _of_numbers(factory: Call, has_dtype: bool, names: _Names, model: Model) -> 
     if factory.callee in SIZED_CLASSES and not is_cast and not _keeps_numbers(kept, types_of(numbers, model)):
         raise NoFixError(f"`{model.code(factory.node.func)}` may round or wrap the numbers that it is given")
     own = SIZED_CLASSES.get(factory.callee or "") if not has_dtype else None
-    if isinstance(numbers, cst.Call):
+    if isinstance(numbers, cst.Call) and is_range(numbers, model):
         return _of_range(factory, numbers, own, names.rewriter, model)
     is_typed = has_dtype or own is not None or not factory.argument("dtype").absent
     alike = equal_numbers(numbers)
@@ -342,11 +282,11 @@ def _of_range(
     if len(numbers.args) > 1 and not _is_filled(numbers):
         raise NoFixError("`torch.arange` takes no range that may be empty")
     edits = [
-        rewriter.replace(factory.node.func, _known("torch.arange", factory.node, rewriter)),
+        rewriter.replace(factory.node.func, known("torch.arange", factory.node, rewriter)),
         Edit(model.span(numbers)[0], model.span(numbers.args[0])[0], ""),
         Edit(model.span(numbers.args[-1])[1], model.span(numbers)[1], ""),
     ]
-    return edits, [f"dtype={_known(own, factory.node, rewriter)}"] if own is not None else []
+    return edits, [f"dtype={known(own, factory.node, rewriter)}"] if own is not None else []
 
 
 def _is_filled(numbers: cst.Call) -> bool:
@@ -406,7 +346,7 @@ def _cast_type(call: cst.Call, rewriter: Rewriter, model: Model) -> str | None:
         only = call.args[0].value if len(call.args) == 1 and not call.args[0].star else None
         host_class = SIZED_CLASSES.get(model.qualified(only) or "") if only is not None and method == "type" else None
         if host_class is not None:
-            return _known(host_class, call, rewriter)
+            return known(host_class, call, rewriter)
         return model.code(only) if only is not None and _is_type(only, method, model) else None
     return rewriter.known_name(_CASTS[method], call) if method in _CASTS and not call.args else None
 
@@ -470,7 +410,7 @@ def _cut(call: cst.Call, instead: str, model: Model) -> Edit:
     return Edit(start, start + len(text[start:end].rstrip()), instead)
 
 
-def _moved_again(move: cst.Call, target: _Target, model: Model) -> list[cst.Call]:
+def _moved_again(move: cst.Call, target: Target, model: Model) -> list[cst.Call]:
     """`.type_as(x).to(x.device)`: the second move, which finds nothing left to do."""
     method = model.parent(move)
     outer = model.parent(method) if method is not None else None

@@ -65,9 +65,10 @@ class CreateThenMove(Rule):
     Safe for constants, identity matrices and ranges of whole numbers: every device makes the same bits. Unsafe for
     random tensors, since each device has a random stream of its own, for `linspace` and computed values, whose last
     bits may differ, and for written numbers that get the type of another tensor. Random tensors of a program that seeds
-    torch are only shown, and those that are drawn once have no fix. No fix where the copy depends on a condition, where
-    the variable is filled before it is copied, where another function makes the tensor, and where it is computed with
-    something that is not known to be a number.
+    torch are only shown, and those that are drawn once have no fix. `.cuda(gpu)` of what may be `None` is only shown,
+    too: it means the current GPU, and `device=None` the host. No fix where the copy depends on a condition, where the
+    variable is filled before it is copied, where another function makes the tensor, where it is computed with something
+    that is not known to be a number, and where the same function copies another `torch.tensor` of what may be anything.
 
     ## Measured effect
 

@@ -63,9 +63,12 @@ def _is_list_of_numbers(node: cst.BaseExpression, model: Model) -> bool:
         case cst.BinaryOperation(left=left, operator=cst.Multiply(), right=right):
             times = model.value(right).is_(Kind.NUMBER, Kind.UNKNOWN)
             return times and isinstance(left, (cst.List, cst.Tuple)) and _is_list_of_numbers(left, model)
-        case cst.Call():
-            return model.call(node).callee == "builtins.range"
-    return False
+    return is_range(node, model)
+
+
+def is_range(node: cst.CSTNode | None, model: Model) -> bool:
+    """Whether an expression is a call of `range`, and not one that gives a single number: `float("-inf")`, `len(x)`."""
+    return isinstance(node, cst.Call) and model.call(node).callee == "builtins.range"
 
 
 def _is_entry(node: cst.BaseExpression, model: Model) -> bool:

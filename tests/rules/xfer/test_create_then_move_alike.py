@@ -1,0 +1,103 @@
+"""XFER01: numbers that are computed, and fixes beside code that stays as it is."""
+
+from __future__ import annotations
+
+import math
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import torch
+
+from tests.rules.xfer.builders import returning
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        ('float("-inf")', -math.inf),
+        ("len(values)", 3),
+        ("math.sqrt(2.0)", math.sqrt(2.0)),
+        ("max(3, 4)", 4),
+        ("int(2.5)", 2),
+    ],
+)
+def test_a_call_that_gives_one_number_is_no_range(number: str, expected: float) -> None:
+    before = "import math\n" + returning(f"torch.tensor({number}).to(x.device)")
+    after = fixed(before, "XFER01", unsafe=True)
+    assert f"torch.tensor({number}, device=x.device)" in after
+    namespace: dict[str, Any] = {}
+    exec(after, namespace)
+    made = namespace["build"](2, torch.ones(1), [1, 2, 3])
+    assert torch.equal(made, torch.tensor(expected))
+
+
+def test_a_gpu_that_may_be_none_is_not_named_as_a_device() -> None:
+    code = """\
+    import torch
+
+    class Trainer:
+        def __init__(self, args, size):
+            self.gpu = args.gpu
+            self.bank = torch.zeros(size, 8).cuda(self.gpu)
+            self.first = torch.zeros(size, 8).cuda(0)
+    """
+    found = findings(dedent(code), "XFER01")
+    assert [finding.fix.applicability for finding in found if finding.fix] == [
+        Applicability.DISPLAY,
+        Applicability.SAFE,
+    ]
+    assert fixed(dedent(code), "XFER01", unsafe=True) == dedent(code).replace(
+        "torch.zeros(size, 8).cuda(0)", "torch.zeros(size, 8, device=0)"
+    )
+
+
+@pytest.mark.parametrize("copy", [".to(x.device).to(x.dtype)", ".to(x.dtype).to(x.device)", ".to(x.device, x.dtype)"])
+def test_a_tensor_like_another_is_made_by_it(copy: str) -> None:
+    before = returning(f"torch.where(x > 0, x, torch.zeros(x.shape){copy})")
+    after = fixed(before, "XFER01", unsafe=True)
+    assert "torch.where(x > 0, x, x.new_zeros(x.shape))" in after
+    made = []
+    for code in (before, after):
+        namespace: dict[str, Any] = {}
+        exec(code, namespace)
+        made.append(namespace["build"](2, torch.tensor([[1.0, -1.0]], dtype=torch.double).t(), []))
+    assert torch.equal(*made)
+    assert made[0].stride() == made[1].stride()
+
+
+def test_what_has_other_sizes_may_be_a_model() -> None:
+    after = fixed(returning("torch.zeros(n, 3).to(x.device).to(x.dtype)"), "XFER01", unsafe=True)
+    assert "torch.zeros(n, 3, dtype=x.dtype, device=x.device)" in after
+
+
+def test_one_of_two_tensors_of_one_function_is_not_made_otherwise() -> None:
+    code = """\
+    import torch
+
+    def inputs(node, kinds, neighbours, device):
+        nodes = torch.tensor([3 for _ in range(kinds)]).to(device)
+        types = torch.tensor(list(range(kinds))).to(device)
+        near = torch.tensor([neighbours[node] for _ in range(kinds)]).to(device)
+        return nodes, types, near
+
+    def masks(kinds, device):
+        nodes = torch.tensor([3 for _ in range(kinds)]).to(device)
+        return nodes, torch.zeros(kinds).to(device)
+    """
+    assert len(findings(dedent(code), "XFER01")) == 3
+    after = fixed(dedent(code), "XFER01", unsafe=True)
+    head, _, rest = dedent(code).partition("def masks")
+    assert after.startswith(head)
+    assert rest.count(".to(device)") == 2
+    assert after.count(".to(device)") == 3  # those of the first function
+
+
+def test_a_number_that_is_written_out_once_stays_readable() -> None:
+    once = "import torch\n\nlabel = torch.tensor([388]).long().cuda()\n"
+    assert len(findings(once, "XFER01")) == 1
+    assert fixed(once, "XFER01", unsafe=True) == once
+    always = "import torch\n\nfor step in range(3):\n    label = torch.tensor([388]).cuda()\n"
+    assert "torch.full((1,), 388" in fixed(always, "XFER01", unsafe=True)
