@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 LOOK_ALIKES = {
+    "distances to batches of a gallery, for want of memory": """\
+def nearest(gallery: torch.Tensor, query: torch.Tensor):
+    parts = []
+    for i in range(gallery.shape[0] // 100):
+        parts.append(torch.pairwise_distance(gallery[i * 100 : i * 100 + 100], query))
+    return torch.cat(parts, 0)
+""",
     "numbers that become a text": """\
 def show(entropy: torch.Tensor, log):
     text = ""

@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.collecting import is_host_value
 from torchlint.analyses.rowwise.indices import has_bounds, has_key, index_of, is_number, slices_of
-from torchlint.analyses.rowwise.names import Names, difference, index_text, prefixes, root_of, spelled
+from torchlint.analyses.rowwise.names import Names, difference, index_text, is_block, prefixes, root_of, spelled
 from torchlint.analyses.rowwise.nature import (
     Nature,
     draws_numbers,
@@ -185,6 +185,9 @@ class Expressions:
         if not seen.varies:
             return seen
         if self._is_window(part):
+            self.trace.blocks |= any(
+                is_block(part, name) for name, of in self.local.items() if of.depends is Depends.INDEX
+            )
             if seen.is_row and part.lower is not None:
                 self._step(part.lower, ".narrow", [seen])
             return seen

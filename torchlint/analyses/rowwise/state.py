@@ -159,6 +159,7 @@ class Trace:
     chosen: Seen | None = None  # what a comprehension takes where its filter says so
     changes_rows: bool = False  # of what other iterations may look at
     picks: bool = False  # elements of a tensor, at places that a row of a tensor says
+    blocks: bool = False  # it takes `x[i * n : (i + 1) * n]`
 
     def fault(self, kind: Fault, text: str = "") -> None:
         self.faults.setdefault(kind, text)

@@ -129,6 +129,8 @@ class _Finder:
             return Work(root, code, message, plan.confidence, plan, self._chain(root, trace, None))
         if trace is None or trace.is_hopeless or any(self._has_plan(node) for node in walk(root) if node is not root):
             return None
+        if trace.blocks and self._joins_batches(trace):
+            return None
         final = trace.is_final
         step = (costly.inference if final else costly.hoistable)(self._model, root, trace)
         if step is not None and step.name == "forward" and is_put_in_line(self._model, root):
@@ -149,6 +151,11 @@ class _Finder:
         message = wording.of_loop(self._model, code, root, trace, step)
         reason = reason.replace("may do anything", "is no operation that can be rewritten")
         return Work(root, code, message, Confidence.LIKELY, reason, self._chain(root, trace, step, code))
+
+    def _joins_batches(self, trace: Trace) -> bool:
+        """Whether torch.cat joins what is computed of blocks of rows, which are batches, then, for want of memory."""
+        lists = (kept.node for kept in trace.kept if kept.sink is Sink.APPEND)
+        return any(is_joined(self._model, rows) and not is_stacked(self._model, rows) for rows in lists)
 
     def _partly(self, root: Root, trace: Trace, reason: str) -> Work | None:
         """Of a loop that has to stay: an operation of torch in it need not."""
