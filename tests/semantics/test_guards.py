@@ -72,6 +72,8 @@ def test_what_runs_every_so_often(condition: str) -> None:
         "    if time.time() - last > 10:\n        last = time.time()\n        print(x)\n",
         "    count += 1\n    if count == n:\n        count = 0\n        print(x)\n",
         "    if not told:\n        told = True\n        print(x)\n",
+        "    if i > due:\n        due *= 2\n        print(x)\n",
+        "    if left > 0:\n        left -= 1\n        print(x)\n",
         "    if loss < best:\n        best = loss\n        print(x)\n",
         "    if name is not files.name:\n        print(x)\n        name = files.name\n",
         "    match i % 10:\n        case 0:\n            print(x)\n",
@@ -83,6 +85,11 @@ def test_what_runs_every_so_often(condition: str) -> None:
 )
 def test_ways_to_run_every_so_often(code: str) -> None:
     assert kinds_around(code) == ["log"]
+
+
+@pytest.mark.parametrize("condition", ["weight > 0", "weight"])
+def test_a_weight_that_shrinks_stays_above_zero(condition: str) -> None:
+    assert kinds_around(f"    if {condition}:\n        weight *= decay\n        print(x)\n") == ["other"]
 
 
 @pytest.mark.parametrize(

@@ -198,13 +198,31 @@ def _sets_its_pace(scopes: Scopes, gate: cst.If) -> bool:
         for write in binding.writes if binding is not None else ():
             if write.kind in ("assign", "augmented") and _is_inside(scopes, write.target, gate.body):
                 value = write.value
-                if write.kind == "augmented" or isinstance(value, (cst.Integer, cst.Float)) or _is_clock(value):
+                if isinstance(value, (cst.Integer, cst.Float)) or _is_clock(value):
+                    return True
+                if write.kind == "augmented" and not (_scales(scopes, write) and _asks_for_sign(gate.test)):
                     return True
                 if isinstance(value, cst.Name) and value.value in ("True", "False"):
                     return True
                 if value is not None and any(value.deep_equals(part) for part in walk(gate.test)):
                     return True
     return False
+
+
+def _scales(scopes: Scopes, write: Write) -> bool:
+    """`weight *= decay`"""
+    statement = scopes.parents.get(write.target)
+    return isinstance(statement, cst.AugAssign) and isinstance(
+        statement.operator, (cst.MultiplyAssign, cst.DivideAssign)
+    )
+
+
+def _asks_for_sign(test: cst.BaseExpression) -> bool:
+    """`weight > 0`, which holds as before once `weight` is multiplied."""
+    match test:
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(comparator=cst.Integer() | cst.Float() as bound)]):
+            return float(bound.evaluated_value) == 0
+    return isinstance(test, cst.Name)
 
 
 def _is_inside(scopes: Scopes, node: cst.CSTNode, suite: cst.BaseSuite) -> bool:
