@@ -26,7 +26,6 @@ class Memory(Enum):
     UNKNOWN = "unknown"
 
 
-_DEPTH = 6
 _WRAPPERS = re.compile(
     r"torch\.utils\.data\.(Subset|ConcatDataset|random_split)|sklearn\.model_selection\.train_test_split"
 )
@@ -52,41 +51,51 @@ _READING = re.compile(
 )
 
 
-def held_on_accelerator(node: cst.BaseExpression, model: Model, depth: int = 0) -> bool:
+def held_on_accelerator(node: cst.BaseExpression, model: Model) -> bool:
     """Whether an argument of a loader is, or is made of, tensors on an accelerator or code that puts them there."""
-    value = model.value(node)
-    if _on_accelerator(value) or (value.kind is Kind.STRING and str(value.constant).startswith("cuda")):
-        return True
-    if depth > _DEPTH:
-        return False
-    return any(_makes_on_accelerator(source, model, depth) for source in _sources(node, model))
+    asked: set[cst.CSTNode] = set()  # `rows = rows.map(f)`, often enough in one function, has very many ways back
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        value = model.value(part)
+        if _on_accelerator(value) or (value.kind is Kind.STRING and str(value.constant).startswith("cuda")):
+            return True
+        sources = [source for source in _sources(part, model) if source not in asked]
+        if any(_makes_on_accelerator(source, model) for source in sources):
+            return True
+        asked.update(sources)
+        waiting.extend(inner for source in sources for inner in _parts(source, model))
+    return False
 
 
-def _makes_on_accelerator(source: cst.CSTNode, model: Model, depth: int) -> bool:
+def _makes_on_accelerator(source: cst.CSTNode, model: Model) -> bool:
     match source:
         case cst.FunctionDef() | cst.Lambda():
             return _moves(model.function_of(source), model)
         case cst.Call():
-            return _built_on_accelerator(model.call(source), model, depth)
-        case cst.List() | cst.Tuple():
-            return any(held_on_accelerator(element.value, model, depth + 1) for element in source.elements)
+            return _built_on_accelerator(model.call(source), model)
     return False
 
 
-def _built_on_accelerator(call: Call, model: Model, depth: int) -> bool:
+def _parts(source: cst.CSTNode, model: Model) -> Iterator[cst.BaseExpression]:
+    """What a list holds, and what goes into what a call makes."""
+    if isinstance(source, (cst.List, cst.Tuple)):
+        yield from (element.value for element in source.elements)
+    elif isinstance(source, cst.Call):
+        call = model.call(source)
+        passes_on = call.targets_class is not None or _PASSES_ON.fullmatch(call.callee or "")
+        for arg in call.arguments:
+            if passes_on or (arg.keyword is not None and arg.keyword.value.endswith("transform")):
+                yield arg.value
+
+
+def _built_on_accelerator(call: Call, model: Model) -> bool:
     cls = call.targets_class
     if cls is not None and any(_moves(method, model) for method in _methods(cls)):
         return True
     if _computed_elsewhere(call, model) or _is_part_of_moved(call):
         return True
-    passes_on = cls is not None or _PASSES_ON.fullmatch(call.callee or "")
-    for arg in call.arguments:
-        is_transform = arg.keyword is not None and arg.keyword.value.endswith("transform")
-        if _on_accelerator(model.value(arg.value)):
-            return True
-        if (passes_on or is_transform) and held_on_accelerator(arg.value, model, depth + 1):
-            return True
-    return False
+    return any(_on_accelerator(model.value(arg.value)) for arg in call.arguments)
 
 
 def _is_part_of_moved(call: Call) -> bool:
@@ -211,18 +220,26 @@ def _origins(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode]:
     return found
 
 
-def leaves(node: cst.BaseExpression, model: Model, depth: int = 0) -> Iterator[cst.CSTNode]:
+def leaves(node: cst.BaseExpression, model: Model) -> Iterator[cst.CSTNode]:
     """The datasets that a dataset is a part of, or consists of."""
-    for source in _sources(node, model) or [node]:
-        arguments = source.args if isinstance(source, cst.Call) else ()
-        wraps = isinstance(source, cst.Call) and _WRAPPERS.fullmatch(model.call(source).callee or "")
-        if not wraps or depth > _DEPTH or not arguments:
-            yield source
-            continue
-        inner = arguments[0].value
-        parts = [element.value for element in inner.elements] if isinstance(inner, (cst.List, cst.Tuple)) else [inner]
-        for part in parts:
-            yield from leaves(part, model, depth + 1)
+    asked: set[cst.CSTNode] = set()
+    waiting = [node]
+    while waiting:
+        part = waiting.pop(0)
+        for source in _sources(part, model) or [part]:
+            if source in asked:
+                continue
+            asked.add(source)
+            arguments = source.args if isinstance(source, cst.Call) else ()
+            wraps = isinstance(source, cst.Call) and _WRAPPERS.fullmatch(model.call(source).callee or "")
+            if not wraps or not arguments:
+                yield source
+                continue
+            inner = arguments[0].value
+            if isinstance(inner, (cst.List, cst.Tuple)):
+                waiting.extend(element.value for element in inner.elements)
+            else:
+                waiting.append(inner)
 
 
 def _memory(source: cst.CSTNode, model: Model) -> Memory:

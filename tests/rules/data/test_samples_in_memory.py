@@ -62,3 +62,19 @@ def test_text_that_is_looked_up_for_each_batch_is_not_ready_in_memory(tokens: st
     messages = [finding.message for finding in findings(script(TEXTS.format(tokens=tokens)), "DATA01")]
     assert len(messages) == found
     assert all("are encoded by the process" in message for message in messages)
+
+
+def test_wrappers_that_options_choose_are_each_asked_once() -> None:
+    """`images = Pairs(images)` in every branch of a loop: one way back for each order of the options."""
+    names = [f"Wrapper{number}" for number in range(12)]
+    classes = "".join(f"class {name}(Wrapper):\n    pass\n\n\n" for name in names)
+    choices = "".join(f"        if option == {name!r}:\n            images = {name}(images)\n" for name in names)
+    code = (
+        "import torch\nfrom torch.utils.data import DataLoader, Dataset\n\n\n"
+        "class Wrapper(Dataset):\n    def __init__(self, images):\n        self.images = images\n\n"
+        "    def __getitem__(self, i):\n        return self.images[i]\n\n\n"
+        f"{classes}def batches(images, options, net):\n    for option in options:\n{choices}"
+        "    loader = DataLoader(images, 8, num_workers=2)\n"
+        "    for epoch in range(9):\n        for x in loader:\n            net(x.cuda()).sum().backward()\n"
+    )
+    assert len(findings(code, "DATA02")) == 1
