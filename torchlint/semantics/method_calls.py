@@ -27,6 +27,7 @@ _PARTS_OF_MODULES = word_set(
     "parameters named_parameters trainable_parameters buffers named_buffers children named_children modules"
     " named_modules"
 )
+_FED = (Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
 # Of what is imported or handed in, nothing is known but the name.
 _VAGUE = (Kind.UNKNOWN, Kind.FUNCTION, Kind.NAMESPACE)
 
@@ -119,8 +120,20 @@ class MethodCalls(LibraryCalls):
         if entry is not None or method in ("backward", "step", "save_checkpoint", "extend"):
             return UNKNOWN
         is_getter = method.startswith("get_") and not call.node.args  # of a layer: `model.get_input_embeddings()`
-        call.is_forward = words.runs_network(method) and not is_getter
+        call.is_forward = (words.runs_network(method) and not is_getter) or self._is_asked(
+            call, receiver, method, given
+        )
         return Value(Kind.UNKNOWN, place=transfer.place_behind(given.all()))
+
+    def _is_asked(self, call: Call, network: Value, method: str, given: Arguments) -> bool:
+        """Whether a method of a network out of sight, which somebody has told to evaluate, is given something on the
+        device, for what it returns: `net.eval(); features = net.visual(x.cuda())`."""
+        if network.ref is not None or words.acts(method) or isinstance(self.scopes.parents[call.node], cst.Expr):
+            return False
+        if not any(value.place is Place.ACCELERATOR and value.kind in _FED for value in given.positional):
+            return False
+        binding = self.scopes.bindings.get(call.receiver) if call.receiver is not None else None
+        return binding is not None and "eval" in binding.methods
 
     def _register_buffer(self, call: Call, given: Arguments) -> None:
         """A buffer is a tensor that takes no gradients, unless it is made to take them, and goes wherever the module

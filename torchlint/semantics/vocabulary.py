@@ -181,6 +181,17 @@ def runs_network(method: str) -> bool:
     return _PASSES.fullmatch(method) is not None
 
 
+_ACTS = re.compile(
+    r"(?i)_?(train|fit|learn|update|optimi[sz]e|step|adapt|set|reset|add|log|print|save|load|register|freeze)"
+)
+
+
+@lru_cache(maxsize=2048)
+def acts(method: str) -> bool:
+    """Whether a method changes something, by its name, and computes nothing for whoever calls it."""
+    return _ACTS.match(method) is not None
+
+
 _KINDS = {
     "module": Kind.MODULE,
     "loss": Kind.MODULE,

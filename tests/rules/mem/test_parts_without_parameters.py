@@ -439,3 +439,33 @@ class Agent:
 )
 def test_networks_are_off_unless_a_context_switches_them_on(after: str, switched: str, count: int) -> None:
     assert len(findings(SWITCHED.format(after=after, switched=switched), "MEM05")) == count
+
+
+TOWER = """
+    import torch
+    import clip
+
+    def features(batches, device):
+        network, _ = clip.load("RN50", device)
+        network = network.to(device)
+        {mode}
+        found = []
+        for x in batches:
+            {call}
+            found.append(feature.detach().cpu())
+        return torch.cat(found)
+    """
+
+
+@pytest.mark.parametrize(
+    ("mode", "call", "count"),
+    [
+        ("network.eval()", "feature = network.visual(x.to(device))", 1),
+        ("network.eval()", "feature = network.visual(x)", 0),  # a text, for all that is known
+        ("network.eval()", "feature = network.set_visual(x.to(device))", 0),
+        ("torch.set_grad_enabled(False)", "network.eval(); feature = network.visual(x.to(device))", 0),
+        ("network.parameters()", "feature = network.visual(x.to(device))", 0),
+    ],
+)
+def test_a_method_of_a_network_that_is_told_to_evaluate(mode: str, call: str, count: int) -> None:
+    assert len(findings(TOWER.format(mode=mode, call=call), "MEM05", "MEM09")) == count
