@@ -104,3 +104,25 @@ def test_a_list_that_is_made_anew_of_itself_may_have_held_anything() -> None:
     assert value_of(model_of(code.format("rows = torch.stack(rows)")), "first", "f").kind is Kind.TENSOR
     anew = "rows = torch.stack([torch.tensor(row) for row in rows] + rows)\n    rows = torch.stack(rows)"
     assert value_of(model_of(code.format(anew)), "first", "f").kind is Kind.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("entries", "moved", "place"),
+    [
+        ("batch.items()", "part.to('cuda')", Place.ACCELERATOR),
+        ("batch.items()", "part.float()", Place.HOST),
+        ("other.items()", "part.to('cuda')", Place.HOST),
+    ],
+)
+def test_a_batch_of_which_a_loop_moves_all_parts(entries: str, moved: str, place: Place) -> None:
+    model = model_of(
+        f"""
+        from torch.utils.data import DataLoader
+        for batch in DataLoader(rows):
+            for key, part in {entries}:
+                if key != "names":
+                    batch[key] = {moved}
+            lengths = batch["lengths"]
+        """
+    )
+    assert value_of(model, "lengths").place is place

@@ -129,7 +129,11 @@ def memory(node: cst.BaseExpression | None, model: Model) -> Memory:
     """Where the samples of a dataset are. Of a dataset that is one of several, or made of them, all must agree."""
     if node is None or _is_stretch(node, model):
         return Memory.UNKNOWN if node is None else Memory.HELD
-    found = {_memory(source, model) for source in leaves(node, model)}
+    sources = list(leaves(node, model))
+    found = {_memory(source, model) for source in sources}
+    if found == {Memory.UNKNOWN} and not any(_is_made_here(source, model) for source in sources):
+        value = model.value(node)
+        return _memory_by_name(value.ref, model) if value.kind is Kind.DATASET else Memory.UNKNOWN
     if Memory.STREAM in found:
         return Memory.STREAM
     return found.pop() if len(found) == 1 else Memory.UNKNOWN
@@ -191,13 +195,31 @@ def _sources(node: cst.BaseExpression, model: Model) -> list[cst.CSTNode]:
     """The expressions or definitions that an expression stands for, as far as the file shows them."""
     match node:
         case cst.Subscript():
-            return _sources(node.value, model)
+            return [part for source in _sources(node.value, model) for part in _members(source, model)]
         case cst.IfExp():
             return [*_sources(node.body, model), *_sources(node.orelse, model)]
         case cst.Name() | cst.Attribute():
             return _origins(node, model)
         case _:
             return [node]
+
+
+def _members(source: cst.CSTNode, model: Model) -> list[cst.CSTNode]:
+    """The datasets of a list or dict of datasets, one of which is taken; what is one dataset, or holds samples, as it
+    is."""
+    match source:
+        case cst.List() | cst.Tuple() | cst.Dict():
+            held = [element.value for element in source.elements]
+        case cst.ListComp():
+            held = [source.elt]
+        case cst.DictComp():
+            held = [source.value]
+        case _:
+            return [source]
+    if not held or any(model.value(part).kind is not Kind.DATASET for part in held):
+        return [source]
+    named = (_origins(part, model) if isinstance(part, (cst.Name, cst.Attribute)) else [part] for part in held)
+    return [origin for origins in named for origin in origins]
 
 
 def _origins(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode]:
@@ -254,7 +276,9 @@ def _memory(source: cst.CSTNode, model: Model) -> Memory:
 def _memory_of_call(call: Call, model: Model) -> Memory:
     cls = _class_of(call, model)
     if cls is not None:
-        return _memory_of_class(cls)
+        found = _memory_of_class(cls)
+        is_wrapper = any(model.value(arg.value).kind is Kind.DATASET for arg in call.arguments)
+        return Memory.UNKNOWN if found is Memory.HELD and is_wrapper else found
     name = call.callee or ""
     streaming = call.argument("streaming")
     if _STREAMS.fullmatch(name) or (streaming.given and streaming.value.constant is not False):
@@ -265,6 +289,19 @@ def _memory_of_call(call: Call, model: Model) -> Memory:
     declared = model.qualified(above.annotation.annotation) if isinstance(above, cst.AnnAssign) else None
     held = _HELD.fullmatch(declared or name) or call.value.is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
     return Memory.HELD if held else Memory.UNKNOWN
+
+
+def _is_made_here(source: cst.CSTNode, model: Model) -> bool:
+    """Whether it is seen how a dataset is made, and not only what class it is of."""
+    return isinstance(source, cst.Call) and _class_of(model.call(source), model) is not None
+
+
+def _memory_by_name(name: str | None, model: Model) -> Memory:
+    """Where an object of the class has its samples."""
+    if name is None or _READ.fullmatch(name):
+        return Memory.UNKNOWN if name is None else Memory.READ
+    behind = model.class_behind(name)
+    return _memory_of_class(behind[1]) if behind is not None else Memory.UNKNOWN
 
 
 def _class_of(call: Call, model: Model) -> Class | None:

@@ -26,7 +26,7 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Class, Function
+    from torchlint.semantics.entities import Call, Class, Function, Loop
     from torchlint.semantics.model import Model
 
 _TORCH = {"dataset": 0, "batch_size": 1, "num_workers": 5, "collate_fn": 6, "pin_memory": 7}
@@ -161,7 +161,7 @@ class Loader:
         if not isinstance(self.option("num_workers").node, cst.Integer):
             return False
         loop, around = self.site.loop, self.site.function.parent
-        if loop is not None:
+        if loop is not None and not _goes_through_splits(loop):
             return isinstance(loop.node, cst.While) or not counts_epochs(loop, self.model)
         return around is not None and not around.is_module
 
@@ -185,6 +185,11 @@ class Loader:
         found = memory(self.dataset().node, self.model)
         is_encoded = found is Memory.HELD and encodes_text(self.option("collate_fn"), self.model)
         return Memory.ENCODED if is_encoded else found
+
+
+def _goes_through_splits(loop: Loop) -> bool:
+    """`{split: DataLoader(images[split]) for split in ("train", "val")}`"""
+    return loop.is_comprehension and loop.iterates.items is not None
 
 
 def loaders(model: Model) -> list[Loader]:

@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import UNKNOWN, Kind, Place, Value
+from torchlint.semantics.vocabulary import is_tensor_method
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Call
@@ -105,6 +106,10 @@ def _batches_in(node: cst.CSTNode, model: Model) -> Iterator[Value]:
             inner = _takes_tensors(model.call(part)) if isinstance(part, cst.Call) else proven
             parts = [part.value] if isinstance(part, cst.Subscript) else children(part)
             stack.extend((child, inner) for child in parts)
+            if proven and isinstance(part, cst.Call) and (entered := model.call(part).target) is not None:
+                returned = [node.value for node in entered.returns if node.value is not None]
+                stack.extend((source, True) for source in returned if source not in seen)
+                seen.update(returned)
 
 
 def _computations(name: cst.Name, model: Model) -> list[cst.BaseExpression]:
@@ -119,6 +124,8 @@ def _computations(name: cst.Name, model: Model) -> list[cst.BaseExpression]:
 def _takes_tensors(call: Call) -> bool:
     """A function of torch that computes with tensors. What is made into a tensor may be anything before."""
     name = call.callee or ""
+    if name.startswith("torch.Tensor."):  # of a batch that is taken for one
+        return is_tensor_method(name.rpartition(".")[2])
     return name.startswith("torch.") and _CONVERSIONS.fullmatch(name) is None
 
 

@@ -18,7 +18,7 @@ from torchlint.semantics.names import Names
 from torchlint.semantics.regions import GradModes
 from torchlint.semantics.scopes import Scopes
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import NONE, UNKNOWN, Kind, Value
+from torchlint.semantics.values import NONE, UNKNOWN, Kind, Place, Value
 
 if TYPE_CHECKING:
     from torchlint.semantics.foreign import Imports
@@ -222,6 +222,25 @@ class Statements(Declared):
         if node.asynchronous is not None:
             element = UNKNOWN
         self._loop_body(node, lambda: self.assign(node.target, element))
+        self._note_moved_entries(node)
+
+    def _note_moved_entries(self, loop: cst.For) -> None:
+        """`for key, part in batch.items(): batch[key] = part.to(device)` leaves the whole batch on the device."""
+        call = loop.iter if isinstance(loop.iter, cst.Call) else None
+        is_view = call is not None and self.scopes.call_of[call].method in ("items", "keys")
+        owner = call.func.value if is_view else loop.iter  # type: ignore[union-attr]
+        binding = self.scopes.bindings.get(owner)
+        held = self.env.get(binding, UNKNOWN) if binding is not None else UNKNOWN
+        if binding is None or held.kind is not Kind.BATCH or held.place is Place.ACCELERATOR:
+            return
+        stored = (part.target for part in walk(loop.body) if isinstance(part, cst.AssignTarget))
+        if any(
+            isinstance(target, cst.Subscript)
+            and self.scopes.bindings.get(target.value) is binding
+            and self.values.get(target, UNKNOWN).place is Place.ACCELERATOR
+            for target in stored
+        ):
+            self.write(binding, held.but(place=Place.ACCELERATOR))
 
     def _while(self, node: cst.While) -> bool:
         outer, self._breaks = self._breaks, False

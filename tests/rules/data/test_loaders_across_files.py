@@ -344,3 +344,32 @@ def test_a_loader_that_gets_a_name_and_is_never_looked_at(more: str, lines: list
     samples = "from torch.utils.data import Dataset\n\nclass Words(Dataset):\n    pass\n"
     every = found(tmp_path, main=BUILT, train=GETTING.format(more=more), samples=samples)
     assert [line for code, line in every if code == "DATA02"] == lines
+
+
+SETS = """\
+from PIL import Image
+from torch.utils.data import Dataset
+
+class Photos(Dataset):
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __getitem__(self, i):
+        return {sample}
+
+    @classmethod
+    def splits(cls, folder):
+        return cls([folder + "/a"]), cls([folder + "/b"])
+
+def training_set(folder):
+    return Photos([folder])
+"""
+
+
+@pytest.mark.parametrize(("sample", "count"), [("Image.open(self.paths[i])", 1), ("self.paths[i]", 0)])
+@pytest.mark.parametrize("made", ["photos = training_set('a')", "photos, rest = Photos.splits('a')"])
+def test_samples_of_a_dataset_that_another_file_makes(tmp_path: Path, made: str, sample: str, count: int) -> None:
+    loader = "from torch.utils.data import DataLoader\nfrom sets import Photos, training_set\n"
+    main = HEADER + loader + f"{made}\nloader = DataLoader(photos, 4, pin_memory=True)\n" + LOOP
+    codes = [code for code, _ in found(tmp_path, main=main, sets=SETS.format(sample=sample))]
+    assert codes.count("DATA01") == count

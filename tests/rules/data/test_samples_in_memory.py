@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rules.data.test_no_workers import HEADER
 from tests.rules.data.unpinned_loaders import script
 from tests.support import findings
 
@@ -78,3 +79,66 @@ def test_wrappers_that_options_choose_are_each_asked_once() -> None:
         "    for epoch in range(9):\n        for x in loader:\n            net(x.cuda()).sum().backward()\n"
     )
     assert len(findings(code, "DATA02")) == 1
+
+
+SPLITS = """\
+def load(files):
+    sets = {sets}
+    loaders = {{split: DataLoader(sets[split], 8{given}) for split in {splits}}}
+    for split in loaders:
+        for x, y in loaders[split]:
+            criterion(model(x.to(device)), y.to(device)).backward()
+"""
+PHOTOS = "{split: datasets.ImageFolder(split) for split in ('train', 'val')}"
+
+
+@pytest.mark.parametrize(
+    ("sets", "given", "splits", "count"),
+    [
+        (PHOTOS, "", "('train', 'val')", 1),
+        ("{'train': datasets.ImageFolder('t'), 'val': datasets.ImageFolder('v')}", "", "['train', 'val']", 1),
+        ("[datasets.ImageFolder('t'), datasets.ImageFolder('v')]", "", "(0, 1)", 1),
+        ("{'train': datasets.ImageFolder('t'), 'val': TensorDataset(torch.ones(3))}", "", "('train', 'val')", 1),
+        ("{split: torch.ones(3) for split in ('train', 'val')}", "", "('train', 'val')", 0),
+        (PHOTOS, ", num_workers=0", "('train', 'val')", 1),
+        (PHOTOS, ", num_workers=0", "files", 0),
+    ],
+)
+def test_one_of_several_datasets(sets: str, given: str, splits: str, count: int) -> None:
+    assert len(findings(HEADER + SPLITS.format(sets=sets, given=given, splits=splits), "DATA01")) == count
+
+
+PART = """\
+class Part(Dataset):
+    def __init__(self, whole, rows):
+        self.whole = whole
+        self.rows = rows
+
+    def __getitem__(self, i):
+        return self.whole[self.rows[i]]
+
+loader = DataLoader(Part({whole}, [1, 2]), 8)
+for x, y in loader:
+    criterion(model(x.to(device)), y.to(device)).backward()
+"""
+
+
+@pytest.mark.parametrize(("whole", "count"), [("images", 1), ("torch.ones(3)", 0)])
+def test_a_part_of_a_dataset_has_no_samples_of_its_own(whole: str, count: int) -> None:
+    assert len(findings(HEADER + PART.format(whole=whole), "DATA01")) == count
+
+
+SCALED = """\
+def scaled(x, top=1.0):
+    x = x * top
+    {returned}
+
+for x, y in DataLoader(images, 8):
+    x = scaled(x)
+    criterion(model(x.to(device)), torch.ones(8, device=device)).backward()
+"""
+
+
+@pytest.mark.parametrize(("returned", "count"), [("return x", 1), ("return torch.ones(8)", 0)])
+def test_batches_that_a_function_of_the_file_computes_with(returned: str, count: int) -> None:
+    assert len(findings(HEADER + SCALED.format(returned=returned), "DATA01")) == count
