@@ -137,6 +137,14 @@ def test_other_lines_stay(before: str, after: str, fill: str) -> None:
     assert broken(before, after, fill) == after
 
 
+@pytest.mark.parametrize(("more", "stays"), [("", True), (" of all rows", False)])
+def test_a_comment_may_reach_past_a_limit_that_nobody_has_set(more: str, stays: bool) -> None:
+    before = "    x = a_call(aaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbb)  # the sum of all\n"
+    after = f"    x = a_call(aaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbb, ccc)  # the sum of all{more}\n"
+    moved = f"    # the sum of all{more}\n" + after.partition("  #")[0] + "\n"
+    assert broken(before, after) == (after if stays else moved)
+
+
 def test_the_line_of_a_fix_is_broken() -> None:
     body = "    return g(a_mean, torch.zeros(100).to(device), a_further_argument_of_it_all)\n"
     head = "import torch\n" + FILL + "def f(a_mean, device, a_further_argument_of_it_all):\n"

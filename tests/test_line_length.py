@@ -48,6 +48,13 @@ def test_the_nearest_settings_up_to_the_root_count(tmp_path: Path) -> None:
     assert ProjectFiles().line_length(str(root / "b.py")) is None
 
 
+def test_a_file_is_also_named_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 140\n")
+    (tmp_path / "package").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert Project().line_length("package/a.py") == 140
+
+
 def test_without_settings_the_files_own_lines_count_within_reason() -> None:
     assert customary(["x"]) == 100
     assert customary(["x" * 110]) == 110

@@ -201,13 +201,16 @@ class _Rounds:
         return all(does_compile(source) or not does_compile(before) for before, source in zip(self.before, after))
 
     def _tidied(self, sources: Sequence[Source]) -> list[Source]:
-        """Without imports that nothing needs any more, and with lines broken that have become too long."""
+        """Without imports that nothing needs any more, with comments in line with others where they were, and with
+        lines broken that have become too long."""
+        from torchlint.comment_columns import realigned
         from torchlint.line_breaking import within_length
         from torchlint.unused_import import without_unused
 
         project = self._project(sources)
         cleaned = [without_unused(before, source, project) for before, source in zip(self.before, sources)]
-        return [within_length(before, source, project) for before, source in zip(self.before, cleaned)]
+        aligned = [realigned(before, source) for before, source in zip(self.before, cleaned)]
+        return [within_length(before, source, project) for before, source in zip(self.before, aligned)]
 
     def _as_it_was(self, error: _RollBackError) -> dict[Path, Fixed]:
         rules = ", ".join(sorted({f"{finding.code} ({finding.name})" for finding in error.guilty}))

@@ -39,7 +39,7 @@ def within_length(before: Source, after: Source, project: Project | None) -> Sou
     limit = given or before.customary_length
     for _ in range(_MOST_BREAKS):
         rows = [row for row, line in _grown(own, after, limit) if given or _stands_out(line, own)]
-        edits = _breaks(after, rows, limit)
+        edits = _breaks(after, rows, limit, is_said=given is not None)
         if not edits or after.objection(edits) is not None:
             break
         after = after.apply(edits)
@@ -48,7 +48,7 @@ def within_length(before: Source, after: Source, project: Project | None) -> Sou
 
 def closes_on_own_line(text: str) -> bool:
     """Whether the closing brackets of a file stand on lines of their own, as formatters put them."""
-    layout = _layout(text)
+    layout = layout_of(text)
     return layout is not None and layout.closes_on_own_line
 
 
@@ -88,7 +88,7 @@ class _Bracket:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class Layout:
     """The brackets of a text, and which one each of its rows begins in."""
 
     text: str
@@ -130,15 +130,23 @@ class _Layout:
         return bracket.first >= 0 and bracket.first < self.starts[bracket.row + 1]
 
 
-def _breaks(source: Source, rows: Sequence[int], limit: int) -> list[Edit]:
-    layout = _layout(source.text) if rows else None
+def _breaks(source: Source, rows: Sequence[int], limit: int, is_said: bool) -> list[Edit]:
+    """Of a limit that nobody has said, only what is code is held within it: a comment that reaches past it a little
+    stands better where it stands."""
+    layout = layout_of(source.text) if rows else None
     if layout is None:
         return []
-    found = (_break(layout, row, limit) for row in rows)
+    allowed = rows if is_said else [row for row in rows if not _is_past_by_comment(layout, row, limit)]
+    found = (_break(layout, row, limit) for row in allowed)
     return [edit for edits in found for edit in edits]
 
 
-def _break(layout: _Layout, row: int, limit: int) -> list[Edit]:
+def _is_past_by_comment(layout: Layout, row: int, limit: int) -> bool:
+    code = layout.text[layout.starts[row] : layout.comments.get(row, layout.starts[row + 1])].rstrip()
+    return row in layout.comments and len(code) <= limit and len(layout.line(row).rstrip()) <= limit + _FEW
+
+
+def _break(layout: Layout, row: int, limit: int) -> list[Edit]:
     if row in layout.comments:
         return _comment_above(layout, row) if layout.comments[row] - layout.starts[row] <= limit else []
     ways = [_at_comma, _behind_bracket]
@@ -147,7 +155,7 @@ def _break(layout: _Layout, row: int, limit: int) -> list[Edit]:
     return next((edits for way in (_one_a_line, *ways) if (edits := way(layout, row, limit))), [])
 
 
-def _one_a_line(layout: _Layout, row: int, limit: int) -> list[Edit]:
+def _one_a_line(layout: Layout, row: int, limit: int) -> list[Edit]:
     """All that a bracket holds on a line between its own, as formatters do it."""
     bracket = layout.around.get(row)
     if bracket is None or bracket.row == row or not bracket.is_list or not layout.is_alone(bracket):
@@ -160,7 +168,7 @@ def _one_a_line(layout: _Layout, row: int, limit: int) -> list[Edit]:
     return [*(Edit(comma, behind, margin) for comma, behind in bracket.commas), Edit(end, end, ",")]
 
 
-def _comment_above(layout: _Layout, row: int) -> list[Edit]:
+def _comment_above(layout: Layout, row: int) -> list[Edit]:
     """The code of the line is short enough by itself, and its comment can stand above it."""
     start, comment, line = layout.starts[row], layout.comments[row], layout.line(row)
     text, code = layout.text[comment : start + len(line)], layout.text[start:comment].rstrip()
@@ -172,7 +180,7 @@ def _comment_above(layout: _Layout, row: int) -> list[Edit]:
     return [above, Edit(start + len(code), start + len(line), "")]
 
 
-def _at_comma(layout: _Layout, row: int, limit: int) -> list[Edit]:
+def _at_comma(layout: Layout, row: int, limit: int) -> list[Edit]:
     """Behind a comma of the outermost bracket where both halves fit, or before its `for`, the second half under the
     first."""
     start, line = layout.starts[row], layout.line(row).rstrip()
@@ -189,7 +197,7 @@ def _at_comma(layout: _Layout, row: int, limit: int) -> list[Edit]:
     return [Edit(end, behind, layout.newline + margin)]
 
 
-def _margin_in(layout: _Layout, bracket: _Bracket, row: int) -> str | None:
+def _margin_in(layout: Layout, bracket: _Bracket, row: int) -> str | None:
     """Of a further line in a bracket of the row, or in the one that the row begins in. None where much follows it."""
     rest = layout.line(row)[bracket.end - layout.starts[row] :] if bracket.end_row == row else ""
     if bracket.is_index or not _SHORT_REST.fullmatch(rest):
@@ -199,7 +207,7 @@ def _margin_in(layout: _Layout, bracket: _Bracket, row: int) -> str | None:
     return re.sub(r"[^\t]", " ", layout.text[layout.starts[row] : bracket.first])
 
 
-def _behind_bracket(layout: _Layout, row: int, limit: int) -> list[Edit]:
+def _behind_bracket(layout: Layout, row: int, limit: int) -> list[Edit]:
     """What the outermost bracket of the line holds, on a line of its own or on one for each."""
     inside = [bracket for bracket in layout.brackets if bracket.row == row and _is_worth_a_line(layout, bracket)]
     if not inside:
@@ -228,7 +236,7 @@ def _behind_bracket(layout: _Layout, row: int, limit: int) -> list[Edit]:
     return [opened, *apart, Edit(bracket.end, bracket.end, comma + layout.newline + outer)]
 
 
-def _is_worth_a_line(layout: _Layout, bracket: _Bracket) -> bool:
+def _is_worth_a_line(layout: Layout, bracket: _Bracket) -> bool:
     """Whether a bracket holds enough, is closed on its line, and has not much behind it."""
     row = bracket.row
     is_whole = bracket.end_row == row and not bracket.is_index and bracket.end - bracket.first >= _LEAST
@@ -239,7 +247,7 @@ def _lines(text: str) -> list[str]:
     return [*StringIO(text, newline="")]
 
 
-def _layout(text: str) -> _Layout | None:
+def layout_of(text: str) -> Layout | None:
     """None for what is no Python."""
     lines = _lines(text)
     starts = [*accumulate(map(len, lines), initial=0)]
@@ -262,7 +270,7 @@ class _Reader:
     before: tokenize.TokenInfo | None = None
     formatted: int = 0
 
-    def read(self, tokens: Iterable[tokenize.TokenInfo]) -> _Layout:
+    def read(self, tokens: Iterable[tokenize.TokenInfo]) -> Layout:
         for token in tokens:
             self.formatted += (token.type == _FORMATTED[0]) - (token.type == _FORMATTED[1])
             if token.type == tokenize.COMMENT:
@@ -271,7 +279,7 @@ class _Reader:
                 continue
             self._visit(token)
             self.before = token
-        return _Layout(self.text, self.starts, self.brackets, self.around, self.comments)
+        return Layout(self.text, self.starts, self.brackets, self.around, self.comments)
 
     def _offset(self, position: tuple[int, int]) -> int:
         return self.starts[position[0] - 1] + position[1]

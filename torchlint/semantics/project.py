@@ -157,7 +157,7 @@ class Project:
 
     def line_length(self, file: str) -> int | None:
         """What the settings of the project's formatter say."""
-        return self._files.line_length(file)
+        return self._files.line_length(os.path.abspath(file))
 
     def torch_requirement(self, file: Path) -> TorchRequirement | None:
         """What the project asks for of torch."""
