@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from torchlint.analyses.cuda_flags import AVAILABLE, cuda_flag, needs_cuda
 from torchlint.analyses.device_option import device_at, follows_option, is_device, runs_on_host_by_default
 from torchlint.analyses.feeding import reach
@@ -41,10 +43,31 @@ def pinning(loader: Loader) -> Pinning:
         raise NoFixError("pinning is turned off there, and why is for you to say")
     if "pin_memory" in "".join(_COMMENT.findall(loader.model.code(loader.site.node))):
         raise NoFixError("a comment in the call speaks of pinning, as of something that was taken out")
+    if (other := _handed_on_unpinned(loader)) is not None:
+        raise NoFixError(f"`{other.name}` beside it goes where nobody sees whether its batches are copied")
     rewriter = Rewriter(loader.model)
     condition, imports = _condition(loader, rewriter)
     edits = set_option(loader, "pin_memory", condition, rewriter)
     return Pinning((*edits, *imports), *_doubt(loader))
+
+
+def _handed_on_unpinned(loader: Loader) -> Loader | None:
+    """Another loader of the same function that no loop in sight draws from, though something is done with it."""
+    for other in loaders(loader.model):
+        if other.site.node is loader.site.node or other.site.function is not loader.site.function:
+            continue
+        is_drawn_from = any(loop.iterates.origins & other.built for loop in loader.model.loops)
+        if other.is_pinned is False and not is_drawn_from and reach(other) is None and _is_read(other):
+            return other
+    return None
+
+
+def _is_read(loader: Loader) -> bool:
+    match loader.model.small_statement(loader.site.node):
+        case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value) if value is loader.site.node:
+            binding = loader.model.binding(target)
+            return binding is not None and bool(binding.reads)
+    return False
 
 
 def _doubt(loader: Loader) -> tuple[Applicability, str | None]:

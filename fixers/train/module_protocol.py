@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchlint.analyses.train.module_protocol import forwards_that_stay
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
+from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
@@ -23,6 +25,9 @@ def fix(report: Report, model: Model) -> Fix:
     rewriter = Rewriter(model)
     edits: list[Edit] = []
     if problem == "forward":
+        beside = (call for call in model.once(forwards_that_stay) if call.function is subject.function)
+        if (stays := next(beside, None)) is not None:
+            raise NoFixError(f"`{model.code(stays.node.func)}` in the same function may have to stay")
         gone = Edit(model.span(subject.receiver)[1], model.span(subject.node.func)[1], "")
         edits = [gone, *rewriter.arguments_moved_left(subject.node, gone.end - gone.start)]
     elif problem == "dropout":

@@ -458,3 +458,27 @@ def test_data_of_a_class_of_a_file_that_is_not_imported_in_sight(tmp_path: Path,
     shown = "import torch\nimport library as lib\n\ndef frame(path, i):\n    image = lib.read(path)\n"
     shown += "    return image.data[..., i].permute(1, 2, 0).byte()\n"
     assert len(linted(tmp_path, "TRAIN10", points=POINTS.format(property=property_), main=shown)) == count
+
+
+@pytest.mark.parametrize(
+    ("read", "bare"),
+    [
+        ("scores.to(layer.weight.data)", "scores.to(layer.weight)"),
+        ("torch.zeros_like(layer.weight.data)", "torch.zeros_like(layer.weight)"),
+        ("scores.add(layer.weight.data)", "scores.add(layer.weight.detach())"),
+        ("torch.add(layer.weight.data, 1)", "torch.add(layer.weight.detach(), 1)"),
+    ],
+)
+def test_what_only_tells_a_type_and_a_device_needs_no_detach(read: str, bare: str) -> None:
+    head = "import torch\nfrom torch import nn\n\ndef f(scores):\n    layer = nn.Linear(2, 2).double()\n"
+    code = f"{head}    return {read}\n"
+    after = fixed(code, "TRAIN10", unsafe=True)
+    assert bare in after
+    made = []
+    for text in (code, after):
+        namespace: dict[str, Any] = {}
+        torch.manual_seed(1)
+        exec(text, namespace)
+        made.append(namespace["f"](torch.ones(2, 2)))
+    assert torch.equal(*made)
+    assert [each.requires_grad for each in made] == [False, False]

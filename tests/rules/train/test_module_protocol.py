@@ -231,3 +231,22 @@ def test_an_object_of_a_class_that_the_package_of_a_file_holds(tmp_path: Path, b
     (package / "__init__.py").write_text(perceptual)
     source = Source.read(package / "__init__.py")
     assert len(lint(source, Settings.selecting("TRAIN07"), strict=True, project=Project())) == count
+
+
+@pytest.mark.parametrize(
+    ("other", "fixes"), [("network(1).forward(x)", 0), ("network(1)(x)", 1), ("Rule().forward(x)", 1)]
+)
+def test_one_of_two_calls_of_forward_does_not_change_alone(other: str, fixes: int) -> None:
+    code = f"""\
+from elsewhere import network
+
+class Rule:
+    def forward(self, x):
+        return x
+
+def compare(x):
+    layer = nn.Linear(8, 8)
+    return layer.forward(x) - {other}
+"""
+    assert len(found(code)) == 1
+    assert fixed(SETUP + code, "TRAIN07", unsafe=True).count("layer(x)") == fixes

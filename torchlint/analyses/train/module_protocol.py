@@ -41,6 +41,20 @@ def direct_forwards(model: Model) -> Iterator[Call]:
             yield call
 
 
+def forwards_that_stay(model: Model) -> list[Call]:
+    """Calls of the `forward` of what may be a module, and is not known to do no more when it is called."""
+    found = {call.node for call in direct_forwards(model)}
+    others = (call for call in model.calls_to(".forward") if call.receiver is not None and not _is_own(model, call))
+    return [call for call in others if call.node not in found and not _is_of_no_module(model, call)]
+
+
+def _is_of_no_module(model: Model, call: Call) -> bool:
+    """Whether the class derives from nothing that is out of sight, nor from a module of torch."""
+    behind = model.class_behind(call.receiver_value.ref or "")
+    cls = behind[1] if behind is not None else None
+    return cls is not None and None not in cls.bases and all(base == "builtins.object" for base in cls.ancestry)
+
+
 def _is_own(model: Model, call: Call) -> bool:
     if isinstance(call.receiver, cst.Call):
         return isinstance(call.receiver.func, cst.Name) and call.receiver.func.value == "super"

@@ -1,0 +1,42 @@
+"""DATA02, XFER02: loaders of one function are pinned together, or none is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings, fixed
+
+PROGRAM = """\
+import torch
+from torch.utils.data import DataLoader
+from torchvision import datasets
+from helpers import Forever
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def main(model):
+    train_set = datasets.CIFAR10("data", train=True)
+    test_set = datasets.CIFAR10("data", train=False)
+    train_loader = DataLoader(train_set, batch_size=64, num_workers=4)
+    test_loader = DataLoader(test_set, batch_size=64, num_workers=4)
+    USE
+    with torch.no_grad():
+        for x, _ in test_loader:
+            print(model(x.to(device)).sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "pinned"),
+    [
+        ("batches = Forever(train_loader)", 0),
+        ("pass", 1),
+        ("for x, _ in train_loader:\n        print(x.mean())", 1),
+        ("for x, _ in train_loader:\n        print(model(x.to(device)).sum())", 2),
+    ],
+)
+def test_one_that_goes_out_of_sight_keeps_the_others_as_they_are(use: str, pinned: int) -> None:
+    code = PROGRAM.replace("USE", use)
+    assert findings(code, "DATA02")
+    assert fixed(code, "DATA02", "XFER02", unsafe=True).count("pin_memory") == pinned
