@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import findings, fixed
+from tests.support import findings, fixed, marked
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.semantics.project import Project
@@ -189,3 +189,21 @@ def test_what_looks_like_a_number_in_a_list_scales_what_is_drawn_beside_it(scale
     found = findings(SCALED_NOISE.format(scale=scale), "XFER01")
     assert [finding.message.split("`")[1] for finding in found] == ([factory] if factory else [])
     assert all(finding.fix is None for finding in found)
+
+
+def test_a_function_that_returns_what_it_returns_itself_ends_the_search() -> None:
+    code = """\
+        import torch
+
+        device = torch.device("cuda")
+
+        def pairs(n, kept, device):
+            if n not in kept:
+                kept[n] = {}
+                return pairs(n, kept, device)
+            return [torch.LongTensor(range(n)), torch.ones(n)]
+
+        def both(n):
+            return [x.to(device) for x in pairs(n, {}, "cpu")] + [torch.ones(n).to(device)]  # here
+    """
+    assert [finding.line for finding in findings(code, "XFER01")] == marked(code)

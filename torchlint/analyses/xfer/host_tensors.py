@@ -302,6 +302,8 @@ def _of_write(read: cst.CSTNode, write: Write, model: Model, depth: int) -> Made
 
 def _of_elements(node: cst.BaseExpression, model: Model, depth: int, place: int | None = None) -> Made | None:
     """Of what an expression yields one by one, or at one place: a list or tuple of tensors, in a variable, returned."""
+    if depth > _DEPTH:
+        return None
     match node:
         case cst.List() | cst.Tuple():
             wanted = slice(None) if place is None else slice(place, place + 1)
@@ -313,7 +315,7 @@ def _of_elements(node: cst.BaseExpression, model: Model, depth: int, place: int 
             return _of_helper(model.call(node), model, depth, elements=True)
         case cst.Name():
             writes = _reaching(node, model)
-            if writes is None or len(writes) != 1 or writes[0].value is None or writes[0].unpacked or depth > _DEPTH:
+            if writes is None or len(writes) != 1 or writes[0].value is None or writes[0].unpacked:
                 return None
             inner = _of_elements(writes[0].value, model, depth + 1, place)
             return inner.through(node, writes[0]) if inner is not None else None
