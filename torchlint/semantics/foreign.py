@@ -236,12 +236,25 @@ class Imports:
         known = self.cls(Value(Kind.CLASS, ref=dotted))
         if known is not None:
             return self._models[known.module], known
-        place = self.project.resolve(self.file, dotted)
-        if place is None or place.definition is None or place.definition.kind != "class":
-            return None
-        model = self._load(place.file)
-        found = next((cls for cls in model.classes if cls.qualname == place.name), None) if model is not None else None
+        model, name = self._defining(dotted, "class")
+        found = next((cls for cls in model.classes if cls.qualname == name), None) if model is not None else None
         return (model, found) if model is not None and found is not None else None
+
+    def function_behind(self, dotted: str) -> tuple[Model, Function] | None:
+        """The function that a dotted name stands for, and the model of the other file in which it is defined."""
+        known = self.function(Value(Kind.FUNCTION, ref=dotted))
+        if known is not None:
+            return self.model_of(known), known
+        model, name = self._defining(dotted, "function")
+        found = next((each for each in model.functions if each.qualname == name), None) if model is not None else None
+        return (model, found) if model is not None and found is not None else None
+
+    def _defining(self, dotted: str, kind: str) -> tuple[Model | None, str]:
+        """The model of the file that defines what a dotted name stands for, and the name that it has there."""
+        place = self.project.resolve(self.file, dotted)
+        if place is None or place.definition is None or place.definition.kind != kind:
+            return None, ""
+        return self._load(place.file), place.name
 
     def neighbours(self) -> Iterator[Source]:
         """The files that this one imports something of, those that import this one, and those that import these."""

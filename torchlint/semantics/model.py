@@ -198,8 +198,7 @@ class Model:
 
     def function_behind(self, value: Value) -> tuple[Model, Function] | None:
         """The function of another file that a value is, and the model of that file."""
-        found = self._imports.function(value) if self._imports is not None else None
-        return (self._imports.model_of(found), found) if found is not None and self._imports is not None else None
+        return self._imports.function_behind(value.ref) if self._imports is not None and value.ref else None
 
     def neighbours(self) -> Iterator[Source]:
         """The files of the project that this one imports, and those from which something of it can be reached."""

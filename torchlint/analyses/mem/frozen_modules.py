@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.mem.callers_by_name import calls_in_other_files
+from torchlint.analyses.mem.frozen_classes import switches_itself_off
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, module_of, trains_nothing
 from torchlint.semantics.dataflow import text, upstream
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _FREEZING = re.compile(r"\.requires_grad(_\(False\)|\s*=\s*False)")
-_FROZEN_INSIDE = re.compile(
-    r"requires_grad_\(False\)|for (\w+) in self\.parameters\(\):\s+\1\.requires_grad\s*=\s*False"
-)
 _FROZEN_PART = re.compile(
     r"for (?:\w+, )?(\w+) in self\.(?P<part>\w+)\.(?:named_)?parameters\(\):\s+\1\.requires_grad\s*=\s*False"
     r"|self\.(?P<module>\w+)\.requires_grad_\(False\)"
@@ -140,17 +138,12 @@ def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
 
 def _frozen_classes(model: Model) -> set[str]:
     """The classes of a file that switch off the gradients of all their parameters."""
-    text_of_file = model.source.text
-    if not _FROZEN_INSIDE.search(text_of_file) and not _FROZEN_PART.search(text_of_file):
-        return set()
-    return {cls.name for cls in model.classes if _is_frozen_inside(model, cls)}
+    return {cls.name for cls in model.classes if switches_itself_off(cls, model) or _switches_parts_off(cls, model)}
 
 
-def _is_frozen_inside(model: Model, cls: Class) -> bool:
-    """Whether a class switches off all its parameters, or each of the parts that have any."""
-    code = model.code(cls.node)
-    if _FROZEN_INSIDE.search(code):
-        return True
+def _switches_parts_off(cls: Class, model: Model) -> bool:
+    """Whether a class switches off each of its parts that has parameters."""
+    code = text(cls.node) if _FROZEN_PART.search(model.source.text) else ""
     parts = {found["part"] or found["module"] for found in _FROZEN_PART.finditer(code)}
     return bool(parts) and cls.bases == ["torch.nn.Module"] and trains_nothing(cls, model, but=parts)
 

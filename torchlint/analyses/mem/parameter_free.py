@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.constructor_options import arguments_of
+from torchlint.analyses.mem.frozen_classes import switches_itself_off
 from torchlint.analyses.mem.graph_parts import is_leaf
 from torchlint.semantics import torch_api
 from torchlint.semantics.class_bodies import is_placeholder
@@ -49,9 +50,13 @@ def is_parameter_free_pass(model: Model, call: Call) -> bool:
     if _only_runs_such(model, call):
         return True
     behind = class_of_module(model, call)
-    if behind is not None:
-        return has_no_parameters(behind[1], behind[0])
     made = model.value(module_of(call)).origins
+    if behind is not None:
+        builders = [node.func for node in made if isinstance(node, cst.Call)]
+        is_built = (
+            bool(made) and len(builders) == len(made) and all(model.value(f).kind is Kind.CLASS for f in builders)
+        )
+        return has_no_parameters(behind[1], behind[0], call.method if is_built else None)
     return bool(made) and all(_makes_nothing_to_train(model, origin) for origin in made)
 
 
@@ -86,28 +91,32 @@ def _origins(model: Model, given: cst.Arg) -> list[cst.CSTNode]:
     return [given.value] if isinstance(given.value, cst.Call) else [*model.value(given.value).origins]
 
 
-def has_no_parameters(cls: Class, model: Model) -> bool:
+def has_no_parameters(cls: Class, model: Model, run: str | None = None) -> bool:
     """Whether a class, whose file is that of the model, shows that its modules hold neither parameters nor layers. One
-    that leaves its `forward` to those that derive from it leaves them its layers, too."""
-    forward = _forward(cls, model, _DEPTH)
-    return forward is not None and not is_placeholder(forward) and _holds_nothing(cls, model, {}, ())
+    that leaves its `forward` to those that derive from it leaves them its layers, too, except where an object of this
+    very class is made to `run` by another method."""
+    method = _method(cls, model, "forward", _DEPTH)
+    if method is None and run is not None and cls.is_module:
+        method = _method(cls, model, run, _DEPTH)
+    return method is not None and not is_placeholder(method) and _holds_nothing(cls, model, {}, ())
 
 
-def _forward(cls: Class, model: Model, depth: int) -> Function | None:
-    """The method that a forward pass runs, of the class or of a base in whatever file."""
-    if (own := cls.method("forward")) is not None or not depth:
+def _method(cls: Class, model: Model, name: str, depth: int) -> Function | None:
+    """A method of the class or of a base in whatever file."""
+    if (own := cls.method(name)) is not None or not depth:
         return own
     behind = (model.class_behind(base) for part in cls.lineage() for base in part.bases if base is not None)
-    found = (_forward(base[1], base[0], depth - 1) for base in behind if base is not None)
-    return next((forward for forward in found if forward is not None), None)
+    found = (_method(base[1], base[0], name, depth - 1) for base in behind if base is not None)
+    return next((method for method in found if method is not None), None)
 
 
 def _holds_nothing(cls: Class, model: Model, given: Given, around: tuple[str, ...]) -> bool:
-    """Whether neither a class nor what it derives from, in whatever file, makes a parameter or a layer.
+    """Whether neither a class nor what it derives from, in whatever file, makes a parameter or a layer that it does not
+    switch off.
 
     given: what its constructor is told, as far as it is known. around: the classes that are asked for this one.
     """
-    if cls.ref in around:
+    if cls.ref in around or switches_itself_off(cls, model):
         return True
     around = (*around, cls.ref)
     if len(around) > _CHAIN:
@@ -186,11 +195,22 @@ def _may_hold(
         if told is not None and told.is_parameter and len(told.writes) == 1 and told.name in given:
             return False  # a number, a text or None
         others = [method for method in attribute.methods if torch_api.method(method) is None]  # none of a tensor's
-        is_used = attribute.called or bool(others) or any(_is_handed_on(read, model) for read in attribute.reads)
-        return isinstance(value, cst.Call) or is_used
+        if isinstance(value, cst.Call):
+            return not _is_handed_back_free(model.call(value), model, around)
+        return attribute.called or bool(others) or any(_is_handed_on(read, model) for read in attribute.reads)
     if known.kind is Kind.MODULE:
         return not _is_free(value, known, model, given, around)
     return known.ref == "torch.nn.Parameter" or known.kind in (Kind.PARAMETERS, Kind.INSTANCE)
+
+
+def _is_handed_back_free(call: Call, model: Model, around: tuple[str, ...]) -> bool:
+    """Whether a function of the project, which a call enters, returns one of several modules of this kind."""
+    entered = (model, call.target) if call.target is not None else None
+    home, function = entered or model.function_behind(model.value(call.node.func)) or (model, None)
+    returned = [node.value for node in function.returns] if function is not None else []
+    made = [(node, home.value(node)) for node in returned if node is not None]
+    is_known = bool(made) and len(made) == len(returned) and all(value.kind is Kind.MODULE for _, value in made)
+    return is_known and all(_is_free(node, value, home, {}, around) for node, value in made)
 
 
 def _is_handed_on(read: cst.CSTNode, model: Model) -> bool:
