@@ -126,3 +126,22 @@ def test_a_batch_of_which_a_loop_moves_all_parts(entries: str, moved: str, place
         """
     )
     assert value_of(model, "lengths").place is place
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        ("dict(net.named_parameters())", Kind.TENSOR),
+        ("OrderedDict(net.named_parameters())", Kind.TENSOR),
+        ("dict(OrderedDict(net.named_parameters()))", Kind.TENSOR),
+        ("dict(zip(names, range(9)))", Kind.NUMBER),
+        ("OrderedDict(rows)", Kind.UNKNOWN),
+        ("dict(rows)", Kind.UNKNOWN),
+    ],
+)
+def test_what_a_dict_holds_that_is_made_of_pairs(made: str, kind: Kind) -> None:
+    model = model_of(
+        "import torch\nfrom collections import OrderedDict\nnet = torch.nn.Linear(2, 2)\n"
+        f"for name, held in {made}.items():\n    kept = held\n"
+    )
+    assert value_of(model, "kept").kind is kind

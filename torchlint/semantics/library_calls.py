@@ -169,7 +169,9 @@ class LibraryCalls(Expressions):
             element = inner.get(first.ref or "") if first is not None else None
             if element is None and first is not None and first.kind is Kind.CLASS:
                 element = self._made_by_class(call, first)
-            return Value(Kind.DICT, element=element, fields=() if element is None else None)
+            element = element or (self._second(first) if first is not None else None)
+            starts_empty = element is None and (name.endswith("defaultdict") or not given.positional)
+            return Value(Kind.DICT, element=element, fields=() if starts_empty else None)
         if name.endswith("collections.deque"):
             return Value(Kind.LIST, element=self.elements(first) if first is not None else None)
         if name.startswith(("math.", "time.")):
@@ -182,6 +184,13 @@ class LibraryCalls(Expressions):
         if last[:1].isupper():
             return Value(Kind.INSTANCE, ref=name, origins=frozenset([call.node]))
         return UNKNOWN
+
+    def _second(self, pairs: Value) -> Value | None:
+        """What a dict holds that is made of pairs, `dict(model.named_parameters())`, or of another dict."""
+        if pairs.kind is Kind.DICT:
+            return pairs.element
+        pair = self.elements(pairs)
+        return pair.items[1] if pair.items is not None and len(pair.items) == 2 else None
 
     def _made_by_class(self, call: Call, value: Value) -> Value | None:
         """An object of a class that something makes by itself, with no arguments."""
@@ -228,7 +237,9 @@ class LibraryCalls(Expressions):
                     return Value(kind, items=() if kind is Kind.LIST else None, origins=frozenset([call.node]))
                 return Value(kind, element=self.elements(first), items=first.items)
             case "dict":
-                return Value(Kind.DICT, fields=tuple(given.keywords.items()) if not given.positional else None)
+                if first is not None:
+                    return Value(Kind.DICT, element=self._second(first))
+                return Value(Kind.DICT, fields=tuple(given.keywords.items()))
             case "sum":
                 inner = self.elements(first) if first is not None else UNKNOWN
                 return inner if inner.is_tensor or inner.kind is Kind.NUMBER else UNKNOWN
