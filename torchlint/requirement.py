@@ -99,6 +99,7 @@ _ASYNC = re.compile(r"\.cuda\((?:[^()\n]*,)?\s*async\s*=\s*True")  # no Python s
 # A number had one dimension until torch 0.4, which still warns.
 _OLD_NUMBER = re.compile(r"\b\w*loss\.data\[0\]|\b\w+\.data\.squeeze\(\)\[0\](?!\[|\.)")
 _OLD_CALLS = (".next()", "Function):", "torch.utils.ffi", "async=True", "async = True")
+_OLD_WORDS = (*_OLD_CALLS, "xrange(", "raw_input(", ".data[0]", ".data.squeeze()[0]")
 _PYTHON_2 = re.compile(r"(?<![\w.])(?:xrange|raw_input)\(")
 _BOTH_PYTHONS = re.compile(
     r"(?:xrange|raw_input)\s*=|import [^\n]*(?:xrange|raw_input|six|builtins)|def (?:xrange|raw_input)\b|builtins"
@@ -167,7 +168,7 @@ def torch_of_code(code: str) -> tuple[_Release, str] | None:
     """The newest torch that a program can run with, and the words that say so: a loss has no first element since 0.5,
     iterators of loaders have no `next()` since 1.13, functions of autograd are no longer called as instances since 1.5,
     and Python 2 has no torch since 1.5."""
-    if not any(word in code for word in (*_OLD_CALLS, "xrange(", "raw_input(", ".data")):
+    if not any(word in code for word in _OLD_WORDS):
         return None
     code = _COMMENT.sub("", code)
     if (number := _OLD_NUMBER.search(code)) is not None:

@@ -29,7 +29,15 @@ def text(node: cst.CSTNode) -> str:
     """
     if isinstance(node, cst.Name) and not node.lpar:
         return node.value
+    if type(node) is cst.Attribute and not node.lpar and _is_bare(node.dot):
+        return f"{text(node.value)}.{text(node.attr)}"
     return _PRINTER.code_for_node(node)
+
+
+def _is_bare(dot: cst.Dot) -> bool:
+    """Whether there is nothing around a dot."""
+    before, after = dot.whitespace_before, dot.whitespace_after
+    return type(before) is type(after) is cst.SimpleWhitespace and not (before.value or after.value)
 
 
 def as_receiver(node: cst.BaseExpression) -> str:

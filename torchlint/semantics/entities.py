@@ -344,10 +344,10 @@ class Effects:
         grown = not other.elsewhere <= self.elsewhere
         self.elsewhere |= other.elsewhere
         for name in self.categories():
-            mine: list[Call] = getattr(self, name)
             theirs: list[Call] = getattr(other, name)
             if not theirs:
                 continue
+            mine: list[Call] = getattr(self, name)
             known = set(mine)
             fresh = [call for call in theirs if call not in known]
             if fresh:

@@ -75,7 +75,7 @@ class Model:
         self._computed: dict[object, object] = {}
         self._guards = Guards(self._scopes)
         self._grads: dict[cst.CSTNode, bool | None] = {}
-        self._calls_in: dict[cst.CSTNode, tuple[Call, ...]] = {}
+        self._calls_in: dict[Function, dict[cst.CSTNode, list[Call]]] = {}  # by the nodes that hold them
 
     @classmethod
     def build(cls, source: Source, module: cst.Module, imports: Imports | None = None) -> Model:
@@ -384,19 +384,21 @@ class Model:
 
     def calls_in(self, node: cst.CSTNode) -> tuple[Call, ...]:
         """Calls inside the node, those of functions defined in it left out."""
-        if node not in self._calls_in:
-            function = self.function(node)
-            found = (call for call in function.calls if self._is_within(call.node, node, function.node))
-            self._calls_in[node] = tuple(found)
-        return self._calls_in[node]
+        function = self.function(node)
+        if function not in self._calls_in:
+            self._calls_in[function] = self._calls_by_holder(function)
+        return tuple(self._calls_in[function].get(node, ()))
 
-    def _is_within(self, node: cst.CSTNode, outer: cst.CSTNode, function: cst.CSTNode) -> bool:
-        """Whether a node of a function is another one, or a part of it."""
+    def _calls_by_holder(self, function: Function) -> dict[cst.CSTNode, list[Call]]:
+        """The calls of a function, by each node that holds them."""
+        held: dict[cst.CSTNode, list[Call]] = {}
         parents = self._scopes.parents
-        above: cst.CSTNode | None = node
-        while above is not None and above is not outer and above is not function:
-            above = parents.get(above)
-        return above is outer
+        for call in function.calls:
+            above: cst.CSTNode | None = call.node
+            while above is not None:
+                held.setdefault(above, []).append(call)
+                above = parents.get(above) if above is not function.node else None
+        return held
 
     def reaches_backward(self, binding: Binding) -> bool | None:
         """Whether what the binding holds flows into a backward pass; None when it leaves the file's sight."""

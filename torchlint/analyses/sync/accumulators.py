@@ -152,8 +152,9 @@ def is_seen_elsewhere(model: Model, binding: Binding) -> bool:
     """Whether another function has the sum, or a file that imports this one has its name."""
     if binding.shared or binding.is_parameter:
         return True
-    name = re.compile(rf"\b{re.escape(binding.name)}\b")
-    return binding.is_global and any(name.search(source.text) for source in model.users())
+    word = re.compile(rf"\b{re.escape(binding.name)}\b")
+    texts = (source.text for source in model.users()) if binding.is_global else ()
+    return any(binding.name in text and word.search(text) is not None for text in texts)
 
 
 def _is_log_gated(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
