@@ -114,6 +114,15 @@ def features(model, loader, joined):
             found = np.array(found)
     return found
 """,
+    "lines of a list, each of a length of its own": """\
+def off_diagonal(lines):
+    total = 0
+    for i in range(len(lines)):
+        n, size = lines[i].shape[1:-1]
+        products = torch.matmul(lines[i].view(n, size), lines[i].view(n, size).mT)
+        total = total + products.view(-1)[1:].view(n - 1, n + 1)[..., :-1].abs().mean()
+    return total
+""",
     "batches of a loader made flat": """\
 def f(model, data):
     total = 0

@@ -35,11 +35,13 @@ from torchlint.analyses.rowwise.state import (
     matched,
     together,
 )
-from torchlint.semantics.tree import children
+from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_boolean, is_tensor_method
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from torchlint.analyses.rowwise.certainty import Certainty
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
@@ -422,7 +424,7 @@ class Expressions:
         """Of an operation whose arguments behind the first say what shape the result has."""
         seen = together(*given)
         sizes = given if is_factory(name) else given[1:]
-        is_sized = name.rpartition(".")[2] in ("view", "reshape") and _is_literal(node)
+        is_sized = name.rpartition(".")[2] in ("view", "reshape") and _is_literal(node, self.local)
         if is_sized and seen.depends is Depends.FOREIGN and not _are_batches(seen):
             return _alone(Seen(Depends.ROW, axes=seen.axes))
         return seen.at_least(Depends.RAGGED) if together(*sizes).varies else seen
@@ -489,8 +491,10 @@ def _are_batches(seen: Seen) -> bool:
     return any(_GIVING_BATCHES.search(spelled(loop.iter)) for loop in loops)
 
 
-def _is_literal(node: cst.Call) -> bool:
-    """Whether all sizes of a batch are written out, as in `x.view(-1, 28 * 28)`. `x.view(-1, 1)` is any tensor."""
+def _is_literal(node: cst.Call, local: Collection[str]) -> bool:
+    """Whether all sizes of a batch are written out, `x.view(-1, 28 * 28)`. Each iteration asks for another `n - 1`."""
     sizes = [argument.value for argument in node.args[1:]]
+    if any(isinstance(part, cst.Name) and part.value in local for size in sizes for part in walk(size)):
+        return False
     is_column = all(isinstance(size, cst.Integer) and size.value == "1" for size in sizes)
     return not is_column and all(isinstance(size, (cst.Integer, cst.BinaryOperation)) for size in sizes)
