@@ -218,3 +218,40 @@ SAMPLES = """
 )
 def test_a_measure_of_every_single_sample_is_read_once_per_sample(body: str, codes: list[str]) -> None:
     assert [finding.code for finding in findings(SAMPLES.format(body=body), "SYNC01", "SYNC02", "SYNC03")] == codes
+
+
+GATHERED = """
+    import numpy as np
+    import torch
+    from library import {name}
+
+    def train(model, loader, optimizer):
+        for x, y in loader:
+            optimizer.zero_grad()
+            model(x.cuda(), y.cuda()).backward()
+            optimizer.step()
+            evaluate(model, loader)
+
+    def evaluate(model, loader):
+        metrics, kept, held = {{}}, None, None
+        for x, _ in loader:
+            scores = model(x)
+            held = scores if held is None else torch.cat((held, scores))
+        losses = {name}(held)
+        kept = {kept}
+        metrics["loss"] = kept.mean().item()
+        return metrics
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "count"),
+    [
+        ("gather", "losses", 1),
+        ("nested_numpify", "losses", 0),
+        ("gather", "losses if kept is None else np.concatenate((kept, losses))", 0),
+        ("gather", "losses if kept is None else torch.cat((kept, losses))", 1),
+    ],
+)
+def test_what_numpy_joins_or_a_function_by_its_name_copies_is_on_the_host(name: str, kept: str, count: int) -> None:
+    assert len(findings(GATHERED.format(name=name, kept=kept), "SYNC01")) == count
