@@ -153,6 +153,11 @@ def code_of(step: Step) -> str:
     return _kind(step) or "VEC02"
 
 
+def at_once(model: Model, root: Root, trace: Trace) -> Step | None:
+    """What can be one call before the loop, even where the rest of it has to stay."""
+    return (inference if trace.is_final else hoistable)(model, root, trace)
+
+
 def hoistable(model: Model, root: Root, trace: Trace) -> Step | None:
     """A costly operation that every iteration does on its row alone: it can be one call before the loop, even where the
     rest of the loop has to stay."""

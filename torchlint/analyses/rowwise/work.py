@@ -33,6 +33,7 @@ from torchlint.analyses.rowwise.restacking import taken_apart
 from torchlint.analyses.rowwise.selections import is_selection
 from torchlint.analyses.rowwise.setting_up import only_sets_up
 from torchlint.analyses.rowwise.sorting import sorted_tensor, walks_rows
+from torchlint.analyses.rowwise.spared_memory import spares_memory
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
 from torchlint.analyses.rowwise.windows import cuts_windows
@@ -93,7 +94,8 @@ class _Finder:
             work = self._work(loop, root) or self._of_mask(loop, root) or self._of_rows_restacked(loop, root)
             if work is not None:
                 self._taken.add(root)
-                yield work
+                if not spares_memory(self._model, root):
+                    yield work
         for call in self._model.calls_to("builtins.sorted"):
             name = sorted_tensor(self._model, self._certainty, call.node)
             if name is not None:
@@ -132,7 +134,7 @@ class _Finder:
         if trace.blocks and self._joins_batches(trace):
             return None
         final = trace.is_final
-        step = (costly.inference if final else costly.hoistable)(self._model, root, trace)
+        step = None if Fault.CHUNKS in trace.faults else costly.at_once(self._model, root, trace)
         if step is not None and step.name == "forward" and is_put_in_line(self._model, root):
             return None
         if step is not None:

@@ -1,0 +1,79 @@
+"""VEC01, VEC02, VEC06: rows that are taken one by one, or in blocks, for want of memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+LIKELIHOOD = """
+    import torch
+    import torch.nn.functional as F
+
+    def log_likelihood(logits: torch.Tensor, labels: torch.Tensor):
+        {above}
+        found = []
+        for row, label in zip(logits, labels):{beside}
+            found.append(F.log_softmax(row, dim=-1).gather(-1, label.unsqueeze(-1)).squeeze(-1))
+        return torch.stack(found)
+
+    def normalisers(logits: torch.Tensor):
+        {above}
+        return torch.stack([torch.logsumexp(row, dim=-1) for row in logits]){beside}
+"""
+
+
+@pytest.mark.parametrize(
+    ("above", "beside", "codes"),
+    [
+        ("pass", "", ["VEC01", "VEC06"]),
+        ("pass", "  # the memory of a bfloat16 softmax would be too much at once", []),
+        ("pass", "  # loop to reduce peak mem consumption", []),
+        ("pass", "  # remember that rows are samples", ["VEC01", "VEC06"]),
+        ("memory = 1", "", ["VEC01", "VEC06"]),
+    ],
+)
+def test_a_loop_that_is_said_to_spare_memory(above: str, beside: str, codes: list[str]) -> None:
+    found = findings(LIKELIHOOD.format(above=above, beside=beside), "VEC01", "VEC06")
+    assert [finding.code for finding in found] == codes
+
+
+def test_a_comment_above_the_loop_says_so_too() -> None:
+    code = """
+        import torch
+
+        def normalisers(logits: torch.Tensor):
+            found = []
+            # Row by row, or
+            # a long context runs out of memory.
+            for row in logits:
+                found.append(torch.logsumexp(row, dim=-1))
+            return torch.stack(found)
+    """
+    assert findings(code, "VEC01") == []
+    assert len(findings(code.replace("out of memory", "for long"), "VEC01")) == 1
+
+
+ENCODING = """
+    import torch
+
+    class Encoder(torch.nn.Module):
+        def forward(self, x):
+            return self.net(x)
+
+    @torch.no_grad()
+    def encode(encoder: Encoder, images: torch.Tensor, size):
+        found = []
+        for i in range(0, len(images), {step}):
+            taken = images[i : i + size] if size > 1 else images[i].unsqueeze(0)
+            found.append(encoder({given}))
+        return torch.cat(found)
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "given", "count"),
+    [("size", "taken", 0), ("size", "images[i].unsqueeze(0)", 0), ("1", "images[i][None]", 1)],
+)
+def test_a_loop_that_takes_steps_takes_blocks(step: str, given: str, count: int) -> None:
+    assert len(findings(ENCODING.format(step=step, given=given), "VEC02")) == count
