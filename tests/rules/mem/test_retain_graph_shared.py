@@ -320,3 +320,41 @@ def test_parts_that_a_helper_takes_out_of_what_is_handed_in_may_be_in_what_else_
     assert findings(DIRECTIONS.format(params="params_of(policy)"), "MEM04") == []
     made = "[torch.ones(3, requires_grad=True)]"
     assert len(findings(DIRECTIONS.format(params=made).replace("before, policy)", "before, params[0])"), "MEM04")) >= 1
+
+
+MEASURED = """
+import time
+import torch
+
+def measure(run, times):
+    start = time.perf_counter()
+    for _ in range(times):
+        run()
+    return time.perf_counter() - start
+
+def backward_time(attention, times):
+    q, k = (torch.ones(4, 4, requires_grad=True) for _ in range(2))
+    {around}
+    slope = torch.ones(4, 4)
+
+    def run():
+        {inside}
+        out.backward(slope, retain_graph=True)
+
+    return measure({given}, times)
+"""
+
+
+@pytest.mark.parametrize("given", ["run", "lambda: out.backward(slope, retain_graph=True)"])
+def test_what_is_measured_goes_back_through_the_same_graph_every_time(given: str) -> None:
+    code = MEASURED.format(around="out = attention(q, k)", inside="pass", given=given)
+    assert findings(code, "MEM04") == []
+    run = "backward_time(lambda q, k: torch.softmax(q @ k.mT, -1), 2)"
+    exec(code + run, {})
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(code.replace(", retain_graph=True", "") + run, {})
+
+
+def test_what_is_computed_every_time_has_a_graph_for_each() -> None:
+    [finding] = findings(MEASURED.format(around="pass", inside="out = attention(q, k)", given="run"), "MEM04")
+    assert "behind `out`" in finding.message

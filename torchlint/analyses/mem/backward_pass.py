@@ -72,9 +72,11 @@ def _tensors(model: Model, graph: cst.BaseExpression) -> set[Binding]:
 
 
 def backpropagated(call: Call) -> cst.BaseExpression | None:
-    """The expression that a backward pass starts from."""
+    """The expression that a backward pass starts from: `loss` of `loss.backward()` and of `engine.backward(loss)`, and
+    `out` of `out.backward(slope)`, where what is given has no graph."""
     positional = [arg.value for arg in call.node.args if arg.keyword is None and not arg.star]
-    if call.receiver_value.is_tensor or not positional:
+    given = call.argument("gradient", 0).value
+    if call.receiver_value.is_tensor or not positional or (given.is_tensor and given.grad is Grad.DETACHED):
         return call.receiver
     return positional[0]
 

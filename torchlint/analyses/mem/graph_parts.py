@@ -50,7 +50,7 @@ class GraphParts:
         self._loop = loop
         self._home = model.function(source)
         self.writes: set[cst.CSTNode] = set()
-        self.reused = False
+        self.reused = self._is_of_function_around(source)
         self.handed_in: list[Binding] = []
         self._seen: set[cst.CSTNode] = set()
         self._work: list[cst.CSTNode] = [source]
@@ -86,6 +86,14 @@ class GraphParts:
                 self._work.append(node.value)
             case _:
                 self._work.extend(children(node))
+
+    def _is_of_function_around(self, source: cst.CSTNode) -> bool:
+        """Whether a closure, which may be called again and again, begins with what the function around it computed."""
+        binding = self._model.binding(source) if isinstance(source, cst.Name) else None
+        if binding is None or binding.cls is not None:
+            return False
+        made = [write.function for write in binding.writes if write.kind != "parameter"]
+        return bool(made) and not any(function is self._home or function.is_module for function in made)
 
     # -- calls
 
