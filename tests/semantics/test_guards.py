@@ -59,6 +59,8 @@ def kinds_around(code: str) -> list[str]:
         "verbosity",
         "torch.distributed.get_rank() == 0 and i % 10 == 0",
         "i == 0 and rank == 0",
+        "iteration in testing_iterations",
+        "self.global_step in milestones and rank == 0",
     ],
 )
 def test_what_runs_every_so_often(condition: str) -> None:
@@ -111,6 +113,9 @@ def test_a_weight_that_shrinks_stays_above_zero(condition: str) -> None:
         ("writer.every is not None", "log"),
         ("not args.verbose and writer", "log"),
         ("phase == 'train'", "phase"),
+        ("phase in testing_phases", "phase"),
+        ("step_name in several", "other"),
+        ("name not in steps", "other"),
     ],
 )
 def test_conditions_that_may_hold_in_every_iteration(condition: str, kind: str) -> None:

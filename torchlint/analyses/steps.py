@@ -309,7 +309,7 @@ def _is_given(model: Model, call: Call, loop: Loop) -> bool:
 def _runs_seldom(model: Model, loop: Loop) -> bool:
     """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them.
     One that runs a model at them, for each batch of those that the function goes through, is an evaluation. One over
-    two or three things, which no step calls, and one that waits for somebody to type, are none."""
+    two or three things, which no step calls or at intervals only, and one that waits for somebody, are none."""
     function = loop.function
     if _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
         return True
@@ -327,8 +327,8 @@ def _runs_seldom(model: Model, loop: Loop) -> bool:
 
 
 def _is_short(model: Model, loop: Loop) -> bool:
-    count = rounds(model, loop)
-    return count is not None and count <= _FEW and called_per_step(model, loop.function) is None
+    is_short = (count := rounds(model, loop)) is not None and count <= _FEW
+    return is_short and (called_per_step(model, loop.function) is None or is_gated(model, loop.node, None))
 
 
 def _waits_for_somebody(loop: Loop) -> bool:

@@ -24,6 +24,7 @@ _RANK_NAMES = re.compile(
     r"(?i)(^|_)(rank|local_rank|global_rank|is_main|is_master|master|main_process|is_primary|global_zero|process_zero)"
 )
 _REMAINDERS = frozenset({"divmod", "fmod", "remainder"})
+_ROUNDS = re.compile(r"(?i)(^|_)(step|iter|iteration|epoch)(_?(no|num|idx|index|i))?$")
 _CONSTANTS = ("None", "True", "False")
 _CLOCKS = frozenset({"time", "perf_counter", "monotonic", "now"})
 _PHASE_NAMES = re.compile(r"(?i)^(is_)?(train|training|phase|mode|split|eval|evaluate|is_eval|backward|test|valid)\w*$")
@@ -142,7 +143,7 @@ def kind_of(scopes: Scopes, test: cst.BaseExpression, depth: int = 0) -> str:
         return "other"
     nodes = list(walk(test))
     names = _identifiers(test)
-    if any(_counts_round(node) for node in nodes) or _REMAINDERS.intersection(names):
+    if any(_counts_round(node) or _lists_rounds(node) for node in nodes) or _REMAINDERS.intersection(names):
         return "log"
     telling = [part for part in conjuncts(test) if any(map(_LOG_NAMES.search, _identifiers(part, lengths=False)))]
     if not all(map(_asks_for_sink, telling)):
@@ -178,6 +179,16 @@ def _counts_round(node: cst.CSTNode) -> bool:
             cst.BinaryOperation(operator=cst.Modulo()) | cst.BinaryOperation(operator=cst.BitAnd(), right=cst.Integer())
         ):
             return True
+    return False
+
+
+def _lists_rounds(node: cst.CSTNode) -> bool:
+    """`iteration in testing_iterations`: some rounds, of many."""
+    match node:
+        case cst.Comparison(
+            left=cst.Name() | cst.Attribute() as counter, comparisons=[cst.ComparisonTarget(operator=cst.In())]
+        ):
+            return _ROUNDS.search(_identifier(counter)) is not None
     return False
 
 

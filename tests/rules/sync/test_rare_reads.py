@@ -180,3 +180,47 @@ with torch.no_grad():
 )
 def test_a_loop_that_gathers_its_results_may_show_some(gathered: str, count: int) -> None:
     assert len(findings(DESIGNED.format(gathered=gathered), "SYNC03")) == count
+
+
+REPORTED = """
+import torch
+from drawing import drawn
+from torch import nn
+
+model = nn.Linear(4, 4).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+
+@torch.no_grad()
+def report(step, loss, testing_steps, held_out, seen):
+    if {test}:
+        torch.cuda.empty_cache()
+        parts = ({{"name": "held out", "cases": held_out}}, {{"name": "seen", "cases": seen}})
+        {more}
+        for part in parts:
+            total = 0.0
+            for x in part["cases"]:
+                total += (drawn(model, x)["image"].clamp(0, 1) - x.cuda()).abs().mean()
+            total /= len(part["cases"])
+            print(part["name"], total)
+
+def train(batches, testing_steps, held_out, seen):
+    for step, x in enumerate(batches):
+        loss = model(x.cuda()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        report(step, loss, testing_steps, held_out, seen)
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "more", "codes"),
+    [
+        ("step in testing_steps", "pass", []),
+        ("step in testing_steps", "parts = parts + tuple(testing_steps)", ["SYNC04"]),
+        ("torch.cuda.is_available()", "pass", ["MEM06", "SYNC04"]),
+    ],
+)
+def test_two_parts_of_the_data_at_some_steps_are_few_reads(test: str, more: str, codes: list[str]) -> None:
+    found = findings(REPORTED.format(test=test, more=more), "MEM06", "SYNC04")
+    assert sorted(finding.code for finding in found) == codes

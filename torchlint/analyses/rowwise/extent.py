@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 FEW = 6
+_GROWING = frozenset({"append", "extend", "insert"})
 
 
 def runs_few_times(model: Model, loop: Loop) -> bool:
@@ -72,7 +73,9 @@ def _unpacked(model: Model, loop: Loop) -> int | None:
 
 def _count(model: Model, node: cst.BaseExpression) -> int | None:
     if isinstance(node, (cst.Tuple, cst.List)):
-        return len(node.elements)
+        return len(node.elements) if not any(isinstance(part, cst.StarredElement) for part in node.elements) else None
+    if isinstance(node, cst.Name):
+        return _count_written(model, node)
     if not isinstance(node, cst.Call) or not node.args:
         return None
     name = model.qualified(node.func) or ""
@@ -93,6 +96,16 @@ def _count(model: Model, node: cst.BaseExpression) -> int | None:
         return len(range(*bounds))
     except (TypeError, ValueError, OverflowError):  # a step of zero, too many bounds, more rounds than are counted
         return None
+
+
+def _count_written(model: Model, name: cst.Name) -> int | None:
+    """How many elements a variable has that a list or tuple of so many is written for, which does not grow."""
+    binding = model.binding(name)
+    if binding is None or len(binding.writes) != 1 or binding.methods & _GROWING:
+        return None
+    write = binding.writes[0]
+    is_written_out = write.kind == "assign" and not write.unpacked and isinstance(write.value, (cst.Tuple, cst.List))
+    return _count(model, write.value) if is_written_out and write.value is not None else None
 
 
 def _number(model: Model, node: cst.BaseExpression) -> int | None:
