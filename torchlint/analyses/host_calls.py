@@ -32,6 +32,7 @@ _LOG_METHODS = word_set(
 _COLLECTING_METHODS = word_set("append appendleft extend add insert update setdefault put record")
 _WRITING_METHODS = word_set("write writelines writerow writerows")
 _NEEDING_METHODS = word_set("step dump save savefig imsave imwrite send sendall put_nowait sleep decode")
+_SAVING = word_set("save savez savez_compressed savetxt savemat imsave imwrite")
 _NEEDING_BUILTINS = word_set("range chr zip enumerate map filter iter next open getattr setattr slice exit")
 _REDUCTIONS = word_set(
     """
@@ -95,6 +96,11 @@ def collects(call: Call) -> bool:
 def needs(call: Call) -> bool:
     """Whether the call has an effect that no later one makes up for."""
     return call.method in _NEEDING_METHODS or _names(call)[1].startswith("save_") or _feeds_device(call)
+
+
+def saves(call: Call) -> bool:
+    """`np.save(path, array)`, which makes a file of it, and nothing else."""
+    return _names(call)[1] in _SAVING
 
 
 def reduces(call: Call) -> bool:

@@ -407,7 +407,7 @@ class HostFlow:
     def _number_argument(self, call: Call, arg: cst.Arg, site: cst.Call) -> None:
         if host_calls.asks(call):
             self._on(site, True)
-        elif host_calls.checks(call) or host_calls.steers(call):
+        elif host_calls.checks(call) or host_calls.steers(call) or host_calls.saves(call):
             self._use |= Use.NEEDED
         elif host_calls.is_log(call):
             self._use |= Use.LOGGED
@@ -442,7 +442,7 @@ class HostFlow:
                 self._on(part, True)
 
     def _array_argument(self, call: Call, site: cst.Call) -> None:
-        if host_calls.checks(call):
+        if host_calls.checks(call) or host_calls.saves(call):
             self._use |= Use.NEEDED
         elif host_calls.reduces(call):
             self._on(site, host_calls.gives_number(call))

@@ -380,3 +380,31 @@ def test_a_copy_that_gets_a_name_and_is_never_asked_can_go() -> None:
     [found] = findings(evaluation("guess = np.argmax(out.cpu().numpy(), 1)"), "SYNC03")
     assert found.message.endswith("and nothing uses the copy. Leave it out.")
     assert findings(evaluation("guess = np.exp(out.cpu().numpy())", "guess = 0", "return guess"), "SYNC03") == []
+
+
+SAVED = """
+    import numpy as np
+    import torch
+
+    def spectrogram(model, x):
+        return model(x).cpu().numpy()
+
+    @torch.no_grad()
+    def extract(loader, model: torch.nn.Module, debug=False):
+        model.eval()
+        for x in loader:
+            found = spectrogram(model, x.cuda())
+            for i in range(len(x)):
+                part = found[i].T
+                {saved}
+                if debug:
+                    print(part)
+"""
+
+
+@pytest.mark.parametrize(
+    ("saved", "count"),
+    [("np.save(f'{i}.npy', part)", 0), ("np.savez(f'{i}.npz', part, x=1)", 0), ("np.abs(part)", 1)],
+)
+def test_a_file_that_is_written_of_every_batch_needs_the_copy(saved: str, count: int) -> None:
+    assert len(findings(SAVED.replace("{saved}", saved), "SYNC03")) == count

@@ -174,3 +174,32 @@ def test_codes_that_are_moved_where_they_are_not_on_the_device(
 ) -> None:
     code = FOCAL.format(weight=weight, move=move, use=use, call=call)
     assert [finding.line for finding in findings(code, "SYNC03")] == lines
+
+
+PICKED = """
+import torch
+from torch.utils.data import DataLoader
+
+@torch.no_grad()
+def evaluate(net: torch.nn.Module, loader: DataLoader):
+    net.eval()
+    for x, y in loader:
+        y = y.cuda()
+        out = net(x.cuda())
+        picked = {picked}
+        print(len(picked), out.shape)
+"""
+
+
+@pytest.mark.parametrize(
+    ("picked", "count"),
+    [
+        ("y[out > 0].tolist()", 0),
+        ("torch.arange(9).cuda()[out[0] > 0].tolist()", 0),
+        ("y[y > 0].tolist()", 1),
+        ("y[0, :3].tolist()", 1),
+    ],
+)
+def test_what_the_device_picks_the_host_does_not_have(picked: str, count: int) -> None:
+    found = findings(PICKED.format(picked=picked), "SYNC03")
+    assert len([finding for finding in found if "copies back" in finding.message]) == count

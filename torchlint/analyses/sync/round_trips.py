@@ -14,6 +14,7 @@ from torchlint.analyses.steps import Step, called_per_step, step_of
 from torchlint.analyses.sync.readback import reads
 from torchlint.semantics.dataflow import is_changed, reaches
 from torchlint.semantics.entities import Call, Function, Loop, Role
+from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
@@ -163,6 +164,8 @@ class _Way:
                 return self._call(self._model.call(node))
             case cst.Attribute(value=inner) | cst.Subscript(value=inner) if self._model.binding(node) is None:
                 self._work.append(inner)
+                if isinstance(node, cst.Subscript):
+                    self._work += [part for place in node.slice for part in self._tensors(place)]
             case cst.GeneratorExp(elt=inner) | cst.ListComp(elt=inner) | cst.DictComp(value=inner):
                 self._work.append(inner)
             case cst.Tuple(elements=parts) | cst.List(elements=parts) | cst.Dict(elements=parts):
@@ -174,6 +177,12 @@ class _Way:
             case _:
                 return False
         return True
+
+    def _tensors(self, place: cst.SubscriptElement) -> Iterator[cst.CSTNode]:
+        """`mask` of `x[mask]`: the host has what it picks where it has what picks."""
+        for node in walk(place):
+            if isinstance(node, (cst.Name, cst.Attribute)) and self._model.value(node).is_(Kind.TENSOR, Kind.BATCH):
+                yield node
 
     def _variable(self, node: cst.CSTNode, binding: Binding) -> bool:
         changed = [read for read in binding.reads if is_changed(self._model, read)]
