@@ -138,6 +138,8 @@ class Expressions(Lookup, ABC):
         match owner.kind:
             case Kind.TENSOR if owner.rank == 0 and index is not None and index.kind is Kind.NUMBER:
                 return Value(Kind.NUMBER, dtype=owner.dtype)  # `loss.data[0]`, before tensors without dimensions
+            case Kind.TENSOR if index is not None and index.kind is Kind.STRING and self._is_one_of_several(node.value):
+                return Value(place=owner.place)  # `loss, logs = net(x)`: no tensor, but a dict of whatever
             case Kind.TENSOR:
                 pinned = owner.pinned and not self._picks(node)
                 return owner.but(rank=self._indexed_rank(owner, node), optional=False, pinned=pinned)
@@ -160,6 +162,11 @@ class Expressions(Lookup, ABC):
                 return Value(place=Place.HOST)
             case _:
                 return UNKNOWN
+
+    def _is_one_of_several(self, node: cst.BaseExpression) -> bool:
+        """Whether a variable holds one of the results of a call, of which nothing else is known."""
+        binding = self.scopes.bindings.get(node)
+        return binding is not None and bool(binding.writes) and all(write.unpacked for write in binding.writes)
 
     def _picks(self, node: cst.Subscript) -> bool:
         """Whether a subscript may copy what it takes, as lists and tensors of places do; others make a view."""

@@ -293,3 +293,38 @@ def test_a_sum_that_is_asked_for_its_graph_keeps_it(asked: str, is_fixed: bool) 
     code += f"    opt.step()\n    total += loss\nprint({asked})\n"
     assert findings(code, "MEM02")
     assert ("total += loss.detach()" in fixed(code, "MEM02", unsafe=False)) is is_fixed
+
+
+MEASURED = """
+import torch
+from networks import network
+from torch.utils.data import DataLoader
+
+def train(loader: DataLoader):
+    net = network().cuda()
+    optimizer = torch.optim.Adam(net.parameters())
+    total = 0.0
+    for x in loader:
+        {results} = net(x.cuda())
+        optimizer.zero_grad()
+        {loss}.backward()
+        optimizer.step()
+        total += {measure}
+    return float(total) / len(loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("results", "loss", "measure", "count"),
+    [
+        ("loss, logs", "loss", 'logs["accuracy"]', 0),  # a number, for all that is known
+        ("loss, logs", "loss", "logs[0]", 1),
+        ("loss, logs", "loss", "loss", 1),
+        ("outputs", 'outputs["loss"]', 'outputs["loss"]', 1),
+    ],
+)
+def test_one_of_several_results_that_is_asked_for_a_name_is_no_tensor(
+    results: str, loss: str, measure: str, count: int
+) -> None:
+    code = MEASURED.format(results=results, loss=loss, measure=measure)
+    assert len(findings(code, "MEM02")) == count
