@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 _MOST_CLASSES = 6
 _CALLABLE = (Kind.FUNCTION, Kind.PARTIAL)
+_SEVERAL = Value(Kind.TUPLE, element=Value(Kind.TENSOR))
+_HOOKING = {
+    "register_forward_hook": (_SEVERAL, Value(Kind.TENSOR)),
+    "register_forward_pre_hook": (_SEVERAL,),
+    "register_full_backward_hook": (_SEVERAL, _SEVERAL),
+    "register_backward_hook": (_SEVERAL, _SEVERAL),
+}
 
 
 class Calls(MethodCalls):
@@ -87,6 +94,8 @@ class Calls(MethodCalls):
         method = func.attr.value
         call.receiver_value = receiver
         given = self._given(call)
+        if method in _HOOKING and given.positional:
+            self._hook(receiver, given.positional[0], _HOOKING[method])
         super_target = self._super_method(call, func)
         if super_target is not None:
             return self._enter(call, super_target, given, bound=True)
@@ -113,6 +122,16 @@ class Calls(MethodCalls):
             self.values[func] = module
             return self._apply(call, module, given)
         return self._method(call, receiver, method, given)
+
+    def _hook(self, module: Value, hook: Value, passed: tuple[Value, ...]) -> None:
+        """`layer.register_forward_hook(note)`: what the module passes to functions of this file."""
+        filled = dict(hook.fields or ()) if hook.kind is Kind.PARTIAL else {}
+        function = hook.element if hook.kind is Kind.PARTIAL and not hook.items else hook
+        if function is None:
+            return
+        owner = module if module.kind is Kind.MODULE else Value(Kind.MODULE)
+        for target in self.local_functions(function):
+            self._hand_over(target, Arguments([owner, *passed], filled), bound=function.bound)
 
     def _objects(self, value: Value) -> tuple[Value, ...]:
         """What a value may be that is one of several objects, of different classes, which are made in sight.
