@@ -167,7 +167,7 @@ METHOD = """
         net.eval()
         rows = []
         for x in batches:
-            x = Variable(x.cuda(){volatile})
+            x = Variable({given})
             score, layers = net.{method}(x)
             rows.extend(layer.data.mean(2) for layer in layers)
         return rows
@@ -175,15 +175,17 @@ METHOD = """
 
 
 @pytest.mark.parametrize(
-    ("method", "volatile", "lines"),
+    ("method", "given", "lines"),
     [
-        ("feature_list", ", volatile=True", [3]),
-        ("feature_list", "", []),
-        ("apply", ", volatile=True", []),  # a method that every module has, and that runs nothing
+        ("feature_list", "x, volatile=True", [3]),
+        ("feature_list", "x", []),
+        ("feature_list", "x.cuda()", [3]),  # no less: the network has been told to evaluate
+        ("apply", "x, volatile=True", []),  # a method that every module has, and that runs nothing
+        ("apply", "x.cuda()", []),
     ],
 )
 def test_a_method_of_a_network_out_of_sight_that_gets_a_volatile_tensor_runs_it(
-    method: str, volatile: str, lines: list[int]
+    method: str, given: str, lines: list[int]
 ) -> None:
-    code = METHOD.format(method=method, volatile=volatile)
+    code = METHOD.format(method=method, given=given)
     assert [finding.line for finding in findings(code, "MEM05", "MEM09")] == lines
