@@ -249,17 +249,4 @@ def draws(scale, count):
     normal = torch.distributions.Normal(0, scale)
     return np.array([normal.sample() for _ in range(count)])
 """,
-    "a function that others may call": """\
-def at(likeness, classes, k):
-    hits = 0
-    for i in range(len(likeness)):
-        best = likeness[i][classes].sum()
-        if (likeness[i] > best).sum() < k:
-            hits += 1
-    return hits
-
-
-def recall(x: torch.Tensor, classes):
-    return at(x @ x.T, classes, 1)
-""",
 }

@@ -252,4 +252,20 @@ def counted(x: torch.Tensor, net):
     return torch.stack(features)
 """,
     ),
+    "a function that nobody in sight calls with anything else": (
+        "VEC01",
+        """\
+def at(likeness, classes, k):
+    hits = 0
+    for i in range(len(likeness)):
+        best = likeness[i][classes].sum()
+        if (likeness[i] > best).sum() < k:
+            hits += 1
+    return hits
+
+
+def recall(x: torch.Tensor, classes):
+    return at(x @ x.T, classes, 1)
+""",
+    ),
 }

@@ -121,7 +121,7 @@ def f(rewards: torch.Tensor, gamma: float):
     "truncated steps": "x = torch.randn(64, 8)\nout = torch.cat([x[i : i + 16].exp() for i in range(0, 64, 16)])\n",
     "ragged rows": """\
 def f(x: torch.Tensor, lengths: list[int]):
-    return torch.stack([x[i, : lengths[i]].mean() for i in range(len(x))])
+    return torch.stack([x[i, : lengths[i]].std() for i in range(len(x))])
 """,
     "noise for each row": "x = torch.randn(64, 8)\nout = torch.stack([row + torch.randn_like(row) for row in x])\n",
     "a distribution": """\

@@ -311,10 +311,10 @@ PATHS = """
     [
         ("_paths", "found.argmax(1).item()", "places", 1),
         ("_paths", "len(sums)", "sums", 0),  # something else reads what is collected
-        ("paths", "found.argmax(1).item()", "places", 0),  # others may call it with a list
+        ("paths", "found.argmax(1).item()", "places", 1),  # others may call it, but nobody in sight does
     ],
 )
-def test_a_private_method_is_given_the_rows_of_a_layer(name: str, place: str, shown: str, count: int) -> None:
+def test_a_method_is_given_the_rows_of_a_layer(name: str, place: str, shown: str, count: int) -> None:
     code = dedent(PATHS.format(name=name, place=place, shown=shown))
     assert len(findings(code, *ROW_RULES)) == count
 
@@ -325,3 +325,35 @@ def test_a_sum_that_several_terms_are_added_to(term: str, count: int) -> None:
     code += f"    for i in range(len(a)):\n        if a[i, 0] > 0:\n            total = total + {term}\n"
     code += "    return total\n"
     assert len(findings(code, *ROW_RULES)) == count
+
+
+PICKED = """\
+def picked(p, y):
+    loss = 0
+    for i in range(len(y)):
+        loss = loss - p[i, y[i]]
+    return loss / len(y)
+"""
+STEP = """\
+from steps import picked
+
+def train(net, loader: torch.utils.data.DataLoader):
+    for x, y in loader:
+        {move}
+        picked(torch.log_softmax(net(x.cuda()), 1), y).backward()
+"""
+
+
+@pytest.mark.parametrize(("move", "count"), [("y = y.cuda()", 1), ("y = [int(one) for one in y]", 0)])
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_a_function_to_which_all_that_call_it_give_tensors(
+    tmp_path: Path, move: str, count: int, is_elsewhere: bool
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    step = STEP.format(move=move)
+    if is_elsewhere:
+        (tmp_path / "main.py").write_text(HEAD + step)
+    code = HEAD + PICKED + ("" if is_elsewhere else step.partition("\n")[2])
+    (tmp_path / "steps.py").write_text(code)
+    source = Source.read(tmp_path / "steps.py")
+    assert len(lint(source, Settings.selecting(*ROW_RULES), strict=True, project=Project())) == count

@@ -391,3 +391,46 @@ def scores(sounds: torch.Tensor):
 )
 def test_a_network_of_the_file_is_one_that_keeps_nothing(line: str, count: int) -> None:
     assert len(findings(HEAD + NETWORK.format(line=line), *ROW_RULES)) == count
+
+
+LENGTHS = """\
+def count(net: torch.nn.Linear, loader: torch.utils.data.DataLoader):
+    right = total = 0
+    for x, y, lengths in loader:
+        guess = net(x.cuda()).argmax(-1)
+        y = y.cuda()
+        for p, t, n in zip(guess, y, lengths):
+            {body}
+    return right, total
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("right += (p[:n] == t[:n]).sum(); total += n", 1),
+        ("p, t = p[:n], t[:n]; right += torch.all(p.eq(t)).int(); total += 1", 1),
+        ("right += (p[n:] == t[n:]).sum()", 1),
+        ("right += (p[:n] == t[:n]).sum(); total += len(str(n))", 0),
+        ("right += (p[:n] == t[:n]).cumsum(0)", 0),  # of another length in each row
+    ],
+)
+def test_what_is_counted_up_to_a_length_is_counted_behind_a_mask(body: str, count: int) -> None:
+    assert len(findings(HEAD + LENGTHS.format(body=body), *ROW_RULES)) == count
+
+
+POOLED = """\
+def pool(x: torch.Tensor, lengths):
+    rows = []
+    for i, n in enumerate(lengths):
+        rows.append({row})
+    return torch.stack(rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("row", "count"),
+    [("x[i, :n].mean(0)", 1), ("x[i][:n].sum(0)", 1), ("x[i, :, :n].mean(0)", 0), ("x[i, :n].sort(0)[0]", 0)],
+)
+def test_sums_up_to_a_length_are_sums_behind_a_mask(row: str, count: int) -> None:
+    assert len(findings(HEAD + POOLED.format(row=row), *ROW_RULES)) == count

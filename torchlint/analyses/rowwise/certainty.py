@@ -119,6 +119,8 @@ class Certainty:
         call = self._model.call(node)
         if call.callee == "builtins.sum" and len(node.args) == 1:
             return self._makes(node.args[0].value, depth - 1)
+        if call.value.kind is Kind.BATCH and self._is_moved_part(call):
+            return True
         if call.value.kind is not Kind.TENSOR and one:
             return self._is_of_tensor(node, self._model.statement(node))
         if call.target is not None or call.foreign is not None:
@@ -127,6 +129,16 @@ class Certainty:
         if name.startswith("torch.Tensor.") or call.callee is None:  # what is taken for a tensor may be a dict
             return is_tensor_method(call.method or "")
         return layer_returns_tensor(name) or (returns_tensor(name) and not returns_several(name))
+
+    def _is_moved_part(self, call: Call) -> bool:
+        """`y.to(device)` of `for x, y in loader`. A batch as a whole may be an object that knows how to move."""
+        moved = call.receiver if call.method in ("cuda", "to") else None
+        binding = self._model.binding(moved) if moved is not None else None
+        places = self._writes_read_at(binding, call.node.func) if binding is not None else frozenset()
+        writes = [write for write in binding.writes if write.target in places] if binding is not None else []
+        return bool(writes) and all(
+            write.kind == "for" and write.loop is not None and write.loop.target is not write.target for write in writes
+        )
 
     def _holds(self, node: cst.BaseExpression, depth: int) -> bool:
         binding = self._model.binding(node)
@@ -173,13 +185,20 @@ class Certainty:
         return False
 
     def _is_handed_in(self, function: Function, name: str, depth: int) -> bool:
-        """Whether all calls of a private function, or of one in another, give a parameter a tensor."""
-        is_own = function.name.startswith("_") or (function.cls is None and _is_local(function))
-        if not is_own or function.passed_around or name not in function.params:
+        """Whether all calls of a function in sight give a parameter a tensor. What is handed on may be called by
+        others, too."""
+        if function.passed_around or name not in function.params:
             return False
         position = function.params.index(name) - (function.cls is not None and not function.is_static)
-        given = [call.argument(name, position).node for call in function.callers]
-        return bool(given) and all(self._makes(node, depth - 1) for node in given)
+        if not all(self.is_given(call, name, position, depth) for call in function.callers):
+            return False
+        elsewhere = [*self._model.calls_elsewhere(function)]
+        given = (home.once(Certainty).is_given(call, name, position, depth) for home, call in elsewhere)
+        return bool(function.callers or elsewhere) and all(given)
+
+    def is_given(self, call: Call, name: str, position: int, depth: int) -> bool:
+        """Whether a call of this file gives a parameter a tensor."""
+        return self._makes(call.argument(name, position).node, depth - 1)
 
     def _is_part(self, write: Write, depth: int) -> bool:
         """`values, places = x.max(0)`, `x, weight = ctx.saved_tensors`, `embeddings, labels = collect(loader)`"""
@@ -254,11 +273,6 @@ class Certainty:
         if len(writes) == len(binding.writes):
             return list(binding.reads)
         return [read for read in binding.reads if any(reaches(self._model, binding, place, read) for place in writes)]
-
-
-def _is_local(function: Function) -> bool:
-    """Whether a function stands in another, where no other code calls it."""
-    return function.parent is not None and not function.parent.is_module
 
 
 def _part(given: cst.BaseExpression | None, place: int) -> cst.BaseExpression | None:

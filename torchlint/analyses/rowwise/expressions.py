@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.collecting import is_host_value
-from torchlint.analyses.rowwise.indices import has_bounds, has_key, index_of, is_number, slices_of
+from torchlint.analyses.rowwise.indices import has_bounds, has_key, index_of, is_along_cut, is_number, slices_of
 from torchlint.analyses.rowwise.names import Names, difference, index_text, is_block, prefixes, root_of, spelled
 from torchlint.analyses.rowwise.nature import (
     Nature,
@@ -21,7 +21,7 @@ from torchlint.analyses.rowwise.nature import (
     nature,
     of_method,
 )
-from torchlint.analyses.rowwise.single_rows import adds_batch, makes_batch, repeats_batch
+from torchlint.analyses.rowwise.single_rows import adds_batch, has_literal_sizes, makes_batch, repeats_batch
 from torchlint.analyses.rowwise.state import (
     NOTHING,
     Depends,
@@ -35,13 +35,11 @@ from torchlint.analyses.rowwise.state import (
     matched,
     together,
 )
-from torchlint.semantics.tree import children, walk
+from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_boolean, is_tensor_method
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from torchlint.analyses.rowwise.certainty import Certainty
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
@@ -57,7 +55,7 @@ _SELECTING = (cst.Comparison, cst.BooleanOperation)
 
 class Expressions:
     """`local`: what the names have that this iteration has assigned. `guarded`: not every iteration comes here.
-    `draws_at_once`: random numbers are taken for drawn before the loop, for all iterations."""
+    `draws_at_once`: random numbers are taken for drawn before the loop."""
 
     def __init__(self, model: Model, certainty: Certainty, place: cst.CSTNode, names: Names, trace: Trace) -> None:
         self.draws_at_once = False
@@ -166,16 +164,12 @@ class Expressions:
 
     def index(self, node: cst.Subscript) -> Seen:
         """What the index of a subscript depends on, of nested ones all of them."""
-        found = NOTHING
-        current: cst.BaseExpression = node
-        while isinstance(current, cst.Subscript):
-            several = len(current.slice) > 1
-            found = together(found, *(self._slice(element.slice, several) for element in current.slice))
-            current = current.value
-        return found
+        parts = [(part.slice, len(subscript.slice) > 1) for subscript in prefixes(node) for part in subscript.slice]
+        of_row = len(parts) > 1 or self.quiet(root_of(node)).varies
+        return together(*(self._slice(part, several, of_row) for part, several in parts))
 
-    def _slice(self, part: cst.BaseSlice, several: bool) -> Seen:
-        """`several`: it is one of several indices."""
+    def _slice(self, part: cst.BaseSlice, several: bool, of_row: bool) -> Seen:
+        """`several`: it is one of several indices. `of_row`: what is cut differs from iteration to iteration."""
         if isinstance(part, cst.Index):
             seen = self.of(part.value)
             if seen.maybe and is_number(part.value, several):
@@ -193,7 +187,8 @@ class Expressions:
             if seen.is_row and part.lower is not None:
                 self._step(part.lower, ".narrow", [seen])
             return seen
-        return _picked(seen)
+        is_length = len(ends) == 1 and (seen.is_row or (of_row and seen.depends is Depends.FOREIGN))
+        return replace(seen, depends=Depends.RAGGED, masked=True) if is_length else _picked(seen)
 
     def _is_mask(self, node: cst.BaseExpression, seen: Seen) -> bool:
         return seen.mask or isinstance(node, _SELECTING) or self.model.value(node).dtype == "bool"
@@ -261,7 +256,7 @@ class Expressions:
         return replace(place.at_least(Depends.FOREIGN), maybe=maybe, array=array or kind is Kind.ARRAY)
 
     def _note_subject(self, root: cst.BaseExpression, place: Seen) -> None:
-        if place.depends <= Depends.ROW and not self._silent:
+        if (place.depends <= Depends.ROW or place.masked) and not self._silent:
             self.trace.subjects.setdefault(self.name_of(root), root)
 
     def changed(self, target: cst.Subscript, place: Seen, given: Seen) -> Seen:
@@ -370,7 +365,7 @@ class Expressions:
         seen = self._shaped(node, method, inputs) if kind is Nature.SHAPED else _inputs(f".{method}", inputs)
         if kind is Nature.RAGGED and seen.varies:
             seen = _picked(seen) if method == "masked_select" else seen.at_least(Depends.RAGGED)
-        if method in _REDUCTIONS and not node.args:
+        if method in _REDUCTIONS and (not node.args or is_along_cut(node)):
             seen = _reduced(seen)
         if method.endswith("_") and not method.endswith("__"):
             self._in_place(call, held, seen)
@@ -424,7 +419,7 @@ class Expressions:
         """Of an operation whose arguments behind the first say what shape the result has."""
         seen = together(*given)
         sizes = given if is_factory(name) else given[1:]
-        is_sized = name.rpartition(".")[2] in ("view", "reshape") and _is_literal(node, self.local)
+        is_sized = name.rpartition(".")[2] in ("view", "reshape") and has_literal_sizes(node, self.local)
         if is_sized and seen.depends is Depends.FOREIGN and not _are_batches(seen):
             return _alone(Seen(Depends.ROW, axes=seen.axes))
         return seen.at_least(Depends.RAGGED) if together(*sizes).varies else seen
@@ -489,12 +484,3 @@ def _are_batches(seen: Seen) -> bool:
     """Whether the name of what is iterated over says that it gives batches."""
     loops = (axis for axis in seen.axes if isinstance(axis, (cst.For, cst.CompFor)))
     return any(_GIVING_BATCHES.search(spelled(loop.iter)) for loop in loops)
-
-
-def _is_literal(node: cst.Call, local: Collection[str]) -> bool:
-    """Whether all sizes of a batch are written out, `x.view(-1, 28 * 28)`. Each iteration asks for another `n - 1`."""
-    sizes = [argument.value for argument in node.args[1:]]
-    if any(isinstance(part, cst.Name) and part.value in local for size in sizes for part in walk(size)):
-        return False
-    is_column = all(isinstance(size, cst.Integer) and size.value == "1" for size in sizes)
-    return not is_column and all(isinstance(size, (cst.Integer, cst.BinaryOperation)) for size in sizes)

@@ -36,3 +36,12 @@ def has_key(node: cst.Subscript) -> bool:
     """`frames["color", i]`: an entry of a dict, and no row."""
     parts = [element.slice for element in node.slice]
     return any(isinstance(one, cst.SimpleString) for part in parts for one in walk(part))
+
+
+def is_along_cut(node: cst.Call) -> bool:
+    """`x[i, :length].sum(0)`: over the elements that a length picks, or a mask."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=cst.Subscript() as rows), args=[cst.Arg(value=cst.Integer(value="0"))]):
+            parts = [element.slice for subscript in reversed([*prefixes(rows)]) for element in subscript.slice]
+            return isinstance(parts[-1], cst.Slice) and all(isinstance(part, cst.Index) for part in parts[:-1])
+    return False

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
+from torchlint.semantics.tree import walk
 
 
 def makes_batch(node: cst.Call, method: str, first: int) -> bool:
@@ -37,3 +40,12 @@ def repeats_batch(node: cst.Call) -> bool:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="repeat_interleave"))):
             return True
     return False
+
+
+def has_literal_sizes(node: cst.Call, local: Collection[str]) -> bool:
+    """Whether all sizes of a batch are written out, `x.view(-1, 28 * 28)`. Each iteration asks for another `n - 1`."""
+    sizes = [argument.value for argument in node.args[1:]]
+    if any(isinstance(part, cst.Name) and part.value in local for size in sizes for part in walk(size)):
+        return False
+    is_column = all(isinstance(size, cst.Integer) and size.value == "1" for size in sizes)
+    return not is_column and all(isinstance(size, (cst.Integer, cst.BinaryOperation)) for size in sizes)

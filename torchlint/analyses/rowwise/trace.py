@@ -164,7 +164,8 @@ class _Reader:
         if len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value in self._names.totals:
             longer = sum_onto(value, targets[0].value)
             assert longer is not None
-            self._total(targets[0], together(*(self._expressions.of(term) for term in longer.terms)))
+            seen = together(*(self._expressions.of(term) for term in longer.terms))
+            self._total(targets[0], seen, longer.terms[0] if len(longer.terms) == 1 else None)
             return
         if len(targets) == 1 and isinstance(targets[0], cst.Name) and targets[0].value in self._names.counters:
             return
@@ -214,14 +215,14 @@ class _Reader:
         elif isinstance(target, cst.Name) and target.value in self._expressions.local:
             self._expressions.local[target.value] = together(self._expressions.local[target.value], seen)
         elif isinstance(target, cst.Name) and target.value in self._names.totals:
-            self._total(target, seen)
+            self._total(target, seen, small.value)
         elif isinstance(target, cst.Name):
             self.trace.fault(Fault.CARRIED, f"`{target.value}` is carried from one iteration to the next")
         else:
             self.trace.fault(Fault.STATE, f"`{spelled(target)}` is changed")
 
-    def _total(self, target: cst.Name, seen: Seen) -> None:
-        self.trace.kept.append(Kept(Sink.TOTAL, target.value, target, seen, path=self._path))
+    def _total(self, target: cst.Name, seen: Seen, value: cst.BaseExpression | None) -> None:
+        self.trace.kept.append(Kept(Sink.TOTAL, target.value, target, seen, value=value, path=self._path))
 
     def _fill(self, target: cst.Subscript, value: cst.BaseExpression, seen: Seen, *, adds: bool) -> None:
         """`out[i] = ...`: of a tensor from outside the loop, or of one that this iteration made."""

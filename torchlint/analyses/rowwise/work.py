@@ -282,12 +282,19 @@ class _Finder:
         return costly.is_elementwise(trace.steps) and not costly.only_compares(trace.steps)
 
     def _goes_along(self, kept: Kept) -> bool:
-        """Whether what may be a row, for all that is known, can be nothing but an element of equal shape."""
+        """Whether what may be a row, for all that is known, can be nothing but an element of equal shape; or is the
+        element itself that the loop has come to, whose sum needs no loop either."""
+        if kept.sink is Sink.TOTAL:
+            return self._is_come_to(kept.value)
         if not kept.seen.maybe:
             return False
         if kept.sink is Sink.APPEND:
             return is_stacked(self._model, kept.node) or (kept.seen.array and is_joined(self._model, kept.node))
         return kept.sink is Sink.FILL and kept.seen.array and not kept.guarded
+
+    def _is_come_to(self, value: cst.BaseExpression | None) -> bool:
+        binding = self._model.binding(value) if isinstance(value, cst.Name) else None
+        return binding is not None and all(write.kind == "for" for write in binding.writes)
 
     def _code(self, root: Root, trace: Trace | None, plan: Plan | None) -> str:
         """The rule that a loop belongs to, by the costliest thing it does."""
