@@ -121,7 +121,7 @@ def is_loss_function(name: str) -> bool:
 # times as fast.
 ACCELERATOR = re.compile(
     r"(cuda(?<=\bcuda)|mps(?<=\bmps)|xpu(?<=\bxpu))\b|device(?<=\bdevice)\s*=|[\"']gpu[\"']"
-    r"|\.to\(\s*[\w.\[\]\"']*(dev|gpu|rank)"
+    r"|\.to\(\s*[\w.\[\]\"']*(dev|gpu|rank|DEV|GPU|RANK)"
 )
 
 

@@ -456,3 +456,46 @@ def test_samples_may_be_tensors_of_a_type_that_lies_on_the_gpu(tmp_path: Path, p
     (tmp_path / "main.py").write_text(main)
     source = Source.read(tmp_path / "main.py")
     assert len(lint(source, Settings.selecting("DATA02"), strict=True, project=Project())) == count
+
+
+SETTINGS = "import torch\n\nDEVICE = torch.device('{}')\n"
+TRAINED_ON = """
+from torch import nn
+from torch.utils.data import DataLoader
+from settings import DEVICE
+
+
+def train(net: nn.Module, images, optimizer):
+    loader = DataLoader(images, 4, shuffle=True, num_workers=2)
+    for x, y in loader:
+        x, y = x.to(DEVICE), y.to(DEVICE)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(x), y).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("device", "count"), [("cuda", 1), ("cpu", 0)])
+def test_a_device_of_another_file_in_capitals(tmp_path: Path, device: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "settings.py").write_text(SETTINGS.format(device))
+    (tmp_path / "main.py").write_text(TRAINED_ON)
+    source = Source.read(tmp_path / "main.py")
+    assert len(lint(source, Settings.selecting("DATA02"), strict=True, project=Project())) == count
+
+
+@pytest.mark.parametrize(
+    ("head", "count"), [("class Net(nn.Module):\n    @staticmethod", 1), ("class TestNet:\n    @staticmethod", 0)]
+)
+def test_the_test_step_of_a_network_is_no_test_of_it(head: str, count: int) -> None:
+    code = (
+        f"import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\n\n\n{head}\n"
+        "    def test_step(net, triples):\n"
+        "        loader = DataLoader(triples, 4, num_workers=2)\n"
+        "        total = 0\n"
+        "        for x in loader:\n"
+        "            assert x.size(1) == 3\n"
+        "            total += net(x.cuda()).mean()\n"
+        "        return total\n"
+    )
+    assert len(findings(code, "DATA02")) == count
