@@ -408,3 +408,21 @@ SAVED = """
 )
 def test_a_file_that_is_written_of_every_batch_needs_the_copy(saved: str, count: int) -> None:
     assert len(findings(SAVED.replace("{saved}", saved), "SYNC03")) == count
+
+
+@pytest.mark.parametrize(
+    ("then", "count"),
+    [("del out", 1), ("kept.append(out)\ndel out", 0), ("wait(out)", 0)],
+)
+def test_a_copy_in_the_place_of_the_tensor_that_is_only_deleted_can_go(then: str, count: int) -> None:
+    code = evaluation(f"kept.append(out.topk(5)[1])\nout = out.cpu().numpy()\n{then}", "kept = []")
+    found = findings(code, "SYNC03")
+    assert [finding.message.endswith("nothing uses the copy. Leave it out.") for finding in found] == [True] * count
+
+
+@pytest.mark.parametrize(
+    ("made", "count"), [("torch.squeeze(y, 1)", 1), ("torch.unsqueeze(y, -1)", 1), ("torch.add(y, 1)", 0)]
+)
+def test_a_batch_that_only_loses_an_axis_on_the_device_is_the_batch(made: str, count: int) -> None:
+    code = evaluation(f"labels = {made}\nboard.add(labels.cpu().numpy(), step)", "board = make()")
+    assert len(findings(code, "SYNC03")) == count

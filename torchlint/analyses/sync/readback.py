@@ -16,6 +16,7 @@ from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.foreign_reads import ForeignRead, foreign_reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.tallies import is_tally
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.values import Kind, Place, Value
 
@@ -131,11 +132,16 @@ def reads_by_calls(model: Model) -> list[ForeignRead]:
 
 
 def _is_forgotten(model: Model, read: Readback) -> bool:
-    """Whether what is read gets a name that nothing asks. One without a name may be there for the host to wait."""
+    """Whether what is read gets a name that nothing asks, be it the name of the tensor. One without a name may be there
+    for the host to wait."""
     match model.small_statement(read.node):
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if read.use is Use.NONE:
             binding = model.binding(name)
-            return binding is not None and not (binding.reads or binding.is_global or name.value.startswith("_"))
+            if binding is None or binding.is_global or name.value.startswith("_"):
+                return False
+            if binding.shared or model.binding(read.tensor) is not binding:
+                return not binding.reads
+            return not any(reaches(model, binding, name, node) for node in binding.reads)
     return False
 
 

@@ -223,7 +223,8 @@ class _Way:
             self.there = call
             self._work.append(call.receiver)
         elif call.callee in _SAME_FUNCTIONS:
-            self._work += [arg.value for arg in call.arguments if arg.keyword is None]
+            given = [arg.value for arg in call.arguments if arg.keyword is None]
+            self._work += [node for node in given if self._model.value(node).kind is not Kind.NUMBER]  # the axis
         elif call.method in _SAME_METHODS and call.receiver is not None:
             self._work.append(call.receiver)
         else:
