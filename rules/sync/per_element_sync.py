@@ -17,11 +17,11 @@ class PerElementSync(Rule):
 
     Finds `.item()`, `int(...)` and `float(...)` on the elements of one tensor, comparisons of them of which Python asks
     the truth, elements that are places in a list or an array, those that a text is made of which is no log, and
-    `.cpu()` and `.tolist()` on its rows, in a loop or a comprehension that every training step or evaluation batch runs
-    and that does not write the tensor. So are the
-    `argmax()` of its rows, and comparisons of what its rows are reduced to. Rows that are copied on a condition are
-    left out, and loops of which each iteration waits for something else on the device, too. Python's `max`, `min`,
-    `any` and `all` of a tensor are such loops.
+    `.cpu()` and `.tolist()` on its rows, in a loop or a comprehension that every training step or evaluation batch
+    runs, or each of several passes through a model, and that does not write the tensor. So are the `argmax()` of its
+    rows, the place of something in each, and comparisons of what its rows are reduced to. Rows that are copied on a
+    condition are left out, and loops of which each iteration waits for something else on the device, too. Python's
+    `max`, `min`, `any` and `all` of a tensor are such loops.
 
     ## Why is this bad
 
@@ -117,6 +117,8 @@ def _advice(reads: ElementReads, name: str, model: Model) -> str:
 
     if compares_tensors(model, reads.nodes[0]):
         return "Compare the tensors as a whole, and copy the result once, before the loop"
+    if reads.answers:
+        return f"Ask all rows of `{name}` at once, and copy the answers once, before the loop"
     if reads.of_rows or reads.asked:
         return f"Copy `{name}` once, before the loop"
     if may_be_list(model, reads.tensor):

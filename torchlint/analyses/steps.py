@@ -54,10 +54,7 @@ def step_of(model: Model, node: cst.CSTNode) -> Step | None:
         if loop.role not in _STEPPING or _drives_environment(model, loop) or _runs_seldom(model, loop):
             return None
         return Step(loop, loop.role)
-    step = _step_of_call(model, node)
-    if step is None and not model.loops_around(node) and _is_for_others(model, model.function(node)):
-        return Step(None, Role.STEPS)
-    return step
+    return _step_of_call(model, node)
 
 
 def _step_of_call(model: Model, node: cst.CSTNode) -> Step | None:
@@ -65,7 +62,7 @@ def _step_of_call(model: Model, node: cst.CSTNode) -> Step | None:
     function = model.function(node)
     if function.hook is not None:
         return Step(None, function.hook.role, is_hook=function.hook.on_device)
-    role = called_per_step(model, function)
+    role = called_per_step(model, function) or (Role.STEPS if _is_for_others(model, function) else None)
     return Step(None, role) if role is not None else None
 
 
@@ -100,7 +97,7 @@ def step_around(model: Model, node: cst.CSTNode) -> Step | None:
         return None
     if not outermost or is_gated(model, node, None):
         return None
-    return _step_of_call(model, outermost[0].node)
+    return _step_of_call(model, outermost[0].node) or (Step(inner, inner.role) if inner is not None else None)
 
 
 def _runs_models(model: Model, loop: Loop) -> bool:

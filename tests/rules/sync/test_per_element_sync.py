@@ -411,3 +411,75 @@ MASKED = evaluation("for i, end in enumerate({ends}):\n    out[i, {part}] = 0")
 )
 def test_a_bound_or_an_index_that_nobody_waits_for_is_silent(ends: str, part: str) -> None:
     assert findings(MASKED.format(ends=ends, part=part), "SYNC07") == []
+
+
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [("best.cpu().numpy()[i]", 1), ("names[best.tolist()[i]]", 1), ("(out[i] * 2).norm().item()", 0)],
+)
+def test_a_copy_of_a_whole_batch_for_one_element_is_no_other_wait(other: str, count: int) -> None:
+    """It can go as well, where what each iteration computes on the device cannot."""
+    each = f"if not bool(hits[i].cpu()):\n        wrong.add(i)\n    show({other})"
+    code = evaluation(
+        f"best = out.argmax(1)\nhits = best == y\nfor i in range(9):\n    {each}", "wrong, names = set(), make()"
+    )
+    assert len(findings(code, "SYNC07")) == count
+
+
+DECODER = """
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(8, 8)
+        self.out = nn.Linear(8, 8)
+
+    def {name}(self, x):
+        state, picked = None, []
+        for step in range(9):
+            state = self.cell(x, state)
+            x = torch.zeros(4, 8).to(device)
+            for row, best in enumerate(self.out(state[0]).to(device).argmax(1)):
+                x[row, int(best)] = 1
+        return x
+"""
+
+
+@pytest.mark.parametrize(("name", "count"), [("forward", 1), ("draw", 0)])
+def test_a_forward_pass_that_nobody_is_seen_to_run_is_there_for_steps(name: str, count: int) -> None:
+    assert len(findings(TORCH_ONLY + DECODER.format(name=name), "SYNC07")) == count
+
+
+@pytest.mark.parametrize(("made", "count"), [("net(x.to(device))", 1), ("load(x)", 0)])
+def test_rows_of_what_a_model_says_in_each_of_several_rounds(made: str, count: int) -> None:
+    code = (
+        TORCH_ONLY
+        + f"""
+@torch.no_grad()
+def rank(net: nn.Module, draw, load):
+    net.to(device)
+    ranks = []
+    for _ in range(10):
+        x, wanted = draw()
+        scores = {made}
+        for truth, order in zip(wanted, scores.argsort(descending=True)):
+            ranks += [truth[order.cpu().numpy()]]
+    return ranks
+"""
+    )
+    assert len(findings(code, "SYNC07")) == count
+
+
+@pytest.mark.parametrize(
+    ("place", "count"),
+    [
+        ("(order[i, :] == y[i]).nonzero()", 1),
+        ("(order[i] == y[i]).nonzero()", 1),
+        ("(order == y[i]).nonzero().sum()", 0),
+        ("(order[i] == y[i]).nonzero()\n    rank = rank + net(order[i])", 0),
+    ],
+)
+def test_the_place_of_something_in_each_row_is_an_answer_of_all_rows(place: str, count: int) -> None:
+    loop = f"for i in range(9):\n    rank = {place}\n    rank = 1 + rank.item()\n    kept.append(rank <= 3)"
+    found = findings(evaluation(f"order = out.argsort(1)\n{loop}", "kept, net = [], make()"), "SYNC07")
+    asked = "Ask all rows of `order` at once, and copy the answers once, before the loop."
+    assert [finding.message.endswith(asked) for finding in found] == [True] * count

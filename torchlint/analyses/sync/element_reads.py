@@ -17,7 +17,7 @@ from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.shown import written_texts
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
-from torchlint.semantics.dataflow import is_changed
+from torchlint.semantics.dataflow import is_changed, reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
@@ -40,6 +40,7 @@ class ElementReads:
     `of_rows`: some of them copy a whole row, or show what may be one, or are numbers of a row that the loop is at.
     `asked`: of some, Python asks the truth, or how they compare, or which element of another they stand for.
     `held`: some have a name of their own, or are put into a new tensor as they are.
+    `answers`: some are what a row is reduced to, or the place of something in it.
     """
 
     tensor: cst.BaseExpression
@@ -49,6 +50,7 @@ class ElementReads:
     of_rows: bool = False
     asked: bool = False
     held: bool = False
+    answers: bool = False
     nodes: list[cst.BaseExpression] = field(default_factory=list)
 
 
@@ -85,6 +87,7 @@ def element_reads(model: Model) -> list[ElementReads]:
                     continue
                 known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
             known.of_rows |= of_row or how == "text" or (is_iterated and isinstance(element, cst.Subscript))
+            known.answers |= row is not None
             known.asked |= how in ("truth", "index")
             known.held |= how == "tensor" or element is not named
             known.nodes.append(node)
@@ -97,7 +100,7 @@ def waits_anyway(model: Model, found: ElementReads) -> bool:
     return any(
         residence.may_be_device(tensor, found.step, is_tensor=how in ("item", "cpu"))
         for tensor, how in reads_beside(model, found)
-        if not _is_element(model, tensor)
+        if not _is_element(model, tensor) and not _is_picked_from(model, tensor)
     )
 
 
@@ -136,6 +139,12 @@ def _is_element(model: Model, node: cst.BaseExpression) -> bool:
     targets = (loop.target for loop in model.loops_around(node) if loop.target is not None)
     counted = {model.binding(part) for target in targets for part in walk(target) if isinstance(part, cst.Name)}
     return any(model.binding(part) in counted for part in (base, *indices))
+
+
+def _is_picked_from(model: Model, tensor: cst.BaseExpression) -> bool:
+    """`labels` of `labels.cpu().numpy()[i]`, which the loop does not change: all of them are copied for each."""
+    binding, loop = model.binding(_bare(model, tensor)), model.loop(tensor)
+    return binding is not None and loop is not None and not _is_written(model, binding, loop)
 
 
 def reads_beside(model: Model, found: ElementReads) -> Iterator[tuple[cst.BaseExpression, str]]:
@@ -190,11 +199,14 @@ def _asked(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpressio
 
 
 def _reduced(model: Model, node: cst.BaseExpression, how: str) -> cst.BaseExpression | None:
-    """The row in `row.max() > 3` and `row.argmax().item()`: what all rows could be asked at once."""
+    """The row in `row.max() > 3`, `row.argmax().item()` and `(row == wanted).nonzero()`: what all rows could be asked
+    at once."""
     call = model.call(node) if isinstance(node, cst.Call) else None
     names = _PICKING if how != "truth" else _REDUCING
     if call is None or how in _BARE:
         return None
+    if call.method == "nonzero" and isinstance(call.receiver, cst.Comparison):
+        return call.receiver.left
     if call.method in names and not call.arguments:
         return call.receiver
     is_function = (call.callee or "").removeprefix("torch.") in names and len(call.arguments) == 1
@@ -281,9 +293,12 @@ def _may_be_list(model: Model, tensor: cst.BaseExpression, binding: Binding) -> 
 def _named(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
     """`labels[i]` of `label`, to which the same loop gives that name, and which it does not change."""
     binding = model.binding(node) if isinstance(node, cst.Name) else None
-    if binding is None or len(binding.writes) != 1:
+    writes = binding.writes if binding is not None else []
+    if len(writes) > 1 and binding is not None:
+        writes = [write for write in writes if reaches(model, binding, write.target, node)]
+    if binding is None or len(writes) != 1:
         return node
-    write = binding.writes[0]
+    write = writes[0]
     is_plain = write.kind == "assign" and not write.unpacked and write.loop is model.loop(node)
     if write.value is None or not is_plain or any(is_changed(model, read) for read in binding.reads):
         return node
