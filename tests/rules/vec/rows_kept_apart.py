@@ -26,6 +26,22 @@ def outputs(x: torch.Tensor, save):
     save(found)
     return torch.stack(found)
 """,
+    "differences of which one is given another value": """\
+def bend(x: torch.Tensor):
+    steps = []
+    for i in range(x.size(1) // 2):
+        steps.append(x[:, i, :] - x[:, i + 1, :])
+    steps[0] = None
+    return F.mse_loss(steps[1], steps[2])
+""",
+    "differences of which the list is handed on": """\
+def bend(x: torch.Tensor, show):
+    steps = []
+    for i in range(x.size(1) // 2):
+        steps.append(x[:, i, :] - x[:, i + 1, :])
+    show(steps)
+    return F.mse_loss(steps[1], steps[2])
+""",
     "images of a list": """\
 def batch(images):
     found = []

@@ -88,17 +88,29 @@ def _collects(model: Model, binding: Binding, root: cst.CSTNode, grown: cst.Base
         for write in binding.writes
         if write.value is root or (isinstance(grown, cst.Name) and reaches(model, binding, write.target, grown))
     ]
-    uses = [
+    seen = [
         read
         for read in binding.reads
         if root not in model.ancestors(read)
         and (not made or any(reaches(model, binding, target, read) for target in made))
-        and not _suits_tensor(model, read)
-        and not _is_grown(model, read)
     ]
+    uses = [read for read in seen if not _suits_tensor(model, read) and not _is_grown(model, read)]
     after = [read for read in uses if _goes_into(model, read) is not None or _is_collected_by_callers(model, read)]
     others = [read for read in uses if read not in after and not follows_stack(model, binding, read)]
-    return bool(after) and not others
+    if after or others:
+        return bool(after) and not others
+    is_looked_at = any(isinstance(model.parent(read), cst.Subscript) for read in seen)
+    return is_looked_at and not any(map(gathers, _held(model, root, grown)))
+
+
+def _held(model: Model, root: cst.CSTNode, grown: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+    """What a comprehension makes, or a loop appends to a list."""
+    if isinstance(root, cst.ListComp):
+        return [root.elt]
+    held = model.binding(grown) if grown is not None else None
+    appends = [(call, call.receiver) for call in model.calls_in(root) if call.method == "append"]
+    grows = [call for call, rows in appends if rows is not None and model.binding(rows) is held]
+    return [arg.value for call in grows for arg in call.arguments]
 
 
 def _is_collected_by_callers(model: Model, read: cst.CSTNode) -> bool:
