@@ -252,3 +252,76 @@ EPISODE = """
 def test_an_environment_takes_numbers(library: str, step: str, lines: list[int]) -> None:
     code = EPISODE.format(library=library, step=step)
     assert [finding.line for finding in findings(code, "MEM05", "MEM09")] == lines
+
+
+BASE = """
+    class Base:
+        def act(self, state):
+            raise NotImplementedError
+
+        def learn(self, batch):
+            raise NotImplementedError
+
+        def play(self, state):
+            total = 0
+            while state is not None:
+                state, reward = self.env.advance(self.act(state))
+                total += reward
+            return total
+
+        def score(self, states):
+            return [self.play(state) for state in states]
+
+        def train(self, batches):
+            for batch in batches:
+                self.learn(batch)
+    """
+PLAYER = """
+    import torch
+    from registry import Base
+
+    class Player(Base):
+        def __init__(self, actor: torch.nn.Module):
+            self.actor, self.critic = actor, torch.nn.Linear(4, 1)
+            self.opt = torch.optim.Adam(actor.parameters())
+
+        def act(self, state):
+            scores = self.actor(torch.as_tensor(state))
+            return scores.argmax().item()
+
+        def learn(self, batch):
+            wanted = self.critic(batch).detach()
+            loss = (self.actor(batch) - wanted).pow(2).mean()
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("driver", "lines"),
+    [
+        ("print(player.score(states))", ["def act(self, state):"]),
+        ("with torch.no_grad():\n    print(player.score(states))", []),
+        ("with torch.no_grad():\n    print(player.act(states[0]))\nprint(player.score(states))", []),
+        ("player.train(states)", []),  # who plays is out of sight
+    ],
+)
+def test_a_base_of_another_file_that_is_only_called_with_autograd_on(
+    tmp_path: Path, driver: str, lines: list[str]
+) -> None:
+    (tmp_path / "base.py").write_text(dedent(BASE))
+    code = PLAYER.replace("from registry", "from base")
+    assert found(tmp_path, code, f"import torch\nplayer, states = make()\n{driver}\n") == lines
+
+
+@pytest.mark.parametrize(("step", "count"), [("loss.backward()", 1), ("update(loss)", 0)])
+def test_a_step_that_a_base_of_another_file_calls_has_gradients(tmp_path: Path, step: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "base.py").write_text(dedent(BASE))
+    code = dedent(PLAYER).replace("from registry", "from base").replace("loss.backward()", step)
+    code += "\n    def begin(self, batches):\n        for batch in batches:\n            self.learn(batch)\n"
+    (tmp_path / "agent.py").write_text(code)
+    source = Source.read(tmp_path / "agent.py")
+    report = lint(source, Settings.selecting("MEM09"), strict=True, project=Project())
+    assert ["wanted" in source.line(each.line) for each in report] == [True] * count
