@@ -214,7 +214,8 @@ def _is_asked_once(call: Call, source: cst.BaseExpression, loader: Loader) -> bo
     made = set(loader.site.loops())
     again = [loop for loop in call.loops() if loop not in made]
     if isinstance(source, cst.Subscript):
-        counted = {loader.model.binding(node) for node in walk(source) if isinstance(node, cst.Name)}
+        places = [part.slice.value for part in source.slice if isinstance(part.slice, cst.Index)]
+        counted = {loader.model.binding(place) for place in places if isinstance(place, cst.Name)}
         again = [loop for loop in again if loop.target is None or loader.model.binding(loop.target) not in counted]
     return bool(call.loops()) and not again
 

@@ -214,6 +214,10 @@ class LibraryCalls(Expressions):
                 items = tuple(self.elements(value) for value in given.positional)
                 origins = frozenset().union(*(value.origins for value in given.positional))
                 element = Value(Kind.TUPLE, items=items) if not given.open else UNKNOWN
+                if not given.positional and len(given.starred) == 1:  # `zip(*loaders)`: one element of each
+                    whole = self.elements(given.starred[0])
+                    element = Value(Kind.TUPLE, element=self.elements(whole))
+                    origins = whole.origins
                 return Value(Kind.ITERATOR, element=element, origins=origins)
             case "len" | "int" | "id" | "hash" | "ord":
                 return transfer.INTEGER

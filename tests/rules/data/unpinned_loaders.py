@@ -45,6 +45,16 @@ VARIANTS = {
     "class alias": script("loader = DL(images, 64)  # found\n"),
     "name bound to the class": script("Loader = DataLoader\nloader = Loader(images, 64)  # found\n"),
     "partial": script("make = functools.partial(DataLoader, batch_size=64)  # found\nloader = make(images)\n"),
+    "one batch of each of several": script(
+        "loaders = [DataLoader(part, 64, num_workers=4) for part in (images, images)]  # found\n",
+        "for step in range(100):\n    for batches in zip(*loaders):\n        for x, y in batches:\n"
+        "            criterion(model(x.to(device)), y.to(device)).backward()\n",
+    ),
+    "a batch of one after the other": script(
+        "loaders = [DataLoader(part, 64, num_workers=4) for part in (images, images)]  # found\n",
+        "drawn = [iter(loader) for loader in loaders]\nfor step in range(100):\n    x, y = next(drawn[step % 2])\n"
+        "    criterion(model(x.to(device)), y.to(device)).backward()\n",
+    ),
     "positional options": script("loader = DataLoader(images, 64, True, None, None, 4, None)  # found\n"),
     "options in a dict literal": script(
         """\
