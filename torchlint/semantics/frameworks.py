@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import libcst as cst
+
 from torchlint.semantics.entities import Call, Class, Function, Role
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import NONE, UNKNOWN, Grad, Kind, Place, Value
@@ -109,7 +111,14 @@ def parameter(function: Function, name: str) -> Value | None:
     hook = function.hook
     if hook is None or hook.batch is None or function.params[hook.batch + 1 : hook.batch + 2] != [name]:
         return None
+    if is_metric_update(function) and _is_walked(function, name):
+        return None  # a list of what was generated, on the host perhaps
     return Value(Kind.BATCH, Grad.DETACHED, Place.ACCELERATOR if hook.on_device else Place.UNKNOWN)
+
+
+def _is_walked(function: Function, name: str) -> bool:
+    """Whether a loop takes what a parameter holds one by one."""
+    return any(isinstance(loop.iterable, cst.Name) and loop.iterable.value == name for loop in function.loops)
 
 
 # -- objects -----------------------------------------------------------------------------------------------------------

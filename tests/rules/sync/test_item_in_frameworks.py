@@ -76,3 +76,27 @@ model = torch.nn.Linear(2, 2).cuda()
 def test_a_metric_of_a_framework_is_updated_with_every_batch(package: str, base: str, lines: list[int]) -> None:
     found = findings(METRIC.format(package=package, base=base), "SYNC01")
     assert [finding.line for finding in found] == lines
+
+
+GENERATED = """
+import torch
+from torchmetrics import Metric
+
+class Kinds(Metric):
+    def __init__(self):
+        super().__init__()
+        self.add_state("counts", default=torch.zeros(9))
+
+    def update(self, generated):
+        {each}
+            for kind in kinds:
+                self.counts[int(kind)] += 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("each", "count"),
+    [("for kinds, _ in generated:", 0), ("for row in range(9):\n            kinds = generated[row]", 1)],
+)
+def test_what_a_metric_walks_over_may_be_a_list_of_results_on_the_host(each: str, count: int) -> None:
+    assert len(findings(GENERATED.format(each=each), "SYNC07")) == count
