@@ -250,3 +250,22 @@ def compare(x):
 """
     assert len(found(code)) == 1
     assert fixed(SETUP + code, "TRAIN07", unsafe=True).count("layer(x)") == fixes
+
+
+EXPECTED = """
+import pytest
+from torch import nn
+
+def test_what_has_no_forward_pass():
+    net = nn.Linear(2, 2)
+    with {context}:
+        net.forward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("context", "count"), [("pytest.raises(TypeError)", 0), ("contextlib.suppress(TypeError)", 0), ("recorder()", 1)]
+)
+def test_a_forward_that_a_test_expects_to_raise(context: str, count: int) -> None:
+    code = "import contextlib\n" + EXPECTED.format(context=context)
+    assert len(findings(code, "TRAIN07")) == count

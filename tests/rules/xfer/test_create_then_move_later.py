@@ -358,3 +358,32 @@ def test_what_the_host_reads_back_at_once_stays_there(read: str) -> None:
         f"    index = {read} if index is not None else None\n    return y, index\n"
     )
     assert ("device=device" in fixed(code, "XFER01")) is ("+" in read)
+
+
+TRIED = """
+import torch
+
+def works(device):
+    {tried}
+        x = torch.tensor([1.0, 2.0])
+        x = x.to(device)
+    {caught}
+    {after}
+
+device = torch.device("cuda")
+works(device)
+"""
+
+
+@pytest.mark.parametrize(
+    ("tried", "caught", "after", "count"),
+    [
+        ("try:", "except RuntimeError as error:\n        print(error)", "pass", 0),
+        ("try:", "except RuntimeError as error:\n        print(error)", "return x", 1),
+        ("try:", "finally:\n        print(device)", "pass", 1),
+        ("if device:", "", "pass", 1),
+    ],
+)
+def test_a_copy_that_tries_the_device_out(tried: str, caught: str, after: str, count: int) -> None:
+    code = TRIED.format(tried=tried, caught=caught, after=after)
+    assert len(findings(code, "XFER01")) == count

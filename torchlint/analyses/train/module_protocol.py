@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.exceptions import is_on_trial
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free, module_method
@@ -32,7 +33,7 @@ _PLAIN_USES = frozenset({"append", "extend", "insert"})
 def direct_forwards(model: Model) -> Iterator[Call]:
     """Calls of the `forward` of a module other than one's own or that of a base, where `__call__` is torch's."""
     for call in model.calls_to(".forward"):
-        if call.receiver is None or _is_own(model, call):
+        if call.receiver is None or _is_own(model, call) or is_on_trial(call.node, model):
             continue
         if call.receiver_value.kind is Kind.MODULE:
             if not _has_call_of_its_own(model, call) and not _may_be_plain(model, call):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.exceptions import is_on_trial
 from torchlint.analyses.moves import moves_to_accelerator, names_cuda_type
 from torchlint.analyses.order import is_before
 from torchlint.analyses.steps import runs_few_times
@@ -102,7 +103,7 @@ def creations(model: Model) -> Iterator[Creation]:
     found = [_creation(move, model) for move in model.calls_to(".to", ".cuda", ".type", ".type_as")]
     known: set[cst.CSTNode] = set()
     for creation in _for_copies_alone([creation for creation in found if creation is not None]):
-        for each in _alternatives(creation, model):
+        for each in _alternatives(creation, model) if not is_on_trial(creation.move.node, model) else ():
             if has_other_default and each.factory.callee not in HOST_CLASSES:
                 continue
             if each.factory.node not in known and not _has_default_device(each.factory, model):
