@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.support import findings
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.semantics.project import Project
@@ -64,3 +65,36 @@ def test_a_function_that_its_own_file_only_tries_and_another_takes(tmp_path: Pat
     (tmp_path / "adaptive.py").write_text(f"from sampled import {taken}\n\nloss_of = [{taken}]\n")
     source = Source.read(tmp_path / "sampled.py")
     assert len(lint(source, Settings.selecting("MEM05"), strict=True, project=Project())) == count
+
+
+SHOWN = """
+import torch
+
+class Head(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.layer(x)
+
+if __name__ == "__main__":
+    net = Head()
+    {more}
+    for label in (None, 1):
+        loss = net(torch.randn(3, 4)).sum()
+        loss.backward()
+        answer = net(torch.randn(3, 4))
+        assert answer.shape == (3, 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "count"),
+    [
+        ("pass", 0),
+        ("net.load_state_dict(torch.load('a.pt', weights_only=True))", 1),
+    ],
+)
+def test_what_a_file_does_with_its_own_network_when_it_is_run(more: str, count: int) -> None:
+    assert len(findings(SHOWN.format(more=more), "MEM05")) == count

@@ -40,10 +40,15 @@ def is_test_case(model: Model, function: Function) -> bool:
 def is_smoke_test(model: Model, function: Function, passes: Iterable[Call], reached: Iterable[Call]) -> bool:
     """`def test(): net = Net(); print(net(torch.randn(...)).shape)` is a check of shapes, run once.
 
-    `passes` are its forward passes, `reached` the calls that it makes, also in the functions of the file that it calls.
+    So is what a file does below `if __name__ == "__main__":` with networks that it defines itself. `passes` are the
+    forward passes, `reached` the calls that are made, also in the functions of the file that are called.
     """
-    if function.is_module or model.effects(function).optimizer_steps:
+    if model.effects(function).optimizer_steps:
         return False
+    if function.is_module:
+        passes = [*passes]
+        is_shown = bool(passes) and all(_is_shown_by_its_file(model, call) for call in passes)
+        return is_shown and not any(_loads(model, call) for call in reached)
     for call in passes:
         module = root(model, call.node.func)
         if any(loop.role is Role.EVALUATION for loop in call.loops()) and model.once(Modes).evaluates(call):
@@ -53,6 +58,16 @@ def is_smoke_test(model: Model, function: Function, passes: Iterable[Call], reac
         if _is_copied(model, module):
             return False
     return not any(_loads(model, call) for call in reached)
+
+
+def _is_shown_by_its_file(model: Model, call: Call) -> bool:
+    behind = model.class_behind(model.value(call.node.func).ref or "")
+    if behind is None or behind[0] is not model or (call.loops() and call.loops()[0].iterates.kind is Kind.LOADER):
+        return False
+    return any(
+        isinstance(guard.test, cst.Comparison) and text(guard.test.left) == "__name__"
+        for guard in model.guards(call.node)
+    )
 
 
 def _loads(model: Model, call: Call) -> bool:
