@@ -186,3 +186,19 @@ def test_comparisons_of_python_are_named_with_what_does_it_on_the_tensor() -> No
     (found,) = findings(HEAD + "def f(x: torch.Tensor):\n    norms = x.norm(dim=1)\n    return min(norms)\n", "VEC01")
     assert "`min` of Python compares the elements of `norms`" in found.message
     assert "`torch.min`" in found.message
+
+
+def test_the_message_names_the_tensor_that_the_operation_takes_a_row_of() -> None:
+    code = """
+        import torch
+
+        def failed(values: torch.Tensor, scores: torch.Tensor, names):
+            best, worst = {}, set()
+            for i, name in enumerate(names):
+                best[name] = values[i].item()
+                if scores[i].sum() == 0:
+                    worst.add(name)
+            return best, worst
+    """
+    [finding] = findings(code, "VEC01")
+    assert "`scores[i].sum` works on one row of `scores`" in finding.message

@@ -124,11 +124,21 @@ def of_draws(trace: Trace) -> str:
 def of_step(model: Model, trace: Trace, step: Step) -> str:
     """Of an operation that can leave a loop, given a dimension."""
     name = model.code(step.node.func) if isinstance(step.node, cst.Call) else step.name
-    subject = next(iter(trace.subjects))
+    subject = _taken_apart(step) or next(iter(trace.subjects))
     return (
         f"`{name}` works on one row of `{subject}` in every iteration. Do it on the whole tensor before the loop, "
         "along a dimension, and take what each iteration needs from the result."
     )
+
+
+def _taken_apart(step: Step) -> str | None:
+    """`x` of `x[i].sum()` and of `torch.sum(x[i])`."""
+    call = step.node
+    if not isinstance(call, cst.Call):
+        return None
+    given = [call.func.value] if isinstance(call.func, cst.Attribute) else []
+    rows = (node for node in (*given, *(arg.value for arg in call.args)) if isinstance(node, cst.Subscript))
+    return next((spelled(row.value) for row in rows if isinstance(row.value, (cst.Name, cst.Attribute))), None)
 
 
 def _filled(trace: Trace) -> str:
