@@ -266,3 +266,19 @@ def test_a_tensor_that_is_changed_in_place_keeps_its_type_and_shape() -> None:
     for name, dtype, rank in (("total", "float", 1), ("counts", "int", 2)):
         value = model.value(binding_of(model, name, "add").reads[-1])
         assert (value.dtype, value.rank) == (dtype, rank)
+
+
+@pytest.mark.parametrize(
+    ("made", "kind", "place"),
+    [
+        ("weights.cuda().sum()", Kind.TENSOR, Place.ACCELERATOR),
+        ("weights.to(device).mean(0)", Kind.TENSOR, Place.ACCELERATOR),
+        ("weights.sum()", Kind.UNKNOWN, Place.UNKNOWN),  # an array, a list of a class of its own
+        ("weights.cpu().sum()", Kind.UNKNOWN, Place.UNKNOWN),
+        ("weights.to(device).transpose(0, 1)", Kind.UNKNOWN, Place.UNKNOWN),  # boxes and graphs have that, too
+        ("weights.to(device).children()", Kind.UNKNOWN, Place.UNKNOWN),
+    ],
+)
+def test_what_is_summed_on_a_device_is_a_tensor(made: str, kind: Kind, place: Place) -> None:
+    value = value_of(model_of(f"import torch\ndef f(weights, device):\n    total = {made}\n"), "total", "f")
+    assert (value.kind, value.place) == (kind, place)

@@ -245,7 +245,8 @@ class MethodCalls(LibraryCalls):
                 return given.positional[0]
             case "forward" if any(value.is_tensor for value in given.all()):
                 return self._forwarded(call, Value(Kind.MODULE, place=receiver.place), UNKNOWN, given)
-        if method in _TENSOR_ONLY_METHODS:
+        is_on_device = receiver.place is Place.ACCELERATOR  # so are networks, which have no sum
+        if method in _TENSOR_ONLY_METHODS or (is_on_device and words.is_reduction(method)):
             return tensor_methods.tensor_method(receiver.but(kind=Kind.TENSOR), method, given, self.grad)
         if LOSS_NAMES.search(method):
             return self._loss_like(given)
