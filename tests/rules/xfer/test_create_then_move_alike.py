@@ -101,3 +101,17 @@ def test_a_number_that_is_written_out_once_stays_readable() -> None:
     assert fixed(once, "XFER01", unsafe=True) == once
     always = "import torch\n\nfor step in range(3):\n    label = torch.tensor([388]).cuda()\n"
     assert "torch.full((1,), 388" in fixed(always, "XFER01", unsafe=True)
+
+
+@pytest.mark.parametrize(("entry", "count"), [("torch.jit.trace", 0), ("self.run", 1)])
+def test_what_is_traced_for_its_graph_is_run_once(entry: str, count: int) -> None:
+    code = f"""\
+    import torch
+
+    class Loader:
+        def device_of(self, device):
+            holder = {entry}(lambda: torch.ones([]).to(torch.device(device)), example_inputs=[])
+            nodes = [n for n in holder.graph.findAllNodes("prim::Constant") if "Device" in repr(n)]
+            return nodes[-1], torch.cuda.is_available()
+    """
+    assert len(findings(dedent(code), "XFER01")) == count

@@ -100,7 +100,9 @@ def creations(model: Model) -> Iterator[Creation]:
     if not (model.uses_accelerator or _is_used_on_accelerator(model)):
         return
     has_other_default = model.once(_has_other_default)
-    found = [_creation(move, model) for move in model.calls_to(".to", ".cuda", ".type", ".type_as")]
+    traced = {function for call in model.calls_to("torch.jit.trace") for function in call.passes}
+    moves = (move for move in model.calls_to(".to", ".cuda", ".type", ".type_as") if move.function not in traced)
+    found = [_creation(move, model) for move in moves]  # a trace runs once, and is of interest for its graph
     known: set[cst.CSTNode] = set()
     for creation in _for_copies_alone([creation for creation in found if creation is not None]):
         for each in _alternatives(creation, model) if not is_on_trial(creation.move.node, model) else ():
