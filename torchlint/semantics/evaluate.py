@@ -17,7 +17,7 @@ from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import NONE, UNKNOWN, Kind, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.foreign import Imports
+    from torchlint.semantics.foreign import ForeignCall, Imports
 
 _ROUNDS = 6
 _REHEARSALS = 3  # of functions that are called in one another
@@ -116,7 +116,23 @@ class Evaluator(Statements):
             function.foreign_callers = self.imports.callers(function)
             for call in function.foreign_callers:
                 self.noted.note_call_grad(function, call.grad_enabled)
-                self._hand_over(function, call.given, bound=function.cls is not None)
+                self._hand_over(function, self._as_given(call), bound=function.cls is not None)
+
+    def _as_given(self, call: ForeignCall) -> Arguments:
+        """What another file hands to a function: what it knows of that, or what the function returns that made it."""
+        given: dict[int | str, Value] = {**dict(enumerate(call.given.positional))}
+        given.update(call.given.keywords.items())
+        for key, name, part in call.handed_back:
+            maker = next((function for function in self.scopes.functions if function.qualname == name), None)
+            if maker is None or key not in given or given[key].kind is not Kind.UNKNOWN:
+                continue
+            self.run_first(maker)
+            made: Value = self.known.returns.get(maker, UNKNOWN)
+            parts = [made] if part is None else [*(made.items or ())][part : part + 1]
+            given[key] = parts[0] if parts else UNKNOWN
+        positional = [given[place] for place in range(len(call.given.positional))]
+        keywords = {name: given[name] for name in call.given.keywords}
+        return Arguments(positional, keywords, call.given.open, call.given.starred)
 
     def rehearse(self, function: Function, given: Arguments, grad: bool | None, *, bound: bool) -> Value:
         """What the function returns when it is given these arguments, seen from another file. Nothing is kept."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -44,6 +44,7 @@ class ForeignCall:
     """A call, in another file, of a function of this one. `around` names the effects of what runs around it.
 
     `role`: of the loop that makes the call in each iteration, and not every so often to log something.
+    `handed_back`: the arguments that functions of this file have returned there: which function, and which part of it.
     """
 
     file: str
@@ -54,6 +55,7 @@ class ForeignCall:
     in_loop: bool
     around: frozenset[str]
     role: Role | None
+    handed_back: tuple[tuple[int | str, str, int | None], ...] = ()
 
     @property
     def file_name(self) -> str:
@@ -376,15 +378,17 @@ class Imports:
             model = self._importer(file)
             if model is not None:
                 self._callers[file] = model
-                for name, call in _calls_into(model, self.project, file, self.file):
-                    found.setdefault(name, []).append(self._foreign_call(call, model, file))
+                calls = _calls_into(model, self.project, file, self.file)
+                makers: dict[cst.CSTNode, str] = {call.node: name for name, call in reversed(calls)}
+                for name, call in calls:
+                    found.setdefault(name, []).append(self._foreign_call(call, model, file, makers))
         return found
 
     def _is_named_in(self, file: str, names: set[str]) -> bool:
         source = self.project.source(file)
         return source is not None and any(name + "(" in source.text for name in names)
 
-    def _foreign_call(self, call: Call, model: Model, file: str) -> ForeignCall:
+    def _foreign_call(self, call: Call, model: Model, file: str, makers: Mapping[cst.CSTNode, str]) -> ForeignCall:
         given = model.given(call)
         outer = call.loops()
         effects = model.effects(outer[-1] if outer else call.function)
@@ -402,6 +406,7 @@ class Imports:
             bool(outer),
             frozenset(name for name in effects.categories() if effects.has(name)),
             outer[0].role if outer and not model.is_log_gated(call.node) else None,
+            tuple(_handed_back(call, model, makers)),
         )
 
 
@@ -449,6 +454,26 @@ def _calls_into(model: Model, project: Project, file: str, target: str) -> list[
         elif call.method is not None and (owner := name_in_target(_class_of_receiver(model, call))) is not None:
             found.append((f"{owner}.{call.method}", call))
     return found
+
+
+def _handed_back(
+    call: Call, model: Model, makers: Mapping[cst.CSTNode, str]
+) -> Iterator[tuple[int | str, str, int | None]]:
+    """`train, test = get_loaders()` and `evaluate(test)`, both of functions of one other file."""
+    for position, arg in enumerate(call.node.args):
+        if arg.star:
+            return
+        binding = model.binding(arg.value)
+        write = binding.writes[0] if binding is not None and len(binding.writes) == 1 else None
+        maker = makers.get(write.value) if write is not None and write.value is not None else None
+        if write is None or maker is None or write.kind != "assign":
+            continue
+        assign, key = model.small_statement(write.target), arg.keyword.value if arg.keyword is not None else position
+        if not write.unpacked:
+            yield key, maker, None
+        elif isinstance(assign, cst.Assign) and isinstance(whole := assign.targets[0].target, cst.Tuple):
+            places = [place for place, part in enumerate(whole.elements) if part.value is write.target]
+            yield from ((key, maker, place) for place in places)
 
 
 def _class_of_receiver(model: Model, call: Call) -> str | None:

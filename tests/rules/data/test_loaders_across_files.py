@@ -373,3 +373,47 @@ def test_samples_of_a_dataset_that_another_file_makes(tmp_path: Path, made: str,
     main = HEADER + loader + f"{made}\nloader = DataLoader(photos, 4, pin_memory=True)\n" + LOOP
     codes = [code for code, _ in found(tmp_path, main=main, sets=SETS.format(sample=sample))]
     assert codes.count("DATA01") == count
+
+
+BOTH_WAYS = """\
+import torch
+from torch.utils.data import DataLoader
+from samples import Words
+
+def get_loaders():
+    first = DataLoader(Words(), 4, num_workers=2, pin_memory=True)
+    rest = DataLoader(Words(), 8, num_workers=2)
+    return first, rest
+
+def evaluate(net, loader):
+    total = 0
+    for x, y in loader:
+        total += (net(x.cuda()).argmax(1) == y.cuda()).sum()
+    return total
+"""
+HANDING = """\
+import torch
+from main import evaluate, get_loaders
+
+net = torch.nn.Linear(8, 2).cuda()
+{got}
+print(evaluate({given}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("got", "given", "reported"),
+    [
+        ("first, rest = get_loaders()", "net, first", [("XFER02", 13)] * 2),
+        ("first, rest = get_loaders()", "net=net, loader=first", [("XFER02", 13)] * 2),
+        ("first, rest = get_loaders()", "net, rest", [("DATA02", 7), ("XFER02", 13), ("XFER02", 13)]),
+        ("first, rest = get_loaders()\nfirst = cached(first)", "net, first", []),
+        ("first, rest = other.get_loaders()", "net, first", []),
+    ],
+)
+def test_what_a_file_gets_from_a_function_and_gives_to_another_of_the_same_file(
+    got: str, given: str, reported: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    samples = "from torch.utils.data import Dataset\n\nclass Words(Dataset):\n    pass\n"
+    every = found(tmp_path, main=BOTH_WAYS, run=HANDING.format(got=got, given=given), samples=samples)
+    assert [each for each in every if each[0] != "DATA02" or each[1] == 7] == reported
