@@ -426,3 +426,16 @@ def test_a_copy_in_the_place_of_the_tensor_that_is_only_deleted_can_go(then: str
 def test_a_batch_that_only_loses_an_axis_on_the_device_is_the_batch(made: str, count: int) -> None:
     code = evaluation(f"labels = {made}\nboard.add(labels.cpu().numpy(), step)", "board = make()")
     assert len(findings(code, "SYNC03")) == count
+
+
+@pytest.mark.parametrize(
+    ("taken", "count"),
+    [
+        ("labels, other = y.view(-1), net(y)", 1),
+        ("labels, other = net(y), y.view(-1)", 0),
+        ("labels, other = net(y)", 0),
+    ],
+)
+def test_a_batch_among_other_things_that_are_unpacked_is_the_batch(taken: str, count: int) -> None:
+    code = evaluation(f"{taken}\nboard.add(labels.cpu().numpy(), step)", "board, net = make(), make()")
+    assert len(findings(code, "SYNC03")) == count

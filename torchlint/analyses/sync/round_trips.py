@@ -206,7 +206,7 @@ class _Way:
             return True
         if write.kind != "assign" or write.value is None:
             return False
-        self._work.append(_part(write) if write.unpacked else write.value)
+        self._work.append(_part(self._model, write) if write.unpacked else write.value)
         return True
 
     def _is_yielded(self, write: Write) -> bool:
@@ -268,10 +268,10 @@ def _only_moves(model: Model, function: Function, depth: int) -> bool:
     return home and any(way.there is not None for way in ways)
 
 
-def _part(write: Write) -> cst.BaseExpression:
+def _part(model: Model, write: Write) -> cst.BaseExpression:
     """Of `x, y = x.cuda(), y.cuda()`, what is written to the one target; of other values, the whole."""
     assert write.value is not None
-    statement = write.statement
+    statement = model.small_statement(write.target)
     if not isinstance(write.value, cst.Tuple):
         return write.value
     for target in statement.targets if isinstance(statement, cst.Assign) else ():
