@@ -224,3 +224,24 @@ def train(batches, testing_steps, held_out, seen):
 def test_two_parts_of_the_data_at_some_steps_are_few_reads(test: str, more: str, codes: list[str]) -> None:
     found = findings(REPORTED.format(test=test, more=more), "MEM06", "SYNC04")
     assert sorted(finding.code for finding in found) == codes
+
+
+THRESHOLDS = """
+import torch
+
+def curve(scores, labels, limits):
+    scores, labels = scores.cuda(), labels.cuda()
+    found = []
+    for limit in limits:
+        kind = (scores > limit).long() * 2 + labels
+        missed = (kind == 1).sum().item()
+        right = (kind == 3).sum().item()
+        found.append(right / (right + {used} + 1e-7))
+    return found
+"""
+
+
+@pytest.mark.parametrize(("used", "count"), [("1", 1), ("missed", 0)])
+def test_a_number_that_nothing_asks_is_read_in_vain_though_no_model_has_made_it(used: str, count: int) -> None:
+    reported = findings(THRESHOLDS.format(used=used), "SYNC01")
+    assert sum(each.message.endswith("Nothing reads the number: leave it out.") for each in reported) == count

@@ -95,7 +95,7 @@ def deferrable_readbacks(model: Model) -> Iterator[Readback]:
         is_deferrable = use & wanted and not use & KEPT and not _is_answer(model, read)
         if is_deferrable and use is Use.LOGGED and not is_number:
             shown.append(read)
-        elif is_deferrable or (computed and _is_forgotten(model, read)):
+        elif is_deferrable or _is_forgotten(model, read):
             yield read
     # A loop that shows what it gathers on the host, sample by sample, is there for its results.
     yield from (read for read in shown if gathering.isdisjoint(_steps(model, read.node)))
