@@ -99,3 +99,52 @@ def test_a_caller_is_known_when_the_project_has_forgotten_its_model(
     model = model_of(tmp_path, "engine.py")
     callers = [model.caller(call) for call in model.functions[1].foreign_callers]
     assert [home.code(call.node) for home, call in filter(None, callers)] == ["total(batch)", "total(batch)"]
+
+
+DATA = """
+    import torch
+    from torch.utils.data import DataLoader
+
+    def load(pinned=False):
+        train = DataLoader(rows, pin_memory=True)
+        test = DataLoader(rows)
+        return train, test
+
+    def network():
+        return torch.nn.Linear(2, 2)
+
+    def zeros():
+        return torch.zeros(3)
+    """
+STEPS = """
+    def run(loader, net, noise):
+        for x in loader:
+            net(x.cuda() + noise).sum().backward()
+    """
+MAIN = """
+    from data import load, network, zeros
+    from steps import run
+
+    {load}
+    net = network()
+    noise = zeros()
+    run(loader, net, noise)
+    """
+
+
+@pytest.mark.parametrize(
+    ("load", "kind", "pinned"),
+    [
+        ("loader, test = load()", Kind.LOADER, True),
+        ("train, loader = load()", Kind.LOADER, False),
+        ("loader = load()[0]", Kind.UNKNOWN, False),
+        ("loader, test, rest = load()", Kind.UNKNOWN, False),
+        ("loader, test = load()\n    loader = [loader]", Kind.LIST, False),
+    ],
+)
+def test_what_a_caller_has_from_a_third_file(tmp_path: Path, load: str, kind: Kind, pinned: bool) -> None:
+    write(tmp_path, {"data.py": DATA, "steps.py": STEPS, "main.py": MAIN.format(load=load)})
+    (run,) = (function for function in model_of(tmp_path, "steps.py").functions if function.name == "run")
+    assert (run.parameter("loader").kind, run.parameter("loader").pinned) == (kind, pinned)
+    assert run.parameter("net").kind is Kind.MODULE
+    assert run.parameter("noise").kind is Kind.UNKNOWN  # of a tensor, what the function was given decides

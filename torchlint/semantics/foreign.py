@@ -19,6 +19,7 @@ import libcst as cst
 
 from torchlint.semantics.effects import TRAINING
 from torchlint.semantics.entities import Call, Class, Function, Role
+from torchlint.semantics.handed import handed_back, made_elsewhere
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import UNKNOWN, Kind, Value
 
@@ -389,25 +390,32 @@ class Imports:
         return source is not None and any(name + "(" in source.text for name in names)
 
     def _foreign_call(self, call: Call, model: Model, file: str, makers: Mapping[cst.CSTNode, str]) -> ForeignCall:
-        given = model.given(call)
+        plain = [arg for arg in call.node.args if not arg.star]
+        given = Arguments(
+            [self._handed(arg.value, model) for arg in plain if arg.keyword is None],
+            {arg.keyword.value: self._handed(arg.value, model) for arg in plain if arg.keyword is not None},
+            len(plain) < len(call.node.args),
+            [self._handed(arg.value, model) for arg in call.node.args if arg.star],
+        )
         outer = call.loops()
         effects = model.effects(outer[-1] if outer else call.function)
         return ForeignCall(
             file,
             call.node,
-            Arguments(
-                [self._exported(value, model) for value in given.positional],
-                {name: self._exported(value, model) for name, value in given.keywords.items()},
-                given.open,
-                [self._exported(value, model) for value in given.starred],
-            ),
+            given,
             call.method is not None,
             model.grad_enabled(call.node),
             bool(outer),
             frozenset(name for name in effects.categories() if effects.has(name)),
             outer[0].role if outer and not model.is_log_gated(call.node) else None,
-            tuple(_handed_back(call, model, makers)),
+            tuple(handed_back(call, model, makers)),
         )
+
+    def _handed(self, node: cst.BaseExpression, model: Model) -> Value:
+        """What another file hands to a function of this one, be it what a third file has made."""
+        value = model.value(node)
+        made = made_elsewhere(model, node, self.file) if value.kind is Kind.UNKNOWN else None
+        return self._exported(made[1], made[0]) if made is not None else self._exported(value, model)
 
 
 def _is_worth_asking(function: Function) -> bool:
@@ -454,26 +462,6 @@ def _calls_into(model: Model, project: Project, file: str, target: str) -> list[
         elif call.method is not None and (owner := name_in_target(_class_of_receiver(model, call))) is not None:
             found.append((f"{owner}.{call.method}", call))
     return found
-
-
-def _handed_back(
-    call: Call, model: Model, makers: Mapping[cst.CSTNode, str]
-) -> Iterator[tuple[int | str, str, int | None]]:
-    """`train, test = get_loaders()` and `evaluate(test)`, both of functions of one other file."""
-    for position, arg in enumerate(call.node.args):
-        if arg.star:
-            return
-        binding = model.binding(arg.value)
-        write = binding.writes[0] if binding is not None and len(binding.writes) == 1 else None
-        maker = makers.get(write.value) if write is not None and write.value is not None else None
-        if write is None or maker is None or write.kind != "assign":
-            continue
-        assign, key = model.small_statement(write.target), arg.keyword.value if arg.keyword is not None else position
-        if not write.unpacked:
-            yield key, maker, None
-        elif isinstance(assign, cst.Assign) and isinstance(whole := assign.targets[0].target, cst.Tuple):
-            places = [place for place, part in enumerate(whole.elements) if part.value is write.target]
-            yield from ((key, maker, place) for place in places)
 
 
 def _class_of_receiver(model: Model, call: Call) -> str | None:

@@ -324,6 +324,16 @@ def test_a_loader_that_another_file_hands_in(tmp_path: Path) -> None:
     assert elsewhere(tmp_path, HEADER + MAIN) == [6, 7]
 
 
+@pytest.mark.parametrize(("returned", "lines"), [("loader", [6, 7]), ("[loader]", []), ("wrapped(loader)", [])])
+def test_a_loader_that_a_third_file_makes(tmp_path: Path, returned: str, lines: list[int]) -> None:
+    made = f"    loader = DataLoader(images, 64, pin_memory=True, num_workers=4)\n    return {returned}\n"
+    data = "from torch.utils.data import DataLoader\n\ndef load(images):\n" + made
+    (tmp_path / "data.py").write_text(data)
+    main = (HEADER + MAIN).replace("from engine", "from data import load\nloader = load(images)\nfrom engine")
+    head, _, tail = main.partition("loader = DataLoader(")
+    assert elsewhere(tmp_path, head + tail.partition("\n")[2]) == lines
+
+
 def test_the_loader_of_another_file_is_pinned_in_the_same_change(tmp_path: Path) -> None:
     main = (HEADER + MAIN).replace("pin_memory=True, ", "")
     assert elsewhere(tmp_path, main) == [6, 7]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from torchlint.analyses.pinnable import are_left_alone
 from torchlint.analyses.tensor_writes import Written, written_at
 from torchlint.finding import Confidence
 from torchlint.semantics.dataflow import parameter_of_function, reaches, unfilled_default
+from torchlint.semantics.handed import made_elsewhere
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
@@ -96,11 +98,14 @@ def _of_loaders_from_elsewhere(function: Function, model: Model) -> Iterator[Cop
 def _owners_elsewhere(function: Function, parameter: Binding, model: Model) -> tuple[Loader, ...]:
     """The loaders that other files pass as a parameter; none where one of them is not known."""
     found: list[Loader] = []
+    file = os.path.abspath(model.source.path)
     for foreign in function.foreign_callers:
         home, call = model.caller(foreign) or (model, None)
         args = call.node.args if call is not None else ()
         given = [arg.value for arg in args if parameter_of_function(call, function, arg) is parameter]  # type: ignore[arg-type]
         origins = home.value(given[0]).origins if given else frozenset()
+        if given and not origins and (made := made_elsewhere(home, given[0], file)) is not None:
+            home, origins = made[0], made[1].origins
         owners = [loader for loader in loaders(home) if loader.built & origins]
         if not origins or not origins <= frozenset().union(*(owner.built for owner in owners)):
             return ()
