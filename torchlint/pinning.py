@@ -12,6 +12,7 @@ from torchlint.analyses.cuda_flags import AVAILABLE, cuda_flag, needs_cuda
 from torchlint.analyses.device_option import device_at, follows_option, is_device, runs_on_host_by_default
 from torchlint.analyses.feeding import reach
 from torchlint.analyses.loaders import loaders
+from torchlint.analyses.pinnable import is_collated_out_of_sight
 from torchlint.analyses.visible_devices import chosen_later
 from torchlint.finding import Applicability, Confidence
 from torchlint.options import set_option
@@ -73,6 +74,8 @@ def _is_read(loader: Loader) -> bool:
 def _doubt(loader: Loader) -> tuple[Applicability, str | None]:
     if loader.workers == 0:
         return Applicability.DISPLAY, _NO_WORKERS
+    if is_collated_out_of_sight(loader):
+        return Applicability.DISPLAY, "What its collate function makes may be objects that pinning passes by."
     if loader.is_one_batch:
         return Applicability.DISPLAY, "All samples are one batch, and all of them would be page-locked for one copy."
     if reach(loader) is not Confidence.CERTAIN:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.train.data_attribute import Use, data_reads
-from torchlint.analyses.train.data_chain import Chain
+from torchlint.analyses.train.data_chain import Chain, is_single
 from torchlint.finding import Edit
 from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
@@ -188,11 +188,14 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
 
 
 def _reads_of_numbers(model: Model) -> set[cst.Attribute]:
-    """`loss.data` of `loss.data[0]`, which is to become `loss.item()` and not `loss[0]`; of `value.data.squeeze()[0]`,
-    which torch refuses where there is one value, so is `value.data`."""
-    reads = data_reads(model)
+    """`loss.data` of `loss.data[0]`, which is to become `loss.item()` and not `loss[0]`; of `value.data.squeeze()[0]`
+    and `rows[i, j].data[0]`, which torch refuses where there is one value, so is `value.data`."""
     return {
-        read.node for read in reads if read.use in _NUMBERS or "squeeze()" in Chain(model, read.node).before_element
+        read.node
+        for read in data_reads(model)
+        if read.use in _NUMBERS
+        or "squeeze()" in Chain(model, read.node).before_element
+        or (is_single(read.owner) and isinstance(model.parent(read.node), cst.Subscript))
     }
 
 

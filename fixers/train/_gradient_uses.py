@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 OF_LEAVES = frozenset({"requires_grad", "requires_grad_", "grad", "retain_grad", "register_hook"})
 _LIKE_ANOTHER = frozenset({"type_as", "view_as", "expand_as", "reshape_as"})
 _NEW_LIKE = frozenset(f"torch.{name}_like" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint"))
+_COMPARISONS = frozenset({"torch.equal", "torch.allclose", "torch.isclose", "torch.testing.assert_close"})
 _RESHAPING = _LIKE_ANOTHER | {"view", "reshape", "unsqueeze", "squeeze", "flatten", "long", "cpu", "cuda"}
 _POSITIONS = frozenset({"torch.nonzero", "torch.argwhere", "torch.argmax", "torch.argmin", "torch.argsort"})
 _COMPARING = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
@@ -46,7 +47,8 @@ def takes_no_gradient(node: cst.CSTNode, model: Model) -> bool:
         return True
     if isinstance(above, cst.Attribute):
         return above.attr.value in _RESHAPING and takes_no_gradient(call, model)
-    if (model.call(call).callee or "") in _NEW_LIKE and call.args[0] is above:
+    callee = model.call(call).callee or ""
+    if (callee in _NEW_LIKE and call.args[0] is above) or callee in _COMPARISONS:
         return True
     method = model.call(call).method or ""
     if method in _LIKE_ANOTHER or method == "to" or is_boolean(method):

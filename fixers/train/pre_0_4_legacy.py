@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.train.data_attribute import NEW_TENSORS, DataRead, Use, data_reads, unclear_reads
-from torchlint.analyses.train.data_chain import Chain
+from torchlint.analyses.train.data_chain import Chain, is_single
 from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, without_moves
 from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, questions, wrapper_of, wrappers
 from torchlint.finding import Applicability, Edit, Fix
@@ -155,8 +155,8 @@ def _reads_that_stay(model: Model) -> list[cst.CSTNode]:
 
 
 def _is_first_of_computed(read: DataRead, model: Model) -> bool:
-    """`(-log(p)).data[0]`, which before torch 0.4 was how one read the number in a sum."""
-    is_computed = isinstance(read.owner, (cst.BinaryOperation, cst.UnaryOperation))
+    """`(-log(p)).data[0]` and `x[i, j].data[0]`, which before torch 0.4 was how one read the number in a sum."""
+    is_computed = isinstance(read.owner, (cst.BinaryOperation, cst.UnaryOperation)) or is_single(read.owner)
     match model.parent(read.node):
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))]):
             return is_computed and model.value(read.owner).rank is None

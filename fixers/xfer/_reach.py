@@ -91,9 +91,25 @@ def is_seeded(model: Model) -> bool:
 
 
 def _runs_once(move: Call, model: Model) -> bool:
-    """Whether a copy stands in a constructor or at the top of the program, outside of all loops."""
+    """Whether a copy stands in a constructor or at the top of the program, outside of all loops, or where what it makes
+    is not there yet."""
     function = model.function(move.node)
+    if any(guard.test is not None and _asks_whether_it_is_there(guard.test) for guard in model.guards(move.node)):
+        return True
     return (function.is_module or function.name == "__init__") and not model.loops_around(move.node)
+
+
+def _asks_whether_it_is_there(test: cst.BaseExpression) -> bool:
+    """`not hasattr(self, "noise")`, `self.noise is None`"""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Call(func=cst.Name(value="hasattr"))):
+            return True
+        case cst.Comparison(
+            left=cst.Attribute(),
+            comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name(value="None"))],
+        ):
+            return True
+    return False
 
 
 def _is_written_once(creation: Creation, model: Model) -> bool:

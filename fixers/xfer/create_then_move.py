@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -49,6 +50,7 @@ _CASTS = {
 }
 # Factories that make the same numbers in the type that is asked for as in another that is cast to it.
 _CASTABLE = frozenset({"torch.zeros", "torch.ones", "torch.eye", "torch.empty", *SIZED_CLASSES})
+_WIDE = 120  # characters of a line that says twice where it goes
 _CONSTANTS: dict[float, str] = {0: "torch.zeros", 1: "torch.ones"}
 _OF_TENSOR = {
     "torch.zeros": "new_zeros",
@@ -144,19 +146,24 @@ def _edits(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
         if arguments:
             edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), [*edits, *casts, *cuts]))
     edits += [*casts, *cuts]
-    if (keeps or len(creation.made.factories) > 1) and _grows_too_long(creation.move.node, edits, keeps, model):
+    allowed = model.line_length if keeps else max(model.line_length, _WIDE)
+    if (keeps or len(creation.made.factories) > 1) and _grows_too_long(creation.move.node, edits, allowed, model):
         raise NoFixError("a line that is too long would say twice where it goes")
     if any("#" in model.source.text[edit.start : edit.end] for edit in edits):
         raise NoFixError("a comment stands inside of the call")
     return edits
 
 
-def _grows_too_long(move: cst.Call, edits: Sequence[Edit], keeps: str, model: Model) -> bool:
-    """Whether the line of a copy grows that was too long before, or is with a cast that stays."""
-    text, (start, end) = model.source.text, model.span(move)
-    line = text[text.rfind("\n", 0, start) + 1 :].partition("\n")[0]
-    growth = sum(len(edit.text) - (edit.end - edit.start) for edit in edits if start <= edit.start <= end)
-    return growth > 0 and len(line) + growth * bool(keeps) > model.line_length
+def _grows_too_long(move: cst.Call, edits: Sequence[Edit], allowed: int, model: Model) -> bool:
+    """Whether one of the lines that make and copy the tensor grows that was too long before, or is longer than allowed
+    then."""
+    start, end = model.span(move)
+    growth: Counter[int] = Counter()
+    for edit in edits:
+        if start <= edit.start <= end:
+            growth[model.source.line_number(edit.start)] += len(edit.text) - (edit.end - edit.start)
+    grown = [(len(model.source.line(row)), more) for row, more in growth.items() if more > 0]
+    return any(length > model.line_length or length + more > allowed for length, more in grown)
 
 
 def _casts_to_host(creation: Creation, folded: Sequence[cst.Call], rewriter: Rewriter, model: Model) -> list[Edit]:

@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.analyses import host_calls
 from torchlint.parallel_assignment import target_of
 from torchlint.semantics import torch_api
-from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.dataflow import parameter_of_function, reaches
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.vocabulary import is_loss_module
 from torchlint.word_set import word_set
@@ -94,14 +94,15 @@ def is_its_own(model: Model, tensor: cst.BaseExpression, loop: Loop, depth: int 
     binding = model.binding(tensor) if isinstance(tensor, cst.Name) else None
     if binding is None or binding.shared or not depth or any(write.kind != "assign" for write in binding.writes):
         return False
-    if not all(loop.node in model.ancestors(write.target) for write in binding.writes):
+    held = [write for write in binding.writes if reaches(model, binding, write.target, tensor)]
+    if not held or not all(loop.node in model.ancestors(write.target) for write in held):
         return False
     if written(model, binding) is not Written.NEVER:
         return False
-    made = [write.value for write in binding.writes if write.value is not None]
+    made = [write.value for write in held if write.value is not None]
     if "backward" in binding.methods and all(isinstance(value, _COMPUTED) for value in made):
         return True
-    is_unpacked = any(write.unpacked for write in binding.writes)
+    is_unpacked = any(write.unpacked for write in held)
     return not is_unpacked and all(is_its_own(model, value, loop, depth - 1) for value in made)
 
 

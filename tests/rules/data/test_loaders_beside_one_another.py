@@ -40,3 +40,32 @@ def test_one_that_goes_out_of_sight_keeps_the_others_as_they_are(use: str, pinne
     code = PROGRAM.replace("USE", use)
     assert findings(code, "DATA02")
     assert fixed(code, "DATA02", "XFER02", unsafe=True).count("pin_memory") == pinned
+
+
+COLLATED = """\
+import torch
+from torch.utils.data import DataLoader
+from torchvision import datasets
+from helpers import Collator, collated
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def stacked(samples):
+    return torch.stack([x for x, _ in samples])
+
+
+def main(model):
+    images = datasets.CIFAR10("data", train=True)
+    loader = DataLoader(images, batch_size=64, num_workers=4, collate_fn=COLLATE)
+    with torch.no_grad():
+        for x in loader:
+            print(model(x.to(device)).sum())
+"""
+
+
+@pytest.mark.parametrize(("collate", "pinned"), [("stacked", 1), ("None", 1), ("Collator()", 0), ("collated", 0)])
+def test_what_is_collated_out_of_sight_may_be_nothing_that_can_be_pinned(collate: str, pinned: int) -> None:
+    code = COLLATED.replace("COLLATE", collate)
+    assert findings(code, "DATA02")
+    assert fixed(code, "DATA02", unsafe=True).count("pin_memory") == pinned

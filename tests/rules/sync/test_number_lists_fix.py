@@ -206,3 +206,29 @@ def test_what_is_only_read_is_not_copied(use: str) -> None:
     code = training(f"kept.append(loss.item())\n{use}", "kept = []", "return kept", head=head)
     new = fixed(code, "SYNC01")
     assert "kept.append(loss.detach())" in new
+
+
+def test_a_loss_of_another_loop_of_the_function_is_no_reason_to_copy() -> None:
+    code = """\
+import torch
+from torch import nn
+
+def train(model: nn.Module, loader, held_out, optimizer, error):
+    model.cuda()
+    losses = []
+    for x, y in loader:
+        loss = error(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    for x, y in held_out:
+        loss = error(model(x.cuda()), y.cuda())
+        print(float(loss))
+    return losses
+"""
+    assert "losses.append(loss.detach())\n" in fixed(code, "SYNC01")
+    before_the_loop = code.replace("    losses = []\n", "    loss = error.last\n    losses = []\n").replace(
+        "        loss = error(model(x.cuda()), y.cuda())\n        loss.backward()\n", "        loss.backward()\n", 1
+    )
+    assert "loss.detach())" not in fixed(before_the_loop, "SYNC01")

@@ -115,3 +115,29 @@ def test_what_is_traced_for_its_graph_is_run_once(entry: str, count: int) -> Non
             return nodes[-1], torch.cuda.is_available()
     """
     assert len(findings(dedent(code), "XFER01")) == count
+
+
+@pytest.mark.parametrize(
+    ("guard", "fixes"), [('not hasattr(self, "noise")', 0), ("self.noise is None", 0), ("x.any()", 1)]
+)
+def test_what_is_drawn_once_for_all_is_drawn_where_it_was(guard: str, fixes: int) -> None:
+    code = f"""\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor):
+        if {guard}:
+            self.noise = torch.randn(x.shape[1]).to(x.device)
+        return x + self.noise
+"""
+    assert len(findings(code, "XFER01")) == 1
+    assert fixed(code, "XFER01", unsafe=True).count("device=x.device") == fixes
+
+
+def test_two_tensors_that_would_name_the_device_on_a_line_stay_where_it_gets_too_wide() -> None:
+    wide = "        [torch.ones(size, dtype=torch.long), torch.zeros(2 * size, dtype=torch.long)],\n"
+    code = f"import torch\n\ndef f(size, image):\n    return torch.cat(\n{wide}        dim=0,\n    ).to(image.device)\n"
+    narrow = code.replace(", dtype=torch.long", "")
+    assert fixed(code, "XFER01") == code
+    assert fixed(narrow, "XFER01").count("device=image.device") == 2

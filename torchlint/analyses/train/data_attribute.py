@@ -28,6 +28,7 @@ from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Function
     from torchlint.semantics.model import Model
     from torchlint.source import Source
 
@@ -102,6 +103,13 @@ def unclear_reads(model: Model) -> Iterator[cst.Attribute]:
             yield node
 
 
+def _asked_for_data(model: Model) -> set[tuple[Function, str]]:
+    """What a function asks for an attribute `data` first, which tensors always have: `hasattr(obj, "data")`."""
+    asked = (call for call in model.calls_to("builtins.hasattr") if len(call.arguments) == 2)
+    about_data = (call for call in asked if string_value(call.arguments[1].value) == "data")
+    return {(call.function, model.code(call.arguments[0].value)) for call in about_data}
+
+
 def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
     """Reads of `.data` that serve no write, of what may be a tensor."""
     found = []
@@ -116,7 +124,7 @@ def _plain_reads(model: Model) -> list[tuple[cst.Attribute, Value, Chain]]:
         if not (is_made_in_sight or is_leaf_attribute(node.value)) and model.once(_knows_wrappers):
             continue  # what it is, its name and its use say: a wrapper of a tensor has much in common with one
         chain = Chain(model, node)
-        if _is_dict(chain):
+        if _is_dict(chain) or (model.function(node), model.code(node.value)) in model.once(_asked_for_data):
             continue
         if isinstance(model.parent(chain.end), cst.Expr) and chain.end is node and not model.source.is_notebook:
             continue  # a statement that does nothing

@@ -102,3 +102,9 @@ def last_word(node: cst.CSTNode) -> str:
     if isinstance(node, cst.Attribute):
         return node.attr.value
     return node.value if isinstance(node, cst.Name) else ""
+
+
+def is_single(owner: cst.BaseExpression) -> bool:
+    """Whether an expression is one element of several dimensions, for all that is in sight: `x[i, j]`."""
+    parts = [part.slice for part in owner.slice] if isinstance(owner, cst.Subscript) else []
+    return len(parts) > 1 and all(isinstance(part, cst.Index) for part in parts)
