@@ -10,12 +10,10 @@ import libcst as cst
 from torchlint.finding import Applicability, Fix
 from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Kind
 
 from .._chores import taken_out
 
 if TYPE_CHECKING:
-    from torchlint.analyses.housekeeping import Chore
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
 
@@ -26,16 +24,7 @@ _WHY = "the process keeps the cached memory between steps, and where steps diffe
 def fix(report: Report, model: Model) -> Fix:
     if _frees(report.facts.call.node, model):
         raise NoFixError("the line above it frees what it is given, so that somebody was short of memory")
-    if not _is_of_loader(report.facts, model):
-        raise NoFixError("what each iteration works on may differ in size, and the memory for it fragment")
     return Fix((taken_out(report.facts, model),), Applicability.UNSAFE, _WHY)
-
-
-def _is_of_loader(chore: Chore, model: Model) -> bool:
-    """Whether the steps draw batches, which are of one size, or are made once per batch by what is out of sight."""
-    if chore.loop is None or chore.loop.iterates.is_(Kind.LOADER, Kind.ITERATOR):
-        return True
-    return any(call.callee == "builtins.next" for call in chore.loop.calls)
 
 
 def _frees(call: cst.CSTNode, model: Model) -> bool:

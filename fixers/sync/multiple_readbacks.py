@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _STACKED = "The tensors have to be on one device, and come out in one type, as the same numbers if all are real."
+_AS_STACKED = (Applicability.UNSAFE, _STACKED)
 _NAMED = "Nothing writes to the tensor in between."
 _PLAIN = ("item", "float")  # the number as it is
 _SILENT = ("float", "double", "detach", "cpu")  # methods that a name need not tell of
@@ -60,17 +61,32 @@ def _stacked(model: Model, several: Several) -> Fix:
         raise NoFixError(f"what {model.place(other)} returns in the same way is read where no step waits for it")
     rewriter = Rewriter(model)
     function, edits = rewriter.name_for("torch.stack", first)
+    tensors, indent = [_detached(model, read) for read in reads], rewriter.indentation(first)
+    again = [again for again in model.once(numbers).again if any(again.first.node is read.node for read in reads)]
+    values = _all_that_is_assigned(model, [read.node for read in reads]) if not again else None
+    if values is not None:
+        made = (rewriter.newline + indent).join(_lines([], function, tensors, indent, model))
+        return Fix((*edits, rewriter.replace(values, made)), *_AS_STACKED)
     names: list[str] = []
     for read in reads:
         names.append(new_name(model, _wish(read, model), first, tuple(names)))
-    tensors = [_detached(model, read) for read in reads]
-    lines = _lines(names, function, tensors, rewriter.indentation(first), model)
+    lines = _lines(names, function, tensors, indent, model)
     edits = [*edits, rewriter.insert_before(first, *lines)]
     edits += [rewriter.replace(read.node, name) for read, name in zip(reads, names)]
     named = dict(zip((read.node for read in reads), names))
-    repeated = [again for again in model.once(numbers).again if again.first.node in named]
-    edits += [rewriter.replace(again.read.node, named[again.first.node]) for again in repeated]
-    return Fix(tuple(edits), Applicability.UNSAFE, _STACKED)
+    edits += [rewriter.replace(each.read.node, named[each.first.node]) for each in again]
+    return Fix(tuple(edits), *_AS_STACKED)
+
+
+def _all_that_is_assigned(model: Model, reads: list[cst.BaseExpression]) -> cst.Tuple | None:
+    """`a.item(), b.item()` of `a, b = a.item(), b.item()`"""
+    match model.parent(element) if (element := model.parent(reads[0])) is not None else None:
+        case cst.Tuple(elements=elements, lpar=[]) as values if [each.value for each in elements] == reads:
+            match model.parent(values):
+                case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=targets))]):
+                    plain = all(isinstance(target, cst.Element) for target in targets)
+                    return values if plain and len(targets) == len(reads) else None
+    return None
 
 
 def _like_that_stays(model: Model, read: cst.CSTNode) -> cst.CSTNode | None:
@@ -88,11 +104,11 @@ def _like_that_stays(model: Model, read: cst.CSTNode) -> cst.CSTNode | None:
 
 def _lines(names: list[str], function: str, tensors: list[str], indent: str, model: Model) -> list[str]:
     """The statement on one line, or where that is too long, with a line for each tensor."""
-    left = ", ".join(names)
-    whole = f"{left} = {function}([{', '.join(tensors)}]).tolist()"
+    left = ", ".join(names) + " = " if names else ""
+    whole = f"{left}{function}([{', '.join(tensors)}]).tolist()"
     if len(indent.expandtabs(4)) + len(whole) <= model.line_length:
         return [whole]
-    return [f"{left} = {function}([", *(f"    {tensor}," for tensor in tensors), "]).tolist()"]
+    return [f"{left}{function}([", *(f"    {tensor}," for tensor in tensors), "]).tolist()"]
 
 
 def _named(model: Model, again: Again) -> Fix:

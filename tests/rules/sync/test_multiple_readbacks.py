@@ -124,6 +124,22 @@ def test_the_stacked_numbers_are_the_same(loop, body: str) -> None:  # type: ign
     assert findings(new, "SYNC01", "SYNC02") == []
 
 
+ASSIGNED = {
+    "one of each": ("a, b = loss.item(), out.mean().item()\nkept.append((a, b))", "a, b = torch.stack(["),
+    "read again": ("a, b = loss.item(), out.mean().item()\nkept.append((a, loss.item()))", "a, b = "),
+    "in brackets": ("a, b = (loss.item(), out.mean().item())\nkept.append((a, b))", "loss_value, "),
+    "more than these": ("a, b, c = loss.item(), out.mean().item(), 1\nkept.append((a, b))", "loss_value, "),
+}
+
+
+@pytest.mark.parametrize(("body", "start"), ASSIGNED.values(), ids=ASSIGNED)
+def test_numbers_that_are_assigned_one_by_one_come_out_of_the_stack(body: str, start: str) -> None:
+    code = training(body, "kept = []", "return kept", head=TORCH_ONLY)
+    new = fixed(code, "SYNC02")
+    assert any(line.strip().startswith(start) for line in new.splitlines())
+    assert repr(result_of(code, "train", 3)) == repr(result_of(new, "train", 3))
+
+
 NAMED = {
     "a new name": "kept.append(loss.item())\nmore.append(loss.item())",
     "the name that it has": "value = loss.item()\nkept.append(value)\nmore.append(loss.item() * 2)",

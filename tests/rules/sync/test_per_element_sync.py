@@ -483,3 +483,9 @@ def test_the_place_of_something_in_each_row_is_an_answer_of_all_rows(place: str,
     found = findings(evaluation(f"order = out.argsort(1)\n{loop}", "kept, net = [], make()"), "SYNC07")
     asked = "Ask all rows of `order` at once, and copy the answers once, before the loop."
     assert [finding.message.endswith(asked) for finding in found] == [True] * count
+
+
+@pytest.mark.parametrize(("test", "is_fixed"), [("best", False), ("step > 1", True)])
+def test_what_is_asked_whether_anything_is_in_it_may_be_a_list(test: str, is_fixed: bool) -> None:
+    body = f"best = out.argmax(1)\nstep = 2\nif {test}:\n    kept.extend([b.item() for b in best])"
+    assert (".tolist()" in fixed(evaluation(body, "kept = []"), "SYNC07")) is is_fixed

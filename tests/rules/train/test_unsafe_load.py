@@ -337,6 +337,17 @@ def test_the_callers_of_a_function_that_saves_say_what_it_saves(given: str, is_f
     assert (read_in(tmp_path).fix is not None) is is_fixed
 
 
+@pytest.mark.parametrize(("count", "is_fixed"), [(2, True), (20, False)])
+def test_the_callers_in_very_many_files_are_not_all_read(count: int, is_fixed: bool, tmp_path: Path) -> None:
+    (tmp_path / "keeping.py").write_text("import torch\ndef keep(state, name):\n    torch.save(state, name)\n")
+    for number in range(count):
+        train = (
+            f"from keeping import keep\ndef train{number}(net):\n    keep({{'net': net.state_dict()}}, name='a.pt')\n"
+        )
+        (tmp_path / f"train{number}.py").write_text(train)
+    assert (read_in(tmp_path).fix is not None) is is_fixed
+
+
 def test_a_checkpoint_that_nothing_in_sight_writes_is_not_restricted(tmp_path: Path) -> None:
     finding = read_in(tmp_path)
     assert finding.no_fix == "no `torch.save` of the project shows what the checkpoint holds"

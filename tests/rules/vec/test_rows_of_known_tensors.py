@@ -357,3 +357,23 @@ def test_a_function_to_which_all_that_call_it_give_tensors(
     (tmp_path / "steps.py").write_text(code)
     source = Source.read(tmp_path / "steps.py")
     assert len(lint(source, Settings.selecting(*ROW_RULES), strict=True, project=Project())) == count
+
+
+MOVED = """\
+import torch
+
+def moved(batch):
+    for key, value in batch.items():
+        if {asked}:
+            for i in range(len(value)):
+                value[i] = value[i].cuda(non_blocking=True)
+        else:
+            batch[key] = value.cuda(non_blocking=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [("isinstance(value, list)", 0), ("isinstance(value, (list,))", 0), ("value.dim() > 1", 1)]
+)
+def test_the_parts_of_what_was_found_to_be_a_list_are_no_rows(asked: str, found: int) -> None:
+    assert len(findings(MOVED.format(asked=asked), "VEC01")) == found

@@ -78,9 +78,14 @@ def _asks_for_list(model: Model, read: cst.CSTNode) -> bool:
 
 def is_found_to_be_list(model: Model, loop: Loop) -> bool:
     """Whether a test has asked for a list, and a tensor goes another way: the parts differ in shape, then."""
-    walked = model.binding(loop.iterable) if loop.iterable is not None else None
-    tests = [guard.test for guard in model.guards(loop.node) if guard.test is not None and guard.branch == "body"]
-    asked = (node for test in tests for node in walk(test) if walked is not None and node in walked.reads)
+    return loop.iterable is not None and is_list_where(model, loop.iterable, loop.node)
+
+
+def is_list_where(model: Model, name: cst.CSTNode, place: cst.CSTNode) -> bool:
+    """Whether a test around a place has found that what is called so is a list."""
+    binding = model.binding(name)
+    tests = [guard.test for guard in model.guards(place) if guard.test is not None and guard.branch == "body"]
+    asked = (node for test in tests for node in walk(test) if binding is not None and node in binding.reads)
     return any(_asks_for_list(model, node) for node in asked)
 
 

@@ -24,7 +24,7 @@ from torchlint.analyses.rowwise.collecting import (
     is_put_in_line,
     is_stacked,
 )
-from torchlint.analyses.rowwise.evidence import is_found_to_be_list
+from torchlint.analyses.rowwise.evidence import is_found_to_be_list, is_list_where
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
 from torchlint.analyses.rowwise.moving_windows import windowed_tensor
@@ -123,6 +123,9 @@ class _Finder:
     def _work(self, loop: Loop, root: Root) -> Work | None:
         plan, reason = self._attempt(root)
         if plan is None and (runs_few_times(self._model, loop) or is_found_to_be_list(self._model, loop)):
+            return None
+        parts = (node.value for node in walk(root) if isinstance(node, cst.Subscript)) if plan is not None else ()
+        if any(is_list_where(self._model, whole, root) for whole in parts):
             return None
         trace = self._trace(root, until_final=plan is None)
         if plan is not None and not (plan.copies and (trace is None or not self._is_independent(root, trace))):

@@ -114,10 +114,13 @@ def compares_tensors(model: Model, node: cst.BaseExpression) -> bool:
 
 def may_be_list(model: Model, tensor: cst.BaseExpression) -> bool:
     """Whether it is one of several things that code out of sight returns, such as a loss, and so maybe a list; or all
-    that a network out of sight returns, and nothing shows that it has a shape."""
+    that a network out of sight returns, and nothing shows that it has a shape; or a test asks whether there is
+    something in it, which a tensor of several numbers refuses to say."""
     binding = model.binding(tensor)
     if binding is None or model.value(tensor).rank is not None:
         return False
+    if any(guard.test is not None and model.binding(guard.test) is binding for guard in model.guards(tensor)):
+        return True
     made = [(write.unpacked, _uncut(write.value)) for write in binding.writes if write.kind == "assign"]
     calls = [(is_part, model.call(node)) for is_part, node in made if isinstance(node, cst.Call)]
     unseen = [part for part in calls if part[1].target is None and not (part[1].callee or "").startswith("torch.")]

@@ -89,6 +89,7 @@ class _Dicts:
 
     def __init__(self, asked: Model) -> None:
         self.asked = asked
+        self._known: dict[Binding, list[tuple[Model, cst.BaseExpression]]] = {}
 
     def of(self, model: Model, node: cst.BaseExpression, call: Call | None = None, depth: int = _DEPTH) -> list[Saved]:
         """None of what has no entries by name, such as a tensor or the state dict of a network."""
@@ -170,7 +171,9 @@ class _Dicts:
 
     def _of_parameter(self, model: Model, binding: Binding, depth: int) -> list[Saved]:
         """What the calls of the function in the project give for its parameter."""
-        given = list(self._given(model, binding))
+        if binding not in self._known:
+            self._known[binding] = list(self._given(model, binding))
+        given = self._known[binding]
         if not given or len(given) > _MOST_CALLS:
             return [Saved(model, known=False)]
         return [saved for home, node in given for saved in self.of(home, node, None, depth - 1)]
@@ -190,13 +193,16 @@ class _Dicts:
                         yield home, arg.value
 
     def _homes(self, model: Model, word: str) -> Iterator[Model]:
-        """The models of the files of the project with a word."""
+        """The models of the files of the project with a word; none where too many have it."""
+        around = [self.asked.source, *self.asked.files_beside()]
+        others = [other for other in around if other.path != model.source.path and word in other.text]
+        if len(others) > _MOST_FILES:
+            return
         yield model
-        for other in [self.asked.source, *self.asked.files_beside()]:
-            if other.path != model.source.path and word in other.text:
-                home = self.asked if other is self.asked.source else self.asked.model_of(other)
-                if home is not None:
-                    yield home
+        for other in others:
+            home = self.asked if other is self.asked.source else self.asked.model_of(other)
+            if home is not None:
+                yield home
 
 
 def _name_of(call: Call) -> str | None:
