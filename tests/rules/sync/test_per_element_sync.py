@@ -489,3 +489,9 @@ def test_the_place_of_something_in_each_row_is_an_answer_of_all_rows(place: str,
 def test_what_is_asked_whether_anything_is_in_it_may_be_a_list(test: str, is_fixed: bool) -> None:
     body = f"best = out.argmax(1)\nstep = 2\nif {test}:\n    kept.extend([b.item() for b in best])"
     assert (".tolist()" in fixed(evaluation(body, "kept = []"), "SYNC07")) is is_fixed
+
+
+@pytest.mark.parametrize(("test", "count"), [('key == "size"', 0), ("key == 2", 1)])
+def test_what_is_compared_with_a_text_is_no_tensor(test: str, count: int) -> None:
+    code = evaluation(f"parts = model(x)\nfor key in parts:\n    if {test}:\n        kept.append(step)", "kept = []")
+    assert len(findings(code, "SYNC07")) == count

@@ -204,12 +204,15 @@ def tensors_asked(model: Model, test: cst.BaseExpression) -> Iterator[cst.BaseEx
                 if model.value(searched).kind is Kind.TENSOR:
                     yield searched
                 return
+            sides = (test.left, *(target.comparator for target in comparisons))
             if not all(isinstance(target.operator, _ORDERS) for target in comparisons):
                 return
+            if any(model.value(side).kind is Kind.STRING for side in sides):
+                return  # what a text is compared with is the key of a dict, and no tensor
             if model.value(test).kind is Kind.TENSOR:
                 yield test
             else:
-                for side in (test.left, *(target.comparator for target in comparisons)):
+                for side in sides:
                     yield from _number(model, side)
         case cst.Call(args=[cst.Arg(value=inner)]) if model.call(test).callee in _CHECKS:
             yield from tensors_asked(model, inner)
