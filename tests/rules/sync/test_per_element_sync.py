@@ -449,8 +449,15 @@ def test_a_forward_pass_that_nobody_is_seen_to_run_is_there_for_steps(name: str,
     assert len(findings(TORCH_ONLY + DECODER.format(name=name), "SYNC07")) == count
 
 
-@pytest.mark.parametrize(("made", "count"), [("net(x.to(device))", 1), ("load(x)", 0)])
-def test_rows_of_what_a_model_says_in_each_of_several_rounds(made: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("made", "rows", "count"),
+    [
+        ("scores = net(x.to(device))", "scores.argsort(descending=True)", 1),
+        ("scores = load(x)", "scores.argsort(descending=True)", 0),
+        ("scores, _ = net(x.to(device))", "scores", 0),  # a list of steps, perhaps
+    ],
+)
+def test_rows_of_what_a_model_says_in_each_of_several_rounds(made: str, rows: str, count: int) -> None:
     code = (
         TORCH_ONLY
         + f"""
@@ -460,8 +467,8 @@ def rank(net: nn.Module, draw, load):
     ranks = []
     for _ in range(10):
         x, wanted = draw()
-        scores = {made}
-        for truth, order in zip(wanted, scores.argsort(descending=True)):
+        {made}
+        for truth, order in zip(wanted, {rows}):
             ranks += [truth[order.cpu().numpy()]]
     return ranks
 """

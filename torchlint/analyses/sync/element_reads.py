@@ -18,6 +18,7 @@ from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.shown import written_texts
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.semantics.dataflow import is_changed, reaches
+from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
@@ -84,6 +85,8 @@ def element_reads(model: Model) -> list[ElementReads]:
                 step = step_around(model, node)
                 is_own = step is not None and step.loop is loop and how != "truth"
                 if step is None or is_own or not residence.may_be_device(tensor, step, is_tensor=True):
+                    continue
+                if step.role not in (Role.STEPS, Role.EVALUATION) and may_be_list(model, tensor):
                     continue
                 known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
             known.of_rows |= of_row or how == "text" or (is_iterated and isinstance(element, cst.Subscript))
