@@ -333,7 +333,7 @@ def _in_order(edits: Sequence[Edit], source: Source) -> tuple[Edit, ...]:
     if objection is not None:
         raise NoFixError(objection)
     apart = set_apart(source.text, ordered)
-    lost = lost_comment(source, apart)
+    lost = lost_comment(source.text, apart)
     if lost is not None:
         raise NoFixError(f"the comment `{lost}` would be lost")
     return apart

@@ -9,20 +9,21 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
+from torchlint.source import splice
+
 if TYPE_CHECKING:
     from torchlint.finding import Edit
-    from torchlint.source import Source
 
 _AFTER_SIGN = re.compile(r"#[^\r\n]*")
 
 
-def lost_comment(source: Source, edits: Sequence[Edit]) -> str | None:
-    """A comment that the source has and would not have after the edits, which it must allow; None where all stay."""
-    replaced = [source.text[edit.start : edit.end] for edit in edits]
+def lost_comment(text: str, edits: Sequence[Edit]) -> str | None:
+    """A comment that a text has and would not have after the edits; None where all stay."""
+    replaced = [text[edit.start : edit.end] for edit in edits]
     if not any("#" in code for code in replaced):
         return None
-    before = _comments(source.text)
-    after = _comments(source.apply(edits).text) if before is not None else None
+    before = _comments(text)
+    after = _comments(splice(text, edits)) if before is not None else None
     if before is None or after is None:
         before = Counter(_stripped(comment) for code in replaced for comment in _AFTER_SIGN.findall(code))
         after = Counter(_stripped(comment) for edit in edits for comment in _AFTER_SIGN.findall(edit.text))
