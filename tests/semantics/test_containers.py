@@ -107,21 +107,29 @@ def test_a_list_that_is_made_anew_of_itself_may_have_held_anything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entries", "moved", "place"),
+    ("entries", "asked", "moved", "place"),
     [
-        ("batch.items()", "part.to('cuda')", Place.ACCELERATOR),
-        ("batch.items()", "part.float()", Place.HOST),
-        ("other.items()", "part.to('cuda')", Place.HOST),
+        ("batch.items()", "key != 'names'", "batch[key] = part.to('cuda')", Place.ACCELERATOR),
+        ("batch.items()", "key != 'names'", "batch[key] = part.float()", Place.HOST),
+        ("other.items()", "key != 'names'", "batch[key] = part.to('cuda')", Place.HOST),
+        ("batch.items()", "torch.is_tensor(batch[key])", "batch[key] = part.to('cuda')", Place.ACCELERATOR),
+        ("batch.items()", "key == 'image'", "batch[key] = part.to('cuda')", Place.HOST),
+        ("batch.items()", "key in ('image', 'mask')", "batch[key] = part.to('cuda')", Place.HOST),
+        ("batch.items()", "'image' in key", "batch[key] = part.to('cuda')", Place.HOST),
+        ("batch.items()", "key.startswith('image')", "batch[key] = part.to('cuda')", Place.HOST),
+        ("batch.items()", "rows", "batch['image'] = batch['image'].to('cuda')", Place.HOST),
+        ("batch.items()", "rows", "batch[key, 0] = part.to('cuda')", Place.HOST),
     ],
 )
-def test_a_batch_of_which_a_loop_moves_all_parts(entries: str, moved: str, place: Place) -> None:
+def test_a_batch_of_which_a_loop_moves_all_parts(entries: str, asked: str, moved: str, place: Place) -> None:
     model = model_of(
         f"""
+        import torch
         from torch.utils.data import DataLoader
         for batch in DataLoader(rows):
             for key, part in {entries}:
-                if key != "names":
-                    batch[key] = {moved}
+                if {asked}:
+                    {moved}
             lengths = batch["lengths"]
         """
     )

@@ -225,7 +225,8 @@ class Statements(Declared):
         self._note_moved_entries(node)
 
     def _note_moved_entries(self, loop: cst.For) -> None:
-        """`for key, part in batch.items(): batch[key] = part.to(device)` leaves the whole batch on the device."""
+        """`for key, part in batch.items(): batch[key] = part.to(device)` leaves the whole batch on the device, unless
+        the loop picks some of the keys."""
         call = loop.iter if isinstance(loop.iter, cst.Call) else None
         is_view = call is not None and self.scopes.call_of[call].method in ("items", "keys")
         owner = call.func.value if is_view else loop.iter  # type: ignore[union-attr]
@@ -233,14 +234,35 @@ class Statements(Declared):
         held = self.env.get(binding, UNKNOWN) if binding is not None else UNKNOWN
         if binding is None or held.kind is not Kind.BATCH or held.place is Place.ACCELERATOR:
             return
-        stored = (part.target for part in walk(loop.body) if isinstance(part, cst.AssignTarget))
-        if any(
+        first = loop.target.elements[0].value if isinstance(loop.target, cst.Tuple) else loop.target
+        key = self.scopes.bindings.get(first)
+        nodes = [*walk(loop.body)]
+        stored = (part.target for part in nodes if isinstance(part, cst.AssignTarget))
+        moves_entry = any(
             isinstance(target, cst.Subscript)
             and self.scopes.bindings.get(target.value) is binding
+            and self._is_place(target, key)
             and self.values.get(target, UNKNOWN).place is Place.ACCELERATOR
             for target in stored
-        ):
+        )
+        if moves_entry and not any(self._picks_key(node, key) for node in nodes):
             self.write(binding, held.but(place=Place.ACCELERATOR))
+
+    def _is_place(self, target: cst.Subscript, key: Binding | None) -> bool:
+        """Whether a subscript is the one place of a variable."""
+        places = [part.slice.value for part in target.slice if isinstance(part.slice, cst.Index)]
+        return key is not None and [self.scopes.bindings.get(place) for place in places] == [key]
+
+    def _picks_key(self, node: cst.CSTNode, key: Binding | None) -> bool:
+        """`key == "image"`, `key in wanted`, `key.startswith("image")`"""
+        match node:
+            case cst.Comparison(
+                left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal() | cst.In(), comparator=right)]
+            ):
+                return key in (self.scopes.bindings.get(left), self.scopes.bindings.get(right))
+            case cst.Call(func=cst.Attribute(value=owner)):
+                return self.scopes.bindings.get(owner) is key
+        return False
 
     def _while(self, node: cst.While) -> bool:
         outer, self._breaks = self._breaks, False
