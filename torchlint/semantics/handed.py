@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -72,5 +73,5 @@ def handed_back(
         if not write.unpacked:
             yield key, maker, None
         elif isinstance(assign, cst.Assign) and isinstance(whole := assign.targets[0].target, cst.Tuple):
-            places = [place for place, part in enumerate(whole.elements) if part.value is write.target]
-            yield from ((key, maker, place) for place in places)
+            plain = takewhile(lambda part: isinstance(part, cst.Element), whole.elements)  # `first, *rest`
+            yield from ((key, maker, place) for place, part in enumerate(plain) if part.value is write.target)

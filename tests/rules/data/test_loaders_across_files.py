@@ -409,6 +409,9 @@ print(evaluate({given}))
         ("first, rest = get_loaders()", "net, rest", [("DATA02", 7), ("XFER02", 13), ("XFER02", 13)]),
         ("first, rest = get_loaders()\nfirst = cached(first)", "net, first", []),
         ("first, rest = other.get_loaders()", "net, first", []),
+        ("first, *rest = get_loaders()", "net, first", [("DATA02", 7), ("XFER02", 13), ("XFER02", 13)]),
+        ("first, *rest = get_loaders()", "net, rest", [("DATA02", 7)]),
+        ("*first, rest = get_loaders()", "net, rest", [("DATA02", 7)]),
     ],
 )
 def test_what_a_file_gets_from_a_function_and_gives_to_another_of_the_same_file(
