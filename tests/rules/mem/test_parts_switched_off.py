@@ -81,6 +81,17 @@ def test_parts_may_switch_their_own_parameters_off(tmp_path: Path, on: str, code
     assert [finding.code for finding in found] == codes
 
 
+def test_a_constructor_that_names_none_of_its_parameters(tmp_path: Path) -> None:
+    own = "class Log:\n    def on(self, on):\n        pass\n\nlog = Log()\n\nclass Small(Base):\n"
+    networks = NETWORKS.replace("{on}", "True").replace("class Small(Base):\n", own)
+    networks = networks.replace(
+        "def __init__(self):\n        super().__init__()\n        self.layers = nn.Conv2d(3, 4,",
+        "def __init__(*own):\n        log.on(False)\n        self = own[0]\n        self.layers = nn.Conv2d(3, 4,",
+    )
+    found = linted(tmp_path, "MEM01", "MEM05", networks=networks, similarity=SIMILARITY, main=COMPARED)
+    assert [finding.code for finding in found] == ["MEM05", "MEM01"]
+
+
 TARGET = """
 import torch
 from torch import nn

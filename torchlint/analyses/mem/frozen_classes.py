@@ -33,7 +33,7 @@ def _tells_to_switch_off(call: Call, model: Model) -> bool:
     if model.value(call.arguments[0].value).constant is not False:
         return False
     method = call.target or call.foreign
-    if method is None or method.cls is None or call.receiver.value != call.function.params[0]:
+    if method is None or method.cls is None or [call.receiver.value] != call.function.params[:1]:
         return False
     told = call.arguments[0].keyword
     name = told.value if told is not None else next(iter(method.params[1:]), "")
