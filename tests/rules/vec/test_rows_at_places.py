@@ -286,3 +286,24 @@ RENAMED = """
 )
 def test_a_name_that_holds_the_sum_later_is_no_longer_the_list(after: str, count: int) -> None:
     assert len(findings(RENAMED.format(after=after), *ROW_RULES)) == count
+
+
+SWAPPED = """
+    import torch
+
+    def swapped(x: torch.Tensor, n: int):
+        a, b = torch.randperm(x.shape[-1]), torch.randperm(x.shape[-1])
+        for i in range(n):
+            kept = x[:, {first}]
+            x[:, {first}] = x[:, {second}]
+            x[:, {second}] = kept
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "count"),
+    [("b[i]", "a[i]", 0), ("b[i]", "i", 0), ("b[i], 0", "b[i], 1", 1), ("i, 0", "i, 1", 1)],
+)
+def test_an_iteration_may_swap_what_an_earlier_one_has_swapped(first: str, second: str, count: int) -> None:
+    assert len(findings(SWAPPED.format(first=first, second=second), "VEC01")) == count

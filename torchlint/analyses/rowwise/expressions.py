@@ -11,7 +11,16 @@ import libcst as cst
 from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.collecting import is_host_value
 from torchlint.analyses.rowwise.indices import has_bounds, has_key, index_of, is_along_cut, is_number, slices_of
-from torchlint.analyses.rowwise.names import Names, difference, index_text, is_block, prefixes, root_of, spelled
+from torchlint.analyses.rowwise.names import (
+    Names,
+    at_several_places,
+    difference,
+    index_text,
+    is_block,
+    prefixes,
+    root_of,
+    spelled,
+)
 from torchlint.analyses.rowwise.nature import (
     Nature,
     draws_numbers,
@@ -223,7 +232,8 @@ class Expressions:
         if has_key(node):
             return place.at_least(Depends.FOREIGN)
         if name in self._names.fills:
-            if not any(index_text(part) in self._names.fills[name] for part in prefixes(node)):
+            fills = self._names.fills[name]
+            if at_several_places(fills) or not any(index_text(part) in fills for part in prefixes(node)):
                 return self._carried(name)
             if not self.is_tensor(root):
                 return place.at_least(Depends.FOREIGN)

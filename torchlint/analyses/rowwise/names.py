@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from torchlint.semantics.tree import walk
 _METADATA = frozenset("shape size dtype device ndim dim new_zeros new_ones new_tensor type_as".split())
 _WRITING = frozenset({cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.Call, cst.Attribute})
 _COLLECTING = ("append", "extend")
+_LOOKED_UP = re.compile(r"[\w.]+\[[^\]]*\]")
 
 
 def root_of(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -31,6 +33,12 @@ def spelled(node: cst.CSTNode) -> str:
     if isinstance(node, cst.Attribute):
         return f"{spelled(node.value)}.{node.attr.value}"
     return text(node).strip()
+
+
+def at_several_places(fills: Iterable[str]) -> bool:
+    """Whether a loop finds the elements that it fills in more than one way, as `x[a[i]]` and `x[b[i]]`: what one
+    iteration reads of them, an earlier one may have filled."""
+    return len({frozenset(_LOOKED_UP.findall(fill)) for fill in fills}) > 1
 
 
 def index_text(node: cst.Subscript) -> str:
