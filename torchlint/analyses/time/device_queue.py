@@ -315,7 +315,7 @@ class DeviceQueue:
             return False
         home, function = found
         if function.cls is None or not function.cls.is_module:
-            return any(each.receiver_value.is_(Kind.TENSOR, Kind.UNKNOWN) for each in _reads(function))
+            return any(each.receiver_value.is_(Kind.TENSOR, Kind.UNKNOWN) for each in _reads_behind(function))
         is_told = any(self._model.value(arg.value).is_(Kind.STRING) for arg in call.arguments)
         own = [each for each in function.calls if each.target is not None and each.target.cls is function.cls]
         runs = [each.target for each in own if each.target is not None and (is_told or not home.guards(each.node))]
@@ -424,6 +424,14 @@ class DeviceQueue:
 
 def _reads(function: Function) -> Iterator[Call]:
     return (each for each in function.calls if each.method in ("item", "tolist", "cpu"))
+
+
+def _reads_behind(function: Function) -> Iterator[Call]:
+    """Also those of the functions of its file that a function calls."""
+    entered = [function]
+    for each in entered:  # it grows while the loop runs
+        yield from _reads(each)
+        entered += [call.target for call in each.calls if call.target is not None and call.target not in entered]
 
 
 def is_wait(call: Call) -> bool:
