@@ -9,7 +9,9 @@ import pytest
 
 from tests.semantics.projects import model_of, value_of, write
 from torchlint.semantics.entities import Role
+from torchlint.semantics.project import Project
 from torchlint.semantics.values import Kind
+from torchlint.source import Source
 
 TRAINER = """
     from torch.utils.data import DataLoader
@@ -148,3 +150,22 @@ def test_what_a_caller_has_from_a_third_file(tmp_path: Path, load: str, kind: Ki
     assert (run.parameter("loader").kind, run.parameter("loader").pinned) == (kind, pinned)
     assert run.parameter("net").kind is Kind.MODULE
     assert run.parameter("noise").kind is Kind.UNKNOWN  # of a tensor, what the function was given decides
+
+
+def test_what_one_file_asks_of_a_caller_is_not_seen_by_the_next(tmp_path: Path) -> None:
+    main = """
+        from data import load
+        from steps import run
+
+        def made():
+            return load()
+
+        train, test = load()
+        run(train, None, 0)
+        """
+    other = "from main import made\n\nfirst = made()\nfor x in first:\n    print(x.cuda().item())\n"
+    write(tmp_path, {"data.py": DATA, "steps.py": STEPS, "main.py": main, "other.py": other})
+    project = Project()
+    project.model_to_lint(Source.read(tmp_path / "steps.py"))
+    after = project.model_to_lint(Source.read(tmp_path / "other.py"))
+    assert value_of(after, "first") == value_of(model_of(tmp_path, "other.py"), "first")

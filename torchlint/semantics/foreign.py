@@ -78,6 +78,7 @@ class Imports:
         self._functions: dict[str, Function] = {}
         self._classes: dict[str, Class] = {}
         self._models: dict[str, Model] = {}
+        self._beside: dict[str, Model | None] = {}
         self._exported_names: dict[tuple[str, str], str] = {}  # by the file and the name that it has there
         self._effects: dict[Function, frozenset[str]] = {}
         self._calls: dict[Function, list[tuple[Model, Call]]] = {}
@@ -257,7 +258,14 @@ class Imports:
         place = self.project.resolve(self.file, dotted)
         if place is None or place.definition is None or place.definition.kind != kind:
             return None, ""
-        return self._load(place.file), place.name
+        return self._load(place.file) if self._deep else self._looked_up(place.file), place.name
+
+    def _looked_up(self, file: str) -> Model | None:
+        """The model of a file for one that is made without a look into it: what somebody asks of it must not show in
+        what it says to the next."""
+        if file not in self._beside:
+            self._beside[file] = self.project.model(file)
+        return self._beside[file]
 
     def neighbours(self) -> Iterator[Source]:
         """The files that this one imports something of, those that import this one, and those that import these."""
