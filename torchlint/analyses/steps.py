@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.rowwise.extent import rounds
 from torchlint.analyses.single_runs import runs_once
-from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.dataflow import unfilled_default, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.tree import children, walk
@@ -133,13 +133,16 @@ def _ends_program(model: Model, guard: Guard) -> bool:
 
 
 def _is_switched_off(model: Model, guard: Guard) -> bool:
-    """`show = False` and `if show:`, which nothing ever makes true."""
+    """`show = False` and `if show:`, which nothing ever makes true, and a parameter that no call in sight fills."""
     if guard.branch != "body" or guard.test is None:
         return False
     for part in conjuncts(guard.test):
         binding = model.binding(part) if isinstance(part, cst.Name) else None
         if binding is not None and binding.writes and not binding.is_global and all(map(_is_false, binding.writes)):
             return True
+        match unfilled_default(model, part):
+            case cst.Name(value="False"):
+                return True
     return False
 
 

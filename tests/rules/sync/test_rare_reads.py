@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.sync.programs import evaluation, training
+from tests.rules.sync.programs import HEAD, evaluation, training
 from tests.support import findings
 
 CHECKPOINTS = """
@@ -245,3 +245,23 @@ def curve(scores, labels, limits):
 def test_a_number_that_nothing_asks_is_read_in_vain_though_no_model_has_made_it(used: str, count: int) -> None:
     reported = findings(THRESHOLDS.format(used=used), "SYNC01")
     assert sum(each.message.endswith("Nothing reads the number: leave it out.") for each in reported) == count
+
+
+NOTED = """
+kept = []
+
+
+def note(loss, noted={default}):
+    if noted:
+        kept.append(loss.item())
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "given", "count"), [("False", "", 0), ("True", "", 1), ("False", ", noted=True", 1)]
+)
+def test_what_a_parameter_switches_that_no_call_fills_does_not_run(default: str, given: str, count: int) -> None:
+    code = training(f"note(loss{given})", head=HEAD + NOTED.format(default=default))
+    assert len(findings(code, "SYNC01")) == count
