@@ -113,7 +113,7 @@ out = torch.stack(rows)
 rows = []
 for i in range(n):
     rows.append(x[i] * 2)
-out = rows[0]
+out = rows.pop()
 """,
     "a few rows": "out = torch.stack([x[i] * 2 for i in range(3)])",
     "wraps around": """\
