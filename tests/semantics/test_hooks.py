@@ -35,12 +35,24 @@ NOTING = """
     def other(module, given, made):
         return module, given, made
 
+    def late(module, given, named, made):
+        return module, given, named, made
+
+    def early(module, given, named):
+        return module, given, named
+
+    def placed(name, module, given, made):
+        return name, module, given, made
+
     def watch(net, kept):
         for name, layer in net.named_modules():
             layer.register_forward_hook(functools.partial(stat, name="layer"))
             layer.register_forward_hook(maker(kept))
             layer.register_forward_pre_hook(before)
             layer.register_full_backward_hook(back)
+            layer.register_forward_hook(late, with_kwargs=True)
+            layer.register_forward_pre_hook(early, with_kwargs=True)
+            layer.register_forward_hook(functools.partial(placed, "layer"), with_kwargs=False)
             layer.register_state_dict_pre_hook(other)
 """
 
@@ -57,6 +69,13 @@ NOTING = """
         ("maker.hook", "made", Kind.TENSOR),
         ("before", "given", Kind.TUPLE),
         ("back", "made", Kind.TUPLE),
+        ("late", "given", Kind.TUPLE),
+        ("late", "named", Kind.DICT),
+        ("late", "made", Kind.TENSOR),
+        ("early", "named", Kind.DICT),
+        ("placed", "name", Kind.STRING),
+        ("placed", "given", Kind.TUPLE),
+        ("placed", "made", Kind.TENSOR),
         ("other", "made", Kind.UNKNOWN),
     ],
 )

@@ -95,7 +95,7 @@ class Calls(MethodCalls):
         call.receiver_value = receiver
         given = self._given(call)
         if method in _HOOKING and given.positional:
-            self._hook(receiver, given.positional[0], _HOOKING[method])
+            self._hook(receiver, given, _HOOKING[method])
         super_target = self._super_method(call, func)
         if super_target is not None:
             return self._enter(call, super_target, given, bound=True)
@@ -123,15 +123,20 @@ class Calls(MethodCalls):
             return self._apply(call, module, given)
         return self._method(call, receiver, method, given)
 
-    def _hook(self, module: Value, hook: Value, passed: tuple[Value, ...]) -> None:
-        """`layer.register_forward_hook(note)`: what the module passes to functions of this file."""
-        filled = dict(hook.fields or ()) if hook.kind is Kind.PARTIAL else {}
-        function = hook.element if hook.kind is Kind.PARTIAL and not hook.items else hook
-        if function is None:
+    def _hook(self, module: Value, given: Arguments, passed: tuple[Value, ...]) -> None:
+        """`layer.register_forward_hook(note)`: what the module passes to functions of this file. With `with_kwargs` it
+        has what it was given by name behind what it was given."""
+        hook = given.positional[0]
+        named = given.keywords.get("with_kwargs")
+        if named is not None and named.constant is not False:
+            passed = (passed[0], Value(Kind.DICT), *passed[1:])
+        if hook.kind is Kind.PARTIAL and (hook.items is None or hook.fields is None):
             return
+        first, filled = hook.items or (), dict(hook.fields or ())  # of a partial
+        function = hook.element if hook.kind is Kind.PARTIAL and hook.element is not None else hook
         owner = module if module.kind is Kind.MODULE else Value(Kind.MODULE)
         for target in self.local_functions(function):
-            self._hand_over(target, Arguments([owner, *passed], filled), bound=function.bound)
+            self._hand_over(target, Arguments([*first, owner, *passed], filled), bound=function.bound)
 
     def _objects(self, value: Value) -> tuple[Value, ...]:
         """What a value may be that is one of several objects, of different classes, which are made in sight.
