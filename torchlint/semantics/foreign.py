@@ -398,13 +398,7 @@ class Imports:
         return source is not None and any(name + "(" in source.text for name in names)
 
     def _foreign_call(self, call: Call, model: Model, file: str, makers: Mapping[cst.CSTNode, str]) -> ForeignCall:
-        plain = [arg for arg in call.node.args if not arg.star]
-        given = Arguments(
-            [self._handed(arg.value, model) for arg in plain if arg.keyword is None],
-            {arg.keyword.value: self._handed(arg.value, model) for arg in plain if arg.keyword is not None},
-            len(plain) < len(call.node.args),
-            [self._handed(arg.value, model) for arg in call.node.args if arg.star],
-        )
+        given = model.given(call, lambda node: self._handed(node, model))
         outer = call.loops()
         effects = model.effects(outer[-1] if outer else call.function)
         return ForeignCall(

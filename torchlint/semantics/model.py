@@ -461,14 +461,14 @@ class Model:
         """What a function of this file returns when it is given these arguments."""
         return self._evaluator.rehearse(function, given, grad, bound=bound)
 
-    def given(self, call: Call) -> Arguments:
-        """The values of the arguments of a call."""
+    def given(self, call: Call, value: Callable[[cst.BaseExpression], Value]) -> Arguments:
+        """What `value` knows of the arguments of a call."""
         plain = [arg for arg in call.node.args if not arg.star]
         return Arguments(
-            [self.value(arg.value) for arg in plain if arg.keyword is None],
-            {arg.keyword.value: self.value(arg.value) for arg in plain if arg.keyword is not None},
+            [value(arg.value) for arg in plain if arg.keyword is None],
+            {arg.keyword.value: value(arg.value) for arg in plain if arg.keyword is not None},
             len(plain) < len(call.node.args),
-            [self.value(arg.value) for arg in call.node.args if arg.star],
+            [value(arg.value) for arg in call.node.args if arg.star],
         )
 
     # -- text --------------------------------------------------------------------------------------------------------
