@@ -424,3 +424,20 @@ def test_the_option_is_quoted_like_those_beside_it(options: str) -> None:
     body = f"options = {options}\nloader = DataLoader(TensorDataset(torch.zeros(4, 8)), 64, **options)\n"
     code = script(f"from torch.utils.data import TensorDataset\nnames = ['a', 'b', \"c\", \"d\"]\n{body}")
     assert f", {quote}pin_memory{quote}: torch.cuda" in fixed(code, "DATA02")
+
+
+@pytest.mark.parametrize(
+    ("head", "count"), [("class Net(nn.Module):\n    @staticmethod", 1), ("class TestNet:\n    @staticmethod", 0)]
+)
+def test_the_test_step_of_a_network_is_no_test_of_it(head: str, count: int) -> None:
+    code = (
+        f"import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\n\n\n{head}\n"
+        "    def test_step(net, triples):\n"
+        "        loader = DataLoader(triples, 4, num_workers=2)\n"
+        "        total = 0\n"
+        "        for x in loader:\n"
+        "            assert x.size(1) == 3\n"
+        "            total += net(x.cuda()).mean()\n"
+        "        return total\n"
+    )
+    assert len(findings(code, "DATA02")) == count

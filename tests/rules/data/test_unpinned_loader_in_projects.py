@@ -482,20 +482,3 @@ def test_a_device_of_another_file_in_capitals(tmp_path: Path, device: str, count
     (tmp_path / "main.py").write_text(TRAINED_ON)
     source = Source.read(tmp_path / "main.py")
     assert len(lint(source, Settings.selecting("DATA02"), strict=True, project=Project())) == count
-
-
-@pytest.mark.parametrize(
-    ("head", "count"), [("class Net(nn.Module):\n    @staticmethod", 1), ("class TestNet:\n    @staticmethod", 0)]
-)
-def test_the_test_step_of_a_network_is_no_test_of_it(head: str, count: int) -> None:
-    code = (
-        f"import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\n\n\n{head}\n"
-        "    def test_step(net, triples):\n"
-        "        loader = DataLoader(triples, 4, num_workers=2)\n"
-        "        total = 0\n"
-        "        for x in loader:\n"
-        "            assert x.size(1) == 3\n"
-        "            total += net(x.cuda()).mean()\n"
-        "        return total\n"
-    )
-    assert len(findings(code, "DATA02")) == count
