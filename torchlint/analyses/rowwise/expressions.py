@@ -407,7 +407,7 @@ class Expressions:
             self.trace.fault(Fault.NETWORK, f"`{self.name_of(node.func)}` may treat the rows of a batch as one")
             self._step(node, "forward", [seen])
             return seen
-        if kind in (Nature.OPAQUE, Nature.RANDOM, Nature.REPORTS, Nature.FORWARD):
+        if kind in (Nature.OPAQUE, Nature.RANDOM, Nature.FORWARD):
             if kind is Nature.FORWARD:
                 self._step(node, "forward", [seen])
             return self._refused(node, kind, seen)
@@ -441,8 +441,6 @@ class Expressions:
         text = f"`{self.name_of(node.func)}`"
         if kind is Nature.RANDOM:
             self.trace.fault(Fault.RANDOM, f"{text} draws random numbers")
-        elif kind is Nature.REPORTS:
-            self.trace.fault(Fault.REPORTS, f"{text} reports what each iteration did")
         else:
             self.trace.fault(Fault.OPAQUE, f"{text} may do anything")
         return seen.at_least(Depends.OPAQUE)

@@ -23,7 +23,6 @@ class Nature(Enum):
     RAGGED = "ragged"  # pure; the shape of the result depends on values
     HOST = "host"  # pure, and its result is no tensor
     RANDOM = "random"
-    REPORTS = "reports"
     NETWORK = "network"  # a module of the program's own that keeps nothing of what it is given
     FORWARD = "forward"  # any other module, or one that treats a batch as one
     OPAQUE = "opaque"
@@ -149,6 +148,12 @@ def of_method(method: str) -> Nature:
     return Nature.SHAPED if method in _SHAPED | _FACTORIES else Nature.PURE
 
 
+def is_report(call: Call) -> bool:
+    """Printing, logging, plotting, and looking at the clock."""
+    is_own = call.target is not None or call.foreign is not None
+    return not is_own and call.callee is not None and _REPORTING.fullmatch(call.callee) is not None
+
+
 def draws_numbers(name: str) -> bool:
     """A function that draws numbers one by one, in a shape that its arguments say."""
     return _DRAWS.fullmatch(name) is not None
@@ -168,8 +173,6 @@ def is_comparing(name: str) -> bool:
 def _of_package(name: str) -> Nature:
     if name.startswith(("numpy.random.", "random.", "secrets.")):
         return Nature.RANDOM
-    if _REPORTING.fullmatch(name):
-        return Nature.REPORTS
     if name == "builtins.range":
         return Nature.SHAPED
     if name.startswith("builtins."):

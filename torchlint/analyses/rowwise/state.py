@@ -92,7 +92,6 @@ class Fault(Enum):
     STATE = "an iteration changes more than what the loop collects"
     NETWORK = "a network is run in every iteration"
     OPAQUE = "what an iteration calls may do anything"
-    REPORTS = "the loop prints or draws"
     RAGGED = "the rows have shapes of their own"
     CHUNKS = "the loop takes steps"
     GROWS = "a tensor grows in every iteration"
@@ -163,11 +162,6 @@ class Trace:
 
     def fault(self, kind: Fault, text: str = "") -> None:
         self.faults.setdefault(kind, text)
-
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether not even an operation that costs as much for one row as for all can be worth a word."""
-        return Fault.REPORTS in self.faults
 
     @property
     def is_final(self) -> bool:

@@ -26,12 +26,9 @@ _HARMLESS = (cst.Pass, cst.Continue, cst.Import, cst.ImportFrom)
 _MODES = re.compile(r"torch\.(no_grad|inference_mode|enable_grad|autocast|amp\.autocast|(cuda|cpu)\.amp\.autocast)")
 
 
-def trace_of(
-    model: Model, certainty: Certainty, loop: cst.For, *, until_final: bool = False, draws_at_once: bool = False
-) -> Trace:
-    """until_final: read no further than to a fault that decides about the loop. draws_at_once: as if the random numbers
-    of all iterations were drawn before it."""
-    reader = _Reader(model, certainty, loop, until_final, draws_at_once)
+def trace_of(model: Model, certainty: Certainty, loop: cst.For, *, draws_at_once: bool = False) -> Trace:
+    """draws_at_once: as if the random numbers of all iterations were drawn before the loop."""
+    reader = _Reader(model, certainty, loop, draws_at_once)
     reader.run()
     return reader.trace
 
@@ -43,12 +40,9 @@ def trace_of_comprehension(model: Model, certainty: Certainty, node: cst.ListCom
 
 
 class _Reader:
-    def __init__(
-        self, model: Model, certainty: Certainty, loop: cst.For, until_final: bool, draws_at_once: bool
-    ) -> None:
+    def __init__(self, model: Model, certainty: Certainty, loop: cst.For, draws_at_once: bool) -> None:
         self._model = model
         self._loop = loop
-        self._until_final = until_final
         self._names = Names.of(loop)
         self._path: Path = ()
         self._once = False  # only one of the iterations comes here
@@ -65,8 +59,6 @@ class _Reader:
 
     def _block(self, statements: Sequence[cst.CSTNode]) -> None:
         for statement in statements:
-            if self._until_final and self.trace.is_hopeless:
-                return
             if isinstance(statement, cst.SimpleStatementLine):
                 for small in statement.body:
                     self._small(small)

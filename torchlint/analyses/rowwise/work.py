@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -29,6 +30,7 @@ from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
 from torchlint.analyses.rowwise.moving_windows import windowed_tensor
 from torchlint.analyses.rowwise.names import root_of
+from torchlint.analyses.rowwise.nature import is_report
 from torchlint.analyses.rowwise.restacking import taken_apart
 from torchlint.analyses.rowwise.selections import is_selection
 from torchlint.analyses.rowwise.setting_up import only_sets_up
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 
 Root = cst.For | cst.Call | cst.ListComp | cst.GeneratorExp
 
+_FUNCTIONS = (cst.FunctionDef, cst.Lambda)
 _OTHER_ROLES = (Role.EPOCHS, Role.STEPS, Role.MODULES)
 
 
@@ -75,6 +78,17 @@ def reports(model: Model, code: str) -> Iterator[Report]:
 def _all_work(model: Model) -> tuple[Work, ...]:
     """Of nested loops the outermost one that is such work, in source order."""
     return tuple(_Finder(model).found())
+
+
+def _around_reports(model: Model) -> set[cst.CSTNode]:
+    """What holds a call that says what each iteration did: not even an operation that costs as much for one row as for
+    all is worth a word in such a loop."""
+    found: set[cst.CSTNode] = set()
+    for call in model.calls:
+        if is_report(call):
+            found.add(call.node)
+            found.update(takewhile(lambda node: not isinstance(node, _FUNCTIONS), model.ancestors(call.node)))
+    return found
 
 
 class _Finder:
@@ -121,18 +135,20 @@ class _Finder:
         return collector(self._model, comprehension) or comprehension
 
     def _work(self, loop: Loop, root: Root) -> Work | None:
+        if root in self._model.once(_around_reports):
+            return None
         plan, reason = self._attempt(root)
         if plan is None and (runs_few_times(self._model, loop) or is_found_to_be_list(self._model, loop)):
             return None
         parts = (node.value for node in walk(root) if isinstance(node, cst.Subscript)) if plan is not None else ()
         if any(is_list_where(self._model, whole, root) for whole in parts):
             return None
-        trace = self._trace(root, until_final=plan is None)
+        trace = self._trace(root)
         if plan is not None and not (plan.copies and (trace is None or not self._is_independent(root, trace))):
             code = self._code(root, trace, plan)
             message = wording.of_plan(code, plan)
             return Work(root, code, message, plan.confidence, plan, self._chain(root, trace, None))
-        if trace is None or trace.is_hopeless or any(self._has_plan(node) for node in walk(root) if node is not root):
+        if trace is None or any(self._has_plan(node) for node in walk(root) if node is not root):
             return None
         if trace.blocks and self._joins_batches(trace):
             return None
@@ -234,9 +250,9 @@ class _Finder:
         plan, _ = self._attempt(node)
         return plan is not None and not (plan.doubts or plan.copies)
 
-    def _trace(self, root: Root, *, until_final: bool) -> Trace | None:
+    def _trace(self, root: Root) -> Trace | None:
         if isinstance(root, cst.For):
-            return trace_of(self._model, self._certainty, root, until_final=until_final)
+            return trace_of(self._model, self._certainty, root)
         node = root.args[0].value if isinstance(root, cst.Call) else root
         if isinstance(node, (cst.ListComp, cst.GeneratorExp)):
             return trace_of_comprehension(self._model, self._certainty, node)
