@@ -20,10 +20,14 @@ _TOLD = r"self\.parameters\(\).*\brequires_grad(_\(|\s*=\s*){}\b"
 
 def switches_itself_off(cls: Class, model: Model) -> bool:
     """Whether a class, whose file is that of the model, does so in a constructor, or anywhere in so many words."""
-    if _FROZEN.search(model.source.text) and _FROZEN.search(text(cls.node)):
+    if model.once(_switches_off_somewhere) and _FROZEN.search(text(cls.node)):
         return True
     builder = cls.methods.get("__init__")
     return builder is not None and any(_tells_to_switch_off(call, model) for call in builder.calls)
+
+
+def _switches_off_somewhere(model: Model) -> bool:
+    return _FROZEN.search(model.source.text) is not None
 
 
 def _tells_to_switch_off(call: Call, model: Model) -> bool:

@@ -138,13 +138,17 @@ def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
 
 def _frozen_classes(model: Model) -> set[str]:
     """The classes of a file that switch off the gradients of all their parameters."""
-    return {cls.name for cls in model.classes if switches_itself_off(cls, model) or _switches_parts_off(cls, model)}
+    switches_parts = _FROZEN_PART.search(model.source.text) is not None
+    return {
+        cls.name
+        for cls in model.classes
+        if switches_itself_off(cls, model) or (switches_parts and _switches_parts_off(cls, model))
+    }
 
 
 def _switches_parts_off(cls: Class, model: Model) -> bool:
     """Whether a class switches off each of its parts that has parameters."""
-    code = text(cls.node) if _FROZEN_PART.search(model.source.text) else ""
-    parts = {found["part"] or found["module"] for found in _FROZEN_PART.finditer(code)}
+    parts = {found["part"] or found["module"] for found in _FROZEN_PART.finditer(text(cls.node))}
     return bool(parts) and cls.bases == ["torch.nn.Module"] and trains_nothing(cls, model, but=parts)
 
 

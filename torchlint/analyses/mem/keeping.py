@@ -178,8 +178,11 @@ def _is_same(model: Model, a: cst.BaseExpression, b: cst.BaseExpression) -> bool
 
 
 def _is_best_so_far(model: Model, node: cst.Assign, target: cst.BaseExpression) -> bool:
+    orderings = model.once(_orderings)
+    if not orderings:
+        return False
     guard = next((outer for outer in model.ancestors(node) if isinstance(outer, cst.If)), None)
-    compared = model.once(_orderings).get(guard) if guard is not None else None
+    compared = orderings.get(guard) if guard is not None else None
     return compared is not None and set(compared) == {text(node.value), text(target)}
 
 

@@ -196,8 +196,16 @@ def _last_name(call: Call) -> str:
     return call.method or (call.callee or "").rpartition(".")[2]
 
 
-def reads(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
+def reads(model: Model) -> tuple[tuple[cst.Call, cst.BaseExpression, str], ...]:
     """Every expression that brings a tensor to the host, with the tensor and how it does so."""
+    return model.once(_reads)
+
+
+def _reads(model: Model) -> tuple[tuple[cst.Call, cst.BaseExpression, str], ...]:
+    return tuple(_find_reads(model))
+
+
+def _find_reads(model: Model) -> Iterator[tuple[cst.Call, cst.BaseExpression, str]]:
     for call in model.calls:
         if call.receiver is not None and (call.method == "item" or call.method in _COPIES):
             if not call.arguments:

@@ -28,8 +28,8 @@ _SHAPE = ("shape", "size", "dim", "ndim", "dtype", "device")
 _MAY_BE_TENSORS = (Kind.UNKNOWN, Kind.DICT, Kind.LIST, Kind.TUPLE)
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat|data_?parallel")
 # What a trainer of Lightning is told, and those of libraries on top of it.
-_TOLD_HOST = re.compile(r"\baccelerator\s*=\s*[\"']cpu[\"']")
-_ASKING = re.compile(r"\btorch\.cuda\.(is_available|device_count|get_device_name)\b")
+_TOLD_HOST = re.compile(r"accelerator(?<=\baccelerator)\s*=\s*[\"']cpu[\"']")
+_ASKING = re.compile(r"torch(?<=\btorch)\.cuda\.(is_available|device_count|get_device_name)\b")
 
 
 class Residence:
@@ -327,12 +327,12 @@ def _has_accelerator(model: Model) -> bool:
     """Whether the file can run on a GPU, and does not say of every device it names that it is the host."""
     if model.frameworks & PLACE:
         return True
-    if is_of_another_library(model):
+    if not model.uses_accelerator or is_of_another_library(model):
         return False
     text = _ASKING.sub("", model.code_text)
     others = _TOLD_HOST.sub("", text)
-    if not model.uses_accelerator or _ACCELERATORS.search(others):
-        return model.uses_accelerator
+    if _ACCELERATORS.search(others):
+        return True
     if others != text:
         return False
     return _names_devices(model) is True
