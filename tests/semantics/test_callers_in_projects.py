@@ -140,7 +140,8 @@ MAIN = """
         ("loader, test = load()", Kind.LOADER, True),
         ("train, loader = load()", Kind.LOADER, False),
         ("loader = load()[0]", Kind.UNKNOWN, False),
-        ("loader, test, rest = load()", Kind.UNKNOWN, False),
+        ("loader, *rest = load()", Kind.LOADER, True),
+        ("first, *loader = load()", Kind.LIST, False),
         ("loader, test = load()\n    loader = [loader]", Kind.LIST, False),
     ],
 )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.taken_apart import place_of
 from torchlint.semantics.transfer import Arguments
 from torchlint.semantics.values import Kind, Value
 
@@ -41,20 +41,10 @@ def made_elsewhere(model: Model, node: cst.BaseExpression, file: str) -> tuple[M
         return None
     value: Value | None = home.returned(function, Arguments(open=True), True, bound=False)
     if value is not None and write is not None and write.unpacked:
-        value = _part(model, value, write)
+        place = place_of(model, write)
+        items = value.items or ()
+        value = items[place] if place is not None and place < len(items) else None
     return (home, value) if value is not None and value.is_(*_OBJECTS) else None
-
-
-def _part(model: Model, value: Value, write: Write) -> Value | None:
-    """Of what `train, test = load()` takes apart, what a target gets."""
-    statement = model.small_statement(write.target)
-    for target in statement.targets if isinstance(statement, cst.Assign) else ():
-        parts = target.target.elements if isinstance(target.target, (cst.Tuple, cst.List)) else ()
-        if value.items is not None and len(value.items) == len(parts):
-            for part, item in zip(parts, value.items):
-                if part.value is write.target and not isinstance(part, cst.StarredElement):
-                    return item
-    return None
 
 
 def handed_back(
@@ -69,9 +59,7 @@ def handed_back(
         maker = makers.get(write.value) if write is not None and write.value is not None else None
         if write is None or maker is None or write.kind != "assign":
             continue
-        assign, key = model.small_statement(write.target), arg.keyword.value if arg.keyword is not None else position
-        if not write.unpacked:
-            yield key, maker, None
-        elif isinstance(assign, cst.Assign) and isinstance(whole := assign.targets[0].target, cst.Tuple):
-            plain = takewhile(lambda part: isinstance(part, cst.Element), whole.elements)  # `first, *rest`
-            yield from ((key, maker, place) for place, part in enumerate(plain) if part.value is write.target)
+        key = arg.keyword.value if arg.keyword is not None else position
+        place = place_of(model, write) if write.unpacked else None
+        if place is not None or not write.unpacked:
+            yield key, maker, place

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.taken_apart import place_of, returned_at
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import hold_the_same, text
+from torchlint.semantics.taken_apart import place_of, returned_at
 from torchlint.semantics.values import Grad, Kind, Value
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import libcst as cst
 
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
 from torchlint.analyses.rowwise.names import spelled
-from torchlint.analyses.taken_apart import place_of
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.tensors import Tensors
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.frameworks import is_formula
+from torchlint.semantics.taken_apart import place_of
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import (
     is_tensor_method,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import libcst as cst
@@ -38,7 +38,7 @@ class ForeignRead(NamedTuple):
     how: str
 
 
-def foreign_reads(model: Model, reads: Callable[[Model], Iterator[Read]]) -> Iterator[ForeignRead]:
+def foreign_reads(model: Model, reads: Callable[[Model], Iterable[Read]]) -> Iterator[ForeignRead]:
     """Calls of which nothing comes back but what was read for them. `reads`: all that a file reads from the device."""
     for call in model.calls:
         home = model.home(call)
@@ -49,7 +49,7 @@ def foreign_reads(model: Model, reads: Callable[[Model], Iterator[Read]]) -> Ite
 
 
 def _reads_of(
-    call: Call, function: Function, home: Model, reads: Callable[[Model], Iterator[Read]]
+    call: Call, function: Function, home: Model, reads: Callable[[Model], Iterable[Read]]
 ) -> Iterator[ForeignRead]:
     if function.is_generator or function.name == "__init__":
         return

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.taken_apart import place_of
 from torchlint.analyses.vectorize.dtypes import DEFAULT, cast, cast_by_to, dtype_argument
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.shapes import INT64, SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank
 from torchlint.analyses.vectorize.sizes import Sizes, shape_owner
 from torchlint.analyses.vectorize.uses import Uses
 from torchlint.analyses.vectorize.vocabulary import LIKE, SHAPED
+from torchlint.semantics.taken_apart import place_of
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method, returns_tensor
 from torchlint.word_set import word_set

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,14 +13,13 @@ if TYPE_CHECKING:
 
 
 def place_of(model: Model, write: Write) -> int | None:
-    """Which element of what is taken apart a variable gets."""
+    """Which element of what an assignment takes apart a variable gets; None of what a star gathers, or behind it."""
     element = model.parent(write.target)
     pattern = model.parent(element) if element is not None else None
-    if not isinstance(pattern, cst.Tuple) or not isinstance(model.parent(pattern), cst.AssignTarget):
+    if not isinstance(pattern, (cst.Tuple, cst.List)) or not isinstance(model.parent(pattern), cst.AssignTarget):
         return None
-    if any(isinstance(part, cst.StarredElement) for part in pattern.elements):
-        return None
-    return next((place for place, part in enumerate(pattern.elements) if part is element), None)
+    plain = takewhile(lambda part: isinstance(part, cst.Element), pattern.elements)
+    return next((place for place, part in enumerate(plain) if part is element), None)
 
 
 def _element(value: cst.BaseExpression, place: int) -> cst.BaseExpression | None:
