@@ -10,13 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.host_tensors import PARAMETERS
-from torchlint.analyses.xfer.numbers import (
-    MADE_OF_NUMBERS,
-    MAY_BE_NUMBERS,
-    equal_numbers,
-    may_hold_numbers,
-    numbers_given,
-)
+from torchlint.analyses.xfer.numbers import equal_numbers, numbers_given
 from torchlint.analyses.xfer.sizes import SIZED_CLASSES
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
@@ -39,12 +33,10 @@ def check_reach(creation: Creation, model: Model) -> None:
         raise NoFixError("the other branch makes the same on the host, and two ways to say it help nobody")
     if not creation.is_all_in_sight:
         raise NoFixError("the tensor is made by a helper, or of what may be no number")
-    if creation.made.agreement is Agreement.RANDOM and _runs_once(creation.move, model):
+    if creation.made.agreement is Agreement.RANDOM and runs_once(creation.move, model):
         raise NoFixError("drawn once, it gains nothing on the device, where other numbers come of the same seed")
     if _is_written_once(creation, model):
         raise NoFixError("made once of a number that is written out, it is easier to read than what fills it there")
-    if (stays := _twin_that_stays(creation, model)) is not None:
-        raise NoFixError(f"`{model.code(stays)}` beside it stays as it is, and two ways to say it help nobody")
     if creation.is_by_distribution:
         raise NoFixError("a distribution draws where its parameters are, and takes no device")
     if _comes_back_at_once(creation.move, model):
@@ -90,7 +82,7 @@ def is_seeded(model: Model) -> bool:
     return any(_SEEDS.search(said) for said in texts)
 
 
-def _runs_once(move: Call, model: Model) -> bool:
+def runs_once(move: Call, model: Model) -> bool:
     """Whether a copy stands in a constructor or at the top of the program, outside of all loops, or where what it makes
     is not there yet."""
     function = model.function(move.node)
@@ -116,50 +108,7 @@ def _is_written_once(creation: Creation, model: Model) -> bool:
     """`label = torch.tensor([388]).to(device)` at the top of the program, to become `torch.full((1,), 388)`."""
     numbers = numbers_given(creation.factory, model)
     alike = equal_numbers(numbers) if isinstance(numbers, (cst.List, cst.Tuple)) else None
-    return alike is not None and _runs_once(creation.move, model)
-
-
-def _twin_that_stays(creation: Creation, model: Model) -> cst.CSTNode | None:
-    """A copy to the same device of what `torch.tensor` makes of something that may be no number: on the line above or
-    below, or anywhere in the function of a tensor that `torch.tensor` makes, too."""
-    move = creation.move
-    if creation.factory.callee in MADE_OF_NUMBERS:
-        others = (call for call in model.calls if call.callee == creation.factory.callee)
-        beside = [call.node for call in others if call.function is move.function and call is not creation.factory]
-        return next((copy for made in beside if (copy := _copied_alike(made, move, model)) is not None), None)
-    line = model.statement(move.node)
-    block = list(getattr(model.parent(line), "body", ()))
-    at = block.index(line) if line in block else 0
-    for beside in (*block[max(at - 1, 0) : at], *block[at + 1 : at + 2]):
-        match beside:
-            case cst.SimpleStatementLine(body=[cst.Assign(value=cst.Call(func=cst.Attribute(value=made)) as copy)]):
-                if _ends_alike(copy, move.node, model) and _is_of_unknown(made, model):
-                    return copy
-    return None
-
-
-def _copied_alike(made: cst.Call, move: Call, model: Model) -> cst.Call | None:
-    """The copy of `torch.tensor(rows).to(device)`, where no number is given."""
-    method = model.parent(made)
-    copy = model.parent(method) if isinstance(method, cst.Attribute) else None
-    if not isinstance(copy, cst.Call) or copy.func is not method or not _ends_alike(copy, move.node, model):
-        return None
-    call = model.call(made)
-    return copy if numbers_given(call, model) is None and not may_hold_numbers(call, model) else None
-
-
-def _ends_alike(one: cst.Call, other: cst.Call, model: Model) -> bool:
-    return [model.code(part) for part in one.args] == [model.code(part) for part in other.args] and (
-        model.call(one).method == model.call(other).method
-    )
-
-
-def _is_of_unknown(made: cst.BaseExpression, model: Model) -> bool:
-    """`torch.tensor(LOWEST)`"""
-    if not isinstance(made, cst.Call) or model.call(made).callee not in MADE_OF_NUMBERS or not made.args:
-        return False
-    given = made.args[0].value
-    return model.value(given).is_(*MAY_BE_NUMBERS) and isinstance(given, (cst.Name, cst.Attribute))
+    return alike is not None and runs_once(creation.move, model)
 
 
 def _comes_back_at_once(move: Call, model: Model) -> bool:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from torchlint.fixers.xfer._reach import check_reach, is_seeded
+from torchlint.fixers.xfer._reach import check_reach, is_seeded, runs_once
 from torchlint.fixers.xfer._target import Target, known, target_of, tensor_of_both
+from torchlint.fixers.xfer._twins import cut, twins
 
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.numbers import equal_numbers, fits, is_range, numbers_given, types_of
@@ -68,7 +69,7 @@ def fix(report: Report, model: Model) -> Fix:
     check_reach(creation, model)
     if _would_leave_a_second_name(creation, model):
         raise NoFixError("a second name for the same tensor would be left of the copy")
-    edits = _edits(creation, target, rewriter, model)
+    edits = [*_edits(creation, target, rewriter, model), *twins(creation, target, rewriter, model)]
     why = _WHY[creation.made.agreement]
     if target.is_certain and _is_rounded_once(creation, target, model):
         return Fix(tuple(edits), Applicability.UNSAFE, _WHY_ONCE)
@@ -126,16 +127,16 @@ def _edits(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
     keeps = f".to({target.dtype})" if target.dtype is not None and target.dtype != dtype else ""
     whole = _whole_statement(creation, model) if not keeps else None
     removed = rewriter.remove_statement(whole) if whole is not None else None
-    cuts = [removed if removed is not None else _cut(creation.move.node, keeps, model)]
+    cuts = [removed if removed is not None else cut(creation.move.node, keeps, model)]
     if removed is None and not keeps:
         cuts += _without_parentheses(creation, model)
-    cuts += [_cut(node, "", model) for node in (*folded, *_moved_again(creation.move.node, target, model))]
+    cuts += [cut(node, "", model) for node in (*folded, *_moved_again(creation.move.node, target, model))]
     casts = _casts_to_host(creation, folded, rewriter, model)
     edits: list[Edit] = []
     for factory in creation.made.factories:
         names = _Names(factory, tensor_of_both(factory, target, dtype, model), rewriter)
         if numbers_given(factory, model) is not None:
-            made, arguments = _of_numbers(factory, dtype is not None, names, model)
+            made, arguments = _of_numbers(factory, dtype is not None, runs_once(creation.move, model), names, model)
         elif factory.callee in SIZED_CLASSES:
             made, arguments = _renamed(creation, factory, dtype is not None, names, model)
         else:
@@ -223,6 +224,8 @@ def _dtype_of_numbers(
         return target.dtype, []
     factory = creation.factory
     cast, numbers = _call_on(factory.node, model), numbers_given(factory, model)
+    if is_range(numbers, model) and cast is not None and model.code(cast).endswith(".long()"):
+        return None, [cast] if cast is not creation.move.node else []  # `torch.arange` counts in that type
     alike = equal_numbers(numbers) if numbers is not None else None
     is_constant = alike is not None and _constant(alike[1], is_typed=True) is not None
     is_float = SIZED_CLASSES.get(factory.callee or "", "torch.float32") in (None, "torch.float32")
@@ -248,8 +251,11 @@ def _of_tensor(factory: Call, names: _Names, model: Model) -> tuple[list[Edit], 
     return edits, []
 
 
-def _of_numbers(factory: Call, has_dtype: bool, names: _Names, model: Model) -> tuple[list[Edit], list[str]]:
-    """`torch.FloatTensor([1, 2])` as `torch.tensor([1, 2])`, what is all alike as `torch.full((), 7)`; and its type."""
+def _of_numbers(
+    factory: Call, has_dtype: bool, is_once: bool, names: _Names, model: Model
+) -> tuple[list[Edit], list[str]]:
+    """`torch.FloatTensor([1, 2])` as `torch.tensor([1, 2])`, what is all alike as `torch.full((), 7)`, which waits for
+    no copy, unless that is done once and the number reads better in `torch.tensor(7)`; and its type."""
     numbers = numbers_given(factory, model)
     assert numbers is not None
     if factory.callee == "torch.scalar_tensor":  # whose type is the default one, whatever the number
@@ -263,7 +269,7 @@ def _of_numbers(factory: Call, has_dtype: bool, names: _Names, model: Model) -> 
         return _of_range(factory, numbers, own, names.rewriter, model)
     is_typed = has_dtype or own is not None or not factory.argument("dtype").absent
     alike = equal_numbers(numbers)
-    alike = alike if alike is not None and fits(alike[1], is_typed) else None
+    alike = alike if alike is not None and fits(alike[1], is_typed) and not is_once else None
     constant = _constant(alike[1], is_typed) if alike is not None else None
     if constant is None and alike is not None and not is_typed:
         constant = _constant(alike[1], is_typed=True)  # `torch.tensor([0])` makes whole numbers of 64 bits
@@ -383,7 +389,7 @@ def _renamed(
         typed.insert(0, "0")
     edits = _called(factory, names.of(name), names.rewriter, model)
     if filler is not None and name != "torch.empty":
-        edits.append(_cut(filler, "", model))
+        edits.append(cut(filler, "", model))
     return edits, typed
 
 
@@ -407,23 +413,16 @@ def _whole_statement(creation: Creation, model: Model) -> cst.CSTNode | None:
     return None
 
 
-def _cut(call: cst.Call, instead: str, model: Model) -> Edit:
-    """Takes the last method call off an expression."""
-    assert isinstance(call.func, cst.Attribute)
-    text, end = model.source.text, model.span(call)[1]
-    for _ in call.rpar:
-        end = text.rindex(")", 0, end)
-    start = model.span(call.func.value)[1]
-    return Edit(start, start + len(text[start:end].rstrip()), instead)
-
-
 def _moved_again(move: cst.Call, target: Target, model: Model) -> list[cst.Call]:
-    """`.type_as(x).to(x.device)`: the second move, which finds nothing left to do."""
+    """`.type_as(x).to(x.device)`, `.to(device).to(device=device)`: the second move, which finds nothing left to do."""
     method = model.parent(move)
     outer = model.parent(method) if method is not None else None
     match outer:
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(keyword=None, star="", value=to)]):
-            return [outer] if outer.func is method and model.code(to) == target.device else []
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(keyword=name, star="", value=to)]):
+            is_device = name is None or name.value == "device"
+            return [outer] if is_device and outer.func is method and model.code(to) == target.device else []
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="cuda")), args=[]):
+            return [outer] if outer.func is method and target.device.strip("\"'") == "cuda" else []
     return []
 
 

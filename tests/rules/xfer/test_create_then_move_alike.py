@@ -73,26 +73,83 @@ def test_what_has_other_sizes_may_be_a_model() -> None:
     assert "torch.zeros(n, 3, dtype=x.dtype, device=x.device)" in after
 
 
-def test_one_of_two_tensors_of_one_function_is_not_made_otherwise() -> None:
+def test_tensors_of_data_in_one_function_are_made_alike() -> None:
     code = """\
     import torch
 
-    def inputs(node, kinds, neighbours, device):
+    def inputs(node, kinds, neighbours, device, other):
         nodes = torch.tensor([3 for _ in range(kinds)]).to(device)
         types = torch.tensor(list(range(kinds))).to(device)
-        near = torch.tensor([neighbours[node] for _ in range(kinds)]).to(device)
-        return nodes, types, near
+        near = torch.tensor([neighbours[node] for _ in range(kinds)], dtype=torch.long).to(device)
+        if kinds > 3:
+            near = torch.cat([near, torch.as_tensor(node).to(device=device)])
+        return nodes, types, near, torch.tensor(neighbours).to(other), torch.tensor([]).to(device)
 
-    def masks(kinds, device):
-        nodes = torch.tensor([3 for _ in range(kinds)]).to(device)
-        return nodes, torch.zeros(kinds).to(device)
+    def later(neighbours, device):
+        return torch.tensor(neighbours).to(device)
     """
-    assert len(findings(dedent(code), "XFER01")) == 3
     after = fixed(dedent(code), "XFER01", unsafe=True)
-    head, _, rest = dedent(code).partition("def masks")
-    assert after.startswith(head)
-    assert rest.count(".to(device)") == 2
-    assert after.count(".to(device)") == 3  # those of the first function
+    head, _, rest = after.partition("def later")
+    assert "torch.tensor([3 for _ in range(kinds)], device=device)" in head
+    assert "torch.tensor(list(range(kinds)), device=device)" in head
+    assert "for _ in range(kinds)], dtype=torch.long, device=device)" in head
+    assert "torch.as_tensor(node, device=device)" in head
+    assert "torch.tensor([], device=device)" in head
+    assert head.count(".to(") == 1  # that of the other device
+    assert "torch.tensor(neighbours).to(device)" in rest  # nothing is found in that function
+
+
+def test_a_tensor_of_data_that_cannot_be_told_its_device_keeps_the_others() -> None:
+    code = """\
+    import torch
+
+    def inputs(node, kinds, device, options):
+        nodes = torch.tensor([3 for _ in range(kinds)]).to(device)
+        return nodes, torch.tensor(node, **options).to(device)
+    """
+    [found] = findings(dedent(code), "XFER01")
+    assert found.fix is None
+    assert "two ways to say it help nobody" in (found.no_fix or "")
+
+
+def test_a_range_counts_in_whole_numbers_without_a_cast() -> None:
+    before = returning("torch.tensor(range(n)).long().to(x.device)")
+    after = fixed(before, "XFER01", unsafe=True)
+    assert "torch.arange(n, device=x.device)" in after
+    made = []
+    for code in (before, after):
+        namespace: dict[str, Any] = {}
+        exec(code, namespace)
+        made += [namespace["build"](n, torch.ones(1), []) for n in (3, 0)]
+    assert torch.equal(made[0], made[2])
+    assert torch.equal(made[1], made[3])
+    assert {tensor.dtype for tensor in made} == {torch.long}
+
+
+@pytest.mark.parametrize("again", [".to(device=x.device)", ".to(x.device)"])
+def test_a_second_copy_to_the_same_place_goes_too(again: str) -> None:
+    after = fixed(returning(f"torch.zeros(n).to(x.device){again}"), "XFER01", unsafe=True)
+    assert "torch.zeros(n, device=x.device)" in after
+    assert ".to(" not in after
+    other = fixed(returning("torch.zeros(n).to(x.device).to(device=y)"), "XFER01", unsafe=True)
+    assert ".to(device=y)" in other
+
+
+def test_one_number_that_is_made_once_stays_readable() -> None:
+    code = """\
+    import torch
+
+    class Agent:
+        def __init__(self, device):
+            self.device = torch.device(device)
+            self.least = torch.tensor(0.01).float().to(self.device)
+
+        def step(self):
+            return torch.tensor(0.01).to(self.device) + torch.zeros(1).cuda()
+    """
+    after = fixed(dedent(code), "XFER01", unsafe=True)
+    assert "self.least = torch.tensor(0.01, dtype=torch.float, device=self.device)" in after
+    assert "torch.full((), 0.01, device=self.device)" in after  # which waits for no copy in each step
 
 
 def test_a_number_that_is_written_out_once_stays_readable() -> None:

@@ -334,20 +334,22 @@ def test_noise_about_a_tensor_of_zeros_is_drawn_of_numbers(spread: str, count: i
 
 
 @pytest.mark.parametrize(
-    ("beside", "is_fixed"),
+    ("beside", "is_alike"),
     [
-        ("low = torch.tensor(LOWEST).to(device)", False),
-        ("low = torch.tensor(LOWEST).to(other)", True),
-        ("low = torch.tensor(-1.0).to(device)", True),
-        ("low = torch.from_numpy(LOWEST).to(device)", True),
+        ("low = torch.tensor(LOWEST).to(device)", True),
+        ("low = torch.tensor(LOWEST).to(other)", False),
+        ("low = torch.from_numpy(LOWEST).to(device)", False),
     ],
 )
-def test_like_lines_are_made_on_the_device_together_or_not_at_all(beside: str, is_fixed: bool) -> None:
+def test_like_lines_are_made_on_the_device_together(beside: str, is_alike: bool) -> None:
     code = (
         "import torch\nfrom limits import LOWEST\n\n\ndef start(x, device, other):\n    y = x.cuda()\n"
         f"    {beside}\n    zero = torch.tensor(0.0).to(device)\n    return y, zero, low\n"
     )
-    assert ("zero = torch.zeros((), device=device)" in fixed(code, "XFER01")) is is_fixed
+    after = fixed(code, "XFER01")
+    assert "zero = torch.zeros((), device=device)" in after
+    assert ("low = torch.tensor(LOWEST, device=device)" in after) is is_alike
+    assert (beside in after) is not is_alike
 
 
 @pytest.mark.parametrize("read", ["int(index.item())", "index.tolist()", "index + 1"])

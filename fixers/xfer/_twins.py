@@ -1,0 +1,82 @@
+"""The copies beside one that goes, of what `torch.tensor` makes of data: they are written in the same way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from torchlint.fixers.xfer._target import Target, target_of
+
+from torchlint.analyses.xfer.creations import creations
+from torchlint.finding import Edit
+from torchlint.rule import NoFixError
+
+if TYPE_CHECKING:
+    from torchlint.analyses.xfer.creations import Creation
+    from torchlint.rewrite import Rewriter
+    from torchlint.semantics.entities import Call
+    from torchlint.semantics.model import Model
+
+_OF_DATA = ("torch.tensor", "torch.as_tensor", "torch.scalar_tensor")
+
+
+def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> list[Edit]:
+    """`torch.tensor(rows).to(device)` of the function as `torch.tensor(rows, device=device)`: there is no finding in
+    it, for the rows have to be copied in any case, but two ways to say one thing help nobody."""
+    if target.tensor is not None:
+        return []
+    reported = model.once(_reported)
+    edits: list[Edit] = []
+    for made in model.calls:
+        if made.callee not in _OF_DATA or made.function is not creation.move.function or made.node in reported:
+            continue
+        copy = copied(made, model)
+        found = _alike(copy, target, rewriter, model) if copy is not None else None
+        if copy is None or found is None:
+            continue
+        if not _can_be_told(made, copy, found, model):
+            raise NoFixError(f"`{model.code(copy.node)}` stays as it is, and two ways to say it help nobody")
+        gone = cut(copy.node, "", model)
+        typed = [f"dtype={found.dtype}"] if found.dtype is not None else []
+        edits += [rewriter.add_argument(made.node, ", ".join([*typed, f"device={found.device}"]), [gone]), gone]
+    return edits
+
+
+def copied(made: Call, model: Model) -> Call | None:
+    """`torch.tensor(rows).to(device)` around the call that makes the tensor."""
+    method = model.parent(made.node)
+    copy = model.parent(method) if isinstance(method, cst.Attribute) else None
+    if not isinstance(copy, cst.Call) or copy.func is not method or model.call(copy).method not in ("to", "cuda"):
+        return None
+    return model.call(copy)
+
+
+def _alike(copy: Call, target: Target, rewriter: Rewriter, model: Model) -> Target | None:
+    """Where a copy goes to, if that is the same place."""
+    try:
+        found = target_of(copy, rewriter, model)
+    except NoFixError:
+        return None
+    return found if found.tensor is None and found.is_certain and found.device == target.device else None
+
+
+def _can_be_told(made: Call, copy: Call, found: Target, model: Model) -> bool:
+    """Whether a new tensor can be told in plain sight where it is made, and in which type."""
+    plain = all(not arg.star for arg in made.arguments) and made.argument("device").absent
+    untyped = found.dtype is None or made.argument("dtype").absent
+    return plain and untyped and bool(made.arguments) and "#" not in model.code(copy.node)
+
+
+def cut(call: cst.Call, instead: str, model: Model) -> Edit:
+    """Takes the last method call off an expression."""
+    assert isinstance(call.func, cst.Attribute)
+    text, end = model.source.text, model.span(call)[1]
+    for _ in call.rpar:
+        end = text.rindex(")", 0, end)
+    start = model.span(call.func.value)[1]
+    return Edit(start, start + len(text[start:end].rstrip()), instead)
+
+
+def _reported(model: Model) -> frozenset[cst.CSTNode]:
+    """What makes the tensors of findings."""
+    return frozenset(creation.factory.node for creation in creations(model))
