@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.repeated_reads import Again, Several, numbers, written_between
 from torchlint.analyses.tensor_writes import Written
 from torchlint.analyses.visible_devices import names_several_gpus
@@ -122,9 +123,13 @@ def _named(model: Model, again: Again) -> Fix:
     statement = model.parent(first.node)
     rewriter = Rewriter(model)
     edits: list[Edit] = []
+    is_safe = _is_fresh(model, first) and written_between(model, first, read) is Written.NEVER
+    applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
     match statement:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]) if _is_written_once(model, target):
             name = target.value
+        case _ if (moved := _assigned_earlier(model, again, rewriter)) is not None:
+            return Fix(tuple(moved), applicability, _NAMED)
         case _:
             name = new_name(model, _wish(first, model), first.node)
             edits += [
@@ -132,8 +137,38 @@ def _named(model: Model, again: Again) -> Fix:
                 rewriter.replace(first.node, name),
             ]
     edits.append(rewriter.replace(read.node, name))
-    is_safe = _is_fresh(model, first) and written_between(model, first, read) is Written.NEVER
-    return Fix(tuple(edits), Applicability.SAFE if is_safe else Applicability.UNSAFE, _NAMED)
+    return Fix(tuple(edits), applicability, _NAMED)
+
+
+def _assigned_earlier(model: Model, again: Again, rewriter: Rewriter) -> list[Edit] | None:
+    """`shown = loss.item()`, the second read, in front of the statement of the first one, which takes the name too."""
+    first, read = again.first.node, again.read.node
+    match model.parent(read):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name) as target)]) as assign:
+            binding = model.binding(target)
+        case _:
+            return None
+    line = model.statement(assign)
+    is_beside = model.parent(line) is model.parent(model.statement(first))
+    if binding is None or binding.shared or not is_beside or not _is_line_of_its_own(model, line):
+        return None
+    statement = model.small_statement(first)
+    for node in (*binding.reads, *(write.target for write in binding.writes)):
+        is_later = node is target or not is_before(model, node, read)
+        if not is_later and (model.small_statement(node) is statement or not is_before(model, node, first)):
+            return None
+    removed = rewriter.remove_statement(assign)
+    if removed is None:
+        return None
+    return [rewriter.insert_before(first, f"{name} = {model.code(first)}"), rewriter.replace(first, name), removed]
+
+
+def _is_line_of_its_own(model: Model, line: cst.CSTNode | None) -> bool:
+    """Whether a statement shares its line with no other one, and no comment speaks of it."""
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        return False
+    above = line.leading_lines
+    return line.trailing_whitespace.comment is None and all(empty.comment is None for empty in above)
 
 
 def _check_can_move(model: Model, read: Readback) -> None:
@@ -182,9 +217,9 @@ def _detached(model: Model, read: Readback) -> str:
 def _wish(read: Readback, model: Model) -> str:
     """`loss_value` for `loss`, or `loss_item` where the file has one; `out_mean` for `out.mean()`, `loss_sum` for
     `loss_a + loss_b`, `epe_lt_3_mean` for `(epe < 3).float().mean()`."""
-    match read.tensor:
-        case cst.Name() | cst.Attribute():
-            name = _last_name(read.tensor)
+    match _past_silent(read.tensor):
+        case (cst.Name() | cst.Attribute()) as variable:
+            name = _last_name(variable)
             return f"{name}_item" if re.search(rf"\b{name}_value\b", model.source.text) else f"{name}_value"
         case cst.Call():
             return _of_call(read.tensor) or "value"
@@ -193,6 +228,14 @@ def _wish(read: Readback, model: Model) -> str:
             shared = "".join(letter for letter, _ in pairs).rstrip("_0123456789")
             return f"{shared}_sum" if len(shared) > 1 else "sum_value"
     return "value"
+
+
+def _past_silent(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`loss` of `loss.detach().float()`."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))) if method in _SILENT:
+            return _past_silent(inner)
+    return node
 
 
 def _of_call(node: cst.BaseExpression) -> str:

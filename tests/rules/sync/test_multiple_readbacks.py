@@ -259,3 +259,35 @@ def test_numbers_that_are_returned_alike_are_read_alike(returned: str, is_fixed:
     code += "best = 1e9\nfor epoch in range(100):\n    print(train())\n    loss_val, acc_val = validate()\n"
     code += "    if loss_val < best:\n        best = loss_val\n"
     assert ("torch.stack" in fixed(code, "SYNC02")) is is_fixed
+
+
+@pytest.mark.parametrize(
+    ("between", "is_moved"),
+    [
+        ("shown = loss.item()", True),
+        ("count = 2\nshown = loss.item()", True),
+        ("print(shown)\nshown = loss.item()", False),
+        ("shown = 1\nshown = loss.item()", False),
+        ("shown = loss.item()  # of this step", False),
+        ("shown += loss.item()", False),
+    ],
+)
+def test_the_name_that_a_later_read_gives_the_number_is_given_before_the_first(between: str, is_moved: bool) -> None:
+    code = training(f"total += loss.item()\n{between}\nprint(shown)", "total = shown = 0.0", head=TORCH_ONLY)
+    after = fixed(code, "SYNC02", unsafe=True)
+    assert after != code
+    assert ("        shown = loss.item()\n        total += shown\n" in after) is is_moved
+    assert ("loss_value" in after) is not is_moved
+    assert result_of(after, "train", 3) == result_of(code, "train", 3)
+
+
+def test_a_name_that_the_statement_of_the_first_read_asks_for_is_given_where_it_was() -> None:
+    code = training("print(shown, loss.item())\nshown = loss.item()", "shown = 0.0", head=TORCH_ONLY)
+    assert "loss_value = loss.item()\n        print(shown, loss_value)\n        shown = loss_value" in fixed(
+        code, "SYNC02"
+    )
+
+
+def test_a_number_of_a_tensor_that_is_detached_first_is_named_after_it() -> None:
+    code = training("logs = {'a': loss.detach().item(), 'b': out.detach().mean().item()}\nprint(logs)")
+    assert "loss_value, out_mean = torch.stack([" in fixed(code, "SYNC02", unsafe=True)
