@@ -44,7 +44,7 @@ def _unknown_beside(model: Model, read: Readback) -> cst.Call | None:
     for node, tensor, how in reads(model):
         statement = model.small_statement(node)
         is_sum = isinstance(statement, cst.AugAssign) and isinstance(statement.operator, cst.AddAssign)
-        is_unknown = model.value(tensor).kind is Kind.UNKNOWN and isinstance(tensor, cst.Name)
+        is_unknown = model.value(tensor).kind is Kind.UNKNOWN
         if (
             how == "item"
             and is_sum

@@ -206,3 +206,25 @@ print(correct)
 @pytest.mark.parametrize(("accelerator", "count"), [("cpu", 0), ("gpu", 1)])
 def test_a_trainer_that_is_told_to_stay_on_the_host(accelerator: str, count: int) -> None:
     assert len(findings(TOLD.format(accelerator=accelerator), "SYNC06")) == count
+
+
+@pytest.mark.parametrize("read", ["gain.mean().item()", "(gain - worst).mean().item()", "gain.item()"])
+def test_a_sum_stays_on_the_host_beside_one_of_what_may_wait_for_the_device(read: str) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+        from measures import gains
+
+        net = nn.Linear(2, 2).cuda()
+        correct = gained = 0
+        with torch.no_grad():
+            for x, y in torch.utils.data.DataLoader(images):
+                out = net(x.cuda())
+                gain, worst = gains(out)
+                correct += (out.argmax(1) == y.cuda()).sum().item()
+                gained += {read}
+        print(correct, gained)
+        """
+    [found] = findings(dedent(code), "SYNC06")
+    assert found.fix is None
+    assert f"`{read}` in the same step may wait" in (found.no_fix or "")
