@@ -269,3 +269,22 @@ def test_what_has_no_forward_pass():
 def test_a_forward_that_a_test_expects_to_raise(context: str, count: int) -> None:
     code = "import contextlib\n" + EXPECTED.format(context=context)
     assert len(findings(code, "TRAIN07")) == count
+
+
+@pytest.mark.parametrize(("base", "count"), [("nn.Module", 1), ("", 0)])
+def test_one_of_several_networks_that_a_branch_chooses_is_called(tmp_path: Path, base: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    net = "    def forward(self, x):\n        return x\n\n"
+    (tmp_path / "nets.py").write_text(
+        f"from torch import nn\n\nclass Small(nn.Module):\n{net}class Large({base}):\n{net}"
+    )
+    (tmp_path / "control.py").write_text(f"class Control:\n{net}")
+    (tmp_path / "measure.py").write_text(
+        "import nets\nfrom torch import nn\n\nclass Distance(nn.Module):\n    def __init__(self, size):\n"
+        "        super().__init__()\n        if size < 3:\n            make = nets.Small\n"
+        "        else:\n            make = nets.Large\n        self.net = make()\n\n"
+        "    def forward(self, x):\n        return self.net.forward(x)\n"
+    )
+    source = Source.read(tmp_path / "measure.py")
+    found = lint(source, Settings.selecting("TRAIN07"), strict=True, project=Project())
+    assert len(found) == count

@@ -83,10 +83,25 @@ def _may_be_plain(model: Model, call: Call) -> bool:
     """Whether an object whose class is out of sight may be of a class of the project that is no module: a controller
     with a `forward` of its own, and all the other methods that are called on it."""
     binding = model.binding(call.receiver) if call.receiver is not None else None
-    if call.receiver_value.ref is not None or binding is None:
+    if call.receiver_value.ref is not None or binding is None or _is_of_chosen_class(model, binding):
         return False
     classes = model.classes_beside({"forward", *binding.methods})
     return any(not model.is_module_class(source, name) for source, name in classes)
+
+
+def _is_of_chosen_class(model: Model, binding: Binding) -> bool:
+    """Whether a variable holds modules, of one class or another: `if small: make = SmallNet` and so on, and then
+    `self.net = make()`."""
+    makers = [write.value.func if isinstance(write.value, cst.Call) else None for write in binding.writes]
+    names = [model.binding(maker) if isinstance(maker, cst.Name) else None for maker in makers]
+    chosen = [write.value for name in names for write in (name.writes if name is not None else ())]
+    return bool(chosen) and None not in names and all(_is_class_of_modules(model, value) for value in chosen)
+
+
+def _is_class_of_modules(model: Model, node: cst.CSTNode | None) -> bool:
+    dotted = model.qualified(node) if node is not None else None
+    behind = model.class_behind(dotted) if dotted is not None else None
+    return behind is not None and behind[1].is_module and _runs_forward(*behind)
 
 
 def _calls_like_a_module(model: Model, dotted: str) -> bool:
