@@ -65,11 +65,17 @@ def _compares_with_tensors(comparison: cst.Comparison, node: cst.CSTNode, model:
 
 
 def is_plain_gradient(node: cst.BaseExpression, model: Model) -> bool:
-    """Whether an expression is the gradient of a tensor in a file that runs the backward pass itself, and no file
-    around asks for gradients that have a graph of their own."""
-    if not isinstance(node, cst.Attribute) or node.attr.value != "grad" or not model.calls_to(".backward"):
+    """Whether an expression is the gradient of a tensor where this file or one around it runs the backward pass, and
+    none of them asks for gradients that have a graph of their own."""
+    if not isinstance(node, cst.Attribute) or node.attr.value != "grad":
         return False
-    return not any(model.once_of(source, _creates_graphs) for source in (model.source, *model.neighbours()))
+    around = [model.source, *model.neighbours()]
+    runs = model.calls_to(".backward") or any(model.once_of(source, _runs_backward) for source in around)
+    return bool(runs) and not any(model.once_of(source, _creates_graphs) for source in around)
+
+
+def _runs_backward(source: Source) -> bool:
+    return ".backward(" in source.text
 
 
 def _creates_graphs(source: Source) -> bool:

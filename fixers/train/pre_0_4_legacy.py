@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.train.data_attribute import NEW_TENSORS, DataRead, Use, data_reads, unclear_reads
+from torchlint.analyses.train.data_attribute import (
+    NEW_TENSORS,
+    DataRead,
+    Use,
+    data_reads,
+    flattened,
+    unclear_reads,
+)
 from torchlint.analyses.train.data_chain import Chain, is_single
 from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, without_moves
 from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, questions, wrapper_of, wrappers
@@ -235,7 +242,7 @@ def _is_thrown_away(node: cst.CSTNode, model: Model) -> bool:
 def _item(read: DataRead, rewriter: Rewriter, model: Model) -> Fix:
     assert isinstance(read.element, cst.BaseExpression)
     if read.use is Use.ELEMENT:
-        edit = rewriter.replace(read.element, model.code(read.owner) + ".item()")
+        edit = rewriter.replace(read.element, model.code(flattened(read.owner)) + ".item()")
         return Fix((edit,), Applicability.UNSAFE, _ELEMENT)
     if read.use is Use.CHOICE:
         edits = (

@@ -447,7 +447,12 @@ def copies(ensemble, count):
 
 @pytest.mark.parametrize(
     ("imported", "count"),
-    [("from tensordict import from_modules", 0), ("from lietorch import SE3", 0), ("from tensors import stack", 1)],
+    [
+        ("from tensordict import from_modules", 0),
+        ("from lietorch import SE3", 0),
+        ("import torchio as tio", 0),
+        ("from tensors import stack", 1),
+    ],
 )
 def test_objects_of_packages_that_wrap_tensors_have_methods_of_tensors(imported: str, count: int) -> None:
     assert len(findings(OF_PACKAGES.format(imported=imported), "TRAIN10")) == count

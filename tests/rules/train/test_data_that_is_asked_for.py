@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from tests.support import findings, fixed
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
 
 ASKED = "import torch\n\ndef shown(obj):\n    return {test} and torch.is_tensor(obj.data)\n"
 
@@ -64,3 +68,36 @@ def show(net: nn.Module, loader, rows):
     after = fixed(code, "MEM05", unsafe=True)
     assert "torch.no_grad()" in after
     assert "print(y[0, rows, 1].data[0], y[0])" in after
+
+
+@pytest.mark.parametrize(
+    ("read", "number"),
+    [
+        ("loss.view(-1).data.cpu().numpy()[0]", "loss.item()"),
+        ("loss.reshape(-1).data[0]", "loss.item()"),
+        ("loss.flatten().data.cpu().numpy()[0]", "loss.item()"),
+        ("out.view(-1).data.cpu().numpy()[0]", "out.view(-1).detach().cpu().numpy()[0]"),
+    ],
+)
+def test_the_only_value_of_a_loss_in_a_row(read: str, number: str) -> None:
+    code = "import torch\ndef fit(net: torch.nn.Module, x, optimizer):\n    for i in range(9):\n        out = net(x)\n"
+    code += "        loss = (out**2).sum()\n        loss.backward()\n        optimizer.step()\n"
+    code += f"        print('loss %.3g' % {read})\n"
+    assert f"% {number})" in fixed(code, "TRAIN10", unsafe=True)
+
+
+@pytest.mark.parametrize(("trains", "read"), [(True, "p.grad"), (False, "p.grad.detach()")])
+def test_a_gradient_is_plain_where_another_file_runs_the_backward_pass(tmp_path: Path, trains: bool, read: str) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "push.py").write_text(
+        "import torch\n\ndef push(client, net: torch.nn.Module):\n    for p in net.parameters():\n"
+        "        client.push(p.grad.data)\n"
+    )
+    step = "loss.backward()" if trains else "loss.show()"
+    (tmp_path / "train.py").write_text(
+        f"from push import push\n\ndef step(loss, net, client):\n    {step}\n    push(client, net)\n"
+    )
+    source = Source.read(tmp_path / "push.py")
+    [found] = [each for each in lint(source, project=Project()) if each.code == "TRAIN10"]
+    assert found.fix is not None
+    assert f"client.push({read})" in source.apply(found.fix.edits).text

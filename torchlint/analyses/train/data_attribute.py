@@ -59,7 +59,7 @@ _DEPTH = 4
 _TORCH = re.compile(r"^\s*(import|from)\s+torch|\btorch\.", re.MULTILINE)
 _PROPERTY = re.compile(r"^[ \t]+@(functools\.)?(cached_)?property\s+def data\(self\b", re.MULTILINE)
 # Their objects hold a tensor, or many, as `data`, and have many of its methods.
-_WRAPPING = re.compile(r"^[ \t]*(from|import)[ \t]+(tensordict|lietorch|pypose)\b", re.MULTILINE)
+_WRAPPING = re.compile(r"^[ \t]*(from|import)[ \t]+(tensordict|lietorch|pypose|torchio)\b", re.MULTILINE)
 _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
 
@@ -310,8 +310,24 @@ def _is_detached_call(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "detach"
 
 
+def flattened(owner: cst.BaseExpression) -> cst.BaseExpression:
+    """`loss` of `loss.view(-1)`, which has the same values in a row."""
+    match owner:
+        case cst.Call(
+            func=cst.Attribute(value=inner, attr=cst.Name(value="view" | "reshape")),
+            args=[cst.Arg(value=cst.UnaryOperation(operator=cst.Minus(), expression=cst.Integer(value="1")))],
+        ):
+            return inner
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="flatten" | "ravel")), args=[]):
+            return inner
+    return owner
+
+
 def _holds_one_value(model: Model, owner: cst.BaseExpression, value: Value) -> bool:
     """Whether the tensor is known to hold a single value, as one does on which `backward()` runs."""
+    inner = flattened(owner)
+    if inner is not owner:
+        return _holds_one_value(model, inner, model.value(inner))
     if value.kind is Kind.TENSOR and value.rank is not None:
         return value.rank == 0
     binding = model.binding(owner)
