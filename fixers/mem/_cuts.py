@@ -44,7 +44,9 @@ def needless_cuts(lines: Sequence[cst.BaseStatement], rewriter: Rewriter, model:
     cuts = outermost([*found, *_needless_of_variables(lines, rewriter, model)])
     if not any(_stays(node, cuts, model) for line in lines for node in walk(line) if isinstance(node, cst.Call)):
         return cuts
-    return [cut for cut in cuts if not model.source.text[: cut.end].rstrip().endswith("detach()")]
+    return [
+        cut for cut in cuts if not (text[: cut.end].rstrip().endswith("detach()") or text[cut.start : cut.end] == "(")
+    ]
 
 
 def _stays(call: cst.Call, cuts: Sequence[Edit], model: Model) -> bool:

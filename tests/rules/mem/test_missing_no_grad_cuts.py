@@ -191,3 +191,10 @@ def test_parentheses_about_what_is_cut_stay(returned: str, left: str) -> None:
     code = f"{SETUP}def error(net, x, y):\n    net.eval()\n    out = net(x)\n    {returned}\n"
     after = code.replace(returned, left).replace("def error", "@torch.no_grad()\ndef error")
     assert fixed(code, "MEM05", "MEM09") == after
+
+
+def test_parentheses_stay_with_a_detach_that_stays_beside_another() -> None:
+    code = dedent(MEASURED).lstrip().replace("OTHER", "problem.gap(out).detach()")
+    code = code.replace("    return rows", "    error = (out - y).detach()\n    rows.append(error)\n    return rows")
+    body = code.replace("def measure", "@torch.no_grad()\ndef measure")
+    assert fixed(code, "MEM05", "MEM09") == body
