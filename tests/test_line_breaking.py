@@ -152,3 +152,16 @@ def test_the_line_of_a_fix_is_broken() -> None:
     assert fixed.removeprefix(head) == body.replace(
         "torch.zeros(100).to(device), ", "torch.zeros(100, device=device),\n             "
     )
+
+
+WHOLE = "    batches = cycle(Loader({arguments}))\n"
+
+
+def test_a_call_that_is_all_that_another_is_given_is_broken_inside() -> None:
+    parts = ["first_dataset_of_all", "batch_size=size_of_a_batch", "drop_last=True", "num_workers=count_of_workers"]
+    after = WHOLE.format(arguments=", ".join(parts))
+    before = WHOLE.format(arguments=", ".join(parts[:2]))
+    inner = "        " + ",\n        ".join(parts) + ","
+    assert broken(before, after, CLOSED) == f"    batches = cycle(Loader(\n{inner}\n    ))\n"
+    more = after.replace("))\n", ", more=1), 2)\n")
+    assert broken(before, more, CLOSED) != f"    batches = cycle(Loader(\n{inner}\n    ))\n"

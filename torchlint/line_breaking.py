@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from io import StringIO
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from keyword import iskeyword
 from typing import TYPE_CHECKING
 
@@ -208,11 +208,18 @@ def _margin_in(layout: Layout, bracket: _Bracket, row: int) -> str | None:
 
 
 def _behind_bracket(layout: Layout, row: int, limit: int) -> list[Edit]:
-    """What the outermost bracket of the line holds, on a line of its own or on one for each."""
+    """What the outermost bracket of the line holds, on a line of its own or on one for each; of what holds only a call
+    that is too long itself, `cycle(Loader(...))`, what that holds."""
     inside = [bracket for bracket in layout.brackets if bracket.row == row and _is_worth_a_line(layout, bracket)]
-    if not inside:
-        return []
-    bracket = max(inside, key=lambda bracket: (-bracket.depth, bracket.start))
+    inside.sort(key=lambda bracket: (-bracket.depth, bracket.start), reverse=True)
+    for bracket, within in zip_longest(inside, inside[1:]):
+        edits = _opened(layout, bracket, row, limit)
+        if edits or within is None or bracket.commas or within.end != bracket.end - 1:
+            return edits
+    return []
+
+
+def _opened(layout: Layout, bracket: _Bracket, row: int, limit: int) -> list[Edit]:
     start, line = layout.starts[row], layout.line(row)
     outer, closes = layout.margin(row), layout.closes_on_own_line
     is_head = line.rstrip().endswith(":") and not closes
