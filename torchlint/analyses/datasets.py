@@ -39,10 +39,14 @@ _STREAMS = re.compile(r"torch\.utils\.data\.(IterableDataset|ChainDataset)|(webd
 _READ = re.compile(r"(torchvision|torchaudio)\.datasets\.[A-Z]\w*")
 # Calls in `__getitem__` that look at what is there, or make a tensor of it; and calls that read a file or decode one.
 _INDEXING = re.compile(
-    r"torch\.(\w*[tT]ensor|from_numpy|stack|cat|zeros|ones|full|Tensor\.\w+)|builtins\.(?!open)\w+|numpy\.\w+"
+    r"torch\.(\w*[tT]ensor|from_numpy|stack|cat|zeros|ones|full|randint|Tensor\.\w+)|builtins\.(?!open)\w+"
+    r"|numpy(\.random)?\.\w+|random\.\w+"
 )
 _CONVERTING = frozenset(
-    "float double half long int bool astype copy clone item to view reshape squeeze unsqueeze permute transpose".split()
+    """
+    float double half long int bool astype copy clone item tolist to view reshape squeeze unsqueeze permute transpose
+    size numel
+    """.split()
 )
 _READING = re.compile(
     r"builtins\.open|numpy\.(load|memmap|fromfile|loadtxt|genfromtxt)|torch\.load|torchaudio\.load|torchvision\.io\..*"

@@ -142,3 +142,34 @@ for x, y in DataLoader(images, 8):
 @pytest.mark.parametrize(("returned", "count"), [("return x", 1), ("return torch.ones(8)", 0)])
 def test_batches_that_a_function_of_the_file_computes_with(returned: str, count: int) -> None:
     assert len(findings(HEADER + SCALED.format(returned=returned), "DATA01")) == count
+
+
+CUTS = """
+class Cuts(Dataset):
+    def __init__(self, text):
+        self.text = text
+
+    def __len__(self):
+        return len(self.text)
+
+    def __getitem__(self, i):
+        start = {start}
+        return self.text[start : start + 9].clone().long()
+
+
+loader = DataLoader(Cuts(bytes_of_a_book), 64, pin_memory=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "found"),
+    [
+        ("torch.randint(0, self.text.size(0) - 9, (1,)).item()", 0),
+        ("random.randrange(len(self.text) - 9)", 0),
+        ("np.random.randint(len(self.text) - 9)", 0),
+        ("self.places.find(i)", 1),
+    ],
+)
+def test_a_stretch_at_a_place_that_is_drawn_lies_in_memory(start: str, found: int) -> None:
+    code = "import random\nimport numpy as np\n" + script(CUTS.format(start=start))
+    assert len(findings(code, "DATA01")) == found
