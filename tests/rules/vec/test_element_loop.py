@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import torch
 
 from tests.rules.vec.element_loops import HEAD, REWRITES
 from tests.support import findings, fixed
@@ -209,3 +212,19 @@ def test_a_sum_is_not_rewritten_beside_another(beside: str, is_fixed: bool) -> N
     code = f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor):\n    n, m = y.shape\n    y = y.exp()\n"
     code += f"    return sum(y**2) / {beside}\n"
     assert (fixed(code, "VEC01", "VEC02", "VEC06") != code) is is_fixed
+
+
+def test_a_count_over_rows_of_unknown_rank_needs_no_flat_rows() -> None:
+    code = "import torch\n\ndef count(loader):\n    circles = 0\n    for image, labels in loader:\n"
+    code += (
+        "        for i in range(labels.shape[0]):\n            if labels[i][0] == 1:\n                circles += 1\n"
+    )
+    code += "    return circles\n"
+    after = fixed(code, "VEC01", unsafe=True)
+    assert "        circles += int((labels[:, 0] == 1).sum())\n" in after
+    counts = []
+    for text in (code, after):
+        namespace: dict[str, Any] = {}
+        exec(text, namespace)
+        counts.append(namespace["count"]([(None, torch.tensor([[1, 0], [0, 1], [1, 1]])), (None, torch.ones(0, 2))]))
+    assert counts == [2, 2]

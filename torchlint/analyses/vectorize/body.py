@@ -154,7 +154,7 @@ class Body:
         lifter.operations.add("reduction")
         lifter.totals.add(name)
         lifter.adds = True
-        count = f"int({chosen.atom}.sum())"
+        count = f"int({chosen.atom.removesuffix('.flatten()')}.sum())"  # of however many dimensions
         text = count if value.text == "1" else f"{value.within(PRODUCT)} * {count}"
         self._emit(statement, f"{name} {sign} {text}", chosen.but(exact=False))
         return True
