@@ -14,7 +14,7 @@ from torchlint.fixers.xfer._target import Target, known, target_of, tensor_of_bo
 from torchlint.fixers.xfer._twins import cut, twins
 
 from torchlint.analyses.xfer.agreement import Agreement
-from torchlint.analyses.xfer.numbers import equal_numbers, fits, is_range, numbers_given, types_of
+from torchlint.analyses.xfer.numbers import MADE_OF_NUMBERS, equal_numbers, fits, is_range, numbers_given, types_of
 from torchlint.analyses.xfer.sizes import SIZED_CLASSES, has_sizes
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
@@ -51,6 +51,7 @@ _CASTS = {
 }
 # Factories that make the same numbers in the type that is asked for as in another that is cast to it.
 _CASTABLE = frozenset({"torch.zeros", "torch.ones", "torch.eye", "torch.empty", *SIZED_CLASSES})
+_OF_INTEGERS = ("torch.randint", "torch.randperm", "torch.arange")  # of 64 bits, where nothing else is said
 _WIDE = 120  # characters of a line that says twice where it goes
 _CONSTANTS: dict[float, str] = {0: "torch.zeros", 1: "torch.ones"}
 _OF_TENSOR = {
@@ -192,6 +193,14 @@ def _casts_to_host(creation: Creation, folded: Sequence[cst.Call], rewriter: Rew
 def _dtype(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> tuple[str | None, list[cst.Call]]:
     """The type to make the tensor in, and the casts that this replaces, those of the copy left out."""
     factory = creation.factory
+    own = _call_on(factory.node, model)
+    if (
+        own is not None
+        and own is not creation.move.node
+        and target.dtype is None
+        and _is_long_by_itself(factory, model)
+    ):
+        return None, [own] if model.code(own).endswith(".long()") else []
     castable = factory.callee in _CASTABLE or creation.made.agreement is not Agreement.EXACT
     if len(creation.made.factories) > 1 or not factory.argument("dtype").absent:
         return None, []
@@ -209,6 +218,11 @@ def _dtype(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
         cast = _call_on(cast, model)
     found = _cast_type(cast, rewriter, model) if cast is not None and factory.callee in _CASTABLE else None
     return (found, [cast]) if found is not None and cast is not None and target.dtype is None else (None, [])
+
+
+def _is_long_by_itself(factory: Call, model: Model) -> bool:
+    counts = factory.callee != "torch.arange" or _counts(factory, model)
+    return factory.callee in _OF_INTEGERS and counts and factory.argument("dtype").absent
 
 
 def _counts(factory: Call, model: Model) -> bool:
@@ -274,7 +288,8 @@ def _of_numbers(
     if constant is None and alike is not None and not is_typed:
         constant = _constant(alike[1], is_typed=True)  # `torch.tensor([0])` makes whole numbers of 64 bits
         own = "torch.int64" if constant is not None else None
-    name = constant or ("torch.full" if alike is not None else "torch.tensor")
+    same = factory.callee if factory.callee in MADE_OF_NUMBERS and names.tensor is None else "torch.tensor"
+    name = constant or ("torch.full" if alike is not None else same or "")
     typed = [f"dtype={names.known(own)}"] if own is not None else []
     if not factory.arguments:
         typed.insert(0, "0")

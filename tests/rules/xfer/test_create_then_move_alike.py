@@ -126,6 +126,34 @@ def test_a_range_counts_in_whole_numbers_without_a_cast() -> None:
     assert {tensor.dtype for tensor in made} == {torch.long}
 
 
+@pytest.mark.parametrize(
+    ("made", "written"),
+    [
+        ("torch.randint(2, 9, (n,)).long()", "torch.randint(2, 9, (n,), device=x.device)"),
+        ("torch.arange(7).long()", "torch.arange(7, device=x.device)"),
+        (
+            "torch.randint(2, 9, (n,), dtype=torch.int).long()",
+            "torch.randint(2, 9, (n,), dtype=torch.int, device=x.device).long()",
+        ),
+        ("torch.randint(2, 9, (n,)).int()", "torch.randint(2, 9, (n,), device=x.device).int()"),
+        ("torch.arange(1.5, 3).long()", "torch.arange(1.5, 3, device=x.device).long()"),
+        ("torch.as_tensor([0.5, 2.5])", "torch.as_tensor([0.5, 2.5], device=x.device)"),
+    ],
+)
+def test_what_makes_integers_by_itself_needs_no_cast_and_names_stay(made: str, written: str) -> None:
+    before = returning(f"{made}.to(x.device)")
+    after = fixed(before, "XFER01", unsafe=True)
+    assert f"return {written}\n" in after
+    results = []
+    for code in (before, after):
+        namespace: dict[str, Any] = {}
+        torch.manual_seed(1)
+        exec(code, namespace)
+        results.append(namespace["build"](3, torch.ones(1), []))
+    assert torch.equal(*results)
+    assert results[0].dtype is results[1].dtype
+
+
 @pytest.mark.parametrize("again", [".to(device=x.device)", ".to(x.device)"])
 def test_a_second_copy_to_the_same_place_goes_too(again: str) -> None:
     after = fixed(returning(f"torch.zeros(n).to(x.device){again}"), "XFER01", unsafe=True)
