@@ -34,7 +34,8 @@ def is_on_trial(node: cst.CSTNode, model: Model) -> bool:
 
 
 def _only_gets_to(node: cst.CSTNode, block: cst.Try | cst.TryStar | cst.With, model: Model) -> bool:
-    lines, last = block.body.body, model.statement(node)
+    line_of = model.small_statement if isinstance(block.body, cst.SimpleStatementSuite) else model.statement
+    lines, last = block.body.body, line_of(node)
     if len(lines) > _FEW or lines[-1] is not last or not getattr(block, "handlers", ()):
         return False
     match model.small_statement(node):
@@ -42,5 +43,5 @@ def _only_gets_to(node: cst.CSTNode, block: cst.Try | cst.TryStar | cst.With, mo
             return value is node
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)], value=value) if value is node:
             binding = model.binding(name)
-            return binding is not None and all(model.statement(read) in lines for read in binding.reads)
+            return binding is not None and all(line_of(read) in lines for read in binding.reads)
     return False

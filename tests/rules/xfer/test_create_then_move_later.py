@@ -389,3 +389,10 @@ works(device)
 def test_a_copy_that_tries_the_device_out(tried: str, caught: str, after: str, count: int) -> None:
     code = TRIED.format(tried=tried, caught=caught, after=after)
     assert len(findings(code, "XFER01")) == count
+
+
+@pytest.mark.parametrize(("read", "count"), [("", 0), ("    return x\n", 1)])
+def test_a_copy_that_tries_the_device_out_on_one_line(read: str, count: int) -> None:
+    code = "import torch\n\ndef works(device):\n    try: x = torch.ones(2).to(device)\n"
+    code += f"    except RuntimeError: print(device)\n{read}\nworks(torch.device('cuda'))\n"
+    assert len(findings(code, "XFER01")) == count
