@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.analyses.exceptions import catches
 from torchlint.analyses.new_tensors import makes_new_tensor
 from torchlint.analyses.order import is_before
-from torchlint.analyses.tensor_writes import Written, is_its_own, mentions, written_at
+from torchlint.analyses.tensor_writes import Written, is_its_own, memory_of, mentions, written_at
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
@@ -59,7 +59,7 @@ def _is_left_alone(model: Model, growth: Growth, part: cst.BaseExpression) -> bo
     """Whether the part is a new tensor to which nothing writes. Raises NoFixError where something does later."""
     if makes_new_tensor(model, part):
         return True
-    loop, binding = growth.loops[0], model.binding(part)
+    loop, binding = growth.loops[0], memory_of(model, part)
     if binding is not None:
         is_made_anew = all(loop.node in model.ancestors(write.target) for write in binding.writes)
         for node in mentions(model, binding):

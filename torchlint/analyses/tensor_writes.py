@@ -49,6 +49,11 @@ def mentions(model: Model, binding: Binding) -> Iterator[cst.CSTNode]:
         yield from (write.target for write in name.writes if write.kind == "augmented")
 
 
+def memory_of(model: Model, tensor: cst.BaseExpression) -> Binding | None:
+    """The variable that holds the memory of a tensor, which may be a view of it: `out` of `out.detach()[0]`."""
+    return next((model.binding(base) for base in _viewed(model, tensor)), None)
+
+
 def written_at(model: Model, node: cst.CSTNode, depth: int = _DEPTH) -> Written:
     """What the place where a tensor is mentioned does to its memory. What is done under another name of a variable of
     the same function is done where that one is mentioned."""

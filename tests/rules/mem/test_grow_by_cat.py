@@ -186,6 +186,8 @@ def test_a_part_is_kept_as_it_is_if_nothing_writes_to_it_later(
     code += f"        out = torch.cat([out, part])\n        {later}\n    return out\n"
     [finding] = findings(code, "MEM10")
     assert (finding.fix.applicability if finding.fix else None) is how
+    [of_view] = findings(code.replace("[out, part]", "[out, part.detach()]"), "MEM10")
+    assert (of_view.fix is None) == (finding.fix is None)
     if how is Applicability.SAFE:
         assert torch.equal(called(code, 3), called(fixed(code, "MEM10"), 3))
 
