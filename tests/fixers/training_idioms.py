@@ -27,7 +27,7 @@ def indented(lines: Sequence[str]) -> list[str]:
 # -- numbers of a step
 
 
-def _number(rng: Random) -> str:
+def a_number(rng: Random) -> str:
     """A tensor with one element, in the words of a step."""
     return rng.choice(
         [
@@ -50,23 +50,23 @@ def _number(rng: Random) -> str:
     )
 
 
-def _read(rng: Random, number: str) -> str:
+def a_read(rng: Random, number: str) -> str:
     """The number of a tensor, as Python has it."""
     number = number if number.replace(".", "").replace("()", "").isidentifier() else f"({number})"
     return rng.choice(["{}.item()", "{}.item()", "float({})", "{}.cpu().item()", "{}.data.item()"]).format(number)
 
 
-def _kept(rng: Random) -> str:
+def a_summand(rng: Random) -> str:
     """What is added up: as a tensor or as a number."""
-    number = _number(rng)
+    number = a_number(rng)
     if rng.random() < 0.6:
-        number = _read(rng, number)
+        number = a_read(rng, number)
         if rng.random() < 0.3:
             number = f"{number} * {rng.choice(['x.size(0)', 'len(y)', '2', '0.5', 'x.shape[0]'])}"
     return number
 
 
-def _uses(rng: Random, name: str) -> list[str]:
+def some_uses(rng: Random, name: str) -> list[str]:
     """What becomes of a number that was added up."""
     lines = {
         "mean": [f"print({name} / len(loader))"],
@@ -98,20 +98,20 @@ def _uses(rng: Random, name: str) -> list[str]:
 
 def _summed(rng: Random, name: str) -> Idiom:
     start = rng.choice(["0", "0.0", "0.", "0"])
-    kept = _kept(rng)
+    kept = a_summand(rng)
     step = rng.choice([f"@{name} += {kept}", f"@{name} = @{name} + {kept}", f"@{name} += {kept}"])
     idiom = Idiom(epoch=[f"@{name} = {start}"], step=[step])
     if rng.random() < 0.3:
         gate = rng.choice(["(i + 1) % 2 == 0", "i % 3 == 2", "i == len(loader) - 1"])
-        idiom.step += [f"if {gate}:", *indented(_uses(rng, f"@{name}"))]
+        idiom.step += [f"if {gate}:", *indented(some_uses(rng, f"@{name}"))]
         if rng.random() < 0.5:
             idiom.step.append(f"    @{name} = {start}")
     if rng.random() < 0.15:
         idiom.step += [f"print('so far', @{name} / (i + 1))"]
     if rng.random() < 0.8:
-        idiom.epoch_end = _uses(rng, f"@{name}")
+        idiom.epoch_end = some_uses(rng, f"@{name}")
     if rng.random() < 0.4:
-        idiom.end = _uses(rng, f"@{name}")
+        idiom.end = some_uses(rng, f"@{name}")
     if rng.random() < 0.3:
         idiom.step.insert(0, f"@{name}_count = @{name}_count + x.size(0)")
         idiom.epoch.append(f"@{name}_count = 0")
@@ -121,7 +121,7 @@ def _summed(rng: Random, name: str) -> Idiom:
 
 def _summed_together(rng: Random, name: str) -> Idiom:
     """Two sums in one statement, or a sum and what it is divided by."""
-    first, second = _kept(rng), _kept(rng)
+    first, second = a_summand(rng), a_summand(rng)
     step = rng.choice(
         [
             [f"@{name}, @{name}_2 = @{name} + {first}, @{name}_2 + {second}"],
@@ -133,12 +133,12 @@ def _summed_together(rng: Random, name: str) -> Idiom:
     return Idiom(
         epoch=[f"@{name} = @{name}_2 = 0.0"] if rng.random() < 0.3 else [f"@{name} = 0.0", f"@{name}_2 = 0.0"],
         step=step,
-        epoch_end=_uses(rng, f"@{name}") + _uses(rng, f"@{name}_2"),
+        epoch_end=some_uses(rng, f"@{name}") + some_uses(rng, f"@{name}_2"),
     )
 
 
 def _listed(rng: Random, name: str) -> Idiom:
-    kept = _kept(rng)
+    kept = a_summand(rng)
     step = rng.choice(
         [f"@{name}.append({kept})", f"@{name} += [{kept}]", f"@{name} = @{name} + [{kept}]", f"@{name}.append({kept})"]
     )
@@ -164,7 +164,7 @@ def _listed(rng: Random, name: str) -> Idiom:
 
 
 def _in_dict(rng: Random, name: str) -> Idiom:
-    kept, other = _kept(rng), _kept(rng)
+    kept, other = a_summand(rng), a_summand(rng)
     start = rng.choice([f"@{name} = {{'a': 0.0, 'b': 0}}", f"@{name} = dict(a=0.0, b=0)"])
     return Idiom(
         epoch=[start],
@@ -186,7 +186,7 @@ def _in_dict(rng: Random, name: str) -> Idiom:
 
 
 def _dict_of_lists(rng: Random, name: str) -> Idiom:
-    kept, other = _kept(rng), _kept(rng)
+    kept, other = a_summand(rng), a_summand(rng)
     return Idiom(
         start=[f"@{name} = {{'train': [], 'other': []}}"],
         step=[f"@{name}['train'].append({kept})", f"@{name}['other'].append({other})"],
@@ -195,8 +195,8 @@ def _dict_of_lists(rng: Random, name: str) -> Idiom:
 
 
 def _extreme(rng: Random, name: str) -> Idiom:
-    number = _number(rng)
-    read = _read(rng, number) if rng.random() < 0.6 else number
+    number = a_number(rng)
+    read = a_read(rng, number) if rng.random() < 0.6 else number
     return Idiom(
         start=[f"@{name} = float('inf')"],
         step=rng.choice(
@@ -211,7 +211,7 @@ def _extreme(rng: Random, name: str) -> Idiom:
 
 
 def _moving(rng: Random, name: str) -> Idiom:
-    kept = _kept(rng)
+    kept = a_summand(rng)
     return Idiom(
         start=[f"@{name} = {rng.choice(['None', '0.0'])}"],
         step=[
@@ -223,14 +223,14 @@ def _moving(rng: Random, name: str) -> Idiom:
 
 
 def _shown(rng: Random, name: str) -> Idiom:
-    number = _number(rng)
-    read = _read(rng, number) if rng.random() < 0.6 else number
+    number = a_number(rng)
+    read = a_read(rng, number) if rng.random() < 0.6 else number
     lines = [
         f"print(i, {read})",
         f'print(f"step {{i}}: {{{read}:.5f}}")' if '"' not in read else f"print({read})",
         f'print("step %d %.4f" % (i, {read}))',
         f'print("loss {{:.3f}}".format({read}))',
-        f"show('{name}', {read}, {_kept(rng)})",
+        f"show('{name}', {read}, {a_summand(rng)})",
     ]
     gate = rng.choice(["", "if i % 2 == 0:", "if (i + 1) % 3 == 0:", "if i == 1 or i == 3:"])
     line = rng.choice(lines)
@@ -238,7 +238,7 @@ def _shown(rng: Random, name: str) -> Idiom:
 
 
 def _last(rng: Random, name: str) -> Idiom:
-    kept = _kept(rng)
+    kept = a_summand(rng)
     return Idiom(
         start=[f"@{name} = 0"],
         step=[f"@{name} = {kept}"],
@@ -403,7 +403,7 @@ def _written(rng: Random, name: str) -> Idiom:
     """A tensor that is written to before, between or after reads of it."""
     what = rng.choice(["loss", "out", f"{name}_now"])
     number = what if what == "loss" else f"{what}.mean()" if rng.random() < 0.5 else f"{what}[0, 0]"
-    read = _read(rng, number)
+    read = a_read(rng, number)
     keep = rng.choice(
         [f"@{name}.append({read})", f"@{name}.append({number})", f"@{name} += [{read}]", f"print({read})"]
     )
@@ -446,7 +446,7 @@ def _written_rows(rng: Random, name: str) -> Idiom:
 
 def _validated(rng: Random, name: str) -> Idiom:
     """An evaluation in the program itself, at the end of an epoch."""
-    kept = _kept(rng)
+    kept = a_summand(rng)
     body = [
         f"@{name} = 0",
         f"@{name}_seen = []",
@@ -459,7 +459,7 @@ def _validated(rng: Random, name: str) -> Idiom:
         f"    @{name} += {kept}",
         f"    @{name}_seen.append({rng.choice(['pred', 'out', 'out.cpu()', 'loss', 'pred.cpu().numpy()'])})",
         *(["@model.train()"] if rng.random() < 0.7 else []),
-        *_uses(rng, f"@{name}"),
+        *some_uses(rng, f"@{name}"),
         f"print(len(@{name}_seen), @{name}_seen[0])",
     ]
     return Idiom(epoch_end=body)

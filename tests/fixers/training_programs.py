@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
+from tests.fixers.training_helpers import DEFINITIONS, HELPED
 from tests.fixers.training_idioms import IDIOMS, Idiom, indented
 
 HEADER = """\
+import io
 import json
 import math
 
@@ -19,6 +21,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.autograd import Variable
 from torch.utils.data import DataLoader, TensorDataset
 
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -59,11 +62,11 @@ def program(seed: int) -> str:
         if rng.random() < 0.15:
             idiom.start, idiom.epoch = idiom.start + idiom.epoch, []
     shape = rng.choice([_script, _functions, _trainer])
-    return HEADER + shape(rng, idioms)
+    return HEADER + DEFINITIONS + shape(rng, idioms)
 
 
 def _some(rng: Random) -> list[tuple[str, Callable[[Random, str], Idiom]]]:
-    makers = rng.choices(IDIOMS, k=rng.choice([1, 1, 2, 2, 3, 4]))
+    makers = rng.choices(IDIOMS + HELPED, k=rng.choice([1, 1, 2, 2, 3, 4]))
     names = rng.sample(_NAMES, len(makers))
     return list(zip(names, makers))
 
