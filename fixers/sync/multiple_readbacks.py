@@ -41,6 +41,7 @@ _WORDS: dict[type[cst.BaseCompOp], str] = {
     cst.NotEqual: "ne",
 }
 _BRANCHING = (cst.BaseComp, cst.CompFor, cst.Lambda, cst.IfExp, cst.BooleanOperation)
+_ENDS = (cst.Continue, cst.Break, cst.Return, cst.Raise)
 
 
 def fix(report: Report, model: Model) -> Fix:
@@ -158,9 +159,16 @@ def _assigned_earlier(model: Model, again: Again, rewriter: Rewriter) -> list[Ed
         if not is_later and (model.small_statement(node) is statement or not is_before(model, node, first)):
             return None
     removed = rewriter.remove_statement(assign)
-    if removed is None:
+    if removed is None or _may_end_between(model, model.statement(first), line):
         return None
     return [rewriter.insert_before(first, f"{name} = {model.code(first)}"), rewriter.replace(first, name), removed]
+
+
+def _may_end_between(model: Model, first: cst.CSTNode, last: cst.CSTNode) -> bool:
+    """Whether an iteration, or the function, may end between two statements of a block."""
+    block = list(getattr(model.parent(first), "body", ()))
+    between = block[block.index(first) : block.index(last)]
+    return any(isinstance(node, _ENDS) for line in between for node in walk(line))
 
 
 def _is_line_of_its_own(model: Model, line: cst.CSTNode | None) -> bool:

@@ -270,6 +270,7 @@ def test_numbers_that_are_returned_alike_are_read_alike(returned: str, is_fixed:
         ("shown = 1\nshown = loss.item()", False),
         ("shown = loss.item()  # of this step", False),
         ("shown += loss.item()", False),
+        ("if len(x) > 1:\n    continue\nshown = loss.item()", False),
     ],
 )
 def test_the_name_that_a_later_read_gives_the_number_is_given_before_the_first(between: str, is_moved: bool) -> None:
