@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.exits import ends_program, leaves_function
+from torchlint.analyses.lone_losses import lone_losses
 from torchlint.analyses.rowwise.extent import rounds
 from torchlint.analyses.single_runs import runs_once
 from torchlint.semantics.dataflow import unfilled_default, upstream
@@ -14,7 +16,6 @@ from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind, Value
-from torchlint.semantics.vocabulary import EXITS
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
@@ -53,6 +54,8 @@ def step_of(model: Model, node: cst.CSTNode) -> Step | None:
     if loop is not None:
         if loop.role not in _STEPPING or _drives_environment(model, loop) or _runs_seldom(model, loop):
             return None
+        if any(map(leaves_function, model.guards(node, inside=loop))):
+            return None if is_gated(model, node, None) else _step_of_call(model, node)
         return Step(loop, loop.role)
     return _step_of_call(model, node)
 
@@ -74,6 +77,8 @@ def _is_for_others(model: Model, function: Function, depth: int = _DEPTH) -> boo
     """A model, or a loss, that nobody is seen to run is there for somebody's training; and what it calls, with it."""
     if function.is_module or not depth:
         return False
+    if function in model.once(lone_losses):
+        return True
     if is_forward(function) and not function.callers:
         return not any(True for _ in model.calls_elsewhere(function))
     calls = [call for call in function.callers if not call.loops() and not is_gated(model, call.node, None)]
@@ -108,7 +113,7 @@ def _runs_models(model: Model, loop: Loop) -> bool:
 def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     """Whether the node runs at some iterations only: to log something, to handle an error, to begin something."""
     guards = model.guards(node, inside=loop)
-    if any(runs_once(model, guard) or _ends_program(model, guard) or _picks(model, guard) for guard in guards):
+    if any(runs_once(model, guard) or ends_program(model, guard) or _picks(model, guard) for guard in guards):
         return True
     if any(_is_switched_off(model, guard) for guard in guards):
         return True
@@ -116,20 +121,6 @@ def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
     return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates) or any(
         _is_of_skipped(model, guard) for guard in guards
     )
-
-
-def _ends_program(model: Model, guard: Guard) -> bool:
-    """`if not isfinite(loss): print(loss); exit(1)`, from which no iteration comes back."""
-    if not isinstance(guard.node, cst.If):
-        return False
-    branch = guard.node.body if guard.branch == "body" else getattr(guard.node.orelse, "body", None)
-    last = branch.body[-1] if isinstance(branch, cst.IndentedBlock) and branch.body else None
-    match last:
-        case cst.SimpleStatementLine(body=[*_, cst.Raise()]):
-            return True
-        case cst.SimpleStatementLine(body=[*_, cst.Expr(value=cst.Call() as call)]):
-            return model.call(call).callee in EXITS
-    return False
 
 
 def _is_switched_off(model: Model, guard: Guard) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.rules.mem.projects import linted
+from tests.support import findings
 
 NETWORKS = """
 import torch
@@ -164,3 +165,48 @@ for step in range(100):
 def test_a_method_of_a_module_without_a_forward_pass(tmp_path: Path, made: str, density: str, count: int) -> None:
     target = TARGET.replace("{made}", made).replace("{density}", density)
     assert len(linted(tmp_path, "MEM05", "MEM09", target=target, main=FITTED)) == count
+
+
+EPOCHS = """
+import torch
+
+def switch_grad(network, on):
+    for weight in network.parameters():
+        weight.requires_grad = on
+
+def train_epoch(network, optimizer, loader):
+    network.train()
+    switch_grad(network, True)
+    for x in loader:
+        optimizer.zero_grad()
+        network(x.cuda()).mean().backward()
+        optimizer.step()
+    network.eval()
+    {end}
+
+def pictures(network, n):
+    shown = []
+    for _ in range(n):
+        shown.append(network(torch.randn(64, 8).cuda()).detach())
+    return torch.cat(shown)
+
+def run(network, optimizer, loader, epochs):
+    network.cuda()
+    for epoch in range(epochs):
+        train_epoch(network, optimizer, loader)
+        print(pictures(network, 100).mean())
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "count"),
+    [
+        ("switch_grad(network, False)", 0),
+        ("pass", 1),
+        ("switch_grad(network, True)", 1),
+        ("if len(loader) > 3:\n        switch_grad(network, False)", 1),
+    ],
+)
+def test_an_epoch_that_ends_by_switching_the_network_off_leaves_it_off(end: str, count: int) -> None:
+    found = findings(EPOCHS.format(end=end), "MEM05")
+    assert len(found) == count

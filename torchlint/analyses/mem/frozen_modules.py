@@ -11,7 +11,7 @@ from torchlint.analyses.mem.callers_by_name import calls_in_other_files
 from torchlint.analyses.mem.frozen_classes import switches_itself_off
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, module_of, trains_nothing
-from torchlint.semantics.dataflow import text, upstream
+from torchlint.semantics.dataflow import parameter_of_function, text, upstream
 from torchlint.semantics.effects import last_name
 from torchlint.semantics.values import Grad, Kind
 
@@ -68,7 +68,7 @@ def switches_parameters_off(model: Model, call: Call) -> bool:
 
 
 def _is_switched_off(model: Model, module: Binding, called: str, seen: tuple[Binding, ...] = ()) -> bool:
-    if any(_freezes(model, read, called) for read in module.reads):
+    if any(_freezes(model, read, called) or _is_left_frozen(model, read) for read in module.reads):
         return True
     if called != module.name or module in seen:
         return False
@@ -134,6 +134,25 @@ def _freezes(model: Model, read: cst.CSTNode, called: str) -> bool:
         return any(isinstance(line, cst.SimpleStatementLine) and _FREEZING.search(text(line)) for line in always)
     call = model.parent(parent) if isinstance(parent, cst.Arg) else None
     return isinstance(call, cst.Call) and _FREEZERS.search(last_name(call.func)) is not None
+
+
+def _is_left_frozen(model: Model, read: cst.CSTNode) -> bool:
+    """Whether a function of the project that is handed the module, as one for an epoch, ends by switching it off."""
+    arg = model.parent(read)
+    site = model.parent(arg) if isinstance(arg, cst.Arg) else None
+    call = model.call(site) if isinstance(site, cst.Call) else None
+    if call is None or not isinstance(arg, cst.Arg):
+        return False
+    entered = (model, call.target) if call.target is not None else model.elsewhere(call)
+    handed = parameter_of_function(call, entered[1], arg) if entered is not None else None
+    if entered is None or handed is None:
+        return False
+    home, function = entered
+    switches = [home.statement(each) for each in handed.reads if _freezes(home, each, handed.name)]
+    last = max(switches, key=lambda statement: home.span(statement)[0], default=None)
+    if last is None or home.parent(last) is not function.node.body:
+        return False
+    return re.search(r"\bFalse\b", text(last)) is not None
 
 
 def _frozen_classes(model: Model) -> set[str]:

@@ -14,9 +14,10 @@ from torchlint.analyses.steps import Step, step_around, step_of
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.tallies import is_truth
 from torchlint.semantics.entities import Role
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
+    from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
 
 _CHECKS = frozenset(
@@ -86,11 +87,15 @@ def _bounds(model: Model, residence: Residence) -> Iterator[Decision]:
 
 
 def waiting_step(model: Model, node: cst.CSTNode) -> Step | None:
-    """The training step or evaluation batch that runs a node every time, in an inner loop perhaps."""
+    """The training step or evaluation batch that runs a node every time, in a loop over parameters perhaps."""
     step = step_of(model, node)
-    if step is not None and step.role not in _STEPS:
+    if (step is not None and step.role not in _STEPS) or (step is None and _is_over_parameters(model.loop(node))):
         step = step_around(model, node)
     return step if step is not None and step.role in _STEPS else None
+
+
+def _is_over_parameters(loop: Loop | None) -> bool:
+    return loop is not None and loop.role is Role.MODULES
 
 
 def _purpose(model: Model, node: cst.Assert | cst.If) -> Purpose | None:
@@ -218,8 +223,18 @@ def tensors_asked(model: Model, test: cst.BaseExpression) -> Iterator[cst.BaseEx
             yield from tensors_asked(model, inner)
         case _:
             yield from _number(model, test)
-            if model.value(test).kind is Kind.TENSOR:
+            if model.value(test).kind is Kind.TENSOR or _is_row_of_batch(model, test):
                 yield test
+
+
+def _is_row_of_batch(model: Model, node: cst.BaseExpression) -> bool:
+    """`done[i]` of what a loader has given and `.to(device)` has moved: a number finds a place in tensors alone."""
+    match node:
+        case cst.Subscript(value=whole, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+            value = model.value(whole)
+            is_moved = value.kind is Kind.BATCH and value.place is Place.ACCELERATOR
+            return is_moved and model.value(index).kind is Kind.NUMBER
+    return False
 
 
 def _number(model: Model, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -344,11 +344,11 @@ def _sources(
 
 
 def _iterated(model: Model, loop: Loop, binding: Binding) -> cst.BaseExpression | None:
-    """What of `for x in t`, `for i, x in enumerate(t)` and `for x, y in zip(t, u)` is t for the variable x."""
+    """What of `for x in t`, `for i, x in enumerate(t)` and `for x, y in zip(t, u.unbind())` is t for the variable x."""
     if loop.target is None or loop.iterable is None:
         return None
     if model.binding(loop.target) is binding:
-        return loop.iterable
+        return _of_unbound(model, loop.iterable)
     call = model.call(loop.iterable) if isinstance(loop.iterable, cst.Call) else None
     if call is None or not isinstance(loop.target, cst.Tuple):
         return None
@@ -359,8 +359,17 @@ def _iterated(model: Model, loop: Loop, binding: Binding) -> cst.BaseExpression 
             and model.binding(target.value) is binding
             and position - offset in range(len(call.arguments))
         ):
-            return call.arguments[position - offset].value
+            return _of_unbound(model, call.arguments[position - offset].value)
     return None
+
+
+def _of_unbound(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
+    """`t` of `t.unbind(dim=0)`, which holds the rows of t."""
+    call = model.call(node) if isinstance(node, cst.Call) else None
+    if call is None or call.method != "unbind" or call.receiver is None or len(call.arguments) > 1:
+        return node
+    axis = call.argument("dim", 0)
+    return call.receiver if not axis.given or axis.value.constant == 0 else node
 
 
 def _counter(model: Model, loop: Loop) -> Binding | None:

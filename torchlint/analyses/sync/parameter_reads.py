@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.analyses.host_calls import is_log
 from torchlint.analyses.host_use import KEPT, HostFlow
 from torchlint.analyses.steps import Step, step_around
+from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.shown import shown_in
@@ -37,7 +38,9 @@ def parameter_reads(model: Model) -> Iterator[ParameterRead]:
             continue
         step = step_around(model, node)
         is_needed = how != "log" and HostFlow(model, loop).of(node, True) & KEPT
-        if step is not None and residence.may_run_on_device(model.function(node)) and not is_needed:
+        if step is None or is_needed or not residence.may_run_on_device(model.function(node)):
+            continue
+        if not follows_answer(model, residence, node, step):
             yield ParameterRead(node, tensor, how, loop, step)
 
 

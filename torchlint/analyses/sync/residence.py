@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.steps import Step, called_per_step, is_forward
 from torchlint.analyses.sync.provenance import calls_behind, is_handed_in, runs_model
-from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.dataflow import parameter_of_function, upstream
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
 from torchlint.semantics.transfer import place_named
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _MOVING = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|device|accelerat|prepare|\.to\(|set_default")
 _SHAPE = ("shape", "size", "dim", "ndim", "dtype", "device")
+_PARAMETER = "torch.nn.Parameter"
 _MAY_BE_TENSORS = (Kind.UNKNOWN, Kind.DICT, Kind.LIST, Kind.TUPLE)
 _ACCELERATORS = re.compile(r"(?i)cuda|gpu|\bmps\b|xpu|rank|accelerat|data_?parallel")
 # What a trainer of Lightning is told, and those of libraries on top of it.
@@ -147,6 +148,8 @@ class Residence:
         if self._is_noted_by_model(tensor, step):
             return self.may_run_on_device(self._model.function(tensor))
         calls = calls_behind(self._model, tensor)
+        if self._is_of_parameter(tensor, step):
+            return self.may_run_on_device(self._model.function(tensor))
         if step.is_hook:
             return bool(calls)
         forwards = [call for call in calls if runs_model(self._model, call) or call.callee in GRADIENT_NORMS]
@@ -183,6 +186,19 @@ class Residence:
             run += [call.receiver for call in around.calls if _is_own_method(call)]
         return any(
             type(owner) is type(model) and owner.deep_equals(model) for owner in owners for model in run if model
+        )
+
+    def _is_of_parameter(self, tensor: cst.BaseExpression, step: Step) -> bool:
+        """Whether it is computed from a parameter, or its gradient, that a loop over those of a model gives: `largest`
+        of `largest = p.grad.abs().max()`."""
+        loops = [loop for loop in self._model.loops_around(tensor) if loop.role is Role.MODULES]
+        if not loops or loops[0] is step.loop:
+            return False
+        sources = upstream(self._model, tensor, loops[0])
+        return any(
+            write.loop is loops[0] and write.kind == "for" and self._model.value(write.target).ref == _PARAMETER
+            for binding in sources
+            for write in binding.writes
         )
 
     def _is_of_input(self, tensor: cst.BaseExpression) -> bool:

@@ -1,0 +1,85 @@
+"""Functions that compute a loss and that nobody in sight calls: whoever trains calls them once per step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import findings
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+PARTS = """
+import torch
+from torch import nn
+
+class Slots(nn.Module):
+    def __init__(self, encoder, device):
+        super().__init__()
+        self.encoder, self.device = encoder, device
+        self.head = nn.Linear(8, 4)
+
+    def calc_part(self, x, y):
+        out = self.head(self.encoder(x))
+        target = y.to(self.device)
+        loss = nn.CrossEntropyLoss()(out, target)
+        hits = (out.argmax(1) == target).float().mean().item()
+        return loss, hits
+
+    def calc_loss(self, x, y):
+        loss, hits = self.calc_part(x, y)
+        self.log("hits", hits)
+        {end}
+
+    def log(self, name, number):
+        print(name, number)
+"""
+
+
+def lines_of(code: str) -> list[int]:
+    return [finding.line for finding in findings(code, "SYNC01")]
+
+
+def test_what_a_loss_reads_is_read_in_every_step_though_no_caller_is_in_sight() -> None:
+    assert lines_of(PARTS.format(end="return 2 * loss")) == [14]
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["return loss.item()", "return None", "return loss.detach()", "return hits"],
+    ids=["a number", "nothing", "no graph", "a measure"],
+)
+def test_what_returns_no_loss_to_go_back_through_may_run_once(end: str) -> None:
+    assert lines_of(PARTS.format(end=end)) == []
+
+
+def test_a_loss_of_the_file_that_is_called_once_is_no_step() -> None:
+    code = PARTS.format(end="return loss") + "\n\nprint(Slots(nn.Linear(2, 8).cuda(), 'cuda').calc_loss(x, y))\n"
+    assert lines_of(code) == []
+
+
+def test_a_test_of_a_loss_is_no_step() -> None:
+    code = PARTS.format(end="return loss").replace("calc_loss", "test_loss")
+    assert lines_of(code) == []
+
+
+@pytest.mark.parametrize(
+    ("caller", "lines"),
+    [
+        ("", [6]),
+        ("from losses import distance\nfrom nets import net\nprint(distance(net, torch.ones(1), 2))\n", []),
+    ],
+)
+def test_a_loss_that_another_file_calls_once_is_no_step(tmp_path: Path, caller: str, lines: list[int]) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "main.py").write_text("import torch\n" + caller)
+    (tmp_path / "losses.py").write_text(
+        "import torch\nimport torch.nn.functional as F\n\ndef distance(model, x, y):\n"
+        "    loss = F.mse_loss(model(x.cuda()), y.cuda())\n    print('loss', loss.item())\n    return loss\n"
+    )
+    settings = Settings.selecting("SYNC01")
+    found = lint(Source.read(tmp_path / "losses.py"), settings, strict=True, project=Project())
+    assert [finding.line for finding in found] == lines

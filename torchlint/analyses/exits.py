@@ -1,0 +1,37 @@
+"""Branches from which no loop, or no program, comes back: what they do is done once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.vocabulary import EXITS
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Guard
+    from torchlint.semantics.model import Model
+
+
+def ends_program(model: Model, guard: Guard) -> bool:
+    """`if not isfinite(loss): print(loss); exit(1)`, from which no iteration comes back."""
+    match _last(guard):
+        case cst.Raise():
+            return True
+        case cst.Expr(value=cst.Call() as call):
+            return model.call(call).callee in EXITS
+    return False
+
+
+def leaves_function(guard: Guard) -> bool:
+    """`if is_broken(loss): print(loss); return`: the last thing that the loops around do."""
+    return isinstance(_last(guard), cst.Return)
+
+
+def _last(guard: Guard) -> cst.CSTNode | None:
+    """The last statement of the branch that a guard stands for."""
+    if not isinstance(guard.node, cst.If):
+        return None
+    branch = guard.node.body if guard.branch == "body" else getattr(guard.node.orelse, "body", None)
+    last = branch.body[-1] if isinstance(branch, cst.IndentedBlock) and branch.body else None
+    return last.body[-1] if isinstance(last, cst.SimpleStatementLine) else None
