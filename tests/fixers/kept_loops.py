@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 KEPT = {
-    "losses of rows that may differ in dtype": """\
-out = torch.stack([F.mse_loss(x[i], s[i]) for i in range(n)])
-""",
     "an alias of a sum": """\
 out = torch.zeros(p, dtype=x.dtype)
 later = out.expand(n, p)

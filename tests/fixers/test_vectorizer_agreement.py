@@ -360,7 +360,6 @@ REPORTED = {
     "filter",
     "in place on an operand",
     "index as a number",
-    "losses of rows that may differ in dtype",
     "module",
     "own function",
     "row read after the loop",

@@ -59,7 +59,7 @@ def broadcast(lifter: Lifter, operands: Sequence[Lifted], *, in_front: bool = Fa
         lifter.guarded
         and not in_front
         and axes
-        and (widest is None or any(_difference(widest, one.rank) is None for one in tensors))
+        and (widest is None or any(difference(widest, one.rank) is None for one in tensors))
     ):
         return Together(tuple(_from_behind(operand, axes) for operand in operands), axes, lifter.some_rank(), True)
     if widest is None:
@@ -72,7 +72,7 @@ def aligned(lifter: Lifter, operand: Lifted, axes: tuple[Axis, ...], rank: Rank)
     """The operand with dimensions of size 1 put in, so that it broadcasts over `axes` and `rank` dimensions."""
     if operand.number or not operand.axes:
         return operand
-    missing = _difference(rank, operand.rank)
+    missing = difference(rank, operand.rank)
     if missing is None:
         lifter.doubt_rank(operand)
         missing = 0
@@ -87,7 +87,7 @@ def aligned(lifter: Lifter, operand: Lifted, axes: tuple[Axis, ...], rank: Rank)
     return operand.but(text=f"{operand.atom}[{', '.join(entries)}]", level=ATOM, shape=None)
 
 
-def promoted(lifter: Lifter, operands: Sequence[Lifted], *, quotient: bool = False) -> DType:
+def promoted(lifter: Lifter, operands: Sequence[Lifted], *, quotient: bool = False, all_count: bool = False) -> DType:
     """The dtype of the operands together. A doubt where batching could change it.
 
     Torch promotes within a category only among tensors that have dimensions, and an element that was a scalar in one
@@ -97,10 +97,10 @@ def promoted(lifter: Lifter, operands: Sequence[Lifted], *, quotient: bool = Fal
     dtypes = [_terms(operand.dtype) if quotient else operand.dtype for operand in tensors]
     strongest = next((one for one in dtypes if all(one.absorbs(other) for other in dtypes)), None)
     if strongest is None:
-        if len(tensors) > 1 and _changes_kind(tensors):
+        if len(tensors) > 1 and not all_count and _changes_kind(tensors):
             reason = "the operands may differ in dtype, which counts for whole tensors and not for their elements"
             lifter.doubt(reason, Missing.DTYPE)
-        return UNKNOWN_DTYPE
+        return result_of(tensors) if len(tensors) == len(operands) and not quotient else UNKNOWN_DTYPE
     numbers = [operand.dtype.category for operand in operands if operand.number]
     if strongest.inexact or all(category in ("int", "bool") and strongest.category == "int" for category in numbers):
         return strongest if "complex" not in numbers or strongest.category == "complex" else UNKNOWN_DTYPE
@@ -111,21 +111,70 @@ def promoted(lifter: Lifter, operands: Sequence[Lifted], *, quotient: bool = Fal
     return UNKNOWN_DTYPE
 
 
-def cast_back(lifter: Lifter, operands: Sequence[Lifted]) -> str | None:
+def check_alike(lifter: Lifter, operands: Sequence[Lifted], code: str) -> None:
+    """Of operands that must have one dtype: where a condition holds for no row, no loop finds that they have not."""
+    tokens = {operand.dtype.token for operand in operands}
+    if lifter.mask is not None and (len(tokens) > 1 or None in tokens):
+        lifter.fails_for_none(f"`{code}` takes operands of one dtype")
+
+
+def cast_back(lifter: Lifter, operands: Sequence[Lifted]) -> tuple[list[Lifted], str | None]:
     """The dtype that a result has in one iteration, in code, where it may have another for whole tensors: elements that
-    have no dimensions do not count beside tensors that have some."""
+    have no dimensions do not count beside tensors that have some. Operands may have to get a name for that."""
     tensors = [operand for operand in operands if not operand.number]
-    scalars = [_is_scalar(operand.rank) for operand in tensors]
-    if not lifter.guarded or len(tensors) != 2 or None in scalars or not _changes_kind(tensors):
-        return None
+    same = list(operands), None
+    if not lifter.guarded or len(tensors) != 2 or not _changes_kind(tensors):
+        return same
     if any(one.dtype.absorbs(other.dtype) for one, other in (tensors, tensors[::-1])):
-        return None
+        return same
     result_type = spelling.spelled(lifter.model, "torch.result_type", lifter.place)
-    names = [lifter.dtypes.get(operand.dtype.token or "") for operand in tensors]
-    if result_type is None or None in names:
-        return None
-    like = (f"{name}.new_empty({'()' if scalar else 0})" for name, scalar in zip(names, scalars))
-    return f"{result_type}({', '.join(like)})"
+    if result_type is None or not all(_can_stand_for(lifter, operand) for operand in tensors):
+        return same
+    lifter.recast = True
+    named, like = [], []
+    for operand in operands:
+        if not operand.number:
+            operand, stand_in = _stand_in(lifter, operand)
+            like.append(stand_in)
+        named.append(operand)
+    return named, f"{result_type}({', '.join(like)})"
+
+
+def _can_stand_for(lifter: Lifter, operand: Lifted) -> bool:
+    known = operand.dtype.token in lifter.dtypes and _is_scalar(operand.rank) is not None
+    return known or lifter.may_name
+
+
+def _stand_in(lifter: Lifter, operand: Lifted) -> tuple[Lifted, str]:
+    """The operand, which may get a name here, and a tensor of the dtype that it has in one iteration, with dimensions
+    if it has some there."""
+    scalar, name = _is_scalar(operand.rank), lifter.dtypes.get(operand.dtype.token or "")
+    if name is not None and scalar is not None:
+        return operand, f"{name}.new_empty({'()' if scalar else 0})"
+    if not operand.text.isidentifier():
+        name = lifter.unused("operand")
+        operand = operand.but(text=f"({name} := {operand.text})", level=ATOM)
+    else:
+        name = operand.text
+    if not operand.axes or scalar is False:
+        return operand, name
+    return operand, f"{name}.new_empty({'()' if scalar else f'{name}.shape[{operand.count}:]'})"
+
+
+def result_of(operands: Sequence[Lifted]) -> DType:
+    """The dtype of tensors together, of which nobody knows the strongest."""
+    tokens = [operand.dtype.token for operand in operands]
+    if None in tokens:
+        return UNKNOWN_DTYPE
+    scalars = [_is_scalar(operand.rank) for operand in operands]
+    kinds = [
+        f"{one.rank.base} + {one.rank.offset}" if scalar is None else scalar for one, scalar in zip(operands, scalars)
+    ]
+    categories = {operand.dtype.category for operand in operands}
+    category = categories.pop() if len(categories) == 1 else None
+    if category is None and all(operand.dtype.inexact for operand in operands):
+        category = "inexact"
+    return DType(f"result({', '.join(f'{token} {kind}' for token, kind in zip(tokens, kinds))})", category)
 
 
 def _terms(dtype: DType) -> DType:
@@ -163,5 +212,6 @@ def _widest(operands: Sequence[Lifted]) -> Rank | None:
     return next((one.rank for one in operands if all(other.rank.at_most(one.rank) for other in operands)), None)
 
 
-def _difference(rank: Rank, other: Rank) -> int | None:
+def difference(rank: Rank, other: Rank) -> int | None:
+    """How many dimensions one has more than the other; None where nobody knows."""
     return rank.offset - other.offset if rank.base == other.base else None

@@ -93,21 +93,42 @@ def _broadcasting(lifter: Lifter, operation: Operation) -> Lifted:
         raise RefusedError(f"`{operation.code}` with these operands has no batched form")
     if any(operand.pair or not (operand.tensor or operand.number or not operand.axes) for operand in operands):
         raise RefusedError(f"`{operation.code}` takes more than tensors")
+    if operation.name == "lerp":
+        alignment.check_alike(lifter, operands, operation.code)
+    operands, dtype, cast = _result_dtype(lifter, operation, operands)
     together = alignment.broadcast(lifter, operands)
-    values = operands[1:] if operation.name == "where" and operation.function is not None else operands
-    dtype = BOOL if operation.name in COMPARES else alignment.promoted(lifter, values)
     lifter.operations.add("pointwise")
     text, level = together.result(
         operation.called(operation.name, list(together.operands), *_keywords(lifter, operation)), ATOM
     )
     return Lifted(
-        text,
+        f"{text}.to({cast})" if cast is not None else text,
         level,
         together.axes,
         together.rank,
-        dtype.inexact_result() if operation.name in DIVIDES else dtype,
+        dtype,
         exact=operation.name in EXACT and all(operand.exact for operand in operands),
     )
+
+
+def _result_dtype(
+    lifter: Lifter, operation: Operation, operands: list[Lifted]
+) -> tuple[list[Lifted], DType, str | None]:
+    """The operands, the dtype of the result, and how it is spelled where the result has to be cast to it."""
+    if operation.name in COMPARES:
+        return operands, BOOL, None
+    places = list(range(len(operands)))
+    if operation.name == "where":
+        del places[0 if operation.function is not None else 1]
+    values = [operands[place] for place in places]
+    if operation.name != "copysign" and (operation.name not in DIVIDES or all(value.dtype.inexact for value in values)):
+        named, cast = alignment.cast_back(lifter, values)
+        if cast is not None:
+            renamed = dict(zip(places, named))
+            operands = [renamed.get(place, operand) for place, operand in enumerate(operands)]
+            return operands, alignment.result_of(values), cast
+    dtype = alignment.promoted(lifter, values)
+    return operands, dtype.inexact_result() if operation.name in DIVIDES else dtype, None
 
 
 def _along(lifter: Lifter, operation: Operation) -> Lifted:
@@ -147,6 +168,8 @@ def _trailing(lifter: Lifter, operation: Operation) -> Lifted:
     second = lifter.invariant(operation.operands[1]) if len(operation.operands) == 2 else None
     if second is not None and second.tensor and operation.name not in ("layer_norm", "pad"):
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
+    weights = [lifter.invariant(operation.keywords[name]) for name in ("weight", "bias") if name in operation.keywords]
+    alignment.check_alike(lifter, [first, *weights], operation.code)
     dims, change = TRAILING[operation.name]
     lifter.tensors.learn_least(first.rank, dims)
     rest = [lifter.one_line(other) for other in operation.operands[1:]]
@@ -155,9 +178,7 @@ def _trailing(lifter: Lifter, operation: Operation) -> Lifted:
         rest.append(f"dim={layout.shifted(lifter, first, layout.integer(lifter, dim))}")
     lifter.operations.add("reduction")
     if operation.name.startswith("fft."):
-        lifter.needs_rows = True
-        if lifter.mask is not None:
-            lifter.doubt(f"`{operation.code}` takes no empty batch, and the condition may hold for no row")
+        lifter.fails_for_none(f"`{operation.code}` takes no empty batch")
     return first.but(
         text=operation.called(operation.name, [first], *rest, *_keywords(lifter, operation, without="dim")),
         level=ATOM,

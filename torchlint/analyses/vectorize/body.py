@@ -12,22 +12,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.vectorize import alignment, headers, indexing, layout, stacking
+from torchlint.analyses.vectorize import alignment, branches, headers, indexing, layout, stacking
 from torchlint.analyses.vectorize.shapes import (
     ATOM,
-    BIT_AND,
-    BIT_OR,
-    PRODUCT,
     SCALAR,
     SUM,
-    UNARY,
     DType,
     Lifted,
     Rank,
     RefusedError,
 )
-from torchlint.semantics.tree import walk
-from torchlint.semantics.values import Place
 
 if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter
@@ -45,11 +39,15 @@ _ZEROS = ("0", "0.0", "0.")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One statement of the batched code, the statement that it comes from, and the list of `rows` that it makes."""
+    """One statement of the batched code, the statement that it comes from, and the list of `rows` that it makes.
+
+    `indented`: it is under the condition of the line before it.
+    """
 
     source: cst.CSTNode
     text: str
     rows: str | None = None
+    indented: bool = False
 
 
 @dataclass(slots=True)
@@ -66,13 +64,13 @@ class Body:
         for statement in statements:
             if isinstance(statement, cst.SimpleStatementLine):
                 for small in statement.body:
-                    self._small(small, statement)
+                    self.small(small, statement)
             elif isinstance(statement, cst.For):
                 self._inner(statement)
             elif isinstance(statement, cst.If):
-                self._branch(statement)
+                branches.take(self, statement)
             elif isinstance(statement, cst.BaseSmallStatement):
-                self._small(statement, statement)
+                self.small(statement, statement)
             else:
                 raise RefusedError("the body of the loop branches or does more than compute")
 
@@ -82,7 +80,7 @@ class Body:
         with headers.entered(self.lifter, loop.target, loop.iter):
             self.run(loop.body.body)
 
-    def _small(self, small: cst.CSTNode, statement: cst.CSTNode) -> None:
+    def small(self, small: cst.CSTNode, statement: cst.CSTNode) -> None:
         if isinstance(small, cst.Pass) or (isinstance(small, cst.Expr) and isinstance(small.value, cst.SimpleString)):
             return
         if isinstance(small, cst.Assign) and len(small.targets) == 1:
@@ -94,83 +92,9 @@ class Body:
         else:
             raise RefusedError("the loop does more than compute")
 
-    def _emit(self, statement: cst.CSTNode, text: str, lifted: Lifted, rows: str | None = None) -> None:
+    def emit(self, statement: cst.CSTNode, text: str, lifted: Lifted, rows: str | None = None) -> None:
         self.lines.append(Line(statement, text, rows))
         self.exact = self.exact and lifted.exact
-
-    # branches
-
-    def _branch(self, node: cst.If) -> None:
-        """Elements that are filled, and sums that grow, in some of the iterations."""
-        lifter = self.lifter
-        if len(lifter.context) != 1 or lifter.mask is not None or isinstance(node.orelse, cst.If):
-            raise RefusedError("the body of the loop branches")
-        chosen = self._condition(node.test)
-        taken = [(_only_simple(node.body), chosen)]
-        if node.orelse is not None:
-            taken.append((_only_simple(node.orelse.body), chosen.but(text=f"~{chosen.within(UNARY)}", level=UNARY)))
-        if len(taken) == 1 and len(taken[0][0]) == 1 and self._counts(taken[0][0][0], chosen, node):
-            return
-        if _may_be_elsewhere(node, lifter):
-            lifter.doubt("what picks the elements may be on another device than they are")
-        mask = lifter.unused("chosen")
-        self._emit(node, f"{mask} = {chosen.text}", chosen)
-        for statements, where in taken:
-            lifter.mask = mask if where is chosen else f"~{mask}"
-            for small in statements:
-                self._chosen(small, node)
-            lifter.mask = None
-
-    def _condition(self, test: cst.BaseExpression) -> Lifted:
-        """In which iterations a test holds."""
-        lifter = self.lifter
-        if isinstance(test, cst.BooleanOperation):
-            spelled, level = ("&", BIT_AND) if isinstance(test.operator, cst.And) else ("|", BIT_OR)
-            left, right = self._condition(test.left), self._condition(test.right)
-            return left.but(text=f"{left.within(level)} {spelled} {right.within(level + 1)}", level=level)
-        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-            inner = self._condition(test.expression)
-            return inner.but(text=f"~{inner.within(UNARY)}", level=UNARY)
-        lifted = lifter.tensor(test)
-        if lifted.dtype.category != "bool" or lifted.axes != lifter.context or (lifted.rank.known or 0) > 0:
-            raise RefusedError(f"`{lifter.code(test)}` is not known to compare numbers")
-        if lifted.rank.known == 0:
-            return lifted
-        return lifted.but(text=f"{lifted.atom}.flatten()", level=ATOM, rank=SCALAR)
-
-    def _counts(self, small: cst.CSTNode, chosen: Lifted, statement: cst.CSTNode) -> bool:
-        """`count += 1` where a condition holds."""
-        lifter = self.lifter
-        sign = _AUGMENTED.get(type(small.operator)) if isinstance(small, cst.AugAssign) else None
-        if not isinstance(small, cst.AugAssign) or not isinstance(small.target, cst.Name) or sign not in ("+=", "-="):
-            return False
-        name = small.target.value
-        if name in lifter.rows or lifter.varies(small.value):
-            return False
-        value = lifter.invariant(small.value)
-        if not value.number:
-            return False
-        self._start(small.target, sign)
-        lifter.operations.add("reduction")
-        lifter.totals.add(name)
-        lifter.adds = True
-        count = f"int({chosen.atom.removesuffix('.flatten()')}.sum())"  # of however many dimensions
-        text = count if value.text == "1" else f"{value.within(PRODUCT)} * {count}"
-        self._emit(statement, f"{name} {sign} {text}", chosen.but(exact=False))
-        return True
-
-    def _chosen(self, small: cst.CSTNode, statement: cst.CSTNode) -> None:
-        """A statement of a branch: it fills elements, or adds to a sum."""
-        fills = isinstance(small, cst.Assign) and isinstance(small.targets[0].target, cst.Subscript)
-        if not fills and not isinstance(small, cst.AugAssign):
-            raise RefusedError("the body of the loop branches")
-        if (
-            isinstance(small, cst.AugAssign)
-            and isinstance(small.target, cst.Name)
-            and small.target.value in self.lifter.rows
-        ):
-            raise RefusedError("the body of the loop branches")
-        self._small(small, statement)
 
     # names
 
@@ -205,7 +129,7 @@ class Body:
         lifter.rows[name] = lifted.but(text=name, level=ATOM)
         lifter.depths[name] = len(lifter.context)
         lifter.starts[name] = lifted.text if lifted.number else ""
-        self._emit(statement, f"{name} = {lifted.text}", lifted)
+        self.emit(statement, f"{name} = {lifted.text}", lifted)
 
     def _augment(self, small: cst.AugAssign, statement: cst.CSTNode) -> None:
         sign = _AUGMENTED.get(type(small.operator))
@@ -231,7 +155,7 @@ class Body:
         depth = lifter.depths[name] if held is not None else 0
         if held is not None and (held.shares or (not held.number and sign[-1] == "=")):
             raise RefusedError(f"`{name}` is changed in place")
-        start = held.dtype if held is not None and held.number else self._start(target, sign) if held is None else None
+        start = held.dtype if held is not None and held.number else self.start(target, sign) if held is None else None
         if start is not None and start.category != "float":
             addend = self._named_terms(addend, statement)
         summed = self._summed(addend, depth, to_number=start is not None and start.category != "float")
@@ -239,7 +163,7 @@ class Body:
             self._add_to_row(target, held, summed, sign, statement)
         else:
             lifter.totals.add(name)
-            self._emit(statement, f"{name} {sign} {summed.within(SUM + (sign in ('-=', f'= {name} -')))}", summed)
+            self.emit(statement, f"{name} {sign} {summed.within(SUM + (sign in ('-=', f'= {name} -')))}", summed)
 
     def _reads_back(self, value: cst.BaseExpression) -> bool:
         """`x[i].item()`, `int(x[i])`, `float(x[i])`."""
@@ -259,7 +183,7 @@ class Body:
             assert isinstance(value.func, cst.Attribute)
             inner = value.func.value
         read = lifter.certain(lifter.value(inner), inner)
-        if name in lifter.rows or read.axes != lifter.context or self._start(target, sign) is None:
+        if name in lifter.rows or read.axes != lifter.context or self.start(target, sign) is None:
             raise RefusedError(f"`{name}` is not known to be a number")
         if lifter.model.qualified(value.func) == "builtins.int" and read.dtype.category not in ("int", "bool"):
             raise RefusedError(f"`{lifter.code(value)}` rounds each number")
@@ -268,14 +192,14 @@ class Body:
         lifter.adds = True
         summed = f"{read.atom}.sum()"
         text = f"{cast}({summed})" if cast else f"{summed}.item()"
-        self._emit(statement, f"{name} {sign} {text}", read.but(exact=False))
+        self.emit(statement, f"{name} {sign} {text}", read.but(exact=False))
 
     def _named_terms(self, terms: Lifted, statement: cst.CSTNode) -> Lifted:
         """The terms of a sum under a name, where their dtype has to be asked for."""
         if terms.dtype.lasts or self.lifter.spelled_dtype(terms) is not None:
             return terms
         name = self.lifter.unused("terms")
-        self._emit(statement, f"{name} = {terms.text}", terms)
+        self.emit(statement, f"{name} = {terms.text}", terms)
         return terms.but(text=name, level=ATOM)
 
     def _summed(self, addend: Lifted, depth: int, *, to_number: bool = False) -> Lifted:
@@ -284,7 +208,7 @@ class Body:
             raise RefusedError("the same value is added in several iterations")
         return stacking.summed(self.lifter, addend, list(range(depth, addend.count)), to_number=to_number)
 
-    def _start(self, target: cst.Name, sign: str) -> DType | None:
+    def start(self, target: cst.Name, sign: str) -> DType | None:
         """The dtype of the number that the name must hold when the loop begins; None for a tensor."""
         lifter = self.lifter
         facts = lifter.tensors.of(target, lifter.place)
@@ -308,7 +232,7 @@ class Body:
             result = Lifted("", SUM, together.axes, together.rank, alignment.promoted(lifter, [start, summed]))
             text = f"{name} = {first} {'-' if '-' in sign else '+'} {second}"
         lifter.rows[name] = result.but(text=name, level=ATOM, exact=False, shares=False)
-        self._emit(statement, text, summed)
+        self.emit(statement, text, summed)
 
     # elements
 
@@ -343,11 +267,13 @@ class Body:
         text = self._placed(lifted, reading, rank)
         if (lifter.mask is not None or reading.picked) and not lifted.number:
             text = self._cast(name, lifted.but(text=text, level=min(lifted.level, SUM)))
-        self._emit(statement, f"{self._filled(name, reading, sign)} {sign} {text}", lifted)
+        self.emit(statement, f"{self._filled(name, reading, sign)} {sign} {text}", lifted)
 
     def _broadcasts(self, lifted: Lifted, reading: indexing.Reading, rank: Rank) -> bool:
         """Whether a value may have fewer dimensions than what it is assigned to, and nobody knows how many."""
-        if lifted.number or not lifted.axes or lifted.rank.at_most(rank) or rank.known in (0, 1):
+        if lifted.number or not lifted.axes or rank.known in (0, 1):
+            return False
+        if lifted.rank.at_most(rank) and alignment.difference(rank, lifted.rank) is not None:
             return False
         in_front = list(reading.places.values()) == list(range(reading.count)) and not reading.picked
         return in_front and lifted.axes == reading.axes == self.lifter.context
@@ -357,14 +283,15 @@ class Body:
     ) -> None:
         """With the loops' axes behind, the other dimensions broadcast as they do in one iteration."""
         move, mask = alignment.to_back(reading.count), self.lifter.mask
-        value = lifted.but(text=lifted.atom + move, level=ATOM)
+        is_row = lifted.rank == SCALAR and reading.count == 1
+        value = lifted if is_row else lifted.but(text=lifted.atom + move, level=ATOM)
         text = value.text if mask is None else self._cast(name, value)
         filled = f"{reading.text(name)}{move}"
         if mask is None and sign in _IN_PLACE:
-            self._emit(statement, f"{filled}.{_IN_PLACE[sign]}({text})", lifted)
+            self.emit(statement, f"{filled}.{_IN_PLACE[sign]}({text})", lifted)
             return
         chosen = "..." if mask is None else f"..., {mask}"
-        self._emit(statement, f"{filled}[{chosen}] {sign} {text}", lifted)
+        self.emit(statement, f"{filled}[{chosen}] {sign} {text}", lifted)
 
     def _cast(self, name: str, value: Lifted) -> str:
         """A value in the dtype of the tensor that is filled, which an assignment to listed elements asks for."""
@@ -393,13 +320,19 @@ class Body:
         lifter.accesses.append(indexing.Access(name, {}, lifter.context, summed=True, reads=True))
         if lifted.number:
             value = Lifted(f"{name}.new_tensor({lifted.text})", ATOM, (), SCALAR)
+        elif lifter.guarded and rank.known is None and lifted.rank == SCALAR and lifted.count == 1:
+            text = f"{lifted.atom}.view(-1, *[1] * ({name}.dim() - {reading.dropped}))"
+            value = lifted.but(text=text, level=ATOM)
+            value = value.but(text=self._cast(name, value), level=ATOM)
         else:
+            if rank.known == 0:
+                lifted = lifter.of_rank(lifted, 0)
             value = lifted.but(text=self._placed(lifted, reading, rank), level=min(lifted.level, SUM))
             value = value.but(text=self._cast(name, value), level=ATOM)
         text = value.text if sign == "+=" else f"-{value.atom}"
         lifter.cautions.add("what is added to one element comes in another order")
         places = f"({', '.join(reading.entries)}{',' if len(reading.entries) == 1 else ''})"
-        self._emit(statement, f"{name}.index_put_({places}, {text}, accumulate=True)", lifted.but(exact=False))
+        self.emit(statement, f"{name}.index_put_({places}, {text}, accumulate=True)", lifted.but(exact=False))
 
     def _element(self, value: cst.BaseExpression) -> Lifted:
         """What is assigned to an element. A number read back from a tensor is a tensor without its graph."""
@@ -456,39 +389,11 @@ class Body:
             lifter.doubt(f"what is appended to `{name}` may change later")
         self.rows[name] = element
         self.receivers[name] = function.value
-        self._emit(statement, f"{name} = {stacking.of_its_own(element).text}", element, rows=name)
+        self.emit(statement, f"{name} = {stacking.of_its_own(element).text}", element, rows=name)
 
     def _append_to_inner(self, name: str, element: Lifted, statement: cst.CSTNode) -> None:
         depth, before = self.lifter.lists[name]
         if before is not None or depth != len(self.lifter.context) - 1:
             raise RefusedError(f"`{name}` collects from more than one loop")
         self.lifter.lists[name] = (depth, element.but(text=name, level=ATOM))
-        self._emit(statement, f"{name} = {element.text}", element)
-
-
-def _only_simple(suite: cst.BaseSuite) -> list[cst.CSTNode]:
-    """The statements of a block that holds no other block."""
-    found: list[cst.CSTNode] = []
-    for statement in suite.body:
-        if isinstance(statement, cst.SimpleStatementLine):
-            found += statement.body
-        elif isinstance(statement, cst.BaseSmallStatement):
-            found.append(statement)
-        else:
-            raise RefusedError("the body of the loop branches")
-    return found
-
-
-def _may_be_elsewhere(branch: cst.If, lifter: Lifter) -> bool:
-    """Whether elements of a tensor of the host are filled by a test of what may not be there, or with it: one by one,
-    they may come from any device."""
-    names = [node for node in walk(branch) if isinstance(node, cst.Name)]
-    taken_apart = {node.value for node in walk(branch) if isinstance(node, cst.Subscript)}
-    parts = [
-        name for name in names if name in taken_apart or name.value in lifter.rows or lifter.model.value(name).is_tensor
-    ]
-    places = {part.value: lifter.model.value(part).place for part in parts}
-    filled = {name for name in places if name in lifter.sinks}
-    return any(places[name] is Place.HOST for name in filled) and any(
-        place is not Place.HOST for name, place in places.items() if name not in filled
-    )
+        self.emit(statement, f"{name} = {element.text}", element)

@@ -51,11 +51,12 @@ def fix_for(rewrite: Plan | str, model: Model) -> Fix:
 
 
 def is_hard_to_read(text: str) -> bool:
-    """Whether dimensions are moved to and fro for less than a product, or a function or a dtype is there for
+    """Whether dimensions are moved to and fro for less than a product, or a function, a dtype or a shape is there for
     the rewrite alone: a function in which matrices are decomposed or solved is worth it."""
     return (
         ("vmap(lambda" in text and "torch.linalg." not in text)
         or "result_type(" in text
+        or "*[1] *" in text
         or any(line.count(".movedim(") > 2 and "@" not in line for line in text.splitlines())
     )
 
@@ -111,7 +112,7 @@ def _loop_edits(plan: Plan, root: cst.For, model: Model, rewriter: Rewriter) -> 
     for line in plan.lines:
         texts.setdefault(line.source, [])
         if line.rows not in inlined or line.rows is None:
-            texts[line.source].append(line.text)
+            texts[line.source].append(rewriter.unit(root) * line.indented + line.text)
     lines = list(_lines(root, texts))
     start, end = _extent(root, model, rewriter)
     if sum("#" in line for line in lines) != _comments(model.source.text[start:end]):

@@ -326,7 +326,7 @@ def _member(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
     index = node.slice[0].slice
     which = index.value.value if isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) else None
     if len(node.slice) == 1 and which in ("0", "1"):
-        return lifter.part(base, "values" if which == "0" else "indices")
+        return lifter.part(base, base.members[int(which)])
     raise RefusedError("a pair of values and indices is cut up")
 
 

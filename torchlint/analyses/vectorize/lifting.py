@@ -28,17 +28,17 @@ from torchlint.analyses.vectorize.shapes import (
     SHIFT,
     SUM,
     UNARY,
-    UNKNOWN_DTYPE,
     Axis,
     Lifted,
     Missing,
     Rank,
     RefusedError,
 )
+from torchlint.analyses.vectorize.tensors import PASSING, Tensors
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.analyses.vectorize.tensors import Facts, Tensors
+    from torchlint.analyses.vectorize.tensors import Facts
     from torchlint.semantics.model import Model
 
 _BINARY: dict[type[cst.BaseBinaryOp], tuple[str, int]] = {
@@ -82,6 +82,7 @@ class Lifter:
     ) -> None:
         self.model = model
         self.tensors = tensors
+        tensors.begin()
         self.place = place
         self.written = written
         self.axes: dict[str, Axis] = {}
@@ -105,10 +106,14 @@ class Lifter:
         self.progress = False  # a progress bar is around what the loop runs over
         self.claims: set[str] = set()  # arrays that are taken for tensors, which their uses must prove
         self.scalars = False  # elements without dimensions are operands of the value at hand
+        self.recast = False  # a part of the value at hand is cast to the dtype that it has in one iteration
         self.needs_rows = False  # a mapped expression fails for a batch of no rows
         self.in_statement = False  # what is lifted stays a part of its statement
+        self.may_name = True  # what is lifted may give a name to a part of itself
         self.guarded = guarded  # what is not known is provided for, in more words
         self.mask: str | None = None  # the iterations in which the statement at hand runs
+        self.some_chosen = False  # it must not run where there are none
+        self.failing: set[str] = set()  # why statements of branches must not
         self.adds = False  # something is summed up, which is zero over no rows
         self.dtypes: dict[str, str] = {}  # a tensor of each dtype that has no other name
         self._introduced: set[str] = set()
@@ -124,6 +129,14 @@ class Lifter:
         names = [f"`{operand.text}`" for operand in operands if _NAMED.fullmatch(operand.text)]
         of = " and of ".join(names) if names else "an operand"
         self.doubt(f"the rank of {of} is not known", Missing.RANK)
+
+    def fails_for_none(self, reason: str) -> None:
+        """What is lifted cannot run for a batch of no rows, or raises what the loop would not meet without rows."""
+        if self.mask is None:
+            self.needs_rows = True
+        else:
+            self.some_chosen = True
+            self.failing.add(f"{reason}, and the condition may hold for no row")
 
     def unused(self, name: str) -> str:
         """A name that means nothing in the file."""
@@ -141,7 +154,12 @@ class Lifter:
     def some_rank(self) -> Rank:
         """The rank of something of which nothing is known."""
         self._fresh += 1
-        return Rank(0, f"?{self._fresh}")
+        return Rank(0, f"{PASSING}{self._fresh}")
+
+    def of_rank(self, operand: Lifted, rank: int) -> Lifted:
+        """An operand of an operation that takes nothing but tensors of that rank."""
+        self.tensors.learn(operand.rank, rank)
+        return operand.but(rank=self.tensors.settled(operand.rank))
 
     def varies(self, node: cst.CSTNode) -> bool:
         """Whether an expression mentions anything that the loop assigns."""
@@ -165,22 +183,34 @@ class Lifter:
     # expressions
 
     def value(self, node: cst.BaseExpression) -> Lifted:
-        """The value of a statement. Where a batched form needs ranks or dtypes that are not known, it is mapped."""
-        before = dict(self.doubts)
-        self.scalars = False
-        return self.mapped(node, self.lift(node), before)
+        """The value of a statement. Where a batched form needs ranks or dtypes that are not known, it is mapped; what
+        has no mapped form is cast to the dtypes of one iteration."""
+        before, noted, may_name = dict(self.doubts), self._noted(), self.may_name
+        self.may_name = False
+        lifted = self._valued(node, before)
+        self.may_name = may_name
+        missing = {self.doubts[reason] for reason in self.doubts if reason not in before}
+        if Missing.DTYPE not in missing or not (self.guarded and may_name) or mapping.is_plain(self, node):
+            return lifted
+        self.doubts, self.operations, self.others, self.bases, self.spread = noted
+        return self._valued(node, before)
+
+    def _valued(self, node: cst.BaseExpression, before: dict[str, Missing]) -> Lifted:
+        self.scalars = self.recast = False
+        return self.mapped(node, self.lift(node), dict(before))
 
     def mapped(self, node: cst.BaseExpression, lifted: Lifted, before: dict[str, Missing]) -> Lifted:
         """What `node` was lifted to, or the mapped form where facts are missing that were not missed `before`."""
         missing = {self.doubts[reason] for reason in self.doubts if reason not in before}
         if not missing or Missing.MORE in missing:
             return lifted
+        if self.recast:
+            missing.add(Missing.DTYPE)
         found = mapping.mapped(self, node, lifted, missing)
         if found is not None:
             self.doubts = before
-            if self.scalars and self.mask is not None:
-                self.doubt("torch.vmap takes no empty batch of scalars, and the condition may hold for no row")
-            self.needs_rows |= self.scalars
+            if self.scalars:
+                self.fails_for_none("torch.vmap takes no empty batch of scalars")
         return found or lifted
 
     def lift(self, node: cst.BaseExpression) -> Lifted:
@@ -190,10 +220,7 @@ class Lifter:
         if isinstance(node, cst.Name):
             return self._chosen(self._name(node))
         if isinstance(node, cst.Subscript):
-            mask, self.mask = self.mask, None
-            lifted = indexing.subscript(self, node)
-            self.mask = mask
-            return self._chosen(lifted)
+            return self._subscript(node)
         if isinstance(node, cst.BinaryOperation):
             return self._binary(node)
         if isinstance(node, cst.UnaryOperation):
@@ -208,32 +235,47 @@ class Lifter:
 
     def invariant(self, node: cst.BaseExpression) -> Lifted:
         """An expression that is the same in every iteration."""
-        reason = impurity(self.model, node)
+        reason = impurity(self.model, node, self._computes)
         if reason is not None:
             raise RefusedError(reason)
         return self.once(node)
 
+    def _computes(self, call: cst.Call) -> bool:
+        """Whether a call of what no list here names is a computation all the same, as of a function of the file."""
+        try:
+            return mapping.is_computation(self, call)
+        except RefusedError:
+            return False
+
     def once(self, node: cst.BaseExpression) -> Lifted:
         """An expression that is evaluated once, now and after the rewrite."""
+        lifted = self._outside(node)
+        if not lifted.number:
+            self.others.add(self.code(node))
+        return lifted
+
+    def _outside(self, node: cst.BaseExpression) -> Lifted:
+        """What is known of an expression that does not vary, also from the operations in it."""
         facts = self.tensors.of(node, self.place)
         lifted = self._constant(node, facts)
         if facts.number:
             return lifted
-        self.others.add(self.code(node))
         compound = not isinstance(node, (cst.Name, cst.BaseNumber, cst.BaseString))
-        inferred = self._inferred(node) if compound and not (facts.tensor and facts.rank.base is None) else None
+        is_known = facts.tensor and facts.rank.base is None and self.mask is None
+        inferred = self._inferred(node) if compound and not is_known else None
         if inferred is None:
             return lifted
-        return lifted.but(rank=inferred.rank, dtype=inferred.dtype, tensor=inferred.tensor, shape=inferred.shape)
+        kept = {"text": lifted.text, "level": lifted.level, "shares": lifted.shares, "claim": lifted.claim}
+        return inferred.but(**kept, exact=True)
 
     def base(self, node: cst.BaseExpression) -> Lifted:
         """A tensor whose rows or elements are read."""
         if self.varies(node):
             return self.lift(node)
-        reason = impurity(self.model, node)
+        reason = impurity(self.model, node, self._computes)
         if reason is not None:
             raise RefusedError(reason)
-        return self._constant(node, self.tensors.of(node, self.place))
+        return self._outside(node)
 
     def _inferred(self, node: cst.BaseExpression) -> Lifted | None:
         """What the operations in an expression that does not vary say of its result."""
@@ -317,6 +359,20 @@ class Lifter:
             raise RefusedError(f"not all rows of `{lifted.text}` are for the condition to choose from")
         return lifted.but(text=f"{lifted.atom}[{self.mask}]", level=ATOM, shares=False, shape=None)
 
+    def _subscript(self, node: cst.Subscript) -> Lifted:
+        """Rows are chosen once they are read; what is computed first is computed of the chosen ones alone."""
+        computed = any(isinstance(part, (cst.Call, cst.BinaryOperation)) for part in walk(node.value))
+        if self.mask is None or (computed and self.varies(node.value)):
+            if self.mask is not None and any(map(self.varies, node.slice)):
+                raise RefusedError(f"`{self.code(node)}` is not read row by row where the condition holds")
+            return indexing.subscript(self, node)
+        if computed:
+            self._inferred(node.value)
+        mask, self.mask = self.mask, None
+        lifted = indexing.subscript(self, node)
+        self.mask = mask
+        return self._chosen(lifted)
+
     # operators
 
     def _binary(self, node: cst.BinaryOperation) -> Lifted:
@@ -324,13 +380,17 @@ class Lifter:
         left, right = self.lift(node.left), self.lift(node.right)
         if spelled == "@":
             return products.matmul(self, left, right)
-        together = alignment.broadcast(self, [left, right])
+        operands = [left, right]
+        inexact = left.dtype.inexact and right.dtype.inexact
+        operands, cast = alignment.cast_back(self, operands) if spelled != "/" or inexact else (operands, None)
+        together = alignment.broadcast(self, operands)
         first, second = together.texts(level + (spelled == "**"), level + (spelled != "**"))
         text, level = together.result(f"{first} {spelled} {second}", level)
-        cast = alignment.cast_back(self, [left, right]) if spelled in "+-*" else None
         if cast is not None:
             text, level = f"{text if level == ATOM else f'({text})'}.to({cast})", ATOM
-        dtype = alignment.promoted(self, [left, right], quotient=spelled == "/") if cast is None else UNKNOWN_DTYPE
+            dtype = alignment.result_of(operands)
+        else:
+            dtype = alignment.promoted(self, operands, quotient=spelled == "/")
         if spelled == "/":
             dtype = dtype.inexact_result()
         self.operations.add("pointwise")
@@ -365,8 +425,8 @@ class Lifter:
         try:
             return batching.apply(self, Operation.read(self, node))
         except RefusedError:
-            if self.mask is not None or not self.varies(node):
-                raise
+            if not self.varies(node):
+                return mapping.unvaried(self, node)
             self.doubts, self.operations, self.others, self.bases, self.spread = before
             return mapping.last_resort(self, node)
 
@@ -375,14 +435,14 @@ class Lifter:
         return dict(self.doubts), set(self.operations), set(self.others), self.bases.copy(), self.spread
 
     def part(self, pair: Lifted, name: str) -> Lifted:
-        """`values` or `indices` of a pair."""
+        """One member of a pair."""
         if name == "indices" and not pair.ordered:
             self.doubt("which of equal elements comes first is not defined")
         return pair.part(name)
 
     def _attribute(self, node: cst.Attribute) -> Lifted:
         inner = self.lift(node.value)
-        if inner.pair and node.attr.value in ("values", "indices"):
+        if inner.pair and node.attr.value in inner.members:
             return self.part(inner, node.attr.value)
         if not inner.tensor or inner.pair:
             raise RefusedError(f"`{self.code(node.value)}` is not known to be a tensor")

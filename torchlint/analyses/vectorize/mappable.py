@@ -78,6 +78,11 @@ class Reader:
         if self.of(node) is not Made.TENSOR:
             raise RefusedError(f"`{self.lifter.code(node)}` is not known to be a tensor")
 
+    def computed(self, node: cst.Call) -> None:
+        """Refuses a call that is not known to compute a tensor, whether it varies or not."""
+        if self._call(node) is not Made.TENSOR:
+            raise self._refused(node)
+
     def _refused(self, node: cst.CSTNode) -> RefusedError:
         return RefusedError(f"`{self.lifter.code(node)}` has no batched form")
 
@@ -190,8 +195,9 @@ class Reader:
         if self.names is not None and operation.name == "where":
             raise RefusedError(f"the dtype of `{self.lifter.code(node)}` is not known")
         of = [self._argument(operand) for operand in operation.operands]
-        for value in operation.keywords.values():
-            self._argument(value)
+        given = {name: self._argument(value) for name, value in operation.keywords.items()}
+        if operation.name == "repeat_interleave" and Made.TENSOR in (*of[1:], *given.values()):
+            raise RefusedError(f"how many elements `{operation.code}` makes is not in sight")
         self._learn(operation)
         if operation.function is None and of[0] is not Made.TENSOR:
             raise RefusedError(f"`{self.lifter.code(operation.operands[0])}` is not known to be a tensor")

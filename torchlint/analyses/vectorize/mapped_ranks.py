@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.vectorize.operation import Operation
 from torchlint.analyses.vectorize.shapes import SCALAR, Rank, RefusedError
+from torchlint.analyses.vectorize.sizes import shape_owner
 from torchlint.semantics import torch_api
 from torchlint.semantics.values import Kind
 
@@ -88,9 +89,27 @@ class Ranks:
             return SCALAR
         if entry.rank.isdigit():
             return Rank(int(entry.rank))
+        if entry.rank == "sized":
+            return self._sized(operation, depth)
         change = int(entry.rank) if _CHANGE.fullmatch(entry.rank) else 0 if entry.rank == "keep" else None
         first = self.of(operation.operands[0], depth + 1) if change is not None else None
         return first.plus(change) if first is not None and change is not None else None
+
+    def _sized(self, operation: Operation, depth: int) -> Rank | None:
+        """Of `view` and the like, as many dimensions as sizes are given."""
+        sizes = operation.operands[1:]
+        if operation.keywords or not sizes:
+            return None
+        if len(sizes) > 1:
+            return Rank(len(sizes))
+        (only,) = sizes
+        if isinstance(only, (cst.Tuple, cst.List)):
+            starred = any(isinstance(element, cst.StarredElement) for element in only.elements)
+            return None if starred else Rank(len(only.elements))
+        owner = shape_owner(only)
+        if owner is not None:
+            return self.of(owner, depth + 1)
+        return Rank(1) if self._is_number(only) else None
 
     def _of_function(self, node: cst.Call, function: Function, depth: int) -> Rank | None:
         """Of a function of assignments and one return."""

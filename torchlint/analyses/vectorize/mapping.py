@@ -12,6 +12,7 @@ import libcst as cst
 
 from torchlint import spelling
 from torchlint.analyses.vectorize import alignment, mappable
+from torchlint.analyses.vectorize.mapped_ranks import Ranks
 from torchlint.analyses.vectorize.operation import Operation, called_module
 from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted, Missing, RefusedError
 from torchlint.analyses.vectorize.vocabulary import ROW_LOSSES
@@ -67,15 +68,21 @@ class _Text:
     """The source, with other text put in some places."""
 
     model: Model
-    _put: list[tuple[int, int, str]] = field(default_factory=list)
+    _put: list[tuple[int, int, int, str]] = field(default_factory=list)
 
     def put(self, span: tuple[int, int], text: str) -> None:
-        self._put.append((*span, text))
+        self._put.append((*span, len(self._put), text))
+
+    def name(self, node: cst.CSTNode, name: str) -> None:
+        """Gives a name to the value of an expression, with all that is put into it."""
+        start, end = self.model.span(node)
+        self._put.append((start, start, -len(self._put), f"({name} := "))
+        self.put((end, end), ")")
 
     def of(self, node: cst.CSTNode) -> str:
         start, end = self.model.span(node)
         text = self.model.source.text[start:end]
-        for first, last, new in sorted(self._put, reverse=True):
+        for first, last, _, new in sorted(self._put, reverse=True):
             if start <= first and last <= end:
                 text = text[: first - start] + new + text[last - start :]
         return text
@@ -89,12 +96,26 @@ def mapped(lifter: Lifter, node: cst.BaseExpression, lifted: Lifted, missing: se
     form = _form(lifter, node, cast=Missing.DTYPE in missing)
     if form is None or not all(row.tensor for row in form.rows):
         return None
-    is_plain = not any(isinstance(part, (cst.Call, cst.MatrixMultiply)) for part in walk(node))
-    unknown = any(row.rank.base is not None for row in form.rows)
-    if is_plain and len(form.rows) > 1 and len(form.axes) == 1 and unknown:
-        return None  # rows that meet in an operator are alike as a rule, and nobody would map it
+    if len(form.axes) == 1 and _meet(node, form.rows):
+        return None
     rank = lifted.rank if lifted.rank.base is None else lifter.some_rank()
     return lifted.but(text=form.text, level=ATOM, axes=form.axes, rank=rank, exact=False, shape=None)
+
+
+def is_plain(lifter: Lifter, node: cst.BaseExpression) -> bool:
+    """Whether rows of unknown ranks do no more than meet in operators."""
+    parameters = _Parameters(lifter.model.source.text)
+    try:
+        list(_rows(lifter, node, parameters))
+    except _UnmappedError:
+        return False
+    return _meet(node, list(parameters.rows.values()))
+
+
+def _meet(node: cst.BaseExpression, rows: list[Lifted]) -> bool:
+    """Rows that meet in an operator are alike as a rule, and nobody would write more for it than the operator."""
+    computes = any(isinstance(part, (cst.Call, cst.MatrixMultiply)) for part in walk(node))
+    return not computes and len(rows) > 1 and any(row.rank.base is not None for row in rows)
 
 
 def last_resort(lifter: Lifter, node: cst.Call) -> Lifted:
@@ -105,10 +126,24 @@ def last_resort(lifter: Lifter, node: cst.Call) -> Lifted:
     if form is None:
         raise RefusedError(f"`{lifter.code(node.func)}` has no batched form")
     lifter.operations.add("mapped")
-    lifter.needs_rows |= call.never_empty or any(row.rank.least == 0 for row in form.rows)
+    if lifter.mask is not None or call.never_empty or any(row.rank.least == 0 for row in form.rows):
+        lifter.fails_for_none(f"`{lifter.code(node.func)}` may take no empty batch")
     rank = call.rank if call.rank is not None else lifter.some_rank()
     shares = call.views and any(row.shares for row in form.rows)
     return Lifted(form.text, ATOM, form.axes, rank, call.dtype, shares=shares, exact=False)
+
+
+def is_computation(lifter: Lifter, node: cst.Call) -> bool:
+    """Whether a call that is the same in every iteration does no more than make a tensor of tensors and numbers."""
+    mappable.Reader(lifter).computed(node)
+    return True
+
+
+def unvaried(lifter: Lifter, node: cst.Call) -> Lifted:
+    """A call that is the same in every iteration, where the table of batching rules has none for it."""
+    mappable.Reader(lifter).computed(node)
+    rank = Ranks(lifter).of(node)
+    return Lifted(lifter.code(node), ATOM, (), rank if rank is not None else lifter.some_rank())
 
 
 class _Form(NamedTuple):
@@ -179,10 +214,17 @@ def _cast_choices(lifter: Lifter, node: cst.BaseExpression, body: _Text) -> None
         if any(one.number or one.dtype.absorbs(other.dtype) for one, other in ((first, second), (second, first))):
             continue
         result_type = spelling.spelled(lifter.model, "torch.result_type", lifter.place)
-        if result_type is None or any(isinstance(part, cst.Call) for choice in choices for part in walk(choice)):
+        if result_type is None:
             raise _UnmappedError
+        names = []
+        for choice in choices:
+            if any(isinstance(part, cst.Call) for part in walk(choice)):
+                names.append(lifter.unused("choice"))
+                body.name(choice, names[-1])
+            else:
+                names.append(body.of(choice))
         _, end = lifter.model.span(call)
-        body.put((end, end), f".to({result_type}({', '.join(map(body.of, choices))}))")
+        body.put((end, end), f".to({result_type}({', '.join(names)}))")
 
 
 def _chooses(call: cst.Call) -> bool:

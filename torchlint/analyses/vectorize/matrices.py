@@ -19,6 +19,8 @@ def matrix_function(lifter: Lifter, operation: Operation) -> Lifted:
     if any(lifter.varies(other) for other in (*operation.operands[1:], *operation.keywords.values())):
         raise RefusedError(f"`{operation.code}` depends on the iteration")
     lifter.tensors.learn_least(operand.rank, 2)
+    if lifter.mask is not None and not operand.axes:
+        lifter.fails_for_none(f"`{operation.code}` may fail")
     rest = [*map(lifter.one_line, operation.operands[1:])]
     rest += [f"{name}={lifter.one_line(value)}" for name, value in operation.keywords.items()]
     lifter.operations.add("linalg")
@@ -32,6 +34,11 @@ def matrix_function(lifter: Lifter, operation: Operation) -> Lifted:
     )
 
 
+def _sign_and_logarithm(lifter: Lifter, operation: Operation) -> Lifted:
+    """`slogdet`, of which only the members are tensors."""
+    return matrix_function(lifter, operation).but(pair=True, members=("sign", "logabsdet"))
+
+
 def _solve(lifter: Lifter, operation: Operation) -> Lifted:
     """A right-hand side of vectors becomes one of matrices with one column: a batch of them would be read as one."""
     if len(operation.operands) != 2 or operation.keywords:
@@ -39,7 +46,10 @@ def _solve(lifter: Lifter, operation: Operation) -> Lifted:
     matrix, right = (lifter.tensor(operand) for operand in operation.operands)
     if matrix.rank.known != 2 or right.rank.known not in (1, 2) or not (matrix.axes and right.axes):
         lifter.doubt_rank(matrix, right)
+    alignment.check_alike(lifter, [matrix, right], operation.code)
     axes = alignment.union([matrix, right])
+    if lifter.mask is not None and not matrix.axes:
+        lifter.fails_for_none(f"`{operation.code}` may fail")
     first = alignment.aligned(lifter, matrix, axes, matrix.rank)
     second = _with_all(alignment.aligned(lifter, right, axes, right.rank), axes)
     lifter.operations.add("linalg")
@@ -60,4 +70,8 @@ def _with_all(right: Lifted, axes: tuple[Axis, ...]) -> Lifted:
     return right.but(text=f"{right.atom}[{', '.join(['None'] * first)}]", level=ATOM, shape=None)
 
 
-RULES: dict[str, Callable[[Lifter, Operation], Lifted]] = {"linalg.solve": _solve}
+RULES: dict[str, Callable[[Lifter, Operation], Lifted]] = {
+    "linalg.solve": _solve,
+    "linalg.slogdet": _sign_and_logarithm,
+    "slogdet": _sign_and_logarithm,
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -113,12 +114,21 @@ class _Planner:
         for _ in range(_PASSES):
             learned = self._tensors.learned
             lifter = Lifter(self._model, self._tensors, self._place, _written(self._root), guarded=guarded)
+            lifter.may_name = self._may_name()
             plan = self._planned(lifter)
             if self._tensors.learned == learned:
                 if all(map(self._tensors.is_proven, lifter.claims)):
                     return plan
                 raise RefusedError("what the loop reads may be an array of numpy")
         return None
+
+    def _may_name(self) -> bool:
+        """Whether an expression in the place of the loop may give a name to a part of itself."""
+        outside = self._model.ancestors(self._root)
+        return isinstance(self._root, cst.For) or not any(
+            isinstance(part, (cst.BaseComp, cst.Lambda, cst.Param))
+            for part in takewhile(lambda part: part is not self._place, outside)
+        )
 
     def _planned(self, lifter: Lifter) -> Plan | None:
         if isinstance(self._root, cst.For):
@@ -183,6 +193,8 @@ class _Planner:
         consumers: tuple[Consumer, ...] = (),
         result: Lifted | None = None,
     ) -> Plan:
+        for reason in sorted(lifter.failing if not lifter.guarded else ()):
+            lifter.doubt(reason)
         condition = None
         if lifter.needs_rows and (lifter.accesses or lifter.adds):
             condition = self._runs(lifter) if lifter.guarded and not consumers else None

@@ -35,6 +35,7 @@ def matmul(lifter: Lifter, left: Lifted, right: Lifted) -> Lifted:
         if operand.number or operand.pair or (operand.axes and not operand.tensor):
             raise RefusedError(f"`{operand.text}` is not known to be a tensor")
         lifter.tensors.learn_least(operand.rank, 1)
+    alignment.check_alike(lifter, [left, right], "@")
     lifter.operations.add("matmul")
     ranks = (left.rank.known, right.rank.known)
     dtype = left.dtype if left.dtype.token is not None else right.dtype
@@ -99,11 +100,12 @@ def _product(lifter: Lifter, operation: Operation) -> Lifted:
     """matmul, mm, mv, dot and bmm, as function or method."""
     if len(operation.operands) != 2 or operation.keywords:
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
-    left, right = (lifter.lift(operand) for operand in operation.operands)
-    for operand, rank in zip((left, right), _STRICT.get(operation.name, ())):
-        lifter.tensors.learn(operand.rank, rank)
+    operands = [lifter.lift(operand) for operand in operation.operands]
+    for place, rank in enumerate(_STRICT.get(operation.name, ())):
+        operands[place] = operand = lifter.of_rank(operands[place], rank)
         if operand.rank.known is not None and operand.rank.known != rank:
             raise RefusedError(f"`{operation.code}` does not take `{operand.text}`")
+    left, right = operands
     if operation.name == "vdot":
         left = left.but(text=f"{left.atom}.conj()", level=ATOM)
     return matmul(lifter, left, right)
@@ -112,9 +114,7 @@ def _product(lifter: Lifter, operation: Operation) -> Lifted:
 def _outer(lifter: Lifter, operation: Operation) -> Lifted:
     if len(operation.operands) != 2 or operation.keywords:
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
-    left, right = (lifter.tensor(operand) for operand in operation.operands)
-    for operand in (left, right):
-        lifter.tensors.learn(operand.rank, 1)
+    left, right = (lifter.of_rank(lifter.tensor(operand), 1) for operand in operation.operands)
     lifter.operations.add("matmul")
     first, second = _aligned(lifter, left, right)
     dtype = alignment.promoted(lifter, [left, right])
@@ -132,6 +132,7 @@ def _linear(lifter: Lifter, operation: Operation) -> Lifted:
     if weight.rank.known == 1:
         raise RefusedError(f"`{operation.code}` with a vector has no batched form")
     lifter.tensors.learn_least(operand.rank, 1)
+    alignment.check_alike(lifter, [operand, *map(lifter.invariant, rest)], operation.code)
     lifter.operations.add("matmul")
     spelled = [*map(lifter.one_line, operation.operands[1:])]
     spelled += [f"{name}={lifter.one_line(value)}" for name, value in operation.keywords.items()]
@@ -149,6 +150,7 @@ def _einsum(lifter: Lifter, operation: Operation) -> Lifted:
     operands = [lifter.tensor(operand) for operand in operation.operands[1:]]
     if len(inputs) != len(operands):
         raise RefusedError(f"`{operation.code}` with this equation has no batched form")
+    alignment.check_alike(lifter, operands, operation.code)
     axes = alignment.union(operands)
     free = [letter for letter in ascii_letters if letter not in "".join(inputs)]
     letters = dict(zip(axes, free))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
 _OPAQUE = (cst.Lambda, cst.NamedExpr, cst.Await, cst.Yield, cst.BaseComp, cst.StarredElement)
 
 
-def impurity(model: Model, node: cst.BaseExpression) -> str | None:
-    """What in the expression may have an effect, or another value next time; None if nothing can."""
+def impurity(
+    model: Model, node: cst.BaseExpression, computes: Callable[[cst.Call], bool] = lambda call: False
+) -> str | None:
+    """What in the expression may have an effect, or another value next time; None if nothing can. `computes` knows of
+    more calls that they only compute."""
     for part in walk(node):
         if isinstance(part, _OPAQUE):
             return f"`{model.module.code_for_node(part)}` may do anything"
-        if isinstance(part, cst.Call) and not _is_pure(model, part):
+        if isinstance(part, cst.Call) and not _is_pure(model, part) and not computes(part):
             return f"`{model.module.code_for_node(part.func)}` may do anything"
     return None
 

@@ -152,7 +152,9 @@ def _loss(lifter: Lifter, operation: Operation) -> Lifted:
     operands = [lifter.tensor(operand) for operand in operation.operands]
     together = alignment.broadcast(lifter, operands)
     first, second = together.texts(SUM, SUM + 1)
-    dtype = alignment.promoted(lifter, operands)
+    # torch expands both before it subtracts, so that each of them counts, with dimensions or without
+    all_count = all(operand.axes or operand.rank.least > 0 for operand in operands)
+    dtype = alignment.promoted(lifter, operands, all_count=all_count)
     if dtype.category is None:
         dtype = DType(dtype.token, "inexact")
     power = "square" if operation.name == "mse_loss" else "abs"
@@ -170,6 +172,7 @@ def _row_loss(lifter: Lifter, operation: Operation) -> Lifted:
         raise RefusedError(f"`{operation.code}` with these arguments has no batched form")
     before = dict(lifter.doubts)
     operands = [lifter.tensor(operand) for operand in operation.operands[:2]]
+    alignment.check_alike(lifter, operands, operation.code)
     lifter.operations.add("reduction")
     lifter.doubt("a mean over each row is not one over all of them", Missing.RANK)
     dtype = DType(operands[0].dtype.token, "float")

@@ -152,7 +152,8 @@ class Lifted:
 
     `rank` counts those of one iteration. `number`: a Python number. `tensor`: certainly a tensor. `shares`: may share
     memory with a tensor of the program. `exact`: made of operations that round the same way one by one and all at once.
-    `pair`: values and indices; `ordered`: the indices are defined where elements are equal. `shape`, where known, gives
+    `pair`: values and indices, or what else `members` names; `ordered`: the indices are defined where elements are
+    equal. `shape`, where known, gives
     the dimensions of one iteration, after the first `skipped`. `claim`: the shape of an array that this is a part of,
     which may be one of numpy.
     """
@@ -167,6 +168,7 @@ class Lifted:
     shares: bool = False
     exact: bool = True
     pair: bool = False
+    members: tuple[str, str] = ("values", "indices")
     ordered: bool = True
     shape: Shape | None = None
     skipped: int = 0
@@ -193,8 +195,8 @@ class Lifted:
         return self.within(ATOM)
 
     def part(self, name: str) -> Lifted:
-        """`values` or `indices` of a pair."""
-        dtype = INT64 if name == "indices" else self.dtype
+        """One member of a pair."""
+        dtype = INT64 if name == "indices" else self.dtype.real() if name == "logabsdet" else self.dtype
         return self.but(text=f"{self.atom}.{name}", level=ATOM, pair=False, dtype=dtype)
 
     def but(self, **changes: object) -> Lifted:

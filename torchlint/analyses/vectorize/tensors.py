@@ -38,6 +38,7 @@ _TENSOR_ONLY = word_set(
 )
 _MAKE_INDICES = word_set("randperm randint argsort argmax argmin multinomial")
 _DEPTH = 8
+PASSING = "?"  # begins the name of a rank that one pass over a loop has for something that has no name
 _CONDITIONAL = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.BaseComp)
 _TENSOR_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
 # Modules of torch.nn that return more than one tensor, or whatever is in them.
@@ -87,6 +88,12 @@ class Tensors:
         self._uses = Uses(model, reaching)
         self.sizes = Sizes(model, reaching, self)
 
+    def begin(self) -> None:
+        """What a pass calls by a name of its own is something else in the next."""
+        for known in (self._ranks, self._floors):
+            for key in [key for key in known if key.startswith(PASSING)]:
+                del known[key]
+
     def _code(self, node: cst.CSTNode) -> str:
         return self._model.module.code_for_node(node).strip()
 
@@ -117,7 +124,9 @@ class Tensors:
 
     @property
     def learned(self) -> int:
-        return len(self._ranks) + len(self._proven) + sum(self._floors.values())
+        ranks = sum(not key.startswith(PASSING) for key in self._ranks)
+        floors = sum(least for key, least in self._floors.items() if not key.startswith(PASSING))
+        return ranks + len(self._proven) + floors
 
     # facts
 

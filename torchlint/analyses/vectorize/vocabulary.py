@@ -106,6 +106,8 @@ MATRIX_FUNCTIONS = {
     "matrix_power": 2,
     "det": 0,
     "linalg.det": 0,
+    "linalg.slogdet": 0,
+    "slogdet": 0,
     "logdet": 0,
     "linalg.svdvals": 1,
     "linalg.eigvalsh": 1,
@@ -142,6 +144,7 @@ _ONLY_MAPPED = word_set(
     cholesky_solve linalg.eigvals cat concat stack hstack vstack polar complex view_as_real view_as_complex addmm
     addmv addr addcmul addcdiv baddbmm linalg.matrix_norm linalg.cond narrow select expand heaviside nanmean expand_as
     linalg.vecdot prelu swapdims moveaxis movedim ravel clone zeros_like ones_like full_like real imag angle dist
+    repeat_interleave
     """
 )
 _METADATA = word_set("size dim numel ndimension element_size stride is_floating_point is_complex nelement")
