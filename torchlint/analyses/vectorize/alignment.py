@@ -142,7 +142,7 @@ def cast_back(lifter: Lifter, operands: Sequence[Lifted]) -> tuple[list[Lifted],
 
 def _can_stand_for(lifter: Lifter, operand: Lifted) -> bool:
     known = operand.dtype.token in lifter.dtypes and _is_scalar(operand.rank) is not None
-    return known or lifter.may_name
+    return operand.tensor and (known or lifter.may_name)
 
 
 def _stand_in(lifter: Lifter, operand: Lifted) -> tuple[Lifted, str]:

@@ -117,6 +117,9 @@ class Lifter:
         self.adds = False  # something is summed up, which is zero over no rows
         self.dtypes: dict[str, str] = {}  # a tensor of each dtype that has no other name
         self._introduced: set[str] = set()
+        self._computations: dict[cst.Call, bool] = {}
+        self._without_rule: set[tuple[cst.Call, str | None]] = set()
+        self._results: dict[tuple[cst.BaseExpression, str | None], Lifted | None] = {}  # of what does not vary
         self._fresh = 0
 
     def code(self, node: cst.CSTNode) -> str:
@@ -242,10 +245,12 @@ class Lifter:
 
     def _computes(self, call: cst.Call) -> bool:
         """Whether a call of what no list here names is a computation all the same, as of a function of the file."""
-        try:
-            return mapping.is_computation(self, call)
-        except RefusedError:
-            return False
+        if call not in self._computations:
+            try:
+                self._computations[call] = mapping.is_computation(self, call)
+            except RefusedError:
+                self._computations[call] = False
+        return self._computations[call]
 
     def once(self, node: cst.BaseExpression) -> Lifted:
         """An expression that is evaluated once, now and after the rewrite."""
@@ -279,6 +284,9 @@ class Lifter:
 
     def _inferred(self, node: cst.BaseExpression) -> Lifted | None:
         """What the operations in an expression that does not vary say of its result."""
+        key = (node, self.mask)
+        if key in self._results:
+            return self._results[key]
         before = self._noted()
         try:
             inferred = self._by_form(node)
@@ -286,7 +294,8 @@ class Lifter:
             inferred = None
         certain = self.doubts == before[0]
         self.doubts, self.operations, self.others, self.bases, self.spread = before
-        return inferred if certain else None
+        self._results[key] = inferred if certain else None
+        return self._results[key]
 
     def _constant(self, node: cst.BaseExpression, facts: Facts) -> Lifted:
         if isinstance(node, cst.Name) and facts.tensor and facts.dtype.token is not None:
@@ -421,10 +430,13 @@ class Lifter:
     # calls and attributes
 
     def _call(self, node: cst.Call) -> Lifted:
-        before = self._noted()
+        before, key = self._noted(), (node, self.mask)
         try:
-            return batching.apply(self, Operation.read(self, node))
+            if key not in self._without_rule:
+                return batching.apply(self, Operation.read(self, node))
+            raise RefusedError(f"`{self.code(node.func)}` has no batched form")
         except RefusedError:
+            self._without_rule.add(key)
             if not self.varies(node):
                 return mapping.unvaried(self, node)
             self.doubts, self.operations, self.others, self.bases, self.spread = before
