@@ -228,3 +228,13 @@ def test_a_count_over_rows_of_unknown_rank_needs_no_flat_rows() -> None:
         exec(text, namespace)
         counts.append(namespace["count"]([(None, torch.tensor([[1, 0], [0, 1], [1, 1]])), (None, torch.ones(0, 2))]))
     assert counts == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "read", ["n = lengths[i]\n        out[i] = x[i, :n].sum()", "out[i] = x[i, : lengths[i]].sum()"]
+)
+def test_a_loop_is_about_the_tensor_that_is_cut_and_not_about_where(read: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, lengths: torch.Tensor):\n    out = torch.zeros(len(x))\n"
+    code += f"    for i in range(len(x)):\n        {read}\n    return out\n"
+    (finding,) = findings(code, "VEC01")
+    assert "the rows of `x` one by one" in finding.message

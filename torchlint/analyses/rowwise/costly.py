@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import libcst as cst
 
@@ -78,10 +78,18 @@ def linear(steps: Iterable[Step]) -> str | None:
 
 
 def subject(trace: Trace, code: str) -> str | None:
-    """The tensor whose rows a loop is about: of those that it takes rows of, one that the costly operation is given."""
+    """The tensor whose rows a loop is about: of those that it takes rows of, one that the costly operation is given, or
+    one of which an operation takes a part, and not that which says how much of it."""
     operands = {spelled(node) for step in trace.steps if _kind(step) == code for node in walk(step.node)}
     named = [name for name in trace.subjects if name in operands]
-    return next(iter([*named, *trace.subjects]), None)
+    cut = {spelled(part.value) for step in trace.steps for part in walk(step.node) if _is_cut(part)}
+    return next(iter([*named, *(name for name in trace.subjects if name in cut), *trace.subjects]), None)
+
+
+def _is_cut(node: cst.CSTNode) -> TypeGuard[cst.Subscript]:
+    """`x[i, :n]`"""
+    slices = [element.slice for element in node.slice] if isinstance(node, cst.Subscript) else []
+    return any(isinstance(part, cst.Slice) and (part.lower or part.upper) for part in slices)
 
 
 def decomposes(steps: Iterable[Step]) -> bool:
