@@ -358,3 +358,59 @@ def test_what_is_measured_goes_back_through_the_same_graph_every_time(given: str
 def test_what_is_computed_every_time_has_a_graph_for_each() -> None:
     [finding] = findings(MEASURED.format(around="pass", inside="out = attention(q, k)", given="run"), "MEM04")
     assert "behind `out`" in finding.message
+
+
+HANDED_IN = """
+import torch
+
+def steer(fx, gx, x, opt):
+    total = fx.sum()
+    slope = torch.autograd.grad(total, x, retain_graph=True)[0]
+    opt.zero_grad()
+    (fx - gx * slope.norm()).sum().backward()
+    opt.step()
+
+def curvature(forces, positions):
+    flat = forces.view(-1)
+
+    def row(direction):
+        return torch.autograd.grad(-1 * flat, positions, direction, retain_graph=True)
+
+    return torch.vmap(row, chunk_size=1)(torch.eye(flat.shape[0]))[0]
+
+def rows(forces, positions):
+    found = []
+    for force in forces.view(-1):
+        found.append(torch.autograd.grad([-1 * force], [positions], retain_graph=True)[0])
+    return torch.stack(found)
+"""
+USES = {
+    "steer": "steer(x ** 2, x ** 3, x, torch.optim.SGD([x], lr=0.1))",
+    "curvature": "curvature(2 * x ** 3, x)",
+    "rows": "rows(2 * x ** 3, x)",
+}
+
+
+def test_what_is_computed_of_a_tensor_that_is_handed_in_shares_its_graph() -> None:
+    """By a name of its own, by one of an enclosing function, or as one of its elements."""
+    assert findings(HANDED_IN, "MEM04") == []
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_such_graphs_are_gone_through_again(use: str) -> None:
+    start = "\nx = torch.ones(3, requires_grad=True)\n"
+    exec(HANDED_IN + start + use, {})
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(HANDED_IN.replace(", retain_graph=True", "") + start + use, {})
+
+
+def test_what_a_function_computes_of_its_inputs_is_its_own_graph() -> None:
+    code = """
+    import torch
+
+    def force(net, positions):
+        energy = net(positions)
+        total = energy.sum()
+        return torch.autograd.grad(total, positions, retain_graph=True)[0]
+    """
+    assert len(findings(code, "MEM04")) == 1

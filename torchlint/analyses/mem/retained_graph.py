@@ -116,14 +116,26 @@ def _may_come_with_graph(model: Model, source: cst.BaseExpression, inputs: froze
         return True  # it may keep what was computed of its parts: a distribution keeps its probabilities
     if not holders and not any(binding.is_parameter or binding.cls is not None for binding in inputs):
         return not inputs
-    called = {node.func for node in walk(source) if isinstance(node, cst.Call)}
-    for node in walk(source):
-        binding = model.binding(node) if isinstance(node, (cst.Name, cst.Attribute)) and node not in called else None
-        if binding is None or binding in inputs or is_graphless(model.value(node)):
-            continue
-        if binding.is_parameter or binding.cls is not None:
-            return True
-    return False
+    return any(binding.is_parameter or binding.cls is not None for binding in _held(model, source, inputs))
+
+
+def _held(model: Model, source: cst.BaseExpression, inputs: frozenset[Binding]) -> Iterator[Binding]:
+    """The variables that a value is made of, but for the functions that are called and the inputs: `fx` and `total` of
+    `total.mean()` with `total = fx.sum()`, also where an enclosing function made it, or a loop takes it apart."""
+    seen = set(inputs)
+    work = [source]
+    for expression in work:  # it grows while the loop runs
+        called = {node.func for node in walk(expression) if isinstance(node, cst.Call)}
+        for node in walk(expression):
+            binding = (
+                model.binding(node) if isinstance(node, (cst.Name, cst.Attribute)) and node not in called else None
+            )
+            if binding is None or binding in seen or is_graphless(model.value(node)):
+                continue
+            seen.add(binding)
+            yield binding
+            if binding.cls is None:
+                work += [write.value for write in binding.writes if write.value is not None]
 
 
 def _holders(model: Model, binding: Binding) -> list[Binding]:
