@@ -136,3 +136,43 @@ class Detector(Module):
 @pytest.mark.parametrize(("loss", "count"), [("self.kept_loss", 0), ("x", 1)])
 def test_what_a_pass_leaves_in_the_network_may_be_sent_backward(loss: str, count: int) -> None:
     assert len(findings(INPUTS.format(loss=loss), "MEM09")) == count
+
+
+ADVERSARIES = """
+    import torch
+    from torch import nn
+
+    def critic_loss(real, fake):
+        {critic}
+
+    def maker_loss(fake):
+        {maker}
+
+    def compete(maker, critic, makers, critics, critic_loss, maker_loss, batches):
+        for real in batches:
+            critics.zero_grad()
+            fake = maker(torch.randn(8, 2)).detach()
+            error = critic_loss(critic(real), critic(fake))
+            error.backward()
+            critics.step()
+            makers.zero_grad()
+            fake = maker(torch.randn(8, 2))
+            error = maker_loss(critic(fake))
+            error.backward()
+            makers.step()
+
+    maker, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+    makers, critics = torch.optim.SGD(maker.parameters()), torch.optim.SGD(critic.parameters())
+    compete(maker, critic, makers, critics, critic_loss, maker_loss, [torch.randn(8, 2) for _ in range(3)])
+"""
+DONE = {"critic": "return fake.mean() - real.mean()", "maker": "return -fake.mean()"}
+TODO = {"critic": "loss = None  # YOUR CODE\n        return loss", "maker": "loss = None\n        return loss"}
+
+
+@pytest.mark.parametrize("losses", [DONE, TODO], ids=["done", "to be done"])
+def test_a_loss_that_is_yet_to_be_written_sends_back_what_it_is_given(losses: dict[str, str]) -> None:
+    """Of an exercise, whose functions return None so far: the generator is trained by one of them."""
+    code = dedent(ADVERSARIES).strip().format(**losses)
+    assert [code.splitlines()[found.line - 1].strip() for found in findings(code, "MEM09")] == [
+        "fake = maker(torch.randn(8, 2)).detach()"
+    ]

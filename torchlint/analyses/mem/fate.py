@@ -338,11 +338,19 @@ class _Trail:
     def _pass(self, call: Call, parameter: Binding | None) -> None:
         site = self.site
         self.site = _Site(call, site, site.depth + 1 if site is not None else 1)
-        if self.site.depth > _DEPTH:
+        if self.site.depth > _DEPTH or (parameter is not None and self._is_unfinished(parameter)):
             self.fate |= Fate.ESCAPES
         else:
             self.enter(parameter)
         self.site = site
+
+    def _is_unfinished(self, parameter: Binding) -> bool:
+        """Whether a function, of an exercise perhaps, reads nothing of what it is given, and says `return loss` of a
+        `loss = None`: what it will do with it, nobody knows."""
+        returned = parameter.scope_function.returns if not parameter.reads else ()
+        return any(node.value is not None for node in returned) and all(
+            node.value is None or self.model.value(node.value).kind is Kind.NONE for node in returned
+        )
 
     def _cross(self, call: Call, arg: cst.Arg, model: Model, function: Function) -> None:
         """Into a function of another file, and back with what it returns or keeps in its object."""
