@@ -166,7 +166,7 @@ ADVERSARIES = """
     compete(maker, critic, makers, critics, critic_loss, maker_loss, [torch.randn(8, 2) for _ in range(3)])
 """
 DONE = {"critic": "return fake.mean() - real.mean()", "maker": "return -fake.mean()"}
-TODO = {"critic": "loss = None  # YOUR CODE\n        return loss", "maker": "loss = None\n        return loss"}
+TODO = {"critic": "loss = None  # YOUR CODE\n    return loss", "maker": "loss = None\n    return loss"}
 
 
 @pytest.mark.parametrize("losses", [DONE, TODO], ids=["done", "to be done"])
