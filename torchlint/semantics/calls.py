@@ -441,7 +441,8 @@ class Calls(MethodCalls):
             grad = transfer.mixed_grad(inputs, self.grad)
             return torch_results.module_result(module, first, grad, transfer.mixed_place(inputs))
         call.is_forward = True
-        may_carry = self.grad and module.grad is not Grad.DETACHED  # which somebody may have switched on again
+        is_off = module.grad is Grad.DETACHED and not any(value.carries for value in inputs)
+        may_carry = self.grad and not is_off  # which somebody may have switched on again
         grad = Grad.DETACHED if self.grad is False else (Grad.CARRIES if may_carry else Grad.UNKNOWN)
         place = transfer.mixed_place(inputs)
         place = place if place is Place.ACCELERATOR else module.place  # a wrapper may move what it is given

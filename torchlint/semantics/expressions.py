@@ -404,6 +404,16 @@ class Expressions(Lookup, ABC):
             known = Grad.CARRIES if value.constant is True else Grad.DETACHED
             grad = known if isinstance(value.constant, bool) else Grad.UNKNOWN
             self.write(binding, owner.but(grad=grad))
+        elif owner.kind is Kind.MODULE and value.is_(Kind.MODULE, Kind.UNKNOWN, Kind.TENSOR):
+            self._loosen(target.value)
+
+    def _loosen(self, owner: cst.BaseExpression) -> None:
+        """A part of a module that was switched off has, or may have, something to train again."""
+        while isinstance(owner, cst.Attribute) and self.scopes.bindings.get(owner) is None:
+            owner = owner.value
+        binding, value = self.scopes.bindings.get(owner), self.values.get(owner)
+        if binding is not None and value is not None and value.kind is Kind.MODULE and value.grad is Grad.DETACHED:
+            self.write(binding, value.but(grad=Grad.UNKNOWN))
 
     def _store_item(self, target: cst.Subscript, value: Value) -> None:
         owner = self.eval(target.value)

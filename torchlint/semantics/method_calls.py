@@ -93,6 +93,8 @@ class MethodCalls(LibraryCalls):
         entry = words.module_method(method)
         if entry is not None or method == "forward":
             call.callee = f"torch.nn.Module.{method}"
+        if method == "requires_grad_":
+            return self._switched(call, receiver, given)
         if entry is not None and entry.results == (("self",),):
             place = receiver.place
             if method in ("cuda", "cpu"):
@@ -124,6 +126,21 @@ class MethodCalls(LibraryCalls):
             call, receiver, method, given
         )
         return Value(Kind.UNKNOWN, place=transfer.place_behind(given.all()))
+
+    def _switched(self, call: Call, module: Value, given: Arguments) -> Value:
+        """`net.eval().requires_grad_(False)` switches the parameters of `net` off; who switches those of a part on
+        leaves it open what the whole has."""
+        on = given.get("requires_grad", 0)
+        grad = Grad.DETACHED if on is not None and on.constant is False else Grad.UNKNOWN
+        node = call.receiver
+        while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            node = node.func.value
+        binding = self.scopes.bindings.get(node) if node is not None else None
+        if binding is not None:
+            self.write(binding, module.but(grad=grad))
+        elif grad is not Grad.DETACHED and isinstance(node, cst.Attribute):
+            self._loosen(node.value)
+        return module.but(grad=grad)
 
     def _is_asked(self, call: Call, network: Value, method: str, given: Arguments) -> bool:
         """Whether a method of a network out of sight, which somebody has told to evaluate, is given something on the
@@ -243,6 +260,8 @@ class MethodCalls(LibraryCalls):
                 return NONE
             case "scale" if "scaler" in name.lower() and given.positional:
                 return given.positional[0]
+            case "requires_grad_" if _tells_mode(call.receiver):
+                return self._switched(call, Value(Kind.MODULE, place=receiver.place), given)
             case "forward" if any(value.is_tensor for value in given.all()):
                 return self._forwarded(call, Value(Kind.MODULE, place=receiver.place), UNKNOWN, given)
         is_on_device = receiver.place is Place.ACCELERATOR  # so are networks, which have no sum
@@ -258,6 +277,15 @@ class MethodCalls(LibraryCalls):
         named = (arg for arg in call.node.args if arg.keyword is not None and arg.keyword.value == "device")
         name = last_name(next(named, call.node.args[0]).value).lower()
         return "dev" in name or "gpu" in name or "rank" in name
+
+
+def _tells_mode(node: cst.CSTNode | None) -> bool:
+    """`make(name).train()`, which no tensor has."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if node.func.attr.value in ("train", "eval") and not node.args:
+            return True
+        node = node.func.value
+    return False
 
 
 def _parts_of_module(method: str, place: Place) -> Value:

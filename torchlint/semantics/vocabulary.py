@@ -271,7 +271,7 @@ SOME_MEMBER = {
 }
 WRAPPERS = word_set(
     """
-    torch.nn.DataParallel torch.nn.parallel.DistributedDataParallel torch.compile torch.jit.script
+    torch.nn.DataParallel torch.nn.parallel.DistributedDataParallel torch.compile torch.jit.script torch.jit.trace
     torch.distributed.fsdp.FullyShardedDataParallel torch.nn.SyncBatchNorm.convert_sync_batchnorm
     torch.nn.utils.weight_norm torch.nn.utils.spectral_norm
     torch.nn.utils.remove_weight_norm torch.nn.utils.remove_spectral_norm

@@ -1,0 +1,103 @@
+"""Networks whose parameters `requires_grad_(False)` has switched off, as wholes: what they compute has no graph."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings
+
+KEPT = """
+    import copy
+    import torch
+    from torch import nn
+
+    class Sampler(nn.Module):
+        def __init__(self, net):
+            super().__init__()
+            self.net, self.head = copy.deepcopy(net), nn.Linear(3, 3)
+
+        def forward(self, c):
+            return self.head(self.net(c)).square()
+
+    def measure(net, batches, quick):
+        sampler = Sampler(net)
+        {off}
+        found = []
+        for batch in batches:
+            y = sampler(batch.cuda()).clone()
+            found.append(y)
+        return torch.cat(found).cpu().numpy()
+"""
+OFF = "sampler.eval().requires_grad_(False).cuda()"
+
+
+@pytest.mark.parametrize(
+    "off",
+    [
+        OFF,
+        "sampler.requires_grad_(requires_grad=False)",
+        OFF + "; sampler = torch.jit.trace(sampler, [batches[0]])",
+        f"{OFF}\n        if quick:\n            sampler = torch.jit.trace(sampler, [batches[0]])",
+        "sampler = copy.deepcopy(sampler.requires_grad_(False)).eval()",
+        "sampler = load(net).train().requires_grad_(False).cuda()",
+        "sampler.head.requires_grad_(True); " + OFF,
+    ],
+)
+def test_what_such_a_network_computes_has_no_graph(off: str) -> None:
+    assert findings(KEPT.format(off=off), "MEM01", "MEM05") == []
+
+
+@pytest.mark.parametrize(
+    "off",
+    [
+        "sampler.eval().cuda()",
+        OFF + "; sampler.requires_grad_()",
+        OFF + "; sampler.head = nn.Linear(3, 3)",
+        OFF + "; sampler.head.requires_grad_(True)",
+        "copy.deepcopy(sampler).requires_grad_(False)",
+    ],
+)
+def test_a_network_that_has_a_part_to_train_records_a_graph(off: str) -> None:
+    assert [found.code for found in findings(KEPT.format(off=off), "MEM01")] == ["MEM01"]
+
+
+def test_a_graph_goes_through_a_critic_that_is_switched_off() -> None:
+    code = """
+    import torch
+    from torch import nn
+
+    maker, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(maker.parameters())
+    losses = []
+    for noise in torch.randn(9, 8, 2):
+        critic.requires_grad_(False)
+        loss = -critic(maker(noise)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+    """
+    assert [found.code for found in findings(code, "MEM01")] == ["MEM01"]
+
+
+def test_a_copy_of_a_network_that_was_switched_off_is_off() -> None:
+    """An average of the weights, copied before each phase switches the parameters of the network itself on."""
+    code = """
+    import copy
+    import torch
+
+    def train(make, batches):
+        net = {made}.to("cuda")
+        average = copy.deepcopy(net).eval()
+        optimizer = torch.optim.SGD(net.parameters())
+        for batch in batches:
+            net.requires_grad_(True)
+            net(batch.cuda()).sum().backward()
+            net.requires_grad_(False)
+            optimizer.step()
+            optimizer.zero_grad()
+            print(torch.cat([average(z).cpu() for z in batch.cuda()]).numpy())
+    """
+    for made in ("make(3)", "torch.nn.Linear(3, 3)"):
+        assert findings(code.format(made=f"{made}.train().requires_grad_(False)"), "MEM05") == []
+    assert [found.code for found in findings(code.format(made="torch.nn.Linear(3, 3).train()"), "MEM05")] == ["MEM05"]
