@@ -42,3 +42,9 @@ def are_alternatives(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> b
             return branches[node] is not below
         below = node
     return False
+
+
+def excludes(model: Model, one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Whether two nodes stand in different branches of a condition."""
+    branches = {guard.node: guard.branch for guard in model.guards(one)}
+    return any(branches.get(guard.node, guard.branch) != guard.branch for guard in model.guards(other))

@@ -292,3 +292,28 @@ def test_a_name_that_the_statement_of_the_first_read_asks_for_is_given_where_it_
 def test_a_number_of_a_tensor_that_is_detached_first_is_named_after_it() -> None:
     code = training("logs = {'a': loss.detach().item(), 'b': out.detach().mean().item()}\nprint(logs)")
     assert "loss_value, out_mean = torch.stack([" in fixed(code, "SYNC02", unsafe=True)
+
+
+ALTERNATIVES = """
+    import torch
+    from torch import nn
+
+    net = nn.Linear(4, 1).cuda()
+    for batch in torch.utils.data.DataLoader(torch.randn(64, 4), batch_size=8):
+        with torch.no_grad():
+            energy = net(batch.cuda())
+        {read}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        ("print(energy.sum().item() if energy.numel() == 1 else energy[0, 0].item())", 0),
+        ("print(energy.sum().item(), energy[0, 0].item() if energy.numel() > 1 else 0.0)", 1),
+        ("print(energy.max().item() if energy.numel() == 1 else energy[0, 0].item(), energy.min().item())", 1),
+    ],
+)
+def test_of_two_alternatives_one_is_read(read: str, count: int) -> None:
+    found = findings(ALTERNATIVES.format(read=read), "SYNC02")
+    assert ["reads 2 numbers" in each.message for each in found] == [True] * count

@@ -13,6 +13,7 @@ from torchlint.analyses.mem.backward_pass import backpropagated
 from torchlint.analyses.mem.graph_parts import GraphParts, is_leaf
 from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.analyses.mem.trial_runs import is_test_case
+from torchlint.analyses.order import excludes
 from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import given_to, reaches, upstream
@@ -184,7 +185,7 @@ def _is_needed(model: Model, call: Call, parts: GraphParts) -> bool:
     for other in function.calls:
         if other is call or model.span(other.node)[1] <= start:
             continue
-        if _is_harmless(model, other) or _excludes(model, call.node, other.node):
+        if _is_harmless(model, other) or excludes(model, call.node, other.node):
             continue
         if any(_shares(model, node, parts) for node in _given(other)):
             return True
@@ -215,12 +216,6 @@ def _is_harmless(model: Model, call: Call) -> bool:
     if call.method == "update":
         return _LEARNERS.search(last_name(call.receiver)) is None
     return _GOING_BACK.search(callee or last_name(call.node.func)) is None or call.value.is_tensor
-
-
-def _excludes(model: Model, one: cst.CSTNode, other: cst.CSTNode) -> bool:
-    """Whether two nodes stand in different branches of a condition."""
-    branches = {guard.node: guard.branch for guard in model.guards(one)}
-    return any(branches.get(guard.node, guard.branch) != guard.branch for guard in model.guards(other))
 
 
 def _shares(model: Model, expression: cst.BaseExpression, parts: GraphParts) -> bool:

@@ -11,7 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.exceptions import is_on_trial
 from torchlint.analyses.moves import moves_to_accelerator, names_cuda_type
-from torchlint.analyses.order import is_before
+from torchlint.analyses.order import excludes, is_before
 from torchlint.analyses.steps import runs_few_times
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.host_tensors import Made, brings_numbers, is_host_copy, made
@@ -258,16 +258,10 @@ def _sort(read: cst.CSTNode, write: Write, move: Call, uses: Uses, model: Model)
             uses.copies.add(other)
         elif _is_filled(other, model) or _is_set_in_part(other, write, model):
             uses.fills.append(other)
-        elif _asks(other, model) or _is_same_move(other, move, model) or _excludes(other, read, model):
+        elif _asks(other, model) or _is_same_move(other, move, model) or excludes(model, other, read):
             uses.copies.add(other)
         else:
             uses.others.add(other)
-
-
-def _excludes(a: cst.CSTNode, b: cst.CSTNode, model: Model) -> bool:
-    """Whether two nodes are in branches of one condition that exclude each other."""
-    branches = {guard.node: guard.branch for guard in model.guards(a)}
-    return any(branches.get(guard.node, guard.branch) != guard.branch for guard in model.guards(b))
 
 
 def _sees(write: Write, read: cst.CSTNode, binding: Binding, model: Model) -> bool:
