@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import takewhile
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _PRINTER = cst.Module([])
+_RECEIVING = re.compile(r"all_(reduce|gather|to_all)|reduce|broadcast|gather|scatter|i?recv")
 _BODIES = frozenset({cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite})
 
 
@@ -230,7 +232,19 @@ def is_changed(model: Model, read: cst.CSTNode) -> bool:
         ):
             return True
         node, parent = parent, model.parent(parent)
+    if isinstance(parent, cst.Arg):
+        return _fills(model, parent)
     return isinstance(parent, cst.AssignTarget) or (isinstance(parent, cst.AugAssign) and parent.target is node)
+
+
+def _fills(model: Model, arg: cst.Arg) -> bool:
+    """`torch.mul(a, b, out=t)`, and what other processes send: `all_gather_into_tensor(t, mine)`, `all_reduce(t)`."""
+    site = model.parent(arg)
+    callee = (model.call(site).callee or "") if isinstance(site, cst.Call) else ""
+    if arg.keyword is not None and arg.keyword.value == "out":
+        return callee.startswith("torch.")
+    package, _, name = callee.rpartition(".")
+    return package == "torch.distributed" and _RECEIVING.match(name) is not None
 
 
 def upstream(model: Model, expression: cst.CSTNode, inside: Loop | None = None) -> frozenset[Binding]:

@@ -439,3 +439,18 @@ def test_a_batch_that_only_loses_an_axis_on_the_device_is_the_batch(made: str, c
 def test_a_batch_among_other_things_that_are_unpacked_is_the_batch(taken: str, count: int) -> None:
     code = evaluation(f"{taken}\nboard.add(labels.cpu().numpy(), step)", "board, net = make(), make()")
     assert len(findings(code, "SYNC03")) == count
+
+
+@pytest.mark.parametrize(
+    ("filled", "count"),
+    [
+        ("pass", 1),
+        ("torch.distributed.send(labels, 1)", 1),
+        ("torch.distributed.all_gather_into_tensor(labels, y)", 0),
+        ("torch.distributed.all_reduce(labels)", 0),
+        ("torch.add(y, 1, out=labels)", 0),
+    ],
+)
+def test_what_other_processes_send_did_not_come_from_the_host(filled: str, count: int) -> None:
+    code = evaluation(f"labels = torch.empty(9).cuda()\n{filled}\nboard.add(labels.cpu().numpy())", "board = make()")
+    assert len(findings(code, "SYNC03")) == count
