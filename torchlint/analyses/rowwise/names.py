@@ -85,6 +85,14 @@ def is_block(part: cst.BaseSlice, index: str) -> bool:
     return False
 
 
+def _names_of(root: cst.BaseExpression) -> list[str]:
+    """`proto.data[i]` writes to `proto`, too."""
+    names = [spelled(root)]
+    if isinstance(root, cst.Attribute) and root.attr.value == "data":
+        names.append(spelled(root.value))
+    return names
+
+
 def bound_names(target: cst.CSTNode) -> Iterator[str]:
     if isinstance(target, cst.Name):
         yield target.value
@@ -191,7 +199,8 @@ class _Collector:
         for part in walk(target) if isinstance(target, (cst.Tuple, cst.List)) else (target,):
             if isinstance(part, cst.Subscript):
                 root = root_of(part)
-                self._fills.setdefault(spelled(root), set()).add(index_text(part))
+                for name in _names_of(root):
+                    self._fills.setdefault(name, set()).add(index_text(part))
                 self._excuse(root)
             elif isinstance(part, cst.Name):
                 self._excused.add(part)

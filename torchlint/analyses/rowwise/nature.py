@@ -134,6 +134,8 @@ def _of_torch(call: Call, name: str) -> Nature:
         return Nature.PURE if _ROWWISE_MODULES.fullmatch(name) else Nature.FORWARD
     if last == "where" and len(call.node.args) == 1:
         return Nature.RAGGED
+    if last == "bincount" and call.argument("minlength", 2).absent:
+        return Nature.RAGGED  # as long as the largest number in the row
     return of_method(last)
 
 
