@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.collated import collating
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -22,24 +23,14 @@ _DEPTH = 3
 def are_left_alone(loader: Loader) -> bool:
     """Whether the collate function returns an object of a class of the project that has no `pin_memory()`, or puts one
     into what it returns, as DETR does with its images."""
-    functions = _collating(loader)
+    functions = collating(loader)
     return bool(functions) and all(_returns_own_objects(function, home, loader.model) for home, function in functions)
 
 
 def is_collated_out_of_sight(loader: Loader) -> bool:
     """Whether something collates the batches of which no function is in sight, such as an object that is called."""
     collate = loader.option("collate_fn")
-    return collate.given and collate.value.kind is not Kind.NONE and not loader.is_graphs and not _collating(loader)
-
-
-def _collating(loader: Loader) -> list[tuple[Model, Function]]:
-    """The functions that may collate the batches, each with the file that it is in."""
-    model, collate = loader.model, loader.option("collate_fn")
-    if not collate.given:
-        return []
-    behind = model.function_behind(collate.value)
-    local = ((model, model.function_of(node)) for node in collate.value.origins)
-    return [behind] if behind is not None else [(home, each) for home, each in local if each is not None]
+    return collate.given and collate.value.kind is not Kind.NONE and not loader.is_graphs and not collating(loader)
 
 
 def _returns_own_objects(function: Function, home: Model, model: Model) -> bool:

@@ -436,3 +436,42 @@ def test_what_is_asked_whether_anything_is_in_it_may_be_a_list(test: str, is_fix
 def test_what_is_compared_with_a_text_is_no_tensor(test: str, count: int) -> None:
     code = evaluation(f"parts = model(x)\nfor key in parts:\n    if {test}:\n        kept.append(step)", "kept = []")
     assert len(findings(code, "SYNC07")) == count
+
+
+COLLATED = """
+    import torch
+    from accelerate import Accelerator
+
+    def collate(samples):
+        images = torch.cat([sample["image"] for sample in samples], dim=0)
+        drops = {drops}
+        return {{"images": images, "drops": drops}}
+
+    def train(data, model, opt):
+        accelerator = Accelerator()
+        loader = torch.utils.data.DataLoader(data, batch_size=4, collate_fn=collate)
+        model, opt, loader = accelerator.prepare(model, opt, loader)
+        for step, batch in enumerate(loader):
+            kept = []
+            for image, drop in zip(batch["images"], batch["drops"]):
+                if drop == 1:
+                    kept.append(torch.zeros_like(image))
+                else:
+                    kept.append(image)
+            loss = model(torch.stack(kept)).mean()
+            accelerator.backward(loss)
+            opt.step()
+            opt.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("drops", "count"),
+    [
+        ('[sample["drop"] for sample in samples]', 0),
+        ('torch.tensor([sample["drop"] for sample in samples])', 1),
+        ("put_together(samples)", 1),
+    ],
+)
+def test_a_list_that_is_collated_stays_one_on_the_device(drops: str, count: int) -> None:
+    assert len(findings(COLLATED.format(drops=drops), "SYNC07")) == count

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.collated import is_collated_as_list
 from torchlint.analyses.host_calls import HOST_TENSORS
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
 from torchlint.analyses.steps import Step, step_around
@@ -87,6 +88,8 @@ def element_reads(model: Model) -> list[ElementReads]:
                 if step is None or is_own or not residence.may_be_device(tensor, step, is_tensor=True):
                     continue
                 if step.role not in (Role.STEPS, Role.EVALUATION) and may_be_list(model, tensor):
+                    continue
+                if is_collated_as_list(model, tensor):
                     continue
                 known = found[loop, binding or tensor] = ElementReads(tensor, loop, step, is_iterated)
             known.of_rows |= of_row or how == "text" or (is_iterated and isinstance(element, cst.Subscript))
