@@ -210,8 +210,23 @@ class Project:
             return self._below(folder, parts)
         if not parts or parts[0] in ("torch", "builtins"):
             return None
-        folders = self._search_folders(importer)
-        return next((found for folder in folders if (found := self._below(folder, parts)) is not None), None)
+        first = None
+        for folder in self._search_folders(importer):
+            found = self._below(folder, parts)
+            if found is not None and self._may_have(*found):
+                return found
+            first = first or found
+        return first
+
+    def _may_have(self, file: str, names: tuple[str, ...]) -> bool:
+        """Whether a module may hold what is asked of it: `nets.layers.Layer` is none of `nets/nets.py`, which defines
+        no layers, although it stands beside the importer."""
+        if not names or os.path.basename(file) == "__init__.py":
+            return True
+        if not self._mentions(file, names[0]):
+            return False
+        contents = self.outline(file)
+        return names[0] in contents.names or bool(contents.stars)
 
     def _search_folders(self, importer: str) -> Iterator[str]:
         root = self._files.root(importer)
