@@ -122,9 +122,8 @@ class MethodCalls(LibraryCalls):
         if entry is not None or method in ("backward", "step", "save_checkpoint", "extend"):
             return UNKNOWN
         is_getter = method.startswith("get_") and not call.node.args  # of a layer: `model.get_input_embeddings()`
-        call.is_forward = (words.runs_network(method) and not is_getter) or self._is_asked(
-            call, receiver, method, given
-        )
+        runs = words.runs_network(method) and not is_getter and not words.makes_pipeline(receiver.ref or "")
+        call.is_forward = runs or self._is_asked(call, receiver, method, given)
         return Value(Kind.UNKNOWN, place=transfer.place_behind(given.all()))
 
     def _switched(self, call: Call, module: Value, given: Arguments) -> Value:

@@ -311,7 +311,9 @@ def train(prompts):
     ("maker", "count"), [("StableDiffusionPipeline.from_pretrained", 0), ("CLIPModel.from_pretrained", 1)]
 )
 def test_a_pipeline_of_diffusers_switches_autograd_off_by_itself(maker: str, count: int) -> None:
-    assert len(found(VALIDATION.format(maker=maker))) == count
+    code = VALIDATION.format(maker=maker)
+    assert len(found(code)) == count
+    assert len(found(code.replace("model(prompt, num_inference_steps=20)", "model.predict(prompt)"))) == count
 
 
 GENERATES = """
