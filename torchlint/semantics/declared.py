@@ -38,6 +38,12 @@ _ANNOTATIONS = {
 _ACCELERATORS = ("cuda", "gpu", "mps", "xpu")
 
 
+def _says_more(declared: Value | None, known: Value) -> bool:
+    """Of which class a network is, where callers show no more than that it is one."""
+    are_modules = declared is not None and declared.kind is known.kind is Kind.MODULE
+    return are_modules and known.ref is None and declared.ref not in (None, "torch.nn.Module")  # type: ignore[union-attr]
+
+
 class Declared(Calls):
     """Adds what is declared to the evaluation of expressions."""
 
@@ -60,6 +66,8 @@ class Declared(Calls):
         annotated = frameworks.parameter(function, name) or self._annotation(param.annotation)
         if value is None or value.kind is Kind.UNKNOWN:
             value = annotated if annotated is not None else (value or self._accelerator_by_default(param))
+        elif _says_more(annotated, value):
+            value = value.but(ref=annotated.ref)  # type: ignore[union-attr]
         if param.default is not None and isinstance(param.default, cst.Name) and param.default.value == "None":
             value = value.but(optional=True)
         return self.refined(self.scopes.bindings[param.name], value)
