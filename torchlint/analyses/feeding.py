@@ -39,10 +39,23 @@ def reach(loader: Loader) -> Confidence | None:
     if _feeds_lightning(loader) or _is_prepared(loader):
         return Confidence.LIKELY
     if any(repeats(call) or _takes_loader(call, loader) for call in _handed_to(loader)):
-        return Confidence.LIKELY
+        return None if _may_hold_device_tensors(loader) else Confidence.LIKELY
     if (_is_returned(loader) or _is_kept_for_others(loader)) and _are_copied_by_others(loader.model):
         return None if _is_dropped(loader) else Confidence.LIKELY
     return None
+
+
+def _may_hold_device_tensors(loader: Loader) -> bool:
+    """Whether the samples are rows of tensors out of sight, which may be on the GPU all along: of a replay buffer."""
+    model, given = loader.model, loader.dataset().node
+    binding = model.binding(given) if given is not None else None
+    made = [write.value for write in binding.writes] if binding is not None else [given]
+    calls = [model.call(node) for node in made if isinstance(node, cst.Call)]
+    return any(
+        call.callee == "torch.utils.data.TensorDataset"
+        and any(model.value(arg.value).kind is Kind.UNKNOWN for arg in call.arguments if not arg.star)
+        for call in calls
+    )
 
 
 def _are_copied_by_others(model: Model) -> bool:
