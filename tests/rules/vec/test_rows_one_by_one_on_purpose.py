@@ -77,3 +77,23 @@ ENCODING = """
 )
 def test_a_loop_that_takes_steps_takes_blocks(step: str, given: str, count: int) -> None:
     assert len(findings(ENCODING.format(step=step, given=given), "VEC02")) == count
+
+
+LAYER = """
+    import torch
+
+    @torch.no_grad()
+    def run(layer: torch.nn.Module, inputs: torch.Tensor):
+        layer = layer.to("cuda")
+        outputs = torch.zeros_like(inputs)
+        for j in range(len(inputs)):
+            outputs[j] = layer(inputs[j].unsqueeze(0))[0]
+        layer.cpu()
+        {after}
+        return outputs
+"""
+
+
+@pytest.mark.parametrize(("after", "count"), [("torch.cuda.empty_cache()", 0), ("torch.cuda.synchronize()", 1)])
+def test_who_takes_layers_to_the_gpu_one_by_one_has_no_memory_for_all_rows(after: str, count: int) -> None:
+    assert len(findings(LAYER.format(after=after), "VEC02")) == count

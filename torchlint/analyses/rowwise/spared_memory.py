@@ -21,3 +21,9 @@ def spares_memory(model: Model, loop: cst.CSTNode) -> bool:
         said.append(above)
         line -= 1
     return any(_MEMORY.search(each) for each in said)
+
+
+def frees_memory(model: Model, loop: cst.CSTNode) -> bool:
+    """Whether the function of a loop hands cached blocks back: one that takes the layers of a network to the GPU one by
+    one has no memory for the activations of all rows."""
+    return any(call.callee == "torch.cuda.empty_cache" for call in model.function(loop).calls)
