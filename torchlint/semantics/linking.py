@@ -73,6 +73,11 @@ _JOINS = frozenset({"stack", "cat", "concat", "vstack", "hstack"})
 _ONLY_MODULES_HAVE = frozenset({"eval", "parameters", "named_parameters"})
 
 
+def _evaluates_expression(call: cst.Call) -> bool:
+    """`table.eval("a + b")`, which says nothing of a network: that one is told nothing."""
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value == "eval" and bool(call.args)
+
+
 def note_uses(found: Scopes) -> None:
     joined = set()
     for call in found.calls:
@@ -81,7 +86,7 @@ def note_uses(found: Scopes) -> None:
             call.method = func.attr.value
             call.receiver = func.value
             binding = found.bindings.get(func.value)
-            if binding is not None and not _takes_loss(call):
+            if binding is not None and not _takes_loss(call) and not _evaluates_expression(call.node):
                 binding.methods.add(func.attr.value)
             elif binding is None and func.attr.value in _ONLY_MODULES_HAVE and not call.node.args:
                 _note_module(found, func.value)

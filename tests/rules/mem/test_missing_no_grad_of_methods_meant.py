@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tests.rules.mem.projects import linted
+from tests.support import findings
 
 
 @pytest.mark.parametrize(("switch", "count"), [("with torch.no_grad():", 0), ("if True:", 1)])
@@ -142,3 +143,18 @@ def test_a_method_of_a_network_is_not_that_of_the_same_name_of_another_object(
             return right
         """
     assert len(linted(tmp_path, base=base, decoder=decoder, main=main)) == count
+
+
+@pytest.mark.parametrize(("told", "count"), [("eval()", 1), ('eval("a = b + c")', 0), ("eval(batches)", 0)])
+def test_who_evaluates_what_it_is_given_is_no_network(told: str, count: int) -> None:
+    """`table.eval("a = b + c")` of pandas."""
+    code = f"""
+    import torch
+
+    def scores(thing, batches):
+        thing.{told}
+        for batch in batches:
+            found = thing.rank(batch.cuda())
+            print(found)
+    """
+    assert len(findings(code, "MEM05")) == count
