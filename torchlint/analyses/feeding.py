@@ -53,9 +53,13 @@ def _may_hold_device_tensors(loader: Loader) -> bool:
     calls = [model.call(node) for node in made if isinstance(node, cst.Call)]
     return any(
         call.callee == "torch.utils.data.TensorDataset"
-        and any(model.value(arg.value).kind is Kind.UNKNOWN for arg in call.arguments if not arg.star)
+        and any(_may_be_anywhere(model.value(arg.value)) for arg in call.arguments if not arg.star)
         for call in calls
     )
+
+
+def _may_be_anywhere(value: Value) -> bool:
+    return value.is_(Kind.UNKNOWN, Kind.TENSOR) and value.place is Place.UNKNOWN
 
 
 def _are_copied_by_others(model: Model) -> bool:
