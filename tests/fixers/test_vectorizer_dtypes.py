@@ -4,6 +4,7 @@ dimensions does not count beside rows that have some."""
 from __future__ import annotations
 
 from textwrap import indent
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.fixers import loop_parts as parts
 from tests.fixers import loops as kinds
 from tests.fixers.generated import CASES, RULES, disagreement
 from tests.support import fixed
+from torchlint.analyses.vectorize import batching
 
 PROMOTED = {
     "a loss of rows and numbers": (
@@ -118,7 +120,7 @@ RANKS = {
         "one = torch.eye(p, dtype=x.dtype)\nout = torch.stack(\n"
         "    [torch.linalg.slogdet(torch.outer(x[i], x[i]) + one).logabsdet * one.slogdet()[0] for i in range(n)]\n)",
         ({"u": ()},),
-        "torch.linalg.slogdet(",
+        ".logabsdet * one.slogdet()[0]",
     ),
 }
 
@@ -128,6 +130,7 @@ def test_what_the_operations_say_of_ranks_is_enough(name: str) -> None:
     body, shapes, expected = RANKS[name]
     new = fixed(module(body), *RULES)
     assert expected in new
+    assert " for " not in new.split("def f")[1]
     for of_u in shapes:
         loop = kinds.Generated(module(body), {**SHAPES, **of_u})
         assert disagreement(loop, new, CASES[parts.FLOATS]) is None
@@ -155,3 +158,17 @@ def test_repeats_that_a_tensor_says_are_not_mapped() -> None:
         "k = torch.ones(p, dtype=torch.int64)\nout = torch.stack([x[i].repeat_interleave(k) for i in range(n)])"
     )
     assert fixed(code, *RULES) == code
+
+
+@pytest.mark.parametrize("of", ["x[i]", "y"])
+def test_a_long_chain_of_what_has_no_form_is_read_in_as_many_steps(of: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    apply = batching.apply
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return apply(*arguments)
+
+    monkeypatch.setattr(batching, "apply", counted)
+    fixed(module(f"out = torch.stack([{of}{'.view(p, 1)' * 9} * x[i] for i in range(n)])"), *RULES)
+    assert len(calls) < 400
