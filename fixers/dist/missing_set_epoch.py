@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.dist.samplers import SAMPLER
-from torchlint.analyses.epochs import (
-    branches,
+from torchlint.analyses.dist.at_epochs import (
     comes_from_callers,
     epoch_number,
     loader_at_epochs,
     path_to_sampler,
     sampler_at_epochs,
 )
+from torchlint.analyses.dist.samplers import SAMPLER
+from torchlint.analyses.epochs import branches
 from torchlint.finding import Applicability, Edit, FileEdits, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError

@@ -117,6 +117,26 @@ CASES = [
         id="V4 attribute, epoch in a method",
     ),
     pytest.param(
+        f"""
+        class Trainer:
+            def __init__(self, data):
+                self.make(data)
+
+            def make(self, data):
+                self.train_sampler = {DIST}
+                self.loader = DataLoader(data, batch_size=3, sampler=self.train_sampler)
+
+            def fit(self):
+                for epoch in range(3):
+                    for batch in self.loader:
+                        step(model, optimizer, batch)
+
+        Trainer(data).fit()
+        """,
+        "            self.train_sampler.set_epoch(epoch)",
+        id="V4 attribute that is made beside the loader",
+    ),
+    pytest.param(
         dedent(
             f"""
             def make(data, distributed=True):
