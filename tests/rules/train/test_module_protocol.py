@@ -288,3 +288,18 @@ def test_one_of_several_networks_that_a_branch_chooses_is_called(tmp_path: Path,
     source = Source.read(tmp_path / "measure.py")
     found = lint(source, Settings.selecting("TRAIN07"), strict=True, project=Project())
     assert len(found) == count
+
+
+@pytest.mark.parametrize(("decorator", "count"), [("@torch.no_grad()", 0), ("@torch.enable_grad()", 1)])
+def test_dropout_where_nothing_is_trained_is_meant(decorator: str, count: int) -> None:
+    code = f"""\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Sampler(nn.Module):
+    {decorator}
+    def sample(self, x, drop):
+        return F.dropout(x, p=drop)
+"""
+    assert len(findings(code, "TRAIN07")) == count

@@ -145,8 +145,8 @@ def unconditional_dropouts(model: Model) -> Iterator[Call]:
         function = call.function
         if function.cls is None or not function.cls.is_module or not function.params:
             continue
-        if not call.argument("training", 2).absent:
-            continue
+        if not call.argument("training", 2).absent or model.grad_enabled(call.node) is False:
+            continue  # what drops parts where nothing can be trained means to do so
         if not any(guard.test is not None and _asks_for_training(guard.test) for guard in model.guards(call.node)):
             yield call
 
