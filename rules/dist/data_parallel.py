@@ -16,8 +16,7 @@ class DataParallel(Rule):
 
     Finds `nn.DataParallel`, its functional form `nn.parallel.data_parallel` and classes derived from it, under whatever
     name they were imported. The class of `torch_geometric`, which takes lists of graphs, is another one. Code that
-    tells its user on the spot to prefer `DistributedDataParallel`, or wraps the model in it or in
-    `FullyShardedDataParallel` in another branch of the same function, and tests, are left alone.
+    tells its user on the spot to prefer `DistributedDataParallel`, and tests, are left alone.
 
     ## Why is this bad
 

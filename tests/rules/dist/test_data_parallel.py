@@ -81,6 +81,15 @@ FOUND = [
     pytest.param("wrap = functools.partial(nn.DataParallel, dim=1)  # found", id="partial"),
     pytest.param("Wrapper = nn.DataParallel\nmodel = Wrapper(model)  # found", id="alias in the file"),
     pytest.param("model = nn.DataParallel(model, device_ids=[0])  # found", id="N7 single device"),
+    pytest.param(
+        """
+        if distributed:
+            model = DistributedDataParallel(model)
+        else:
+            model = nn.DataParallel(model)  # found
+        """,
+        id="beside the distributed one",
+    ),
 ]
 
 
@@ -208,32 +217,3 @@ def test_a_class_of_another_file_that_derives_from_it(tmp_path: Path, line: str,
     script.write_text(line + "import torch  # DataParallel\n")
     found = lint(Source.read(script), Settings.selecting("DIST01"), strict=True, project=Project())
     assert [finding.line for finding in found] == lines
-
-
-CHOICE = """
-import torch
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel as DDP
-
-def wrap(model, rank, distributed, average=None):
-    if distributed:
-        model = {chosen}
-        {more}
-    elif torch.cuda.device_count() > 1:
-        model = nn.DataParallel(model)
-    return model
-"""
-
-
-@pytest.mark.parametrize(
-    ("chosen", "more", "count"),
-    [
-        ("DDP(model.cuda(rank), device_ids=[rank])", "pass", 0),
-        ("torch.distributed.fsdp.FullyShardedDataParallel(model)", "pass", 0),
-        ("model.cuda(rank)", "pass", 1),
-        ("model.cuda(rank)", "return model\n    average = DDP(model)\n    if rank:\n        pass", 1),
-    ],
-)
-def test_who_may_choose_several_processes_needs_no_advice(chosen: str, more: str, count: int) -> None:
-    """A library that offers both; not where one model is wrapped in this way, and another in that."""
-    assert len(findings(CHOICE.format(chosen=chosen, more=more), "DIST01")) == count

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.order import excludes
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 _CLASS = "torch.nn.DataParallel"
 _FUNCTION = "torch.nn.parallel.data_parallel"
-_DISTRIBUTED = "torch.nn.parallel.DistributedDataParallel"
-_SHARDED = "torch.distributed.fsdp.FullyShardedDataParallel"
 _ADVICE = re.compile(r"\bDDP\b|DistributedDataParallel|distributed\.(run|launch)|torchrun")
 _THROUGH = re.compile(r"\.module\.state_dict\(")
 _PREFIXED = re.compile(r"""[fF]?(["'])module\.(?:\1\s*\+|\{)""")  # `"module." + name`, `f"module.{name}"`
@@ -63,7 +60,7 @@ def replications(model: Model) -> Iterator[Replication]:
             form, wrapped = _form(call), _wrapped(call.argument("module", 0), model)
         if form == "single" and _THROUGH.search(model.source.text):
             form = "reached"
-        if _is_test(call, model) or _advised_against(call, model) or _is_alternative(call, model):
+        if _is_test(call, model) or _advised_against(call, model):
             continue
         if not _is_never_run(call, model):
             yield Replication(call.node, form, wrapped)
@@ -129,14 +126,6 @@ def _only_asks(read: cst.CSTNode, model: Model) -> bool:
     if above.attr.value in _SAME and isinstance(site, cst.Call):
         return isinstance(model.parent(site), cst.Expr)
     return True
-
-
-def _is_alternative(call: Call, model: Model) -> bool:
-    """Whether another branch wraps a model for several processes, so that whoever starts the program has the choice."""
-    return any(
-        other.function is call.function and excludes(model, call.node, other.node)
-        for other in model.calls_to(_DISTRIBUTED, _SHARDED)
-    )
 
 
 def _advised_against(call: Call, model: Model) -> bool:
