@@ -27,6 +27,24 @@ def test_all_rows_in_another_order_are_no_row(place: str, count: int) -> None:
     assert len(findings(TURNED.format(place=place), *ROW_RULES)) == count
 
 
+PREDICTED = """
+    import torch
+
+    def contrast(z, steps, width):
+        n = z.shape[0]
+        start = torch.randint(z.shape[1] - steps, {size}).long()
+        wanted = torch.empty((steps, n, width))
+        for i in range(1, steps + 1):
+            wanted[i - 1] = z[:, start + i, :].view(n, width)
+        return wanted
+"""
+
+
+@pytest.mark.parametrize(("size", "count"), [("size=(1,)", 1), ("(1,)", 1), ("(4,)", 0)])
+def test_a_place_that_is_drawn_is_one_row_and_several_are_not(size: str, count: int) -> None:
+    assert len(findings(PREDICTED.format(size=size), *ROW_RULES)) == count
+
+
 ENTROPY = """
     import torch
 

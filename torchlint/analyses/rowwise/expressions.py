@@ -30,6 +30,7 @@ from torchlint.analyses.rowwise.nature import (
     nature,
     of_method,
 )
+from torchlint.analyses.rowwise.places import takes_several
 from torchlint.analyses.rowwise.single_rows import adds_batch, has_literal_sizes, makes_batch, repeats_batch
 from torchlint.analyses.rowwise.state import (
     NOTHING,
@@ -181,8 +182,8 @@ class Expressions:
         """`several`: it is one of several indices. `of_row`: what is cut differs from iteration to iteration."""
         if isinstance(part, cst.Index):
             seen = self.of(part.value)
-            if seen.depends is Depends.INDEX and (self.model.value(part.value).rank or 0) > 0:
-                return seen.at_least(Depends.FOREIGN)  # `x[(places + i) % n]`: as many rows as there are places
+            if seen.depends is Depends.INDEX and takes_several(self.model, part.value):
+                return seen.at_least(Depends.FOREIGN)
             if seen.maybe and is_number(part.value, several):
                 seen = replace(seen, depends=Depends.ROW, maybe=False)
             return _picked(seen) if seen.varies and self._is_mask(part.value, seen) else seen
