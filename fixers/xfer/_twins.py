@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
+_AS_IT_IS = ("torch.float", "torch.float32")  # a type in which data is what it is after a cast, and no number overflows
+_OF_THE_HOST = ("device", "requires_grad", "pin_memory")
 _OF_DATA = ("torch.tensor", "torch.as_tensor", "torch.scalar_tensor")
 
 
@@ -34,10 +36,12 @@ def twins(creation: Creation, target: Target, rewriter: Rewriter, model: Model) 
         found = _alike(copy, target, rewriter, model) if copy is not None else None
         if copy is None or found is None:
             continue
-        if not _can_be_told(made, copy, found, model):
+        if not _can_be_told(made, copy, model):
             raise NoFixError(f"`{model.code(copy.node)}` stays as it is, and two ways to say it help nobody")
-        gone = cut(copy.node, "", model)
-        typed = [f"dtype={found.dtype}"] if found.dtype is not None else []
+        is_typed = found.dtype in _AS_IT_IS and made.argument("dtype").absent
+        keeps = f".to({found.dtype})" if found.dtype is not None and not is_typed else ""
+        gone = cut(copy.node, keeps, model)
+        typed = [f"dtype={found.dtype}"] if is_typed else []
         edits += [rewriter.add_argument(made.node, ", ".join([*typed, f"device={found.device}"]), [gone]), gone]
     return edits
 
@@ -60,11 +64,17 @@ def _alike(copy: Call, target: Target, rewriter: Rewriter, model: Model) -> Targ
     return found if found.tensor is None and found.is_certain and found.device == target.device else None
 
 
-def _can_be_told(made: Call, copy: Call, found: Target, model: Model) -> bool:
-    """Whether a new tensor can be told in plain sight where it is made, and in which type."""
-    plain = all(not arg.star for arg in made.arguments) and made.argument("device").absent
-    untyped = found.dtype is None or made.argument("dtype").absent
-    return plain and untyped and bool(made.arguments) and "#" not in model.code(copy.node)
+def _can_be_told(made: Call, copy: Call, model: Model) -> bool:
+    """Whether a new tensor can be told in plain sight where it is made. One that wants gradients would be a leaf there,
+    only the memory of the host is pinned, and what is copied in any case would share memory that it does not now."""
+    plain = all(not arg.star for arg in made.arguments) and all(made.argument(name).absent for name in _OF_THE_HOST)
+    is_new = made.callee != "torch.as_tensor" or copy.argument("copy", 3).absent
+    return plain and is_new and is_said_by_name(made) and "#" not in model.code(copy.node)
+
+
+def is_said_by_name(made: Call) -> bool:
+    """Whether nothing but the data has no name: `torch.as_tensor(data, dtype, device)` would say a type twice."""
+    return bool(made.arguments) and all(arg.keyword is not None for arg in made.arguments[1:])
 
 
 def cut(call: cst.Call, instead: str, model: Model) -> Edit:

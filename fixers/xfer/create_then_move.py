@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from torchlint.fixers.xfer._reach import check_reach, is_seeded, runs_once
 from torchlint.fixers.xfer._target import Target, known, target_of, tensor_of_both
-from torchlint.fixers.xfer._twins import cut, twins
+from torchlint.fixers.xfer._twins import cut, is_said_by_name, twins
 
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.numbers import MADE_OF_NUMBERS, equal_numbers, fits, is_range, numbers_given, types_of
@@ -238,7 +238,8 @@ def _dtype_of_numbers(
         return target.dtype, []
     factory = creation.factory
     cast, numbers = _call_on(factory.node, model), numbers_given(factory, model)
-    if is_range(numbers, model) and cast is not None and model.code(cast).endswith(".long()"):
+    is_long = SIZED_CLASSES.get(factory.callee or "", "torch.int64") == "torch.int64"
+    if is_long and is_range(numbers, model) and cast is not None and model.code(cast).endswith(".long()"):
         return None, [cast] if cast is not creation.move.node else []  # `torch.arange` counts in that type
     alike = equal_numbers(numbers) if numbers is not None else None
     is_constant = alike is not None and _constant(alike[1], is_typed=True) is not None
@@ -272,6 +273,8 @@ def _of_numbers(
     no copy, unless that is done once and the number reads better in `torch.tensor(7)`; and its type."""
     numbers = numbers_given(factory, model)
     assert numbers is not None
+    if factory.callee == "torch.as_tensor" and not is_said_by_name(factory):
+        raise NoFixError("the type has its place behind the data there, and would be said twice")
     if factory.callee == "torch.scalar_tensor":  # whose type is the default one, whatever the number
         return [], []
     kept = SIZED_CLASSES.get(factory.callee or "")

@@ -226,3 +226,62 @@ def test_two_tensors_that_would_name_the_device_on_a_line_stay_where_it_gets_too
     narrow = code.replace(", dtype=torch.long", "")
     assert fixed(code, "XFER01") == code
     assert fixed(narrow, "XFER01").count("device=image.device") == 2
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.tensor(rows, requires_grad=True).to(device)",  # what comes of the copy is no leaf
+        "torch.tensor(rows, pin_memory=True).to(device)",  # which there is on the host alone
+        "torch.as_tensor(rows).to(device, copy=True)",  # which shares no memory with the rows
+        'torch.as_tensor(rows, None, "cpu").to(device)',  # the device would be given twice
+    ],
+)
+def test_a_tensor_of_data_that_would_be_another_on_the_device_keeps_the_others(made: str) -> None:
+    code = f"import torch\n\ndef build(rows, device):\n    zero = torch.zeros(3).to(device)\n    return zero, {made}\n"
+    [found] = findings(code, "XFER01")
+    assert found.fix is None
+
+
+@pytest.mark.parametrize(
+    ("made", "dtype", "rows"),
+    [
+        ("torch.tensor(rows)", "torch.float64", [0.1]),
+        ("torch.tensor(rows)", "torch.uint8", [1.5, 300.5]),
+        ("torch.tensor(rows)", "torch.long", [math.nan]),
+        ("torch.tensor(rows)", "torch.float32", [0.1, 3]),
+        ("torch.tensor(rows, dtype=torch.float16)", "torch.float32", [0.1]),
+    ],
+)
+def test_data_is_cast_after_the_copy_where_its_numbers_could_be_others(
+    made: str, dtype: str, rows: list[float]
+) -> None:
+    code = "import torch\n\ndef build(rows, device):\n    zero = torch.zeros(3).to(device)\n"
+    code += f"    return {made}.to(device, {dtype})\n"
+    after = fixed(code, "XFER01")
+    assert "zero = torch.zeros(3, device=device)" in after
+    assert f".to(device, {dtype})" not in after
+    results = []
+    for text in (code, after):
+        namespace: dict[str, Any] = {}
+        exec(text, namespace)
+        results.append(namespace["build"](rows, "cpu"))
+    assert results[0].dtype == results[1].dtype
+    assert torch.equal(*results)
+
+
+def test_a_range_of_another_class_keeps_the_cast() -> None:
+    for made in ("torch.FloatTensor", "torch.DoubleTensor"):
+        before = returning(f"{made}(range(n)).long().to(x.device)")
+        after = fixed(before, "XFER01", unsafe=True)
+        assert "torch.arange" in after
+        namespace: dict[str, Any] = {}
+        exec(after, namespace)
+        assert namespace["build"](3, torch.ones(1), []).dtype is torch.int64
+
+
+@pytest.mark.parametrize("rest", ["torch.int32", 'None, "cpu"'])
+def test_a_type_that_is_given_without_its_name_is_given_once(rest: str) -> None:
+    for numbers in ("[1, 0]", "1"):
+        [found] = findings(returning(f"torch.as_tensor({numbers}, {rest}).to(x.device)"), "XFER01")
+        assert found.fix is None
