@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.exceptions import is_caught
 from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.repeated_reads import Again, Several, numbers, written_between
 from torchlint.analyses.tensor_writes import Written
@@ -159,7 +160,7 @@ def _assigned_earlier(model: Model, again: Again, rewriter: Rewriter) -> list[Ed
         if not is_later and (model.small_statement(node) is statement or not is_before(model, node, first)):
             return None
     removed = rewriter.remove_statement(assign)
-    if removed is None or _may_end_between(model, model.statement(first), line):
+    if removed is None or _may_end_between(model, model.statement(first), line) or is_caught(read, model):
         return None
     return [rewriter.insert_before(first, f"{name} = {model.code(first)}"), rewriter.replace(first, name), removed]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, TypeGuard
 
 import libcst as cst
@@ -20,6 +21,12 @@ def catches(node: cst.CSTNode, model: Model) -> TypeGuard[cst.Try | cst.TryStar 
             model.qualified(item.item.func) in _CATCHING for item in node.items if isinstance(item.item, cst.Call)
         )
     return isinstance(node, (cst.Try, cst.TryStar))
+
+
+def is_caught(node: cst.CSTNode, model: Model) -> bool:
+    """Whether the function of a statement may go on although an exception has ended the block of it."""
+    within = takewhile(lambda outer: not isinstance(outer, (cst.FunctionDef, cst.Lambda)), model.ancestors(node))
+    return any(catches(outer, model) for outer in within)
 
 
 def is_on_trial(node: cst.CSTNode, model: Model) -> bool:

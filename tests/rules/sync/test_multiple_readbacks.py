@@ -282,6 +282,26 @@ def test_the_name_that_a_later_read_gives_the_number_is_given_before_the_first(b
     assert result_of(after, "train", 3) == result_of(code, "train", 3)
 
 
+@pytest.mark.parametrize(
+    ("around", "behind", "is_moved"),
+    [
+        ("if len(x) > 1:", "", True),
+        ("try:", "except ZeroDivisionError:\n    print(shown)\n", False),
+        ("with contextlib.suppress(ZeroDivisionError):", "", False),
+    ],
+)
+def test_a_name_is_not_given_earlier_where_an_exception_may_be_caught_in_between(
+    around: str, behind: str, is_moved: bool
+) -> None:
+    count = f"12 // (len(x) - {0 if is_moved else 5})"  # the second batch has 5 rows
+    body = f"{around}\n    total += loss.item()\n    count = {count}\n    shown = loss.item()\n{behind}"
+    code = "import contextlib\n" + training(body, "total = shown = 0.0", "return total, shown", TORCH_ONLY)
+    after = fixed(code, "SYNC02")
+    assert after != code
+    assert ("shown = loss.item()\n            total += shown\n" in after) is is_moved
+    assert result_of(after, "train", 2) == result_of(code, "train", 2)
+
+
 def test_a_name_that_the_statement_of_the_first_read_asks_for_is_given_where_it_was() -> None:
     code = training("print(shown, loss.item())\nshown = loss.item()", "shown = 0.0", head=TORCH_ONLY)
     assert "loss_value = loss.item()\n        print(shown, loss_value)\n        shown = loss_value" in fixed(
