@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from textwrap import dedent, indent
+from typing import Any
 
 import pytest
+import torch
 
 from tests.fixers import loop_parts as parts
 from tests.fixers import loops as kinds
@@ -66,6 +68,24 @@ def test_what_is_not_known_of_the_operands_is_provided_for(name: str) -> None:
         assert expected in new
         cases = [replace(case, sizes={**case.sizes, "one": 1}) for case in FLOATS]
         assert disagreement(loop, new, cases) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "out = 0\nfor i in range(len(a)):\n    if a[i].sum() > b:\n        out += 1\n",
+        "out = torch.zeros(len(a))\nfor i in range(len(a)):\n    if a[i].sum() > b:\n        out[i] = a[i].max()\n",
+    ],
+)
+def test_what_may_be_a_number_is_given_no_dimensions(body: str) -> None:
+    code = "import torch\n\n\ndef f(a: torch.Tensor, b):\n" + indent(body + "return out\n", "    ")
+    rows = torch.tensor([[1.0, 2.0], [-3.0, 1.0], [4.0, 0.0]])
+    results = []
+    for text in (code, fixed(code, *RULES, unsafe=True)):
+        space: dict[str, Any] = {}
+        exec(text, space)
+        results.append(space["f"](rows, 0.5))
+    assert torch.equal(*map(torch.as_tensor, results))
 
 
 def test_an_operator_between_rows_is_not_mapped_where_their_ranks_are_out_of_sight() -> None:

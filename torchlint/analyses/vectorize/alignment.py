@@ -59,6 +59,7 @@ def broadcast(lifter: Lifter, operands: Sequence[Lifted], *, in_front: bool = Fa
         lifter.guarded
         and not in_front
         and axes
+        and all(one.tensor or one.axes for one in tensors)  # a number has no dimensions to put behind
         and (widest is None or any(difference(widest, one.rank) is None for one in tensors))
     ):
         return Together(tuple(_from_behind(operand, axes) for operand in operands), axes, lifter.some_rank(), True)
