@@ -68,6 +68,11 @@ BROKEN = [
         id="behind the bracket where there is no comma",
     ),
     pytest.param(
+        "    n += int((aaaaaaaaaaaa.flatten(1) > bbbbbbbbbbbbbbbbbbbb).movedim(-1, 0).sum())\n",
+        "    n += int(\n        (aaaaaaaaaaaa.flatten(1) > bbbbbbbbbbbbbbbbbbbb).movedim(-1, 0).sum())\n",
+        id="not between two short arguments of a call inside",
+    ),
+    pytest.param(
         "    x = a_call(aaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbb, device=device)  # what it is all about\n",
         "    # what it is all about\n    x = a_call(aaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbb, device=device)\n",
         id="a comment goes above",

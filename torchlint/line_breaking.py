@@ -185,7 +185,10 @@ def _at_comma(layout: Layout, row: int, limit: int) -> list[Edit]:
     first."""
     start, line = layout.starts[row], layout.line(row).rstrip()
     found: list[tuple[int, int, int, str]] = []
+    outer = min((bracket.depth for bracket in layout.brackets if bracket.row == row), default=0)
     for bracket in layout.brackets:
+        if bracket.depth > outer and bracket.row == row and bracket.end - bracket.first < _LEAST:
+            continue  # a line for the `0` of `.movedim(-1, 0)` inside of another call
         margin = _margin_in(layout, bracket, row)
         for end, behind in bracket.commas if bracket.is_list else bracket.loops:
             is_inside = start <= end < behind < start + len(line)
