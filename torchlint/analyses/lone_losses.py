@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.mem.parameter_free import is_parameter_free_pass, module_of
 from torchlint.analyses.sync.provenance import calls_behind
+from torchlint.semantics.dataflow import upstream
 from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 _DEPTH = 2
 
 
 def lone_losses(model: Model) -> frozenset[Function]:
-    """Functions that return a loss, alone or among other things, with the graph that somebody goes back through."""
+    """Functions that return a loss of what they are given, alone or among other things, with the graph that somebody
+    goes back through."""
     return frozenset(function for function in model.functions if _computes_loss(model, function))
 
 
@@ -30,7 +33,48 @@ def _computes_loss(model: Model, function: Function) -> bool:
         return False
     if function.is_step or function.is_pass or function.name.startswith(("__", "test_")):
         return False
-    return _returns_loss(model, function, _DEPTH) and not any(True for _ in model.calls_elsewhere(function))
+    if not _returns_loss(model, function, _DEPTH) or not _is_of_given_data(model, function):
+        return False
+    return not _begins_anew(model, function) and not any(True for _ in model.calls_elsewhere(function))
+
+
+def _is_of_given_data(model: Model, function: Function) -> bool:
+    """Whether what is returned is computed of what the function is given, other than networks: one that takes data of
+    its own, the first batch of a loader perhaps, is a demonstration."""
+    returned = [node.value for node in function.returns if node.value is not None]
+    given = {binding for node in returned for binding in upstream(model, node) if binding.is_parameter}
+    return any(
+        binding.scope_function is function and not _is_network(model, binding) and not _is_owner(function, binding)
+        for binding in given
+    )
+
+
+def _is_owner(function: Function, binding: Binding) -> bool:
+    return function.cls is not None and not function.is_static and function.params[:1] == [binding.name]
+
+
+def _is_network(model: Model, binding: Binding) -> bool:
+    return any(model.value(read).kind is Kind.MODULE for read in binding.reads)
+
+
+def _begins_anew(model: Model, function: Function) -> bool:
+    """Whether a function runs a network that it makes or loads itself: `main`, or a trial of a search."""
+    passes = (call for call in function.calls if call.is_forward and not is_parameter_free_pass(model, call))
+    return any(_is_made_in(model, function, module_of(call)) for call in passes)
+
+
+def _is_made_in(model: Model, function: Function, module: cst.BaseExpression) -> bool:
+    binding = model.binding(module)
+    if binding is None or binding.is_parameter or binding.scope_function is not function or binding.cls is not None:
+        return False
+    return any(isinstance(write.value, cst.Call) and _makes(model, write.value) for write in binding.writes)
+
+
+def _makes(model: Model, node: cst.Call) -> bool:
+    """`Net(width).cuda()` and `nets.load(path)`, but not `self.net.cuda()`, a method of what there is."""
+    while isinstance(node.func, cst.Attribute) and isinstance(node.func.value, cst.Call):
+        node = node.func.value
+    return isinstance(node.func, cst.Name) or model.qualified(node.func) is not None
 
 
 def _returns_loss(model: Model, function: Function, depth: int) -> bool:
@@ -46,7 +90,7 @@ def _parts(node: cst.BaseExpression | None) -> Iterator[cst.BaseExpression]:
 
 def _is_loss(model: Model, node: cst.BaseExpression, depth: int) -> bool:
     value = model.value(node)
-    if value.kind is not Kind.TENSOR or value.grad is Grad.DETACHED or value.rank not in (0, None):
+    if value.kind is not Kind.TENSOR or value.grad is not Grad.CARRIES or value.rank not in (0, None):
         return False
     return any(_reduces(model, call, depth) for call in calls_behind(model, node))
 

@@ -66,6 +66,52 @@ def test_a_test_of_a_loss_is_no_step() -> None:
     assert lines_of(code) == []
 
 
+MEASURED = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+{head}
+    loss = F.mse_loss(out, y.cuda())
+    print("loss", loss.item())
+    return loss
+
+def fit(net, loader, optimizer):
+    for x in loader:
+        optimizer.zero_grad()
+        net(x.cuda()).mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "count"),
+    [
+        ("def of(net, x, y):\n    out = net(x.cuda())", 1),
+        ("def of(out, y):\n    out = out.cuda()", 0),  # a distance, of a report perhaps
+        ("def of(net):\n    x, y = next(iter(LOADER))\n    out = net(x.cuda())", 0),
+        ("def of(width, x, y):\n    net = nn.Linear(width, 3).cuda()\n    out = net(x.cuda())", 0),
+        ("def of(trial, x, y):\n    net = build(trial).cuda()\n    out = net(x.cuda())", 0),
+        ("def of(net, x, y):\n    fit(net, x, None)\n    out = net(x.cuda())", 0),
+        ("NET = nn.Linear(3, 3)\n\ndef of(x, y):\n    net = NET.cuda()\n    out = net(x.cuda())", 1),
+        ("def of(net, x, y):\n    shrink = nn.Tanh().cuda()\n    out = shrink(net(x.cuda()))", 1),
+    ],
+    ids=[
+        "a loss",
+        "of no network",
+        "of the first batch",
+        "of a new network",
+        "of a trial",
+        "after training",
+        "of the network that is moved",
+        "a function",
+    ],
+)
+def test_only_a_loss_of_a_network_and_data_that_are_given_is_one_of_many(head: str, count: int) -> None:
+    code = MEASURED.format(head=head)
+    assert len(lines_of(code)) == count
+
+
 @pytest.mark.parametrize(
     ("caller", "lines"),
     [
