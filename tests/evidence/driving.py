@@ -124,5 +124,5 @@ def torchvision(**datasets: type[Pictures]) -> None:
 
 
 def without_times(text: str) -> str:
-    """What was printed, less every number that is a time: one before a unit, or behind the word."""
-    return re.sub(r"(?i)((?:time|ms/)[^0-9\n]*)[\d.]+|[\d.]+ ?(?:ms|s|sec|seconds)\b", r"\1", text)
+    """What was printed, less every number that is a time, and what pads it: one before a unit, or behind the word."""
+    return re.sub(r"(?i)((?:time|ms/)[^0-9\n]*?) *[\d.]+| *[\d.]+ ?(?:ms|s|sec|seconds)\b", r"\1", text)

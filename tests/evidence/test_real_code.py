@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.evidence.comparing import compare, same
+from tests.evidence.driving import without_times
 from tests.evidence.piece import names
 from tests.evidence.real_code import RECORDS, TABLE, applied, broken
 from tests.evidence.table import table
@@ -61,3 +62,10 @@ def test_a_fix_counts_as_run_where_one_of_its_lines_did() -> None:
     findings = [finding(4, "train"), finding(5, "train"), finding(5, None)]
     assert applied(findings, {"train.py": {ran_in_function, ran_at_import}}, {"safe"}) == ({"SYNC01": 3}, {"SYNC01": 2})
     assert applied(findings, {"other.py": {ran_in_function}}, {"safe"}) == ({}, {})
+
+
+def test_what_was_printed_is_compared_less_its_times_however_wide_they_are() -> None:
+    fast, slow = "| lr 2.00 | ms/batch  9.87 | loss 2.1", "| lr 2.00 | ms/batch 10.02 | loss 2.1"
+    assert without_times(fast) == without_times(slow) == "| lr 2.00 | ms/batch | loss 2.1"
+    assert without_times("done in  9.5s") == without_times("done in 12.5s")
+    assert without_times("loss 2.1") != without_times("loss 2.2")
