@@ -178,7 +178,7 @@ def _prepare_worker() -> None:
 
 
 def fix_tree(
-    paths: Sequence[Path], configuration: Configuration | None = None, unsafe: bool = True, jobs: int = 0
+    paths: Sequence[Path], configuration: Configuration | None = None, unsafe: bool = True
 ) -> dict[Path, Fixed]:
     """The fixed text of every file below `paths` that fixes change, by the path as discovered. Nothing is written.
 
@@ -188,5 +188,5 @@ def fix_tree(
     if found.missing:
         raise FileNotFoundError(f"{found.missing[0]}: no such file or folder")
     targets = [Target(t.path, replace(t.settings, unsafe_fixes=unsafe)) for t in found.targets]
-    results = run(targets, Options(jobs=jobs, fix=True))
+    results = run(targets, Options(fix=True))
     return {result.path: result.fixed for result in results if result.fixed is not None}

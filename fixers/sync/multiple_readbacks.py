@@ -57,7 +57,7 @@ def _stacked(model: Model, several: Several) -> Fix:
         raise NoFixError("the file names several GPUs, and tensors of two of them cannot be stacked")
     for read in reads:
         _check_can_move(model, read)
-        if read.how not in _PLAIN or not _is_real_number(model, read):
+        if read.how not in _PLAIN or not _is_real_number(read):
             raise NoFixError(f"`{model.code(read.node)}` is not known to read a single real number as it is")
     first = reads[0].node
     if (other := _like_that_stays(model, first)) is not None:
@@ -152,7 +152,7 @@ def _assigned_earlier(model: Model, again: Again, rewriter: Rewriter) -> list[Ed
             return None
     line = model.statement(assign)
     is_beside = model.parent(line) is model.parent(model.statement(first))
-    if binding is None or binding.shared or not is_beside or not _is_line_of_its_own(model, line):
+    if binding is None or binding.shared or not is_beside or not _is_line_of_its_own(line):
         return None
     statement = model.small_statement(first)
     for node in (*binding.reads, *(write.target for write in binding.writes)):
@@ -172,7 +172,7 @@ def _may_end_between(model: Model, first: cst.CSTNode, last: cst.CSTNode) -> boo
     return any(isinstance(node, _ENDS) for line in between for node in walk(line))
 
 
-def _is_line_of_its_own(model: Model, line: cst.CSTNode | None) -> bool:
+def _is_line_of_its_own(line: cst.CSTNode | None) -> bool:
     """Whether a statement shares its line with no other one, and no comment speaks of it."""
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
         return False
@@ -194,7 +194,7 @@ def _check_can_move(model: Model, read: Readback) -> None:
         raise NoFixError(f"`{model.code(read.tensor)}` may do more than compute")
 
 
-def _is_real_number(model: Model, read: Readback) -> bool:
+def _is_real_number(read: Readback) -> bool:
     value = read.value
     return value.rank == 0 and not value.optional and (value.dtype == "float" or value.grad is Grad.CARRIES)
 
@@ -208,7 +208,7 @@ def _is_fresh(model: Model, read: Readback) -> bool:
     """Whether the tensor is a result of its own, which no other part of the program holds."""
     binding = model.binding(read.tensor)
     writes = [write.value for write in binding.writes] if binding is not None else []
-    return _is_real_number(model, read) and all(
+    return _is_real_number(read) and all(
         isinstance(value, cst.BinaryOperation)
         or (isinstance(value, cst.Call) and is_reduction(model.call(value).method or "sum"))
         for value in writes

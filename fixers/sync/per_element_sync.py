@@ -238,12 +238,12 @@ def _writes_nothing(model: Model, reads: ElementReads) -> bool:
     return not any(
         _may_be_tensor(model, target.value)
         for statement in loop.body
-        for target in _stores(model, statement)
+        for target in _stores(statement)
         if isinstance(target, cst.Subscript)
     )
 
 
-def _stores(model: Model, statement: cst.CSTNode) -> list[cst.BaseExpression]:
+def _stores(statement: cst.CSTNode) -> list[cst.BaseExpression]:
     found: list[cst.BaseExpression] = []
     for node in walk(statement):
         if isinstance(node, cst.Assign):

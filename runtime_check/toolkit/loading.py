@@ -19,6 +19,7 @@ from .subject import failing, to_device
 
 ENOUGH = 0.05  # of a step: a shorter wait is not worth another worker
 _WARMUP = 3
+_STEPS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +173,14 @@ def _waits(loader: DataLoader[Any], batches: int) -> Iterator[tuple[float, Any]]
         start = time.perf_counter()
 
 
-def _step_seconds(loader: DataLoader[Any], training: Trainer, device: torch.device, steps: int = 10) -> float:
+def _step_seconds(loader: DataLoader[Any], training: Trainer, device: torch.device) -> float:
     with failing("the DataLoader fails"):
         batch = to_device(next(iter(loader)), device)
     for _ in range(_WARMUP):
         training.step(batch)
     synchronize(device)
     start = time.perf_counter()
-    for _ in range(steps):
+    for _ in range(_STEPS):
         training.step(batch)
     synchronize(device)
-    return (time.perf_counter() - start) / steps
+    return (time.perf_counter() - start) / _STEPS

@@ -20,7 +20,7 @@ _ASKS_FOR_GPU = re.compile(r"(?i)cuda|gpu|device|cpu")
 _FLAG = re.compile(r"(?i)(^|[._])(cuda|gpus?)$")
 
 
-def cuda_flag(model: Model, at: cst.CSTNode, moves: Iterable[cst.CSTNode] = ()) -> str | None:
+def cuda_flag(model: Model, at: cst.CSTNode, moves: Iterable[cst.CSTNode]) -> str | None:
     """A variable or an attribute that is true at a place where the program uses a GPU, as it is written there.
 
     moves: copies to a GPU. The flag that all of them run under is one, too.

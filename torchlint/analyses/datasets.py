@@ -33,7 +33,6 @@ _WRAPPERS = re.compile(
 _PASSES_ON = re.compile(
     r"torch\.utils\.data\.(\w*Dataset|Subset|random_split)|sklearn\.model_selection\.train_test_split|builtins\.\w+|\w+(\.\w+)*\.transforms\.\w+"
 )
-_TENSORS = "torch.utils.data.TensorDataset"
 _HELD = re.compile(r"torch\.utils\.data\.TensorDataset|torch_geometric\..*|builtins\.(list|zip)")
 _STREAMS = re.compile(r"torch\.utils\.data\.(IterableDataset|ChainDataset)|(webdataset|torchdata)\..*")
 _READ = re.compile(r"(torchvision|torchaudio)\.datasets\.[A-Z]\w*")

@@ -118,7 +118,7 @@ def _passes(loader: Call, model: Model) -> Iterator[tuple[cst.BaseExpression, It
     for call in model.calls:
         for given, home, reads in given_elsewhere(call, partial(_holds_any, (loader,), model), model):
             if any(_trains(loop, home) and not reads.isdisjoint(walk(loop.iterable)) for loop in home.loops):  # type: ignore[arg-type]
-                yield given, chain(call.loops(), loops_around_calls(call.function, model, 0))
+                yield given, chain(call.loops(), loops_around_calls(call.function, model))
 
 
 def given_elsewhere(
@@ -152,13 +152,14 @@ def _iterates(loop: Loop, loader: Call, model: Model) -> bool:
     )
 
 
-def outer_loops(loop: Loop, model: Model, depth: int = 0) -> Iterator[Loop]:
+def outer_loops(loop: Loop, model: Model) -> Iterator[Loop]:
     """The loops around a loop, in its function and around the calls of that function."""
     yield from list(loop.around())[1:]
-    yield from loops_around_calls(loop.function, model, depth)
+    yield from loops_around_calls(loop.function, model)
 
 
-def loops_around_calls(function: Function, model: Model, depth: int) -> Iterator[Loop]:
+def loops_around_calls(function: Function, model: Model, depth: int = 0) -> Iterator[Loop]:
+    """The loops around the calls of a function, and around the calls of the functions that make them."""
     if depth < _DEPTH and not function.is_module:
         for caller in function.callers:
             yield from caller.loops()
@@ -168,7 +169,7 @@ def loops_around_calls(function: Function, model: Model, depth: int) -> Iterator
 def _made_again(sampler: Call, loader: Call, epochs: Loop, model: Model) -> bool:
     """Whether each epoch builds its own loader or sampler, with a seed that may follow the epoch."""
     return any(
-        epochs in call.loops() or epochs in loops_around_calls(call.function, model, 0) for call in (sampler, loader)
+        epochs in call.loops() or epochs in loops_around_calls(call.function, model) for call in (sampler, loader)
     )
 
 
@@ -216,7 +217,7 @@ def _epochs_with(sampler: Call, loader: Call, call: Call, place: int | None, hom
         if not _trains(steps, home) or not comes_from(steps.iterable, kept, home, wrapped=True):
             continue
         for epochs in outer_loops(steps, home):
-            again = epochs in call.loops() or epochs in loops_around_calls(call.function, home, 0)
+            again = epochs in call.loops() or epochs in loops_around_calls(call.function, home)
             if epochs.role is Role.EPOCHS and not again:
                 assert steps.iterable is not None
                 return StaleSampler(sampler, loader, steps.iterable, epochs, home, kept)
@@ -258,7 +259,7 @@ def comes_from(node: cst.CSTNode | None, kept: Binding, home: Model, wrapped: bo
     if binding is None or binding is kept:
         return binding is kept
     if binding.is_parameter and len(binding.writes) == 1:
-        given = [part for caller in binding.scope_function.callers for part in given_to(home, caller, binding)]
+        given = [part for caller in binding.scope_function.callers for part in given_to(caller, binding)]
         return any(comes_from(part, kept, home, wrapped, depth + 1) for part in given)
     assigned = len(binding.writes) == 1 and binding.writes[0].kind == "assign" and not binding.writes[0].unpacked
     return assigned and comes_from(binding.writes[0].value, kept, home, wrapped, depth + 1)

@@ -308,7 +308,7 @@ class _Walk:
             kept = self._kept(call.argument("mode", 0).node) if same and call.method == "train" else None
             if kept is not None:
                 return kept
-            return frozenset({_switched(self._model, call)}) if same else modes
+            return frozenset({_switched(call)}) if same else modes
         entered = self._ways.entered(self._model, call)
         if entered is not None:
             return self._through(call, *entered, modes)
@@ -440,7 +440,7 @@ class _Walk:
         return bool(made) and not any(_EVALUATED.search(text(function.node)) for function in made)
 
 
-def _switched(model: Model, call: Call) -> Mode:
+def _switched(call: Call) -> Mode:
     state = call.argument("mode", 0)
     if call.method == "eval":
         return Mode.EVALUATION

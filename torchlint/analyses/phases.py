@@ -50,7 +50,7 @@ def calls_setting(test: cst.BaseExpression, state: bool, model: Model, depth: in
     if parameter is None or not parameter.is_parameter or depth > _DEPTH:
         return
     for call in parameter.scope_function.callers:
-        given = next(given_to(model, call, parameter), None)
+        given = next(given_to(call, parameter), None)
         if given is not None and _truth(model.value(given)) is state:
             yield call
         elif given is not None:
@@ -137,7 +137,7 @@ def _held(name: cst.Name, model: Model, depth: int) -> list[Value]:
 
 
 def _given(call: Call, parameter: Binding, default: Value | None, model: Model, depth: int) -> list[Value | None]:
-    given = next(given_to(model, call, parameter), None)
+    given = next(given_to(call, parameter), None)
     if given is None:
         return [None if any(arg.star for arg in call.arguments) else default]
     if isinstance(given, cst.Name) and depth < _DEPTH:

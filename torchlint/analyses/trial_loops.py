@@ -45,14 +45,14 @@ def _matters(loop: Loop, model: Model) -> Iterator[bool]:
             case cst.AugAssign():
                 yield not isinstance(node.value, cst.BaseNumber)  # a counter
             case cst.Call():
-                yield not _only_shows(model.call(node), model)
+                yield not _only_shows(model.call(node))
             case cst.Assign():
                 yield any(_is_kept(target.target, loop, model) for target in node.targets)
             case cst.Return() | cst.Yield():
                 yield True
 
 
-def _only_shows(call: Call, model: Model) -> bool:
+def _only_shows(call: Call) -> bool:
     if call.is_forward:
         return True
     if call.method is not None and (torch_api.method(call.method) or module_method(call.method)) is not None:

@@ -125,7 +125,7 @@ def how_often(model: Model, node: cst.CSTNode) -> Fact | None:
         loop = own
     if loop is not None:
         return Fact(loop.node, _sentence(of_loop(model, loop)))
-    return _from_caller(model, model.function(node))
+    return _from_caller(model.function(node))
 
 
 def of_loop(model: Model, loop: Loop) -> str:
@@ -138,7 +138,7 @@ def of_loop(model: Model, loop: Loop) -> str:
     return text
 
 
-def _from_caller(model: Model, function: Function) -> Fact | None:
+def _from_caller(function: Function) -> Fact | None:
     if function.is_module:
         return None
     for call in function.callers:

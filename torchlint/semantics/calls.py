@@ -96,7 +96,7 @@ class Calls(MethodCalls):
         given = self._given(call)
         if method in _HOOKING and given.positional:
             self._hook(receiver, given, _HOOKING[method])
-        super_target = self._super_method(call, func)
+        super_target = self._super_method(func)
         if super_target is not None:
             return self._enter(call, super_target, given, bound=True)
         if method.startswith("from_") and self._makes_pipeline(name := f"{receiver.ref}.{method}"):
@@ -173,7 +173,7 @@ class Calls(MethodCalls):
             call.target = call.foreign = None
         return transfer.join_all(results) if results else None
 
-    def _super_method(self, call: Call, func: cst.Attribute) -> Function | None:
+    def _super_method(self, func: cst.Attribute) -> Function | None:
         match func.value:
             case cst.Call(func=cst.Name(value="super")):
                 cls = self.function.cls

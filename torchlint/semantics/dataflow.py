@@ -96,7 +96,7 @@ def _keywords(function: Function) -> str | None:
     return params.star_kwarg.name.value if params is not None and params.star_kwarg is not None else None
 
 
-def given_to(model: Model, call: Call, parameter: Binding) -> Iterator[cst.BaseExpression]:
+def given_to(call: Call, parameter: Binding) -> Iterator[cst.BaseExpression]:
     """What a call gives to a parameter of the function that it reaches, in this file or in another."""
     function = parameter.scope_function
     for arg in call.node.args if function in (call.target, call.foreign) else ():
@@ -113,7 +113,7 @@ def unfilled_default(model: Model, node: cst.CSTNode | None) -> cst.BaseExpressi
     if not function.callers or function.foreign_callers or function.passed_around:
         return None
     is_open = any(call.target is not function or any(arg.star for arg in call.arguments) for call in function.callers)
-    is_filled = any(True for call in function.callers for _ in given_to(model, call, parameter))
+    is_filled = any(True for call in function.callers for _ in given_to(call, parameter))
     return None if is_open or is_filled else Signature.of(function).defaults.get(parameter.name)
 
 

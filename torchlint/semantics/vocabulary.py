@@ -13,7 +13,6 @@ from torchlint.word_set import word_set
 # -- methods of tensors ----------------------------------------------------------------------------------------------
 
 _ON_DEVICE = ("tensor", "index")
-_NUMBERS = ("bool", "float", "int", "number")
 
 
 def is_tensor_method(name: str) -> bool:

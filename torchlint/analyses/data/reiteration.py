@@ -158,7 +158,7 @@ def _comes_in(source: cst.BaseExpression, model: Model, depth: int = 0) -> bool:
 
 def _is_made_in(loader: Loader, loop: Loop) -> bool:
     site, model = loader.site, loader.model
-    return loop in site.loops() or loop in loops_around_calls(site.function, model, 0)
+    return loop in site.loops() or loop in loops_around_calls(site.function, model)
 
 
 def _changes_dataset(loader: Loader, epochs: Loop) -> bool:

@@ -60,5 +60,5 @@ def _is_told_to_shuffle(model: Model, maker: Call, home: Model, sampler: Call) -
     binding = home.binding(shuffle.node) if shuffle.given and shuffle.node is not None else None
     if binding is None or not binding.is_parameter or len(binding.writes) != 1:
         return shuffles(sampler)
-    given = [model.value(node).constant for node in given_to(model, maker, binding)]
+    given = [model.value(node).constant for node in given_to(maker, binding)]
     return given == [True]

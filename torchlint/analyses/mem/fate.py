@@ -160,7 +160,7 @@ class _Trail:
             case cst.Attribute():
                 self._attribute(parent)
             case cst.Arg():
-                self._argument(parent, node)
+                self._argument(parent)
             case cst.Subscript():
                 self.on(parent)
             case cst.BinaryOperation():
@@ -286,7 +286,7 @@ class _Trail:
         if is_self or (parameter, "given") in self.seen:
             return
         self.seen.add((parameter, "given"))
-        given = [source for call in function.callers for source in given_to(self.model, call, parameter)]
+        given = [source for call in function.callers for source in given_to(call, parameter)]
         if not given or function.foreign_callers:
             self.fate |= Fate.ESCAPES
         site, self.site = self.site, None
@@ -296,7 +296,7 @@ class _Trail:
 
     # -- calls
 
-    def _argument(self, arg: cst.Arg, node: cst.CSTNode) -> None:
+    def _argument(self, arg: cst.Arg) -> None:
         site = self.model.parent(arg)
         if not isinstance(site, cst.Call):
             self.fate |= Fate.ESCAPES

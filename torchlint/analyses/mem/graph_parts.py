@@ -149,7 +149,7 @@ class GraphParts:
             if write.function is function and not reaches(model, binding, write.target, node):
                 continue
             self._write(write, node, function)
-        self._contents(binding, node, function)
+        self._contents(binding, function)
 
     def _write(self, write: Write, read: cst.CSTNode, function: Function) -> None:
         model = self._model
@@ -212,7 +212,7 @@ class GraphParts:
         else:
             self.reused = self.reused or _is_cut_off_beside(function, name)
 
-    def _contents(self, binding: Binding, read: cst.CSTNode, function: Function) -> None:
+    def _contents(self, binding: Binding, function: Function) -> None:
         """What is put into a list, a dict or a tensor that the variable holds."""
         for place, value in _put_into(self._model, binding, function):
             if is_graphless(self._model.value(value)):

@@ -47,7 +47,7 @@ class Keeper:
             return root(model, self.keeping.holder) if is_own and _is_self(model, object_) else root(model, object_)
         if not self.owner.is_parameter:
             return self.owner
-        return next((root(model, given) for given in given_to(model, call, self.owner)), None)
+        return next((root(model, given) for given in given_to(call, self.owner)), None)
 
 
 def keepers(model: Model) -> list[Keeper]:
@@ -88,7 +88,7 @@ def _handing_on(model: Model, keeper: Keeper) -> Iterator[Keeper]:
         owner = None if holder.cls is not None else holder
         if owner is not None and not owner.is_parameter and owner.scope_function is call.function:
             continue
-        for given in given_to(model, call, keeper.parameter):
+        for given in given_to(call, keeper.parameter):
             for parameter in _passed(model, given):
                 if parameter.scope_function is call.function and not _is_looked_at(model, call.node, parameter):
                     yield Keeper(parameter, keeper.keeping, owner)

@@ -91,7 +91,7 @@ def _origins(model: Model, given: cst.Arg) -> list[cst.CSTNode]:
     return [given.value] if isinstance(given.value, cst.Call) else [*model.value(given.value).origins]
 
 
-def has_no_parameters(cls: Class, model: Model, run: str | None = None) -> bool:
+def has_no_parameters(cls: Class, model: Model, run: str | None) -> bool:
     """Whether a class, whose file is that of the model, shows that its modules hold neither parameters nor layers. One
     that leaves its `forward` to those that derive from it leaves them its layers, too, except where an object of this
     very class is made to `run` by another method."""
@@ -149,7 +149,7 @@ def _given_to_base(cls: Class, model: Model, base: Class, home: Model, given: Gi
     return arguments_of(model, told[0], home, base, given) if len(told) == 1 else {}
 
 
-def trains_nothing(cls: Class, model: Model, but: Set[str] = frozenset()) -> bool:
+def trains_nothing(cls: Class, model: Model, but: Set[str]) -> bool:
     """Whether no attribute of a class may be a layer or a parameter, apart from some."""
     others = (binding for name, binding in cls.attributes.items() if name not in but)
     return not any(_may_train(binding, model, cls, {}, (cls.ref,)) for binding in others)

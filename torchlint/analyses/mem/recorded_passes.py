@@ -170,7 +170,7 @@ def runs_without_gradients(model: Model, function: Function) -> bool:
         inner for inner in model.effects(function).forwards if not _is_handed_out(inner.function, function)
     ]
     if not passes:
-        passes = [inner for inner in function.calls if _may_be_pass(model, inner)] or model.effects(function).forwards
+        passes = [inner for inner in function.calls if _may_be_pass(inner)] or model.effects(function).forwards
     if passes and all(model.grad_enabled(inner.node) is not True for inner in passes):
         return True
     entered = [inner for inner in function.calls if model.effects(inner).has("forwards")]
@@ -189,7 +189,7 @@ def _is_handed_out(inner: Function, function: Function) -> bool:
     return inner.parent is function and inner.passed_around
 
 
-def _may_be_pass(model: Model, call: Call) -> bool:
+def _may_be_pass(call: Call) -> bool:
     """Whether a method of an object out of sight, given something, is none of a tensor or of every module."""
     if call.method is None or not call.arguments or (call.target or call.foreign) is not None:
         return False

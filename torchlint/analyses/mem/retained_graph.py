@@ -173,7 +173,7 @@ def _ends_here(model: Model, call: Call, parts: GraphParts, depth: int = _DEPTH)
 
 
 def _ends_with(model: Model, caller: Call, parameter: Binding, depth: int) -> bool:
-    given = next(given_to(model, caller, parameter), None)
+    given = next(given_to(caller, parameter), None)
     loop = next((loop for loop in caller.loops() if not loop.is_comprehension), None)
     return given is not None and _ends_here(model, caller, GraphParts(model, given, loop), depth - 1)
 

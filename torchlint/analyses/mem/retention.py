@@ -134,7 +134,7 @@ class _Judge:
         model = self._model
         if is_given_back(model, call, keeper, home):
             return
-        given = list(given_to(model, call, keeper.parameter))
+        given = list(given_to(call, keeper.parameter))
         graphs = [graph for part in given for graph in carriers(model, part) if not self._is_given(graph)]
         graphs = [graph for graph in graphs if not _keeps_another_part(keeper, model.value(graph))]
         holder = keeper.holder_at(model, call) if graphs and model.grad_enabled(call.node) is not False else None
@@ -261,7 +261,7 @@ class _Judge:
         """A list that was handed in lives on where it came from."""
         fate = Fate.NONE
         calls = parameter.scope_function.callers
-        sources = [source for call in calls for source in given_to(self._model, call, parameter)]
+        sources = [source for call in calls for source in given_to(call, parameter)]
         for source in sources:
             binding = root(self._model, source)
             fate |= Fate.ESCAPES if binding is None else self._tracer.of_binding(binding)

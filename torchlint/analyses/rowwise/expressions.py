@@ -308,10 +308,7 @@ class Expressions:
         return any(self.model.value(side).kind is Kind.STRING for side in sides)
 
     def _conditional(self, node: cst.IfExp) -> Seen:
-        test = self.of(node.test)
-        if test.depends >= Depends.ROW:
-            self.trace.branches = True
-        return together(test, self.of(node.body), self.of(node.orelse))
+        return together(self.of(node.test), self.of(node.body), self.of(node.orelse))
 
     def comprehension(self, node: cst.ListComp | cst.GeneratorExp) -> Seen:
         before = dict(self.local)
@@ -353,7 +350,7 @@ class Expressions:
         if receiver is not None and call.target is None and call.foreign is None:
             held = self.of(receiver)
             if held.varies or self.believed_tensor(receiver) or (not statement and self._is_pure_method(call)):
-                return self._method(node, call, held, given, statement=statement)
+                return self._method(node, call, held, given)
         if receiver is not None and self.of(receiver).varies and not self._is_imported(call):
             return self._opaque(node, together(self.of(receiver), *given))
         return self._function(node, call, given)
@@ -366,7 +363,7 @@ class Expressions:
     def _is_imported(self, call: Call) -> bool:
         return call.receiver_value.kind in (Kind.NAMESPACE, Kind.FUNCTION, Kind.CLASS)
 
-    def _method(self, node: cst.Call, call: Call, held: Seen, given: list[Seen], *, statement: bool) -> Seen:
+    def _method(self, node: cst.Call, call: Call, held: Seen, given: list[Seen]) -> Seen:
         """Of a row, of anything else that differs from iteration to iteration, or of a tensor from outside."""
         method = call.method or ""
         if not is_tensor_method(method):

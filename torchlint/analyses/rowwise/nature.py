@@ -200,16 +200,14 @@ _CHANGING = ("append", "extend", "insert", "update", "pop", "add", "setdefault")
 _ASSIGNING = frozenset({cst.AssignTarget, cst.AugAssign, cst.AnnAssign})
 
 
-def is_pure(function: Function, depth: int = 0, *, layers: bool = False) -> bool:
+def is_pure(function: Function, depth: int, *, layers: bool = False) -> bool:
     """Whether a call of the function does nothing but compute its result, the same one for the same arguments.
     `layers`: or calls layers that treat a batch as one, or drop some of it, and keep nothing of it."""
     if not isinstance(function.node, (cst.FunctionDef, cst.Lambda)) or function.is_generator:
         return False
     if any(type(node) in _STOPPING or _writes_outside(node, function) for node in walk(function.node.body)):
         return False
-    return all(
-        _is_harmless(call, function, depth) or (layers and _is_layer(call, function, depth)) for call in function.calls
-    )
+    return all(_is_harmless(call, function, depth) or (layers and _is_layer(call, depth)) for call in function.calls)
 
 
 def _keeps(function: Function) -> bool:
@@ -243,7 +241,7 @@ def _is_ragged(function: Function, depth: int) -> bool:
     return any(nature(call, depth) is Nature.RAGGED for call in function.calls)
 
 
-def _is_layer(call: Call, function: Function, depth: int) -> bool:
+def _is_layer(call: Call, depth: int) -> bool:
     if _BATCH_LAYERS.fullmatch(call.callee or "") or _BATCH_LAYERS.fullmatch(call.receiver_value.ref or ""):
         return True
     return nature(call, depth) is Nature.NETWORK

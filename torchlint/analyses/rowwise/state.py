@@ -153,7 +153,6 @@ class Trace:
     kept: list[Kept] = field(default_factory=list)
     faults: dict[Fault, str] = field(default_factory=dict)
     drawn: bool = False  # the loop runs over numbers drawn at random
-    branches: bool = False  # on the values of a row
     tests: list[Seen] = field(default_factory=list)  # of branches and filters that differ from iteration to iteration
     chosen: Seen | None = None  # what a comprehension takes where its filter says so
     changes_rows: bool = False  # of what other iterations may look at

@@ -85,8 +85,6 @@ class _Reader:
 
     def _branch(self, statement: cst.If) -> None:
         test = self._expressions.of(statement.test)
-        if test.depends >= Depends.ROW:
-            self.trace.branches = True
         if test.varies:
             self.trace.tests.append(test)
         path = self._path

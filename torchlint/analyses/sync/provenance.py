@@ -94,7 +94,7 @@ def _sources(model: Model, node: cst.CSTNode) -> list[cst.CSTNode]:
     if binding is None:
         return children(node)
     if binding.is_parameter:
-        return [given for call in binding.scope_function.callers for given in given_to(model, call, binding)]
+        return [given for call in binding.scope_function.callers for given in given_to(call, binding)]
     function = model.function(node)
     written = [write.value for write in binding.writes if write.value is not None and write.function is function]
     added = (_added(model, read) for read in binding.reads if model.function(read) is function)

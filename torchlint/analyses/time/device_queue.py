@@ -176,7 +176,7 @@ class DeviceQueue:
             case cst.With():
                 state = self._expressions((item.item for item in node.items), state)
                 state = self._statement(node.body, state)
-                return state.waited() if any(_is_profiler(self._model, item.item) for item in node.items) else state
+                return state.waited() if any(_is_profiler(item.item) for item in node.items) else state
             case cst.Try():
                 state = self._statement(node.body, state)
                 rest = [part for part in (node.orelse, node.finalbody) if part is not None]
@@ -470,7 +470,7 @@ def _parts(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [element.value for element in node.elements] if isinstance(node, cst.Tuple) else [node]
 
 
-def _is_profiler(model: Model, item: cst.BaseExpression) -> bool:
+def _is_profiler(item: cst.BaseExpression) -> bool:
     name = last_name(item.func) if isinstance(item, cst.Call) else last_name(item)
     return re.search(r"(?i)profil|timer|sync|record", name) is not None
 

@@ -25,7 +25,7 @@ def carried_reading(model: Model, node: cst.BaseExpression) -> cst.Call | None:
     if len(inside) != 1 or inside[0].kind != "assign" or inside[0].unpacked or len(binding.writes) == 1:
         return None
     value = inside[0].value
-    if not isinstance(value, cst.Call) or not reads_clock(model, model.call(value)):
+    if not isinstance(value, cst.Call) or not reads_clock(model.call(value)):
         return None
     is_plain = model.statement(value) in [*loop.body]
     return value if is_plain and is_carried(model, loop, value, node) else None

@@ -91,6 +91,6 @@ def _values(model: Model, node: cst.Name) -> Iterator[cst.BaseExpression | None]
         if not reaches(model, binding, write.target, node):
             continue
         if write.kind == "parameter" and write.function.callers:
-            yield from (next(given_to(model, call, binding), None) for call in write.function.callers)
+            yield from (next(given_to(call, binding), None) for call in write.function.callers)
         else:
             yield write.value if write.kind == "assign" else None

@@ -20,7 +20,7 @@ _DEPTH = 3
 def reading(model: Model, node: cst.BaseExpression, depth: int = _DEPTH) -> cst.Call | None:
     """The call that read the clock for a value, if it is one call for sure; also through `start = end`."""
     if isinstance(node, cst.Call):
-        return node if reads_clock(model, model.call(node)) else None
+        return node if reads_clock(model.call(node)) else None
     binding = model.binding(node)
     if binding is None:
         return None
@@ -35,7 +35,7 @@ def reading(model: Model, node: cst.BaseExpression, depth: int = _DEPTH) -> cst.
         return reading(model, value, depth - 1)
     if not isinstance(value, cst.Call):
         return None
-    return value if reads_clock(model, model.call(value)) else None
+    return value if reads_clock(model.call(value)) else None
 
 
 def _written_here(model: Model, binding: Binding, node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -43,7 +43,7 @@ def _written_here(model: Model, binding: Binding, node: cst.CSTNode) -> list[cst
     return [w.target for w in binding.writes if reaches(model, binding, w.target, node)]
 
 
-def reads_clock(model: Model, call: Call) -> bool:
+def reads_clock(call: Call) -> bool:
     """A clock, or a function of this file that does nothing but read one."""
     if call.callee in CLOCKS:
         return True

@@ -51,7 +51,7 @@ class _Methods:
             self._sets[method] = any(
                 isinstance(node, cst.Assign)
                 and isinstance(node.value, cst.Call)
-                and reads_clock(home, home.call(node.value))
+                and reads_clock(home.call(node.value))
                 and any(_is_held(home, target.target) for target in node.targets)
                 for node in walk(method.node)
             )

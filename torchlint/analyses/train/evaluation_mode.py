@@ -363,7 +363,7 @@ def _stays(model: Model) -> Iterator[Toggle]:
 
 
 def _loops_around(model: Model, call: Call) -> list[Loop]:
-    return [*call.loops(), *loops_around_calls(call.function, model, 0)]
+    return [*call.loops(), *loops_around_calls(call.function, model)]
 
 
 def _trains_network(model: Model, call: Call) -> bool:

@@ -33,7 +33,7 @@ _PLAIN_USES = frozenset({"append", "extend", "insert"})
 def direct_forwards(model: Model) -> Iterator[Call]:
     """Calls of the `forward` of a module other than one's own or that of a base, where `__call__` is torch's."""
     for call in model.calls_to(".forward"):
-        if call.receiver is None or _is_own(model, call) or is_on_trial(call.node, model):
+        if call.receiver is None or _is_own(call) or is_on_trial(call.node, model):
             continue
         if call.receiver_value.kind is Kind.MODULE:
             if not _has_call_of_its_own(model, call) and not _may_be_plain(model, call):
@@ -45,7 +45,7 @@ def direct_forwards(model: Model) -> Iterator[Call]:
 def forwards_that_stay(model: Model) -> list[Call]:
     """Calls of the `forward` of what may be a module, and is not known to do no more when it is called."""
     found = {call.node for call in direct_forwards(model)}
-    others = (call for call in model.calls_to(".forward") if call.receiver is not None and not _is_own(model, call))
+    others = (call for call in model.calls_to(".forward") if call.receiver is not None and not _is_own(call))
     return [call for call in others if call.node not in found and not _is_of_no_module(model, call)]
 
 
@@ -56,7 +56,7 @@ def _is_of_no_module(model: Model, call: Call) -> bool:
     return cls is not None and None not in cls.bases and all(base == "builtins.object" for base in cls.ancestry)
 
 
-def _is_own(model: Model, call: Call) -> bool:
+def _is_own(call: Call) -> bool:
     if isinstance(call.receiver, cst.Call):
         return isinstance(call.receiver.func, cst.Name) and call.receiver.func.value == "super"
     function: Function | None = call.function

@@ -91,7 +91,7 @@ def _is_plain_variable(model: Model, node: cst.BaseExpression, entry: str | None
     if entry is None or value.is_container:
         return False
     written = [write.value for write in binding.writes if write.value is not None] if binding is not None else []
-    if any(_is_of_numpy(model, value) or _makes_object(model, value) for value in written):
+    if any(_is_of_numpy(model, value) or _makes_object(value) for value in written):
         return False
     if _COUNTER.match(entry) is not None or _WORD.match(entry) is not None:
         return True
@@ -124,7 +124,7 @@ def _is_written_in_sight(binding: Binding) -> bool:
     return all(write.kind in ("assign", "augmented") and not write.unpacked for write in binding.writes)
 
 
-def _makes_object(model: Model, node: cst.BaseExpression) -> bool:
+def _makes_object(node: cst.BaseExpression) -> bool:
     """Whether a value is made by a call of what seems to be a class: `AverageMeter()`."""
     name = text(node.func).rpartition(".")[2] if isinstance(node, cst.Call) else ""
     return name[:1].isupper()

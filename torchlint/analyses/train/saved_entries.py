@@ -79,7 +79,7 @@ def _written(model: Model, homes: list[Model], keys: set[str]) -> list[Saved]:
     for home in homes:
         for call in home.calls_to("torch.save"):
             arg = next((arg for arg in call.arguments if arg.keyword is None or arg.keyword.value == "obj"), None)
-            dicts = _Dicts(model).of(home, arg.value, call) if arg is not None else []
+            dicts = _Dicts(model).of(home, arg.value) if arg is not None else []
             found += [saved for saved in dicts if not saved.known or saved.keys & keys]
     return found
 
@@ -91,7 +91,7 @@ class _Dicts:
         self.asked = asked
         self._known: dict[Binding, list[tuple[Model, cst.BaseExpression]]] = {}
 
-    def of(self, model: Model, node: cst.BaseExpression, call: Call | None = None, depth: int = _DEPTH) -> list[Saved]:
+    def of(self, model: Model, node: cst.BaseExpression, depth: int = _DEPTH) -> list[Saved]:
         """None of what has no entries by name, such as a tensor or the state dict of a network."""
         if depth == 0:
             return [Saved(model, known=False)]
@@ -101,7 +101,7 @@ class _Dicts:
             case cst.Call():
                 return self._of_call(model, model.call(node), depth)
             case cst.IfExp():
-                return self.of(model, node.body, None, depth) + self.of(model, node.orelse, None, depth)
+                return self.of(model, node.body, depth) + self.of(model, node.orelse, depth)
         if model.value(node).kind in _NO_DICTS:
             return []
         binding = model.binding(node)
@@ -124,7 +124,7 @@ class _Dicts:
             return [made]
         if call.target is not None and call.target.returns and not call.target.is_generator:
             returned = [each.value for each in call.target.returns if each.value is not None]
-            return [saved for value in returned for saved in self.of(model, value, None, depth - 1)]
+            return [saved for value in returned for saved in self.of(model, value, depth - 1)]
         return [] if call.value.kind in _NO_DICTS else [Saved(model, known=False)]
 
     def _literal(self, model: Model, node: cst.Dict, depth: int) -> Saved:
@@ -138,7 +138,7 @@ class _Dicts:
 
     def _merge(self, made: Saved, model: Model, node: cst.BaseExpression, depth: int) -> None:
         """The entries of another dict join those of one."""
-        parts = self.of(model, node, None, depth - 1)
+        parts = self.of(model, node, depth - 1)
         made.known = made.known and bool(parts) and all(part.known for part in parts)
         for part in parts:
             made.entries += part.entries
@@ -151,7 +151,7 @@ class _Dicts:
             elif write.kind != "assign" or write.unpacked or write.value is None:
                 found.append(Saved(model, known=False))
             elif not _is_none(write.value) and _may_be(model, binding, write, node):
-                found += self.of(model, write.value, None, depth - 1)
+                found += self.of(model, write.value, depth - 1)
         for saved in found:
             self._add_later(saved, model, binding, depth)
         return found if binding.writes else [Saved(model, known=False)]
@@ -176,7 +176,7 @@ class _Dicts:
         given = self._known[binding]
         if not given or len(given) > _MOST_CALLS:
             return [Saved(model, known=False)]
-        return [saved for home, node in given for saved in self.of(home, node, None, depth - 1)]
+        return [saved for home, node in given for saved in self.of(home, node, depth - 1)]
 
     def _given(self, model: Model, binding: Binding) -> Iterator[tuple[Model, cst.BaseExpression]]:
         function = binding.scope_function

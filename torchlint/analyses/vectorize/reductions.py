@@ -32,11 +32,11 @@ def reduction(lifter: Lifter, operation: Operation) -> Lifted:
     if dim is None or lifter.code(dim) == "None":
         if "keepdim" in operation.keywords:
             raise RefusedError(f"`{operation.code}` with keepdim and no dim has no batched form")
-        return _whole(lifter, operand, REDUCTIONS[operation.name], options, dtype)
+        return _whole(operand, REDUCTIONS[operation.name], options, dtype)
     return _some(lifter, operation, operand, dim, options, dtype)
 
 
-def _whole(lifter: Lifter, operand: Lifted, name: str, options: list[str], dtype: DType) -> Lifted:
+def _whole(operand: Lifted, name: str, options: list[str], dtype: DType) -> Lifted:
     dims = "-1"
     if operand.rank.known == 2 and name in ("sum", "mean", "amax", "amin", "std", "var"):
         dims = "(-2, -1)"
@@ -161,7 +161,7 @@ def _loss(lifter: Lifter, operation: Operation) -> Lifted:
     difference, _ = together.result(f"({first} - {second})", ATOM)
     errors = Lifted(f"{difference}.{power}()", ATOM, together.axes, together.rank, dtype)
     lifter.operations.add("reduction")
-    return _whole(lifter, errors, mode, [], dtype)
+    return _whole(errors, mode, [], dtype)
 
 
 def _row_loss(lifter: Lifter, operation: Operation) -> Lifted:

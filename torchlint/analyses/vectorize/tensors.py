@@ -39,7 +39,6 @@ _TENSOR_ONLY = word_set(
 _MAKE_INDICES = word_set("randperm randint argsort argmax argmin multinomial")
 _DEPTH = 8
 PASSING = "?"  # begins the name of a rank that one pass over a loop has for something that has no name
-_CONDITIONAL = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.BaseComp)
 _TENSOR_ANNOTATION = re.compile(r"[\"']?((\w+\.)*\w*Tensor|\w+\[(\w+\.)*Tensor, .*\])[\"']?")
 # Modules of torch.nn that return more than one tensor, or whatever is in them.
 _RETURNS_MORE = word_set(

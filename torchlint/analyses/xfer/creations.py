@@ -105,7 +105,7 @@ def creations(model: Model) -> Iterator[Creation]:
     found = [_creation(move, model) for move in moves]  # a trace runs once, and is of interest for its graph
     known: set[cst.CSTNode] = set()
     for creation in _for_copies_alone([creation for creation in found if creation is not None]):
-        for each in _alternatives(creation, model) if not is_on_trial(creation.move.node, model) else ():
+        for each in _alternatives(creation) if not is_on_trial(creation.move.node, model) else ():
             if has_other_default and each.factory.callee not in HOST_CLASSES:
                 continue
             if each.factory.node not in known and not _has_default_device(each.factory, model):
@@ -113,18 +113,18 @@ def creations(model: Model) -> Iterator[Creation]:
                 yield each
 
 
-def _alternatives(creation: Creation, model: Model) -> Iterator[Creation]:
+def _alternatives(creation: Creation) -> Iterator[Creation]:
     """The creation, and those of the other branches that put a tensor into the variable which is copied."""
     found = creation.made
     yield creation
-    firsts = {_first_within(write.value, found, model) for read, write in found.writes if read is creation.source}
+    firsts = {_first_within(write.value, found) for read, write in found.writes if read is creation.source}
     for factory in found.factories[1:]:
         if factory in firsts:
             others = (other for other in found.factories if other is not factory)
             yield replace(creation, made=replace(found, factories=(factory, *others)))
 
 
-def _first_within(node: cst.CSTNode | None, found: Made, model: Model) -> Call | None:
+def _first_within(node: cst.CSTNode | None, found: Made) -> Call | None:
     inside = set(walk(node)) if node is not None else set()
     return next((factory for factory in found.factories if factory.node in inside), None)
 
@@ -249,7 +249,7 @@ def _sort(read: cst.CSTNode, write: Write, move: Call, uses: Uses, model: Model)
     binding = model.binding(read)
     assert binding is not None
     above = set(model.ancestors(read))
-    returns = _stores_into(binding, above, model)
+    returns = _stores_into(binding, above)
     uses.copies.add(read)
     for other in binding.reads:
         if model.statement(other) not in above and not _sees(write, other, binding, model):
@@ -270,7 +270,7 @@ def _sees(write: Write, read: cst.CSTNode, binding: Binding, model: Model) -> bo
     return model.function(read) is not write.function or is_before(model, write.target, read)
 
 
-def _stores_into(binding: Binding, above: set[cst.CSTNode], model: Model) -> bool:
+def _stores_into(binding: Binding, above: set[cst.CSTNode]) -> bool:
     """Whether a statement puts what it reads back into the same variable."""
     return any(write.statement in above and write.kind == "assign" for write in binding.writes)
 

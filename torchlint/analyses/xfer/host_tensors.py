@@ -231,7 +231,7 @@ def is_host_copy(node: cst.BaseExpression, model: Model) -> bool:
 
 
 def _of_arguments(
-    call: Call, method: str, model: Model, depth: int, besides: Sequence[cst.BaseExpression] = ()
+    call: Call, method: str, model: Model, depth: int, besides: Sequence[cst.BaseExpression]
 ) -> list[Made] | None:
     """What the arguments of a method are made of; None where one may bring data with it, or name a device."""
     values = [arg.value for arg in call.arguments if arg.value not in besides]
@@ -252,7 +252,7 @@ def _is_dtype(node: cst.BaseExpression, model: Model) -> bool:
 # -- factories
 
 
-def brings_numbers(call: Call, model: Model, besides: Sequence[cst.BaseExpression] = ()) -> bool:
+def brings_numbers(call: Call, model: Model, besides: Sequence[cst.BaseExpression]) -> bool:
     """`x.mul_(0.5)`: a method that a tensor made of sizes and numbers keeps being such a tensor through, if it is given
     nothing else `besides`."""
     if call.method is None or not continues(call.method) or not call.argument("generator").absent:
