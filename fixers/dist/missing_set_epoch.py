@@ -14,10 +14,10 @@ from torchlint.analyses.dist.at_epochs import (
     sampler_at_epochs,
 )
 from torchlint.analyses.dist.samplers import SAMPLER
-from torchlint.analyses.epochs import branches
 from torchlint.finding import Applicability, Edit, FileEdits, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.tree import arms
 
 if TYPE_CHECKING:
     from torchlint.analyses.epochs import StaleSampler
@@ -56,7 +56,7 @@ def _edits(stale: StaleSampler, model: Model, home: Model) -> tuple[Edit, ...]:
 
 def _condition(name: str, kept: Binding, stale: StaleSampler, model: Model) -> tuple[str, str | None, list[Edit]]:
     """The sampler's variable, and when it holds the sampler."""
-    made = [value for write in kept.writes if write.value is not None for value in branches(write.value)]
+    made = [value for write in kept.writes if write.value is not None for value in arms(write.value)]
     if all(value is stale.sampler.node for value in made):
         return name, None, []
     if all(value is stale.sampler.node or (isinstance(value, cst.Name) and value.value == "None") for value in made):

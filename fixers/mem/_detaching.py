@@ -10,13 +10,14 @@ import libcst as cst
 
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.graphs import carriers
-from torchlint.analyses.mem.keeping import Way, branches
+from torchlint.analyses.mem.keeping import Way
 from torchlint.analyses.mem.retention import retentions
 from torchlint.analyses.mem.single_tensor import is_graphless, is_one_tensor
 from torchlint.finding import Applicability, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import upstream
+from torchlint.semantics.tree import arms
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _first_terms(kept: Retention, model: Model) -> Iterator[cst.BaseExpression]:
             continue
         if write.statement is not kept.node and Fate.BACKWARD in Tracer(model).of_binding(binding, write.statement):
             raise NoFixError(f"a backward pass goes through what {model.place(write.target)} puts into the sum")
-        for value in branches(write.value):
+        for value in arms(write.value):
             if binding in upstream(model, value, inside=loop):
                 continue
             for graph in carriers(model, value):

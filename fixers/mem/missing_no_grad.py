@@ -15,9 +15,8 @@ from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
-from torchlint.semantics.effects import last_name
 from torchlint.semantics.hints import LOSS_NAMES
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import last_name, walk
 
 from ._cuts import needless_cuts, outermost
 

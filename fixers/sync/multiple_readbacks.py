@@ -16,7 +16,7 @@ from torchlint.analyses.visible_devices import names_several_gpus
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import last_name, walk
 from torchlint.semantics.values import Grad
 from torchlint.semantics.vocabulary import is_reduction
 
@@ -228,12 +228,12 @@ def _wish(read: Readback, model: Model) -> str:
     `loss_a + loss_b`, `epe_lt_3_mean` for `(epe < 3).float().mean()`."""
     match _past_silent(read.tensor):
         case (cst.Name() | cst.Attribute()) as variable:
-            name = _last_name(variable)
+            name = last_name(variable)
             return f"{name}_item" if re.search(rf"\b{name}_value\b", model.source.text) else f"{name}_value"
         case cst.Call():
             return _of_call(read.tensor) or "value"
         case cst.BinaryOperation(operator=cst.Add(), left=left, right=right):
-            pairs = takewhile(lambda pair: pair[0] == pair[1], zip(_last_name(left), _last_name(right)))
+            pairs = takewhile(lambda pair: pair[0] == pair[1], zip(last_name(left), last_name(right)))
             shared = "".join(letter for letter, _ in pairs).rstrip("_0123456789")
             return f"{shared}_sum" if len(shared) > 1 else "sum_value"
     return "value"
@@ -261,13 +261,6 @@ def _of_call(node: cst.BaseExpression) -> str:
             words = [_of_call(left), word or "", number or _of_call(limit)]
             return "_".join(words) if all(words) else ""
         case _:
-            return _last_name(node)
+            return last_name(node)
     inner = _of_call(of)
     return inner if method in _SILENT or not inner else f"{inner}_{method}"
-
-
-def _last_name(node: cst.BaseExpression) -> str:
-    match node:
-        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
-            return name
-    return ""

@@ -16,7 +16,7 @@ from torchlint.analyses.rowwise.extent import rounds
 from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.frameworks import SET_EPOCH
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import arms, walk
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def comes_from(node: cst.CSTNode | None, kept: Binding, home: Model, wrapped: bo
     if node is None or depth > _DEPTH:
         return False
     if isinstance(node, cst.IfExp):
-        return all(comes_from(arm, kept, home, wrapped, depth) for arm in branches(node))
+        return all(comes_from(arm, kept, home, wrapped, depth) for arm in arms(node))
     if isinstance(node, cst.Call):
         wraps = wrapped and node.args and (home.call(node).callee is not None or isinstance(node.func, cst.Name))
         return bool(wraps) and comes_from(node.args[0].value, kept, home, wrapped, depth)
@@ -266,11 +266,6 @@ def comes_from(node: cst.CSTNode | None, kept: Binding, home: Model, wrapped: bo
 
 
 # -- who may set the epoch
-
-
-def branches(value: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """What an assigned expression may be: both sides of a conditional one."""
-    return [*branches(value.body), *branches(value.orelse)] if isinstance(value, cst.IfExp) else [value]
 
 
 def _may_be_told(sampler: Call, loader: Call, model: Model) -> bool:

@@ -16,7 +16,7 @@ from torchlint.analyses.trial_loops import is_trial
 from torchlint.finding import Confidence
 from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.dataflow import parameter_of_function
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import arms, last_name, walk
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -344,7 +344,9 @@ def _is_accelerated(call: Call, model: Model, depth: int = 0) -> bool:
         is_device = value.kind is not Kind.NUMBER and is_accelerator(arg.value, model)
         if value.place is Place.ACCELERATOR or is_device:
             return True
-    if _MOVERS.search(_last_name(call)) or any(_copies_what_it_gets(function, model) for function in call.passes):
+    if _MOVERS.search(last_name(call.node.func)):
+        return True
+    if any(_copies_what_it_gets(function, model) for function in call.passes):
         return True
     if call.receiver is None or depth > _DEPTH:
         return False
@@ -360,13 +362,6 @@ def _copies_what_it_gets(function: Function, model: Model) -> bool:
     return any(
         moves_to_accelerator(call, model) and not call.receiver_value.is_(Kind.MODULE) for call in function.calls
     )
-
-
-def _last_name(call: Call) -> str:
-    func = call.node.func
-    if isinstance(func, cst.Attribute):
-        return func.attr.value
-    return func.value if isinstance(func, cst.Name) else ""
 
 
 def _moves_a_model(model: Model) -> bool:
@@ -392,6 +387,5 @@ def _is_gpu_trainer(call: Call, model: Model) -> bool:
     accelerator, gpus = call.argument("accelerator"), call.argument("gpus")
     if gpus.given and gpus.value.kind is not Kind.NONE:
         return gpus.value.constant != 0
-    node = accelerator.node
-    choices = [node.body, node.orelse] if isinstance(node, cst.IfExp) else [node]
-    return any(node is not None and model.value(node).constant in ("gpu", "cuda", "auto") for node in choices)
+    choices = arms(accelerator.node) if accelerator.node is not None else ()
+    return any(model.value(node).constant in ("gpu", "cuda", "auto") for node in choices)

@@ -11,10 +11,9 @@ import libcst as cst
 
 from torchlint.semantics import torch_api
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Call, Function, Loop
 from torchlint.semantics.hints import looks_like_optimizer
-from torchlint.semantics.tree import children, walk
+from torchlint.semantics.tree import children, last_name, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import libcst as cst
 from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.step_cycle import changes
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Binding, Call, Function, Guard, Loop, Role, Write
+from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_module, is_parameter_free
 

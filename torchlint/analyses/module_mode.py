@@ -12,7 +12,7 @@ import libcst as cst
 
 from torchlint.analyses.mode_layers import mode_layer
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
-from torchlint.semantics.tree import children, walk
+from torchlint.semantics.tree import arms, children, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import EXITS
 
@@ -414,7 +414,7 @@ class _Walk:
             parts = [part for node in walk(value) if (part := self._part(node)) is not None]
             if parts and isinstance(value, cst.Call):
                 return self._ways.of_others(self._model, value, parts)
-            same = [self._model.binding(_unwrapped(name)) for name in _alternatives(value)]
+            same = [self._model.binding(_unwrapped(name)) for name in arms(value)]
             if node is not None and None not in same:
                 return self._ways.of_others(self._model, node, same)
             made = mode_layer(self._model, self._model.value(value))
@@ -454,11 +454,6 @@ def _unwrapped(node: cst.CSTNode) -> cst.CSTNode:
     while isinstance(node, cst.Attribute) and node.attr.value in _WRAPPERS:
         node = node.value
     return node
-
-
-def _alternatives(value: cst.CSTNode) -> list[cst.CSTNode]:
-    """`a` and `b` of `a if x else b`; other expressions stand for themselves."""
-    return [value.body, value.orelse] if isinstance(value, cst.IfExp) else [value]
 
 
 def _asked_for_mode(value: cst.CSTNode) -> cst.BaseExpression | None:

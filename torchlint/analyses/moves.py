@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import reaches
-from torchlint.semantics.tree import children
+from torchlint.semantics.tree import arms, children
 from torchlint.semantics.values import UNKNOWN, Kind, Place, Value
 from torchlint.semantics.vocabulary import is_tensor_method
 
@@ -209,8 +209,5 @@ def names_cuda_type(node: cst.BaseExpression | None, model: Model) -> bool:
     if binding is not None and any((write.imported or "").startswith("torch.cuda.") for write in binding.writes):
         return True
     candidates = [write.value for write in binding.writes] if binding is not None else [node]
-    for candidate in candidates:
-        arms = [candidate.body, candidate.orelse] if isinstance(candidate, cst.IfExp) else [candidate]
-        if any((model.qualified(arm) or "").startswith("torch.cuda.") for arm in arms):
-            return True
-    return False
+    classes = (arm for candidate in candidates if candidate is not None for arm in arms(candidate))
+    return any((model.qualified(named) or "").startswith("torch.cuda.") for named in classes)

@@ -10,6 +10,7 @@ from torchlint.semantics import frameworks
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call, Effects, Function
 from torchlint.semantics.hints import looks_like_optimizer
+from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Kind, Value
 
 # Names what a function of another file does; the flag says whether autograd may be on.
@@ -21,13 +22,6 @@ _RELEVANT = (Kind.MODULE, Kind.OPTIMIZER, Kind.LOADER, Kind.SAMPLER, Kind.SCALER
 
 # More arguments than those of a tensor, a trainer or an engine go to somebody's formula.
 _MOST_OF_BACKWARD = 5
-
-
-def last_name(node: cst.CSTNode | None) -> str:
-    """`c` of `a.b.c`, `c` of `c`."""
-    if isinstance(node, cst.Attribute):
-        return node.attr.value
-    return node.value if isinstance(node, cst.Name) else ""
 
 
 def classify(call: Call, parent: cst.CSTNode | None) -> None:

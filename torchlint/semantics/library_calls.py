@@ -14,6 +14,7 @@ from torchlint.semantics.entities import Call, Function
 from torchlint.semantics.expressions import Expressions
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.transfer import Arguments
+from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value
 
 _DATA_PARALLEL = "torch.nn.parallel.data_parallel"
@@ -280,13 +281,6 @@ class LibraryCalls(Expressions):
         if first is None:
             return UNKNOWN
         return Value(Kind.ITERATOR, element=self.elements(first), origins=first.origins)
-
-
-def last_name(node: cst.CSTNode | None) -> str:
-    """c of `a.b.c`."""
-    if isinstance(node, cst.Attribute):
-        return node.attr.value
-    return node.value if isinstance(node, cst.Name) else ""
 
 
 def loss_and_others(source: cst.BaseExpression, value: Value, target: cst.CSTNode) -> Value:

@@ -8,9 +8,10 @@ from torchlint.semantics import frameworks, numpy_results, tensor_methods, torch
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call
 from torchlint.semantics.hints import LOSS_NAMES
-from torchlint.semantics.library_calls import LibraryCalls, last_name
+from torchlint.semantics.library_calls import LibraryCalls
 from torchlint.semantics.string_methods import string_method
 from torchlint.semantics.transfer import Arguments, element_of
+from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value, join
 from torchlint.word_set import word_set
 

@@ -82,6 +82,30 @@ def deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
+def last_name(node: cst.CSTNode | None) -> str:
+    """`c` of `a.b.c` and of `c`; nothing of what is neither an attribute nor a name."""
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def is_name(node: cst.CSTNode | None, name: str) -> bool:
+    """Whether a node is this name, or this constant: `self`, `None`."""
+    return isinstance(node, cst.Name) and node.value == name
+
+
+def without_subscripts(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`x` of `x[i][j, :]`."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    return node
+
+
+def arms(value: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:
+    """`a`, `b` and `c` of `a if x else b if y else c`; any other expression stands for itself."""
+    return (*arms(value.body), *arms(value.orelse)) if isinstance(value, cst.IfExp) else (value,)
+
+
 def dotted(node: cst.CSTNode | None) -> str | None:
     """`a.b.c` of a chain of attributes over a name, else None."""
     parts: list[str] = []

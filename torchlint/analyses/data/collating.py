@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.datasets import calls_made
-from torchlint.semantics.effects import last_name
+from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import libcst as cst
 from torchlint.analyses.datasets import leaves
 from torchlint.analyses.tensor_writes import Written, written
 from torchlint.semantics.dataflow import text, upstream
-from torchlint.semantics.effects import last_name
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import last_name, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:

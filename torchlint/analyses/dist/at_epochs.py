@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.epochs import branches, comes_from
-from torchlint.semantics.tree import walk
+from torchlint.analyses.epochs import comes_from
+from torchlint.semantics.tree import arms, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def sampler_at_epochs(stale: StaleSampler, model: Model) -> tuple[str, Binding] 
     assign = model.small_statement(stale.sampler.node)
     if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
         return None
-    if stale.sampler.node not in branches(assign.value):
+    if stale.sampler.node not in arms(assign.value):
         return None
     target = assign.targets[0].target
     binding = model.binding(target)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.effects import last_name
 from torchlint.semantics.hints import looks_like_optimizer
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import last_name, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from torchlint.analyses.mem.frozen_classes import switches_itself_off
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.parameter_free import class_of_module, module_of, trains_nothing
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
-from torchlint.semantics.effects import last_name
+from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ import libcst as cst
 from torchlint.analyses.mem.single_tensor import carries, is_graphless
 from torchlint.analyses.new_tensors import DIFFERENTIATED
 from torchlint.semantics.dataflow import reaches
-from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Binding, Call, Class, Function, Loop, Write
-from torchlint.semantics.tree import children, walk
+from torchlint.semantics.tree import children, last_name, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import HARMLESS_PACKAGES
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import arms, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -90,16 +90,11 @@ def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpres
     if isinstance(target, cst.Subscript) and _is_fresh_place(model, target):
         yield Keeping(Way.APPEND, node, target, node.value)
         return
-    added = [term for branch in branches(node.value) for term in _added(model, branch, target)]
+    added = [term for branch in arms(node.value) for term in _added(model, branch, target)]
     for term in added:
         yield Keeping(_way_of_sum(term), node, target, term)
     if not added and _is_best_so_far(model, node, target):
         yield Keeping(Way.BEST, node, target, node.value)
-
-
-def branches(value: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:
-    """The values between which `a if first else b` picks."""
-    return (*branches(value.body), *branches(value.orelse)) if isinstance(value, cst.IfExp) else (value,)
 
 
 def _added(model: Model, value: cst.BaseExpression, target: cst.BaseExpression) -> list[cst.BaseExpression]:

@@ -15,8 +15,8 @@ from torchlint.analyses.mem.parameter_free import is_parameter_free_pass
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.effects import last_name
 from torchlint.semantics.hints import LOSS_NAMES
+from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import module_method
 

@@ -17,8 +17,7 @@ from torchlint.analyses.order import excludes
 from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import given_to, reaches, upstream
-from torchlint.semantics.effects import last_name
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import last_name, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:

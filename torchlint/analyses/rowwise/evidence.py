@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.rowwise.names import root_of
 from torchlint.analyses.rowwise.nature import is_comparing
 from torchlint.semantics.dataflow import parameter_of_function
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import walk, without_subscripts
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method
 
@@ -180,7 +179,8 @@ class _Use:
 
     def _assigned(self, target: cst.BaseExpression) -> Evidence:
         if isinstance(target, cst.Subscript):
-            return Evidence.TORCH if self._model.value(root_of(target)).kind is Kind.TENSOR else Evidence.NONE
+            whole = self._model.value(without_subscripts(target))
+            return Evidence.TORCH if whole.kind is Kind.TENSOR else Evidence.NONE
         found = self._named(target)
         return found if self._whole else found & Evidence.TORCH
 

@@ -18,7 +18,6 @@ from torchlint.analyses.rowwise.names import (
     index_text,
     is_block,
     prefixes,
-    root_of,
     spelled,
 )
 from torchlint.analyses.rowwise.nature import (
@@ -45,7 +44,7 @@ from torchlint.analyses.rowwise.state import (
     matched,
     together,
 )
-from torchlint.semantics.tree import children
+from torchlint.semantics.tree import children, without_subscripts
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_boolean, is_tensor_method
 
@@ -175,7 +174,7 @@ class Expressions:
     def index(self, node: cst.Subscript) -> Seen:
         """What the index of a subscript depends on, of nested ones all of them."""
         parts = [(part.slice, len(subscript.slice) > 1) for subscript in prefixes(node) for part in subscript.slice]
-        of_row = len(parts) > 1 or self.quiet(root_of(node)).varies
+        of_row = len(parts) > 1 or self.quiet(without_subscripts(node)).varies
         return together(*(self._slice(part, several, of_row) for part, several in parts))
 
     def _slice(self, part: cst.BaseSlice, several: bool, of_row: bool) -> Seen:
@@ -212,8 +211,8 @@ class Expressions:
         if isinstance(lower, cst.Subscript) and isinstance(upper, cst.Subscript):
             if index_text(lower) != index_text(upper):
                 return False
-            lower = starts = root_of(lower)
-            upper = self._defined(root_of(upper))
+            lower = starts = without_subscripts(lower)
+            upper = self._defined(without_subscripts(upper))
         if lower is None or upper is None or part.step is not None:
             return False
         rest = difference(upper, lower)
@@ -229,7 +228,7 @@ class Expressions:
         return binding.writes[0].value or node
 
     def _subscript(self, node: cst.Subscript) -> Seen:
-        root = root_of(node)
+        root = without_subscripts(node)
         name = spelled(root)
         place = self.index(node)
         if has_key(node):
@@ -274,7 +273,7 @@ class Expressions:
 
     def changed(self, target: cst.Subscript, place: Seen, given: Seen) -> Seen:
         """What becomes of `x[i]` where it is read, changed and written back: `x[i] *= w[i]`."""
-        self._note_subject(root_of(target), place)
+        self._note_subject(without_subscripts(target), place)
         operands = [place.at_least(Depends.ROW), given]
         self._step(target, "arithmetic", operands)
         return _inputs("arithmetic", operands)
@@ -388,7 +387,7 @@ class Expressions:
         return replace(seen, mask=is_boolean(method))
 
     def _in_place(self, call: Call, held: Seen, seen: Seen) -> None:
-        root = root_of(call.receiver) if call.receiver is not None else None
+        root = without_subscripts(call.receiver) if call.receiver is not None else None
         if held.is_row:
             name = next(iter(self.trace.subjects), "")
             self.trace.kept.append(Kept(Sink.FILL, name, call.node, seen, held))

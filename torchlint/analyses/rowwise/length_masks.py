@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.rowwise.names import bound_names, root_of
+from torchlint.analyses.rowwise.names import bound_names
 from torchlint.analyses.rowwise.nature import Nature, nature
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import walk, without_subscripts
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ def _filled(part: cst.BaseExpression) -> cst.BaseExpression:
     """`mask` of `mask[i, :length]` and `mask[i].narrow(0, length, rest)`."""
     match part:
         case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="narrow"))):
-            return root_of(inner)
-    return root_of(part)
+            return without_subscripts(inner)
+    return without_subscripts(part)
 
 
 def _indices(part: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

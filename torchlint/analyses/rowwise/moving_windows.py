@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.rowwise.collecting import is_collected, is_stacked
-from torchlint.analyses.rowwise.names import root_of, spelled
+from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.rowwise.nature import Nature, nature
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import walk, without_subscripts
 
 if TYPE_CHECKING:
     from torchlint.analyses.rowwise.certainty import Certainty
@@ -57,14 +57,14 @@ class _Frames:
         counter = target.slice[0].slice
         if not isinstance(counter, cst.Index) or not self._counts(counter.value):
             return False
-        return self._certainty.is_tensor(root_of(target), self._loop)
+        return self._certainty.is_tensor(without_subscripts(target), self._loop)
 
     def _windowed(self, value: cst.BaseExpression) -> cst.BaseExpression | None:
         window = next((node for node in walk(value) if isinstance(node, cst.Subscript)), None)
         part = window.slice[0].slice if window is not None else None
         if window is None or not isinstance(part, cst.Slice) or not self._is_window(part):
             return None
-        source = root_of(window)
+        source = without_subscripts(window)
         if self._is_written(source) or not self._certainty.is_tensor(source, self._loop) or self._is_changed(source):
             return None
         inside = set(walk(part))

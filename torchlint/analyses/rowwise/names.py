@@ -11,19 +11,12 @@ from typing import NamedTuple
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import walk, without_subscripts
 
 _METADATA = frozenset("shape size dtype device ndim dim new_zeros new_ones new_tensor type_as".split())
 _WRITING = frozenset({cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.Call, cst.Attribute})
 _COLLECTING = ("append", "extend")
 _LOOKED_UP = re.compile(r"[\w.]+\[[^\]]*\]")
-
-
-def root_of(node: cst.BaseExpression) -> cst.BaseExpression:
-    """x of `x[i][j, :]`."""
-    while isinstance(node, cst.Subscript):
-        node = node.value
-    return node
 
 
 def spelled(node: cst.CSTNode) -> str:
@@ -43,7 +36,7 @@ def at_several_places(fills: Iterable[str]) -> bool:
 
 def index_text(node: cst.Subscript) -> str:
     """`[i][j, :]` of `x[i][j, :]`."""
-    return spelled(node).removeprefix(spelled(root_of(node)))
+    return spelled(node).removeprefix(spelled(without_subscripts(node)))
 
 
 def prefixes(node: cst.Subscript) -> Iterator[cst.Subscript]:
@@ -198,7 +191,7 @@ class _Collector:
         self._assigned.update(bound_names(target))
         for part in walk(target) if isinstance(target, (cst.Tuple, cst.List)) else (target,):
             if isinstance(part, cst.Subscript):
-                root = root_of(part)
+                root = without_subscripts(part)
                 for name in _names_of(root):
                     self._fills.setdefault(name, set()).add(index_text(part))
                 self._excuse(root)
@@ -236,7 +229,7 @@ class _Collector:
         elif isinstance(node, cst.Arg) and node.keyword is not None:
             self._excused.add(node.keyword)
         elif isinstance(node, cst.Subscript):
-            root = root_of(node)
+            root = without_subscripts(node)
             name = spelled(root)
             if any(index_text(part) in self._fills.get(name, ()) for part in prefixes(node)):
                 self._excuse(root)

@@ -14,8 +14,9 @@ import libcst as cst
 
 from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.expressions import Expressions
-from torchlint.analyses.rowwise.names import Names, is_block, root_of, spelled, sum_onto
+from torchlint.analyses.rowwise.names import Names, is_block, spelled, sum_onto
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Seen, Sink, Trace, together
+from torchlint.semantics.tree import without_subscripts
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ class _Reader:
         place = place or self._expressions.index(target)
         if self._once and not place.varies:
             place = self._expressions.counter
-        root = root_of(target)
+        root = without_subscripts(target)
         if isinstance(root, cst.Name) and root.value in self._expressions.local:
             self.trace.changes_rows |= self._expressions.local[root.value].gathered
             self._expressions.local[root.value] = together(self._expressions.local[root.value], seen, place)

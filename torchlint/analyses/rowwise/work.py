@@ -29,7 +29,6 @@ from torchlint.analyses.rowwise.evidence import is_found_to_be_list, is_list_whe
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
 from torchlint.analyses.rowwise.moving_windows import windowed_tensor
-from torchlint.analyses.rowwise.names import root_of
 from torchlint.analyses.rowwise.nature import is_report
 from torchlint.analyses.rowwise.restacking import taken_apart
 from torchlint.analyses.rowwise.selections import is_selection
@@ -43,7 +42,7 @@ from torchlint.analyses.vectorize.plan import Plan, attempt, is_plain
 from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report
 from torchlint.semantics.entities import Role
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import walk, without_subscripts
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -284,7 +283,7 @@ class _Finder:
 
     def _is_written_out(self, kept: Kept, trace: Trace) -> bool:
         """Whether numbers become a text, or entries of a dict for which nothing is computed: one by one, anyway."""
-        binding = self._model.binding(root_of(kept.node))
+        binding = self._model.binding(without_subscripts(kept.node))
         kinds = {self._model.value(write.target).kind for write in binding.writes} if binding is not None else set()
         return Kind.STRING in kinds or (Kind.DICT in kinds and not costly.computes(trace.steps))
 

@@ -20,7 +20,7 @@ from torchlint.analyses.sync.shown import written_texts
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.semantics.dataflow import is_changed, reaches
 from torchlint.semantics.entities import Role
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import walk, without_subscripts
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
@@ -127,19 +127,13 @@ def may_be_list(model: Model, tensor: cst.BaseExpression) -> bool:
         return False
     if any(guard.test is not None and model.binding(guard.test) is binding for guard in model.guards(tensor)):
         return True
-    made = [(write.unpacked, _uncut(write.value)) for write in binding.writes if write.kind == "assign"]
+    writes = [(write.unpacked, write.value) for write in binding.writes if write.kind == "assign"]
+    made = [(is_part, without_subscripts(value)) for is_part, value in writes if value is not None]
     calls = [(is_part, model.call(node)) for is_part, node in made if isinstance(node, cst.Call)]
     unseen = [part for part in calls if part[1].target is None and not (part[1].callee or "").startswith("torch.")]
     if any(is_part for is_part, _ in unseen):
         return True
     return any(call.is_forward for _, call in unseen) and Evidence.ARRAY not in evidence(model, binding.reads)
-
-
-def _uncut(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
-    """`net(x)` of `net(x)[:-1]`."""
-    while isinstance(node, cst.Subscript):
-        node = node.value
-    return node
 
 
 def _is_element(model: Model, node: cst.BaseExpression) -> bool:

@@ -14,7 +14,7 @@ from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.residence import Residence
 from torchlint.semantics.dataflow import reaches
-from torchlint.semantics.effects import last_name
+from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:

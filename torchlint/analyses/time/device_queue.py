@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.effects import last_name
 from torchlint.semantics.entities import Call, Function, Loop, Role
 from torchlint.semantics.transfer import element_of
-from torchlint.semantics.tree import children
+from torchlint.semantics.tree import children, last_name
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:

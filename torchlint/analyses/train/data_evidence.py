@@ -12,6 +12,7 @@ from torchlint.semantics import torch_api
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.hints import LOSS_NAMES
+from torchlint.semantics.tree import without_subscripts
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -36,13 +37,6 @@ _LEAF_ATTRIBUTES = frozenset({"grad", "weight", "bias"})
 _NOT_TENSORS = re.compile(
     r"(?i)(data_?set|loader|buffer|storage|corpus|graph|batch|sample|data|args|opts?|cfg|config)s?$|^mnist"
 )
-
-
-def _root(node: cst.BaseExpression) -> cst.BaseExpression:
-    """x of `x[:, 0]`."""
-    while isinstance(node, cst.Subscript):
-        node = node.value
-    return node
 
 
 def is_full_reduction(model: Model, owner: cst.BaseExpression) -> bool:
@@ -81,7 +75,7 @@ def looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: Ch
         return True
     if value.kind is Kind.UNKNOWN and LOSS_NAMES.search(last_word(owner)) and chain.steps[:1] == ["[]"]:
         return is_first(chain.nodes[0])
-    whole = model.binding(_root(owner))
+    whole = model.binding(without_subscripts(owner))
     if whole is not None and _is_used_as_tensor(model, whole):
         return True
     return _meets_tensors(model, chain.end)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.variable_wrapper import VARIABLE
 from torchlint.semantics.dataflow import reaches, text
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import arms, walk
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
@@ -52,17 +51,8 @@ def is_tensor_class(func: cst.BaseExpression, model: Model) -> bool:
     """`Tensor` of `Tensor = torch.cuda.FloatTensor if cuda else torch.FloatTensor`."""
     binding = model.binding(func)
     made = [write.value for write in binding.writes] if binding is not None else []
-    return bool(made) and all(
-        _CLASSES.fullmatch(model.qualified(leaf) or "") is not None for value in made for leaf in _choices(value)
-    )
-
-
-def _choices(node: cst.BaseExpression | None) -> Iterator[cst.BaseExpression | None]:
-    if isinstance(node, cst.IfExp):
-        yield from _choices(node.body)
-        yield from _choices(node.orelse)
-    else:
-        yield node
+    classes = [arm for value in made if value is not None for arm in arms(value)]
+    return bool(made) and None not in made and all(_CLASSES.fullmatch(model.qualified(cls) or "") for cls in classes)
 
 
 def _makes_numbers(call: cst.Call, model: Model) -> bool:
