@@ -10,6 +10,7 @@ from torchlint.analyses.conditions import conditions
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.tree import dotted
 
 if TYPE_CHECKING:
     from torchlint.analyses.amp.scaled_gradients import Clipping, Event
@@ -48,16 +49,10 @@ def _lines(clipping: Clipping, anchor: Call, model: Model) -> list[str]:
     found: dict[str, None] = {}
     for step in clipping.steps:
         optimizer = step.call.arguments[0]
-        if set(step.call.loops()) - set(anchor.loops()) or optimizer.star or not _is_plain(optimizer.value):
+        if set(step.call.loops()) - set(anchor.loops()) or optimizer.star or dotted(optimizer.value) is None:
             raise NoFixError("an optimizer that steps has no name of its own where the gradients are clipped")
         found[f"{step.scaler}.unscale_({model.code(optimizer.value)})"] = None
     return list(found)
-
-
-def _is_plain(node: cst.BaseExpression) -> bool:
-    while isinstance(node, cst.Attribute):
-        node = node.value
-    return isinstance(node, cst.Name)
 
 
 def _place(clipping: Clipping, anchor: Call) -> cst.CSTNode:
@@ -91,5 +86,5 @@ def _test(step: Event, model: Model) -> str | None:
     if guard is None or guard.branch != "body" or not isinstance(guard.node, cst.If) or guard.test is None:
         return None
     test = guard.test
-    simple = isinstance(test, cst.Comparison) and len(test.comparisons) == 1 and _is_plain(test.left)
-    return model.code(test) if simple or _is_plain(test) else None
+    asked = test.left if isinstance(test, cst.Comparison) and len(test.comparisons) == 1 else test
+    return model.code(test) if dotted(asked) is not None else None

@@ -17,7 +17,7 @@ from torchlint.analyses.dist.samplers import SAMPLER
 from torchlint.finding import Applicability, Edit, FileEdits, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.tree import arms
+from torchlint.semantics.tree import arms, is_name
 
 if TYPE_CHECKING:
     from torchlint.analyses.epochs import StaleSampler
@@ -59,7 +59,7 @@ def _condition(name: str, kept: Binding, stale: StaleSampler, model: Model) -> t
     made = [value for write in kept.writes if write.value is not None for value in arms(write.value)]
     if all(value is stale.sampler.node for value in made):
         return name, None, []
-    if all(value is stale.sampler.node or (isinstance(value, cst.Name) and value.value == "None") for value in made):
+    if all(value is stale.sampler.node or is_name(value, "None") for value in made):
         return name, f"{name} is not None", []
     return _if_instance(name, stale, model)
 

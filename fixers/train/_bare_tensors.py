@@ -9,10 +9,11 @@ import libcst as cst
 from torchlint.analyses.order import is_before
 from torchlint.analyses.tensor_writes import is_handed_on
 from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, is_drawn_alone, is_made_anew, without_moves
-from torchlint.analyses.variable_wrapper import Wrapper, is_false
+from torchlint.analyses.variable_wrapper import Wrapper
 from torchlint.parallel_assignment import target_of
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import returns_tensor
 
@@ -190,7 +191,7 @@ def _changes(binding: Binding, model: Model) -> bool:
 
 
 def wants_gradients(wrapper: Wrapper) -> bool:
-    return wrapper.requires_grad.given and not is_false(wrapper.requires_grad.node)
+    return wrapper.requires_grad.given and not is_name(wrapper.requires_grad.node, "False")
 
 
 def name_of(value: cst.BaseExpression, model: Model) -> Binding | None:

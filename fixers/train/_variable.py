@@ -15,14 +15,14 @@ from torchlint.analyses.train.owned_tensors import (
     is_made_anew,
     without_moves,
 )
-from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, is_false, questions, wrapper_of
+from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, questions, wrapper_of
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.parallel_assignment import assigned_pairs
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.dataflow import text as text_of
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind
 
 from ._bare_tensors import has_leaf, is_temporary, may_stand_bare, name_of, wants_gradients, with_moves
@@ -270,7 +270,7 @@ def _replacement(wrapper: Wrapper, cut: str, model: Model) -> list[Edit]:
         last = model.span(inner.value)[1]
     before, suffix = "", cut
     asked = wrapper.requires_grad.node
-    if asked is not None and not is_false(asked):
+    if asked is not None and not is_name(asked, "False"):
         suffix += f".requires_grad_({model.code(asked).removeprefix('True')})"
     if suffix == ".requires_grad_()" and "\n" not in text[start:end] and _is_factory(inner, model):
         argued = Rewriter(model).add_argument(cst.ensure_type(inner, cst.Call), "requires_grad=True")

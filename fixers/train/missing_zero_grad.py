@@ -10,7 +10,7 @@ from torchlint.analyses.step_cycle import Reached, changes, optimizer_of
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import dotted, walk
 
 if TYPE_CHECKING:
     from torchlint.analyses.step_cycle import Cycle
@@ -23,7 +23,7 @@ _WHY = "every step then follows the gradients of its own batches only, so traini
 
 def fix(report: Report, model: Model) -> Fix:
     cycle: Cycle = report.facts
-    if not _is_plain(cycle.optimizer):
+    if dotted(cycle.optimizer) is None:
         raise NoFixError("the optimizer has no name that means the same everywhere")
     if _is_undefined(cycle.optimizer, model):
         raise NoFixError("nothing in the file makes the optimizer")
@@ -32,13 +32,6 @@ def fix(report: Report, model: Model) -> Fix:
             "the file resets these gradients elsewhere, and whether it means to add them up is for you to say"
         )
     return Fix((_edit(cycle, model),), Applicability.UNSAFE, _WHY)
-
-
-def _is_plain(optimizer: cst.BaseExpression) -> bool:
-    """A variable or an attribute, which means the same wherever it is written."""
-    while isinstance(optimizer, cst.Attribute):
-        optimizer = optimizer.value
-    return isinstance(optimizer, cst.Name)
 
 
 def _is_undefined(optimizer: cst.BaseExpression, model: Model) -> bool:

@@ -33,6 +33,12 @@ def exclude(a: Conditions, b: Conditions) -> bool:
     return any(b.get(key, holds) is not holds for key, holds in a.items())
 
 
+def are_alternatives(model: Model, one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Whether two nodes stand in different branches of one and the same condition."""
+    branches = {guard.node: guard.branch for guard in model.guards(one)}
+    return any(branches.get(guard.node, guard.branch) != guard.branch for guard in model.guards(other))
+
+
 def normal(test: cst.BaseExpression) -> tuple[str, bool]:
     """The text of what a test asks for, and whether it is true where that is there.
 

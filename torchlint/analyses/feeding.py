@@ -16,7 +16,7 @@ from torchlint.analyses.trial_loops import is_trial
 from torchlint.finding import Confidence
 from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.dataflow import parameter_of_function
-from torchlint.semantics.tree import arms, last_name, walk
+from torchlint.semantics.tree import arms, is_name, last_name, walk
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ def _copies_one_of(given: Sequence[Binding | None], call: Call, model: Model) ->
 def _is_copied_by_heirs(call: Call, model: Model) -> bool:
     """Whether a method that a class leaves to those that derive from it in other files copies what it is given."""
     cls = call.function.cls
-    if cls is None or call.receiver is None or not _is_self(call.receiver, call.function):
+    if cls is None or not is_name(call.receiver, call.function.own_name):
         return False
     heirs = re.compile(rf"^class \w+\(.*\b{cls.name}\b", re.MULTILINE)
     taken = re.compile(rf"^[ \t]+def {call.method}\(\s*self\s*,\s*(\w+)", re.MULTILINE)
@@ -298,10 +298,6 @@ def _is_copied_by_heirs(call: Call, model: Model) -> bool:
         for source in model.users()
         if heirs.search(source.text) and taken.search(source.text)
     )
-
-
-def _is_self(receiver: cst.BaseExpression, function: Function) -> bool:
-    return isinstance(receiver, cst.Name) and list(function.params[:1]) == [receiver.value]
 
 
 def holds_arrays(loader: Loader) -> bool:

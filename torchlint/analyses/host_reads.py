@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.order import are_alternatives, is_before
+from torchlint.analyses.conditions import are_alternatives
+from torchlint.analyses.order import is_before
 from torchlint.analyses.steps import is_the_rest
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from torchlint.analyses.steps import is_whole_step
 from torchlint.analyses.sums import adds_to, is_named_sum
 from torchlint.semantics.dataflow import parameter_of_function, reaches, text
 from torchlint.semantics.entities import Binding, Call, Function, Loop
+from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
 
@@ -190,8 +191,7 @@ class HostFlow:
         """Whether a test of a variable asks if it holds a number yet."""
         binding = self._model.binding(node)
         return binding is not None and any(
-            write.kind == "assign" and isinstance(write.value, cst.Name) and write.value.value == "None"
-            for write in binding.writes
+            write.kind == "assign" and is_name(write.value, "None") for write in binding.writes
         )
 
     def _iterated(self, loop: cst.For | cst.CompFor, numbers: cst.CSTNode) -> None:

@@ -306,7 +306,7 @@ def _is_made_in(loop: Loop, module: cst.BaseExpression, model: Model) -> bool:
     """Whether a variable gets what a call makes, in each iteration of a loop."""
     binding = model.binding(module)
     return binding is not None and any(
-        isinstance(write.value, cst.Call) and _is_write_in(write.loop, loop) for write in binding.writes
+        isinstance(write.value, cst.Call) and loop.holds(write.loop) for write in binding.writes
     )
 
 
@@ -316,15 +316,11 @@ def _is_function_like(ref: str) -> bool:
 
 def _changes(model: Model, module: cst.BaseExpression | None, loop: Loop) -> bool:
     binding = model.binding(module) if module is not None else None
-    return binding is not None and any(_is_write_in(write.loop, loop) for write in _own_writes(binding))
+    return binding is not None and any(loop.holds(write.loop) for write in _own_writes(binding))
 
 
 def _own_writes(binding: Binding) -> list[Write]:
     return [write for write in binding.writes if write.kind != "parameter"]
-
-
-def _is_write_in(place: Loop | None, loop: Loop) -> bool:
-    return place is not None and loop in place.around()
 
 
 def _offloads(call: Call) -> bool:

@@ -44,13 +44,9 @@ def _is_of_given_data(model: Model, function: Function) -> bool:
     returned = [node.value for node in function.returns if node.value is not None]
     given = {binding for node in returned for binding in upstream(model, node) if binding.is_parameter}
     return any(
-        binding.scope_function is function and not _is_network(model, binding) and not _is_owner(function, binding)
+        binding.scope_function is function and not _is_network(model, binding) and binding.name != function.own_name
         for binding in given
     )
-
-
-def _is_owner(function: Function, binding: Binding) -> bool:
-    return function.cls is not None and not function.is_static and function.params[:1] == [binding.name]
 
 
 def _is_network(model: Model, binding: Binding) -> bool:

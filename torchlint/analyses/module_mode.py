@@ -12,7 +12,7 @@ import libcst as cst
 
 from torchlint.analyses.mode_layers import mode_layer
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
-from torchlint.semantics.tree import arms, children, walk
+from torchlint.semantics.tree import arms, children, is_name, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import EXITS
 
@@ -350,7 +350,7 @@ class _Walk:
             return True
         if self._network.cls is not None and isinstance(node, cst.Attribute) and node.attr.value == self._network.name:
             return True
-        if isinstance(node, cst.Name) and node.value == "self" and self._network.cls is not None:
+        if is_name(node, "self") and self._network.cls is not None:
             return True
         if binding is None:
             return False if isinstance(node, cst.Name) else self._of_part(node)

@@ -1,4 +1,4 @@
-"""Which of two nodes of one function comes first in the text, and which of them never run together."""
+"""Which of two nodes comes first in the text."""
 
 from __future__ import annotations
 
@@ -26,25 +26,3 @@ def is_before(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
             return order.index(above[node]) < order.index(below)
         below = node
     return False
-
-
-def are_alternatives(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
-    """Whether one stands in the body of an `if` and the other in its `else`."""
-    branches: dict[cst.CSTNode, cst.CSTNode] = {}
-    below = first
-    for node in model.ancestors(first):
-        if isinstance(node, cst.If):
-            branches[node] = below
-        below = node
-    below = second
-    for node in model.ancestors(second):
-        if node in branches:
-            return branches[node] is not below
-        below = node
-    return False
-
-
-def excludes(model: Model, one: cst.CSTNode, other: cst.CSTNode) -> bool:
-    """Whether two nodes stand in different branches of a condition."""
-    branches = {guard.node: guard.branch for guard in model.guards(one)}
-    return any(branches.get(guard.node, guard.branch) != guard.branch for guard in model.guards(other))

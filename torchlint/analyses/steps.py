@@ -14,7 +14,7 @@ from torchlint.analyses.single_runs import runs_once
 from torchlint.semantics.dataflow import unfilled_default, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
-from torchlint.semantics.tree import children, walk
+from torchlint.semantics.tree import children, is_name, walk
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
@@ -251,8 +251,7 @@ def _calls_of_base(model: Model, function: Function) -> Iterator[tuple[Model, Ca
         behind = [model.class_behind(base) for base in ancestor.bases if base is not None]
         for home, base in (found for found in behind if found is not None and found[0] is not model):
             for call in home.calls:
-                own = call.function.params[:1]
-                is_of_self = isinstance(call.receiver, cst.Name) and [call.receiver.value] == own
+                is_of_self = is_name(call.receiver, call.function.own_name)
                 if is_of_self and call.method == function.name and call.function.cls in [*base.lineage()]:
                     yield home, call
 

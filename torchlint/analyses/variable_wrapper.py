@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.compatibility import is_for_other_releases
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Grad, Kind
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ class Wrapper:
     @property
     def asks_for_no_graph(self) -> bool:
         """Always, or on a condition that is not known here."""
-        return self.volatile.given and not is_false(self.volatile.node)
+        return self.volatile.given and not is_name(self.volatile.node, "False")
 
     @property
     def never_has_graph(self) -> bool:
-        return isinstance(self.volatile.node, cst.Name) and self.volatile.node.value == "True"
+        return is_name(self.volatile.node, "True")
 
 
 def wrappers(model: Model) -> Iterator[Wrapper]:
@@ -108,7 +109,7 @@ def _asks_out_of_sight(call: Call) -> bool:
     if not _MAKES_VARIABLE.search(call.method or (call.callee or "").rpartition(".")[2]):
         return False
     asked = (arg for arg in call.arguments if arg.keyword is not None and arg.keyword.value == "volatile")
-    return any(isinstance(arg.value, cst.Name) and arg.value.value == "True" for arg in asked)
+    return any(is_name(arg.value, "True") for arg in asked)
 
 
 def volatile_writes(model: Model) -> Iterator[cst.Attribute]:
@@ -126,10 +127,6 @@ def volatile_writes(model: Model) -> Iterator[cst.Attribute]:
             and model.value(node.value).is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
         ):
             yield node
-
-
-def is_false(node: cst.BaseExpression | None) -> bool:
-    return isinstance(node, cst.Name) and node.value == "False"
 
 
 def is_volatile_pass(model: Model, call: Call) -> bool:

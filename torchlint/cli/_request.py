@@ -153,7 +153,8 @@ def _split(context: click.Context, parameter: click.Parameter, values: Sequence[
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
-def _list_option(name: str, help: str, metavar: str = "RULES") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def list_option(name: str, help: str, metavar: str = "RULES") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option that takes several names, with commas between them, and may be given several times."""
     return click.option(name, multiple=True, callback=_split, metavar=metavar, help=help)
 
 
@@ -205,10 +206,10 @@ _OPTIONS = (
         "--unsafe-fixes/--no-unsafe-fixes", default=None, help="Count unsafe fixes in: with --fix, apply them too."
     ),
     click.option("--diff", is_flag=True, help="Write what --fix would change to stdout; exit 1 if there is anything."),
-    _list_option("--select", "Only these rules: codes, prefixes, families or names, with commas between."),
-    _list_option("--extend-select", "These rules besides the selected ones."),
-    _list_option("--ignore", "Not these rules."),
-    _list_option("--per-file-ignores", "Not these rules in these files.", "GLOB:RULE"),
+    list_option("--select", "Only these rules: codes, prefixes, families or names, with commas between."),
+    list_option("--extend-select", "These rules besides the selected ones."),
+    list_option("--ignore", "Not these rules."),
+    list_option("--per-file-ignores", "Not these rules in these files.", "GLOB:RULE"),
     click.option("--statistics", is_flag=True, help="Print how often each rule was found, not the findings."),
     click.option(
         "--output-format",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torchlint.cli import _running as running
+from torchlint.cli._request import list_option
 from torchlint.config import ConfigError, Selection, check_selectors
 
 if TYPE_CHECKING:
@@ -18,14 +19,10 @@ if TYPE_CHECKING:
     from torchlint.runtime_check import Candidate, Options, Verdict
 
 
-def _split(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-
-
 @click.command("verify", short_help="Run a command before and after the fixes, and compare.")
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
-@click.option("--select", multiple=True, callback=_split, metavar="RULES", help="Only the fixes of these rules.")
-@click.option("--ignore", multiple=True, callback=_split, metavar="RULES", help="Not the fixes of these rules.")
+@list_option("--select", help="Only the fixes of these rules.")
+@list_option("--ignore", help="Not the fixes of these rules.")
 @click.option(
     "--unsafe-fixes/--safe-only",
     default=True,

@@ -13,6 +13,7 @@ from torchlint.semantics.calls import Calls
 from torchlint.semantics.entities import Function
 from torchlint.semantics.names import Names
 from torchlint.semantics.scopes import Scopes
+from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import STRING, UNKNOWN, Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Declared(Calls):
         if param is None:
             handed: Value = self.known.parameters.get(function, {}).get(name, UNKNOWN)
             return handed
-        if function.cls is not None and function.params[0] == name and not function.is_static:
+        if function.cls is not None and function.own_name == name:
             return self._self_value(function)
         value = self.known.parameters.get(function, {}).get(name)
         annotated = frameworks.parameter(function, name) or self._annotation(param.annotation)
@@ -68,7 +69,7 @@ class Declared(Calls):
             value = annotated if annotated is not None else (value or self._accelerator_by_default(param))
         elif _says_more(annotated, value):
             value = value.but(ref=annotated.ref)  # type: ignore[union-attr]
-        if param.default is not None and isinstance(param.default, cst.Name) and param.default.value == "None":
+        if is_name(param.default, "None"):
             value = value.but(optional=True)
         return self.refined(self.scopes.bindings[param.name], value)
 

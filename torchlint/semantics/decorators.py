@@ -46,7 +46,11 @@ class Decorators:
         return self._known[decorator]
 
     def _read(self, decorator: Function) -> Wrapping:
-        nested = [function for function in self._scopes.functions if _is_within(function, decorator)]
+        nested = [
+            function
+            for function in self._scopes.functions
+            if function is not decorator and decorator in function.around()
+        ]
         if not nested:
             return PLAIN  # it notes the function down and returns it
         calls = [call for function in nested for call in function.calls if self._calls_decorated(call, decorator)]
@@ -59,7 +63,7 @@ class Decorators:
         binding = self._scopes.bindings.get(call.node.func)
         if binding is None or not binding.is_parameter or binding.scope_function is call.function:
             return False
-        return binding.scope_function is decorator or _is_within(binding.scope_function, decorator)
+        return decorator in binding.scope_function.around()
 
     def _returns(self, wrapper: Function, calls: list[Call]) -> bool:
         """Whether a wrapper returns nothing but what the decorated function returns."""
@@ -74,13 +78,6 @@ class Decorators:
         binding = self._scopes.bindings.get(node) if isinstance(node, cst.Name) else None
         writes = binding.writes if binding is not None else []
         return bool(writes) and all(write.value in calls and not write.unpacked for write in writes)
-
-
-def _is_within(function: Function, outer: Function) -> bool:
-    parent = function.parent
-    while parent is not None and parent is not outer:
-        parent = parent.parent
-    return parent is outer
 
 
 def _hands_on(call: Call) -> bool:

@@ -111,6 +111,27 @@ class Function:
         """Whether the first parameter of the method is the class."""
         return "builtins.classmethod" in self.decorators or self.name in _CLASS_METHODS
 
+    def around(self) -> Iterator[Function]:
+        """The function and those in which it is defined, the innermost first; the module body last."""
+        function: Function | None = self
+        while function is not None:
+            yield function
+            function = function.parent
+
+    @property
+    def own_name(self) -> str | None:
+        """What a method calls its object, as does a function that is defined in it: `self`. None elsewhere."""
+        method = next((function for function in self.around() if function.cls is not None), None)
+        return method.params[0] if method is not None and method.params and not method.is_static else None
+
+    @property
+    def required(self) -> int:
+        """How many arguments a call has to give; of a method, beside the object."""
+        if not isinstance(self.node, cst.FunctionDef):
+            return 0
+        params = (*self.node.params.posonly_params, *self.node.params.params)
+        return sum(param.default is None for param in params) - (self.cls is not None)
+
     def takes_receiver(self, receiver: Value) -> bool:
         """Whether what the method is called on, or its class, is the first of its parameters."""
         return not self.is_static and (self.takes_class or receiver.kind is not Kind.CLASS)
@@ -205,6 +226,10 @@ class Loop:
     @property
     def is_comprehension(self) -> bool:
         return isinstance(self.node, cst.CompFor)
+
+    def holds(self, inner: Loop | None) -> bool:
+        """Whether the other loop is this one, or stands in it."""
+        return inner is not None and self in inner.around()
 
     def around(self) -> Iterator[Loop]:
         """The loop and the loops around it in the same function, innermost first."""

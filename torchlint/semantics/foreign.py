@@ -215,12 +215,8 @@ class Imports:
         handed = frozenset(origin for value in given.all() for origin in _origins(value))
         return self._exported(model.returned(function, given, grad, bound=bound), model, handed)
 
-    def home(self, function: Function) -> Model:
-        """The model of the file in which a function of another file stands."""
-        return self._models[function.module]
-
     def model_of(self, function: Function) -> Model:
-        """The model of the other file that a function is of."""
+        """The model of the file in which a function of another file stands."""
         return self._models[function.module]
 
     def grad_switch(self, function: Function) -> Switch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.semantics.entities import Binding, Call, Class, Function, Write
+from torchlint.semantics.entities import Binding, Call, Class, Write
 from torchlint.semantics.scopes import Context, Scopes
 from torchlint.semantics.tree import walk
 
@@ -60,13 +60,8 @@ def _owner(node: cst.Attribute, context: Context) -> Class | None:
     """The class whose instance the first parameter of the surrounding method is, if `node` is `self.x`."""
     if not isinstance(node.value, cst.Name):
         return None
-    function: Function | None = context.function
-    while function is not None:
-        if function.cls is not None:
-            is_self = bool(function.params) and function.params[0] == node.value.value
-            return function.cls if is_self else None
-        function = function.parent
-    return None
+    method = next((function for function in context.function.around() if function.cls is not None), None)
+    return method.cls if method is not None and method.params[:1] == [node.value.value] else None
 
 
 _JOINS = frozenset({"stack", "cat", "concat", "vstack", "hstack"})

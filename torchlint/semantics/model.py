@@ -187,7 +187,7 @@ class Model:
 
     def home(self, call: Call) -> Model | None:
         """The model of the file of the project in which the function that a call reaches stands, if it is another."""
-        return self._imports.home(call.foreign) if call.foreign is not None and self._imports is not None else None
+        return self._imports.model_of(call.foreign) if call.foreign is not None and self._imports is not None else None
 
     def class_behind(self, dotted: str) -> tuple[Model, Class] | None:
         """The class of this file, or of another of the project, that a dotted name stands for here, and its model."""
@@ -249,10 +249,8 @@ class Model:
         return self._scopes.parents.get(node)
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        parent = self._scopes.parents.get(node)
-        while parent is not None:
-            yield parent
-            parent = self._scopes.parents.get(parent)
+        """What a node stands in, the innermost first; the module last."""
+        return self._scopes.ancestors(node)
 
     def statement(self, node: cst.CSTNode) -> cst.CSTNode:
         """The innermost logical line or compound statement that holds the node."""

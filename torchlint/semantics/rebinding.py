@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import libcst as cst
 
@@ -40,16 +40,9 @@ def _comes_round(scopes: Scopes, places: Places, binding: Binding, write: Write,
     common = next((loop for loop in loops if write.loop is not None and loop in write.loop.around()), None)
     if common is None:
         return False
-    above = set(_ancestors(scopes, read))
+    above = set(scopes.ancestors(read))
     return not any(
         other.loop is common and places[other.target] < places[read] and scopes.parents.get(other.statement) in above
         for other in binding.writes
         if other.kind == "assign"
     )
-
-
-def _ancestors(scopes: Scopes, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    parent = scopes.parents.get(node)
-    while parent is not None:
-        yield parent
-        parent = scopes.parents.get(parent)

@@ -221,7 +221,7 @@ class GradModes:
 
     def _keeps(self, decorator: Function) -> bool:
         """Whether neither a decorator of this file nor the functions in it switch autograd."""
-        inside = (function for function in self._scopes.functions if decorator in _around(function))
+        inside = (function for function in self._scopes.functions if decorator in function.around())
         return not any(self._is_switch(call) for function in inside for call in function.calls)
 
     def _kinds_of_owner(self, node: cst.BaseExpression) -> Iterator[str]:
@@ -229,11 +229,3 @@ class GradModes:
         func = node.func if isinstance(node, cst.Call) else node
         if isinstance(func, cst.Attribute):
             yield (self._value_of(func.value) or UNKNOWN).ref or ""
-
-
-def _around(function: Function) -> Iterator[Function]:
-    """The function and those in which it is defined."""
-    current: Function | None = function
-    while current is not None:
-        yield current
-        current = current.parent

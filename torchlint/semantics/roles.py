@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.semantics.effects import EffectTable
 from torchlint.semantics.entities import Call, Effects, Function, Loop, Role
 from torchlint.semantics.transfer import element_of
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind, Value
 
 
@@ -172,8 +172,7 @@ def _is_part_of_forward_pass(function: Function) -> bool:
         return False
     evaluates = function.name.startswith(_EVALUATING)
     switched = (call.receiver for call in function.calls if call.method in ("eval", "train"))
-    own = function.params[:1]
-    return not any(evaluates or (isinstance(node, cst.Name) and [node.value] == own) for node in switched)
+    return not evaluates and not any(is_name(node, function.own_name) for node in switched)
 
 
 def _iterates(loop: Loop, call: Call) -> bool:

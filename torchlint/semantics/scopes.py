@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -40,6 +41,13 @@ class Scopes:
     call_of: dict[cst.CSTNode, Call] = field(default_factory=dict)
     star_imports: list[str] = field(default_factory=list)
     modules: set[Path] = field(default_factory=set)  # what methods are called on that only modules have
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """What a node stands in, the innermost first; the module last."""
+        parent = self.parents.get(node)
+        while parent is not None:
+            yield parent
+            parent = self.parents.get(parent)
 
     def declaring(self, scope: Scope, name: str) -> Scope:
         """The scope that a name belongs to where `global` or `nonlocal` may say so."""

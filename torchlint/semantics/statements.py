@@ -17,7 +17,7 @@ from torchlint.semantics.lookup import Env
 from torchlint.semantics.names import Names
 from torchlint.semantics.regions import GradModes
 from torchlint.semantics.scopes import Scopes
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import NONE, UNKNOWN, Kind, Place, Value
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class Statements(Declared):
     def _while(self, node: cst.While) -> bool:
         outer, self._breaks = self._breaks, False
         self._loop_body(node, lambda: self.eval(node.test))
-        ends = self._breaks or not (isinstance(node.test, cst.Name) and node.test.value == "True")
+        ends = self._breaks or not (is_name(node.test, "True"))
         self._breaks = outer
         return ends
 

@@ -89,8 +89,8 @@ def last_name(node: cst.CSTNode | None) -> str:
     return node.value if isinstance(node, cst.Name) else ""
 
 
-def is_name(node: cst.CSTNode | None, name: str) -> bool:
-    """Whether a node is this name, or this constant: `self`, `None`."""
+def is_name(node: cst.CSTNode | None, name: str | None) -> bool:
+    """Whether a node is this name, or this constant: `self`, `None`. No node is the name None."""
     return isinstance(node, cst.Name) and node.value == name
 
 
@@ -99,6 +99,23 @@ def without_subscripts(node: cst.BaseExpression) -> cst.BaseExpression:
     while isinstance(node, cst.Subscript):
         node = node.value
     return node
+
+
+def integer(node: cst.CSTNode | None) -> int | None:
+    """The number that is written out: `2`, `-1`."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        positive = integer(node.expression)
+        return -positive if positive is not None else None
+    return int(node.value, 0) if isinstance(node, cst.Integer) else None
+
+
+def bound_names(target: cst.CSTNode) -> Iterator[str]:
+    """The variables that an assignment to `a, (b, c), d[0]` gives a value: `a`, `b` and `c`."""
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from bound_names(element.value)
 
 
 def arms(value: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:

@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.analyses.datasets import leaves
 from torchlint.analyses.tensor_writes import Written, written
 from torchlint.semantics.dataflow import text, upstream
-from torchlint.semantics.tree import last_name, walk
+from torchlint.semantics.tree import is_name, last_name, walk, without_subscripts
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -59,11 +59,8 @@ def _writes_to_held(home: Model, method: Function) -> bool:
 
 def _is_part_of_self(method: Function, value: cst.BaseExpression | None) -> bool:
     """`self.images[i]`"""
-    if not isinstance(value, cst.Subscript):
-        return False
-    while isinstance(value, cst.Subscript):
-        value = value.value
-    return isinstance(value, cst.Attribute) and text(value.value) == method.params[0]
+    whole = without_subscripts(value) if isinstance(value, cst.Subscript) else None
+    return isinstance(whole, cst.Attribute) and is_name(whole.value, method.own_name)
 
 
 def _fills_attribute(method: Function) -> bool:
@@ -75,10 +72,10 @@ def _fills_attribute(method: Function) -> bool:
                 | cst.AugAssign(target=cst.Attribute(value=cst.Name(value=owner)))
                 | cst.AugAssign(target=cst.Subscript(value=cst.Attribute(value=cst.Name(value=owner))))
             ):
-                if owner == method.params[0]:
+                if owner == method.own_name:
                     return True
             case cst.Call(func=cst.Attribute(value=cst.Attribute(value=cst.Name(value=owner)), attr=added)):
-                if owner == method.params[0] and added.value in _ADDING:
+                if owner == method.own_name and added.value in _ADDING:
                     return True
     return False
 

@@ -29,7 +29,7 @@ def attribute_growths(model: Model) -> Iterator[Growth]:
 def _own_attribute(model: Model, call: Call) -> cst.Attribute | None:
     match model.parent(call.node):
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value=owner)) as target)]):
-            return target if call.function.params[:1] == [owner] else None
+            return target if call.function.own_name == owner else None
     return None
 
 
@@ -51,7 +51,7 @@ def _growth(model: Model, call: Call, target: cst.Attribute) -> Growth | None:
             continue
         return Growth(
             call.node,
-            f"{call.function.params[0]}.{binding.name}",
+            f"{call.function.own_name}.{binding.name}",
             parts,
             grown[0] is elements[0],
             (loop,),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from torchlint.analyses.mem.callers_by_name import bases_abroad, is_called_only_with_gradients
 from torchlint.semantics.class_bodies import is_placeholder
+from torchlint.semantics.tree import is_name
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class, Function
@@ -33,7 +32,7 @@ def _calls(cls: Class, name: str) -> list[Call]:
         call
         for method in others
         for call in method.calls
-        if call.method == name and isinstance(call.receiver, cst.Name) and [call.receiver.value] == method.params[:1]
+        if call.method == name and is_name(call.receiver, method.own_name)
     ]
 
 

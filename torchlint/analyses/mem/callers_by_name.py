@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class, Function
     from torchlint.semantics.model import Model
@@ -111,16 +109,7 @@ class _Called:
     with_arguments: frozenset[str] = frozenset()
 
     def has(self, function: Function) -> bool:
-        return function.name in (self.with_arguments if _needs_arguments(function) else self.names)
-
-
-def _needs_arguments(function: Function) -> bool:
-    """Whether a call without arguments, as `net.eval()`, means something else."""
-    if not isinstance(function.node, cst.FunctionDef):
-        return False
-    params = function.node.params
-    required = [param for param in (*params.posonly_params, *params.params) if param.default is None]
-    return len(required) > (function.cls is not None)
+        return function.name in (self.with_arguments if function.required > 0 else self.names)
 
 
 def _called_by_users(model: Model) -> _Called:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.module_mode import is_evaluated_at
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.vocabulary import WRAPPERS
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ class Modes:
                 switched is None
                 or not modules
                 or switched in modules
-                or _is_self(call.receiver)
+                or is_name(call.receiver, "self")
                 or any(self._wraps(module, switched) for module in modules)
             ):
-                off = call.method == "train" and call.node.args and _is_false(call.node.args[0].value)
+                off = call.method == "train" and call.node.args and is_name(call.node.args[0].value, "False")
                 state = call.method == "eval" or bool(off)
         return state
 
@@ -73,11 +73,3 @@ class Modes:
 
 def _is_function(binding: Binding) -> bool:
     return any(write.kind in ("def", "import") for write in binding.writes)
-
-
-def _is_self(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "self"
-
-
-def _is_false(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "False"

@@ -282,8 +282,7 @@ class _Trail:
     def _into_given(self, parameter: Binding) -> None:
         """The value is now inside what callers gave: `outputs["depth"] = depth` fills the dict of whoever calls."""
         function = parameter.scope_function
-        is_self = function.cls is not None and function.params[:1] == [parameter.name]
-        if is_self or (parameter, "given") in self.seen:
+        if parameter.name == function.own_name or (parameter, "given") in self.seen:
             return
         self.seen.add((parameter, "given"))
         given = [source for call in function.callers for source in given_to(call, parameter)]

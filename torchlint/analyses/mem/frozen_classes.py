@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from torchlint.semantics.dataflow import text
+from torchlint.semantics.tree import is_name
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call, Class
@@ -32,12 +31,12 @@ def _switches_off_somewhere(model: Model) -> bool:
 
 def _tells_to_switch_off(call: Call, model: Model) -> bool:
     """`self.set_requires_grad(False)`, of a method of the class or of a base in another file."""
-    if call.method is None or not isinstance(call.receiver, cst.Name) or len(call.arguments) != 1:
+    if not is_name(call.receiver, call.function.own_name) or len(call.arguments) != 1:
         return False
     if model.value(call.arguments[0].value).constant is not False:
         return False
     method = call.target or call.foreign
-    if method is None or method.cls is None or [call.receiver.value] != call.function.params[:1]:
+    if method is None or method.cls is None:
         return False
     told = call.arguments[0].keyword
     name = told.value if told is not None else next(iter(method.params[1:]), "")

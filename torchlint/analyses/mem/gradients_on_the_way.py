@@ -66,16 +66,8 @@ def _chosen_networks(model: Model, call: Call, telling: re.Pattern[str]) -> Iter
     if not any(isinstance(value, cst.Call) and isinstance(value.func, cst.Call) for value in made):
         return
     for home, function in methods_elsewhere(model, "forward", set(), telling):
-        if _needed(function) <= len(call.arguments) < len(function.params):
+        if function.required <= len(call.arguments) < len(function.params):
             yield home, function
-
-
-def _needed(method: Function) -> int:
-    """How many arguments a method has to get."""
-    if not isinstance(method.node, cst.FunctionDef):
-        return 0
-    params = method.node.params
-    return sum(param.default is None for param in (*params.posonly_params, *params.params)) - 1
 
 
 def sends_back_for_others(model: Model, function: Function) -> bool:

@@ -164,7 +164,7 @@ class GraphParts:
                 self.reused = self.reused or carries(model.value(write.target))
             return
         foreign = write.function is not function
-        here = self._loop is None or function is not self._loop.function or _is_inside(write.loop, self._loop)
+        here = self._loop is None or function is not self._loop.function or self._loop.holds(write.loop)
         if foreign or not here:
             # A closure may be called again and again.
             is_around = foreign and isinstance(read, cst.Name) and not write.function.is_module
@@ -217,7 +217,7 @@ class GraphParts:
             if is_graphless(self._model.value(value)):
                 continue
             if self._loop is not None and self._loop in self._model.loops_around(place):
-                fresh = any(_is_inside(write.loop, self._loop) for write in binding.writes if write.kind == "assign")
+                fresh = any(self._loop.holds(write.loop) for write in binding.writes if write.kind == "assign")
                 if not fresh and _may_have_graph(self._model, value):
                     self.reused = True
             if function is self._home and _may_have_graph(self._model, value, unknown=True):
@@ -281,10 +281,6 @@ def _always_writes(node: cst.CSTNode | None, targets: set[cst.CSTNode]) -> bool:
 
 def _binds(target: cst.CSTNode, targets: set[cst.CSTNode]) -> bool:
     return any(node in targets for node in walk(target))
-
-
-def _is_inside(place: Loop | None, loop: Loop) -> bool:
-    return place is not None and loop in place.around()
 
 
 def is_leaf(model: Model, value: cst.BaseExpression, depth: int = _DEPTH) -> bool:

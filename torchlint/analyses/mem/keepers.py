@@ -13,7 +13,7 @@ from torchlint.analyses.mem.keeping import Keeping, Way, keepings
 from torchlint.analyses.mem.lifetime import lifetime, root
 from torchlint.analyses.mem.single_tensor import carries
 from torchlint.semantics.dataflow import given_to
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Call
@@ -41,10 +41,10 @@ class Keeper:
         """The variable that holds the value on after a call; None where a new object is made for it."""
         if self.owner is None:
             object_ = call.receiver if call.receiver is not None else call.node.func
-            is_own = isinstance(object_, cst.Name) and call.function.cls is not None
             if call.targets_class is not None:
                 return None
-            return root(model, self.keeping.holder) if is_own and _is_self(model, object_) else root(model, object_)
+            is_own = is_name(object_, call.function.own_name)
+            return root(model, self.keeping.holder if is_own else object_)
         if not self.owner.is_parameter:
             return self.owner
         return next((root(model, given) for given in given_to(call, self.owner)), None)
@@ -179,8 +179,3 @@ def _is_looked_at(model: Model, node: cst.CSTNode, parameter: Binding) -> bool:
             ):
                 return True
     return False
-
-
-def _is_self(model: Model, node: cst.BaseExpression) -> bool:
-    function = model.function(node)
-    return isinstance(node, cst.Name) and function.cls is not None and function.params[:1] == [node.value]

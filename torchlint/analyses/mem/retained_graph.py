@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.mem.backward_pass import backpropagated
 from torchlint.analyses.mem.graph_parts import GraphParts, is_leaf
 from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.analyses.mem.trial_runs import is_test_case
-from torchlint.analyses.order import excludes
 from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import given_to, reaches, upstream
@@ -184,7 +184,7 @@ def _is_needed(model: Model, call: Call, parts: GraphParts) -> bool:
     for other in function.calls:
         if other is call or model.span(other.node)[1] <= start:
             continue
-        if _is_harmless(model, other) or excludes(model, call.node, other.node):
+        if _is_harmless(model, other) or are_alternatives(model, call.node, other.node):
             continue
         if any(_shares(model, node, parts) for node in _given(other)):
             return True

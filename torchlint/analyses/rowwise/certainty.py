@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import conditions, exclude
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
 from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.vectorize.reaching import Reaching
@@ -229,7 +230,8 @@ class Certainty:
     def _is_used_as_tensor(self, binding: Binding, node: cst.CSTNode, believed: bool) -> bool:
         """`believed`: the model takes it for a tensor, which it also does with what a module returns."""
         reads = self._reads_of(binding, self._writes_read_at(binding, node))
-        same_way = tuple(read for read in reads if not self._exclude_each_other(read, node))
+        here = conditions(self._model, node)  # on another way, the name may be something else
+        same_way = tuple(read for read in reads if not exclude(conditions(self._model, read), here))
         if same_way not in self._used:
             self._used[same_way] = evidence(self._model, same_way)
         needed = Evidence.ARRAY if believed else Evidence.TENSOR
@@ -252,15 +254,6 @@ class Certainty:
             ):
                 return self._model.binding(subject) is binding
         return False
-
-    def _exclude_each_other(self, one: cst.CSTNode, other: cst.CSTNode) -> bool:
-        """Whether two nodes stand in different branches of the same test, where one name may be different things."""
-        ways = self._ways(one)
-        return any(ways.get(test, branch) != branch for test, branch in self._ways(other).items())
-
-    def _ways(self, node: cst.CSTNode) -> dict[str, str]:
-        guards = self._model.guards(node)
-        return {spelled(guard.test): guard.branch for guard in guards if guard.test is not None}
 
     def _writes_read_at(self, binding: Binding, node: cst.CSTNode) -> frozenset[cst.CSTNode]:
         """Where what a variable holds at a node was assigned; a list may become a tensor of the same name."""

@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.rowwise.extent import FEW
 from torchlint.analyses.rowwise.state import Depends, Fault, Seen, together
+from torchlint.semantics.tree import integer
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import ITERATION_WRAPPERS
 
@@ -69,18 +70,11 @@ def _enter_range(
 ) -> None:
     seen = together(*(reader.of(bound) for bound in bounds))
     reader.trace.drawn |= "random" in name
-    if name.endswith("range") and len(bounds) == 3 and _integer(bounds[2]) not in (1, -1):
+    if name.endswith("range") and len(bounds) == 3 and integer(bounds[2]) not in (1, -1):
         reader.trace.fault(Fault.CHUNKS)
     if seen.depends >= Depends.ROW:
         reader.trace.fault(Fault.RAGGED, "an inner loop runs a different number of times for each row")
     _bind(reader, target, together(seen, _index(loop)))
-
-
-def _integer(node: cst.BaseExpression) -> int | None:
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        positive = _integer(node.expression)
-        return -positive if positive is not None else None
-    return int(node.value, 0) if isinstance(node, cst.Integer) else None
 
 
 def _element(reader: Expressions, loop: Header, iterable: cst.BaseExpression) -> Seen:
@@ -134,7 +128,7 @@ def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpressi
 
 
 def _is_one(sizes: Sequence[cst.Arg]) -> bool:
-    return bool(sizes) and _integer(sizes[0].value) == 1
+    return bool(sizes) and integer(sizes[0].value) == 1
 
 
 def is_cut_into_rows(reader: Expressions, node: cst.BaseExpression) -> bool:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.rowwise.names import bound_names
 from torchlint.analyses.rowwise.nature import Nature, nature
-from torchlint.semantics.tree import walk, without_subscripts
+from torchlint.semantics.tree import bound_names, walk, without_subscripts
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.tree import walk, without_subscripts
+from torchlint.semantics.tree import bound_names, walk, without_subscripts
 
 _METADATA = frozenset("shape size dtype device ndim dim new_zeros new_ones new_tensor type_as".split())
 _WRITING = frozenset({cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.Call, cst.Attribute})
@@ -84,14 +84,6 @@ def _names_of(root: cst.BaseExpression) -> list[str]:
     if isinstance(root, cst.Attribute) and root.attr.value == "data":
         names.append(spelled(root.value))
     return names
-
-
-def bound_names(target: cst.CSTNode) -> Iterator[str]:
-    if isinstance(target, cst.Name):
-        yield target.value
-    elif isinstance(target, (cst.Tuple, cst.List)):
-        for element in target.elements:
-            yield from bound_names(element.value)
 
 
 class SumOnto(NamedTuple):

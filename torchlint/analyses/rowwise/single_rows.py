@@ -7,7 +7,7 @@ from collections.abc import Collection
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 
 
 def makes_batch(node: cst.Call, method: str, first: int) -> bool:
@@ -25,7 +25,7 @@ def adds_batch(node: cst.Subscript) -> bool:
     """`x[i][None]`, `x[i : i + 1]`: a batch of one row."""
     first = node.slice[0].slice
     if isinstance(first, cst.Index):
-        return isinstance(first.value, cst.Name) and first.value.value == "None"
+        return is_name(first.value, "None")
     upper = first.upper if isinstance(first, cst.Slice) else None
     if not isinstance(upper, cst.BinaryOperation) or not isinstance(upper.operator, cst.Add):
         return False

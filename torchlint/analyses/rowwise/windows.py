@@ -9,9 +9,8 @@ import libcst as cst
 
 from torchlint.analyses.rowwise.collecting import is_collected, is_stacked
 from torchlint.analyses.rowwise.indices import slices_of
-from torchlint.analyses.rowwise.names import bound_names
 from torchlint.analyses.rowwise.state import Fault, Sink
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import bound_names, walk
 
 if TYPE_CHECKING:
     from torchlint.analyses.rowwise.state import Kept, Trace

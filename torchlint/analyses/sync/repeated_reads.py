@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.host_use import Use
-from torchlint.analyses.order import excludes, is_before
+from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.element_reads import element_reads
 from torchlint.analyses.sync.parameter_reads import parameter_reads
 from torchlint.analyses.sync.readback import FOREIGN, Readback, deferrable_readbacks
@@ -56,9 +57,9 @@ def numbers(model: Model) -> Numbers:
         groups.setdefault(model.small_statement(read.node) or read.node, []).append(read)
     for group in groups.values():
         summed = [read for read in group if Use.ACCUMULATED in read.use]
-        if not summed and any(not excludes(model, group[0].node, read.node) for read in group[1:]):
-            together = [read for read in group if read is group[0] or not excludes(model, group[0].node, read.node)]
-            found.several.append(Several(together))
+        beside = [read for read in group[1:] if not are_alternatives(model, group[0].node, read.node)]
+        if beside and not summed:
+            found.several.append(Several([group[0], *beside]))
         else:
             found.single.append((summed or group)[0])
     return found

@@ -15,7 +15,7 @@ from torchlint.semantics.dataflow import parameter_of_function, upstream
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
 from torchlint.semantics.transfer import place_named
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind, Place, Value
 from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction, module_method
 
@@ -331,12 +331,8 @@ def is_forward_pass(model: Model, function: Function) -> bool:
     if function.cls is None or not function.cls.is_module or function.cls.is_lightning:
         return False
     return not model.effects(function).optimizer_steps and not any(
-        call.method in ("eval", "train") and _is_own_object(call.receiver, function) for call in function.calls
+        call.method in ("eval", "train") and is_name(call.receiver, function.own_name) for call in function.calls
     )
-
-
-def _is_own_object(node: cst.BaseExpression | None, function: Function) -> bool:
-    return isinstance(node, cst.Name) and function.params[:1] == [node.value]
 
 
 def _has_accelerator(model: Model) -> bool:

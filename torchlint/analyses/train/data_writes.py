@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.analyses.tensor_writes import Written, written_at
 from torchlint.analyses.train.data_chain import VIEWS, Chain, is_stored, last_word
 from torchlint.semantics.dataflow import parameter_of_function, reaches
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -143,9 +143,7 @@ def _is_filled(model: Model, target: cst.CSTNode, chain: Chain) -> bool:
 
 def is_self(model: Model, owner: cst.BaseExpression) -> bool:
     """Whether a class speaks of its own object: in one of tensors, `detach()` makes another object of the class."""
-    function = model.function(owner)
-    is_method = function.cls is not None and not function.is_static
-    return is_method and isinstance(owner, cst.Name) and function.params[:1] == [owner.value]
+    return is_name(owner, model.function(owner).own_name)
 
 
 def _is_put_back(model: Model, target: cst.CSTNode, owner: cst.BaseExpression) -> bool:

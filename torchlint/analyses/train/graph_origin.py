@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.train.owned_tensors import is_made_anew, is_tensor_class
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import reaches, text
+from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Grad, Kind
 from torchlint.semantics.vocabulary import ends_graph, is_boolean, returns_tensor
 
@@ -127,9 +128,8 @@ def _is_module(model: Model, node: cst.BaseExpression) -> bool:
     """Whether a value is a network, or the first argument of a method of one."""
     if model.value(node).kind is Kind.MODULE:
         return True
-    function, binding = model.function(node), model.binding(node)
-    is_first = binding is not None and binding.is_parameter and binding.name in function.params[:1]
-    return is_first and function.cls is not None and function.cls.is_module
+    function = model.function(node)
+    return is_name(node, function.own_name) and function.cls is not None and function.cls.is_module
 
 
 def _of_call(model: Model, call: Call, seen: frozenset[Binding]) -> Origin:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.exceptions import is_on_trial
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free, module_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Class, Function
+    from torchlint.semantics.entities import Binding, Call, Class
     from torchlint.semantics.model import Model
 
 _DROPOUTS = tuple(
@@ -57,18 +57,10 @@ def _is_of_no_module(model: Model, call: Call) -> bool:
 
 
 def _is_own(call: Call) -> bool:
+    """`self.forward(x)` and `super().forward(x)`"""
     if isinstance(call.receiver, cst.Call):
-        return isinstance(call.receiver.func, cst.Name) and call.receiver.func.value == "super"
-    function: Function | None = call.function
-    while function is not None:  # a closure of a method has its `self`
-        if (
-            isinstance(call.receiver, cst.Name)
-            and function.cls is not None
-            and function.params[:1] == [call.receiver.value]
-        ):
-            return True
-        function = function.parent
-    return False
+        return is_name(call.receiver.func, "super")
+    return is_name(call.receiver, call.function.own_name)
 
 
 def _has_call_of_its_own(model: Model, call: Call) -> bool:

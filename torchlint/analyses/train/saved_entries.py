@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.train.plain_values import has_plain_state, is_plain
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import parameter_of_function, reaches
+from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class _Dicts:
                 found += self._of_parameter(model, binding, depth)
             elif write.kind != "assign" or write.unpacked or write.value is None:
                 found.append(Saved(model, known=False))
-            elif not _is_none(write.value) and _may_be(model, binding, write, node):
+            elif not is_name(write.value, "None") and _may_be(model, binding, write, node):
                 found += self.of(model, write.value, depth - 1)
         for saved in found:
             self._add_later(saved, model, binding, depth)
@@ -215,10 +216,6 @@ def _may_be(model: Model, binding: Binding, write: Write, node: cst.BaseExpressi
     return (
         write.value is None or model.function(node) is not write.function or reaches(model, binding, write.value, node)
     )
-
-
-def _is_none(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "None"
 
 
 def _is_packed(function: Function, binding: Binding, call: Call, arg: cst.Arg) -> bool:

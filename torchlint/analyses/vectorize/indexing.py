@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint import spelling
 from torchlint.analyses.vectorize.shapes import ATOM, Axis, Dimension, Lifted, RefusedError
+from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _read_element(lifter: Lifter, base: Lifted, reading: Reading, index: cst.Bas
         reading.entries.append("...")
         reading.rest = reading.position
         return
-    if isinstance(value, cst.Name) and value.value == "None":
+    if is_name(value, "None"):
         reading.entries.append("None")
         reading.position += 1
         reading.added += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from torchlint.analyses.vectorize.sinks import check_accesses, check_memory, fin
 from torchlint.analyses.vectorize.tensors import Tensors
 from torchlint.finding import Confidence
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.tree import children, walk
+from torchlint.semantics.tree import bound_names, children, walk
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -257,13 +256,5 @@ def _written(root: Root) -> frozenset[str]:
     names: set[str] = set()
     for node in walk(root):
         if type(node) in _BINDING:
-            names.update(_bound(node.target))  # type: ignore[attr-defined]
+            names.update(bound_names(node.target))  # type: ignore[attr-defined]
     return frozenset(names)
-
-
-def _bound(target: cst.CSTNode) -> Iterator[str]:
-    if isinstance(target, cst.Name):
-        yield target.value
-    elif isinstance(target, (cst.Tuple, cst.List)):
-        for element in target.elements:
-            yield from _bound(element.value)

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.shapes import Size
+from torchlint.semantics.tree import integer
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -107,10 +108,3 @@ def shape_owner(node: cst.BaseExpression | None) -> cst.BaseExpression | None:
     if isinstance(node, cst.Call) and not node.args and isinstance(node.func, cst.Attribute):
         return node.func.value if node.func.attr.value == "size" else None
     return None
-
-
-def integer(node: cst.CSTNode | None) -> int | None:
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        positive = integer(node.expression)
-        return -positive if positive is not None else None
-    return int(node.value, 0) if isinstance(node, cst.Integer) else None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.vectorize.reaching import Reaching
-from torchlint.analyses.vectorize.sizes import integer
 from torchlint.analyses.vectorize.vocabulary import COUNTING_FUNCTIONS, PROVING_FUNCTIONS, SHAPED
+from torchlint.semantics.tree import integer, is_name
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Write
@@ -92,4 +92,4 @@ def _takes_dimension(element: cst.SubscriptElement) -> bool:
         return True
     if not isinstance(index, cst.Index) or isinstance(index.value, cst.Ellipsis):
         return False
-    return not (isinstance(index.value, cst.Name) and index.value.value == "None")
+    return not is_name(index.value, "None")

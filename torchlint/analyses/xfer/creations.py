@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.exceptions import is_on_trial
 from torchlint.analyses.moves import moves_to_accelerator, names_cuda_type
-from torchlint.analyses.order import excludes, is_before
+from torchlint.analyses.order import is_before
 from torchlint.analyses.steps import runs_few_times
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.host_tensors import Made, brings_numbers, is_host_copy, made
@@ -258,7 +259,7 @@ def _sort(read: cst.CSTNode, write: Write, move: Call, uses: Uses, model: Model)
             uses.copies.add(other)
         elif _is_filled(other, model) or _is_set_in_part(other, write, model):
             uses.fills.append(other)
-        elif _asks(other, model) or _is_same_move(other, move, model) or excludes(model, other, read):
+        elif _asks(other, model) or _is_same_move(other, move, model) or are_alternatives(model, other, read):
             uses.copies.add(other)
         else:
             uses.others.add(other)

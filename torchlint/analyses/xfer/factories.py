@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.analyses.variable_wrapper import is_false
 from torchlint.analyses.xfer.agreement import ALIKE, FACTORIES, Agreement
 from torchlint.analyses.xfer.numbers import MADE_OF_NUMBERS, numbers_given
 from torchlint.analyses.xfer.sizes import SIZED_CLASSES, is_given_sizes
+from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
@@ -49,4 +49,4 @@ def agreement_of(call: Call, model: Model) -> Agreement | None:
 def makes_leaf(call: Call, position: int | None = None) -> bool:
     """Whether gradients may be wanted of what a call makes."""
     wanted = call.argument("requires_grad", position)
-    return not wanted.absent and not is_false(wanted.node)
+    return not wanted.absent and not is_name(wanted.node, "False")

@@ -26,6 +26,7 @@ from torchlint.analyses.xfer.factories import agreement_of, makes_leaf
 from torchlint.analyses.xfer.numbers import is_literal, looks_like_number, may_hold_numbers
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ def _of_variable(node: cst.Name | cst.Attribute, model: Model, depth: int) -> Ma
     writes = _reaching(node, model)
     found = []
     for write in writes or ():
-        if write.kind == "assign" and (_is_none(write.value) or _is_moved_again(write, model)):
+        if write.kind == "assign" and (is_name(write.value, "None") or _is_moved_again(write, model)):
             continue
         part = _of_write(node, write, model, depth)
         if part is None:
@@ -275,10 +276,6 @@ def _of_variable(node: cst.Name | cst.Attribute, model: Model, depth: int) -> Ma
     if not found:
         return None
     return _joined(found)
-
-
-def _is_none(node: cst.BaseExpression | None) -> bool:
-    return isinstance(node, cst.Name) and node.value == "None"
 
 
 def _is_moved_again(write: Write, model: Model) -> bool:
