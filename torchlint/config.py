@@ -250,7 +250,8 @@ def check_selectors(selectors: Iterable[str], key: str) -> tuple[str, ...]:
         selector = given if given in names.values() else given.upper()
         if selector not in families and not any(specificity(selector, code) >= 0 for code in names):
             known = [*names.values(), *names, *families]
-            raise ConfigError(f"{key}: no rule `{given}`{nearest(given, known) or _LISTED}")
+            hint = "; put commas between several" if len(given.split()) > 1 else nearest(given, known)
+            raise ConfigError(f"{key}: no rule `{given}`{hint or _LISTED}")
         checked.append(selector)
     return tuple(checked)
 

@@ -148,6 +148,27 @@ def test_mistakes_name_the_nearest(arguments: list[str], nearest: str) -> None:
     assert nearest in call("check", *arguments).stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--versoin"], "Did you mean '--version'?"),
+        (["--select", "", "a.py"], "--select: no rule is named"),
+        (["--select", "MEM SYNC", "a.py"], "no rule `MEM SYNC`; put commas between several"),
+        (["-", "a.py"], "- is stdin, which goes with no other path"),
+    ],
+)
+def test_what_is_wrong_with_a_command(arguments: list[str], message: str) -> None:
+    plant(ZEROS)
+    result = call(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
+def test_a_path_that_cannot_be_read_is_counted() -> None:
+    Path("loop").symlink_to("loop")
+    assert "Found 1 finding in 1 of 1 file." in call("loop").stderr
+
+
 def test_selection_on_the_command_line() -> None:
     plant(ZEROS + "y = 1  # torchlint: ignore[NOPE]\n")
 

@@ -43,6 +43,11 @@ def test_every_rule_has_a_line() -> None:
     assert [line.split()[0] for line in lines] == [*all_rules(), *DIAGNOSTICS]
 
 
+def test_a_family_has_a_line_for_each_rule() -> None:
+    lines = call("rule", "mem").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [code for code in all_rules() if code.startswith("MEM")]
+
+
 def test_rules_as_json() -> None:
     entries = json.loads(call("rule", "--all", "--output-format", "json").stdout)
     assert {entry["code"] for entry in entries} == {*all_rules(), *DIAGNOSTICS}

@@ -98,7 +98,7 @@ def test_a_line_without_code(tree: Path) -> None:
         ("train.py:99", "there is no line 99; the last one is 15"),
         ("train.py:0", "there is no line 0"),
         ("train.py:1:2", "only notebooks have cells"),
-        ("lib", "lib: no such file"),
+        ("lib", "lib: a folder; name a file"),
     ],
 )
 def test_a_place_that_is_none(tree: Path, place: str, message: str) -> None:
@@ -116,4 +116,4 @@ def test_a_file_that_does_not_parse(project: Path) -> None:
     (project / "bad.py").write_text("import torch\ndef f(:\n")
     result = call("explain-model", "bad.py")
     assert result.exit_code == 2
-    assert "bad.py: " in result.stderr
+    assert "bad.py: invalid syntax in line 2" in result.stderr

@@ -55,8 +55,18 @@ class LazyGroup(click.Group):
 class _Commands(LazyGroup):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in _GROUP_OPTIONS and args[0] not in command_names():
+            self._check_is_none_of_its_own(args[0], context)
             args = ["check", *args]
         return super().parse_args(context, args)
+
+    def _check_is_none_of_its_own(self, argument: str, context: click.Context) -> None:
+        """Raises NoSuchOption for `--versoin`, which `check` would take for an option of its own."""
+        if argument.startswith("--"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(argument, _GROUP_OPTIONS, 1, 0.8)
+            if near:
+                raise click.NoSuchOption(argument, possibilities=near, ctx=context)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

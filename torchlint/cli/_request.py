@@ -112,6 +112,8 @@ def requested(**given: Any) -> Request:
 
 
 def _check_combination(request: Request) -> None:
+    if Path("-") in request.paths and not request.is_stdin:
+        raise click.UsageError("- is stdin, which goes with no other path")
     for names in (("diff_base", "staged"), ("baseline", "no_baseline")):
         if sum(bool(getattr(request, name)) for name in names) > 1:
             raise click.UsageError(
@@ -150,7 +152,10 @@ def _per_file_ignore(entry: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _split(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+    names = tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+    if values and not names and parameter.name == "select":
+        raise click.UsageError("--select: no rule is named")  # all of them would run as if it had not been said
+    return names
 
 
 def list_option(name: str, help: str, metavar: str = "RULES") -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -49,7 +49,7 @@ def _find(place: str) -> tuple[Source, int | None]:
     exact = Path(place)
     path = exact if exact.exists() else Path(match["file"])
     if not path.is_file():
-        raise click.UsageError(f"{path}: no such file")
+        raise click.UsageError(f"{path}: {'a folder; name a file' if path.is_dir() else 'no such file'}")
     try:
         source = Source.read(path)
     except (OSError, UnreadableSourceError) as error:
@@ -82,7 +82,8 @@ def _model(source: Source) -> Model:
     try:
         return Project().model_to_lint(source)
     except UnparsableError as error:
-        raise _UnanalysableError(f"{source.path}: {error.message}") from error
+        line = source.locate(error.offset)[1]
+        raise _UnanalysableError(f"{source.path}: {error.message} in line {line}") from error
     except RecursionError as error:
         raise _UnanalysableError(f"{source.path}: the file is nested too deeply to be analysed") from error
 

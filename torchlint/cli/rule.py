@@ -17,14 +17,15 @@ from torchlint.terminal import use_color
 
 
 @click.command("rule", short_help="Show the page of a rule.")
-@click.argument("rule", required=False, metavar="CODE|NAME")
-@click.option("--all", "every", is_flag=True, help="Every rule.")
+@click.argument("rule", required=False, metavar="CODE|NAME|FAMILY")
+@click.option("--all", "every", is_flag=True, help="A line for every rule.")
 @click.option("--output-format", type=click.Choice(("text", "json", "html")), default="text", show_default=True)
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write it there; in a folder, index.html."
 )
 def command(rule: str | None, every: bool, output_format: str, output: Path | None) -> None:
-    """The page of a rule: what it does, why, an example and what to use instead.
+    """The page of a rule: what it does, why, an example and what to use instead. Of a family, such as MEM, a line for
+    each of its rules.
 
     With --all --output-format html: one HTML file with every page, which can be searched and needs nothing else.
     """
@@ -32,13 +33,14 @@ def command(rule: str | None, every: bool, output_format: str, output: Path | No
         raise click.UsageError("name one rule, or say --all")
     try:
         Configuration().for_folder(Path.cwd())  # which loads the plugins that the settings name
-        pages = [page(find_code(rule))] if rule is not None else all_pages()
+        pages = _pages(rule) if rule is not None else all_pages()
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    if output_format == "text" and output is None and not every and use_color("auto"):
-        _show(pages[0])
+    one = pages[0] if len(pages) == 1 else None
+    if one is not None and output_format == "text" and output is None and use_color("auto"):
+        _show(one)
         return
-    text = _rendered(pages, output_format, every)
+    text = _rendered(pages, output_format)
     if output is None:
         click.echo(text, nl=False)
         return
@@ -49,15 +51,21 @@ def command(rule: str | None, every: bool, output_format: str, output: Path | No
         raise click.UsageError(f"{output}: the output cannot be written: {error.strerror}") from error
 
 
-def _rendered(pages: list[Page], output_format: str, every: bool) -> str:
+def _pages(rule: str) -> list[Page]:
+    """That of the rule which has this code or name, or those of the family. Raises ConfigError."""
+    family = [one for one in all_pages() if one.code.rstrip("0123456789") == rule.upper()]
+    return family or [page(find_code(rule))]
+
+
+def _rendered(pages: list[Page], output_format: str) -> str:
+    one = pages[0] if len(pages) == 1 else None
     if output_format == "html":
         from torchlint.site import render
 
         return render(pages)
     if output_format == "json":
-        entries = [_entry(page) for page in pages]
-        return json.dumps(entries if every else entries[0], indent=2) + "\n"
-    return "".join(map(_line, pages)) if every else markdown(pages[0]) + "\n"
+        return json.dumps(_entry(one) if one is not None else [_entry(page) for page in pages], indent=2) + "\n"
+    return markdown(one) + "\n" if one is not None else "".join(map(_line, pages))
 
 
 def _line(page: Page) -> str:
