@@ -7,6 +7,7 @@ from concurrent.futures import as_completed
 from typing import TypeVar
 
 from torchlint.config import ConfigError
+from torchlint.extras import how_to_install
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -21,7 +22,7 @@ def spread(address: str, work: Callable[[_Task], _Result], tasks: Sequence[_Task
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
-        raise ConfigError("--executor dask=ADDRESS needs Dask: pip install 'torchlint[dask]'") from error
+        raise ConfigError(f"--executor dask=ADDRESS needs Dask: {how_to_install('dask')}") from error
     try:
         client = Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:

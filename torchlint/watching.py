@@ -8,6 +8,7 @@ from typing import Any
 
 from torchlint.config import ConfigError
 from torchlint.discovery import SUFFIXES
+from torchlint.extras import how_to_install
 
 _TICK = 200  # milliseconds
 
@@ -18,7 +19,7 @@ def changes(paths: Sequence[Path]) -> Iterator[object]:
     try:
         from watchfiles import DefaultFilter, watch
     except ImportError as error:
-        raise ConfigError("--watch needs watchfiles: pip install 'torchlint[watch]'") from error
+        raise ConfigError(f"--watch needs watchfiles: {how_to_install('watch')}") from error
 
     usual: Any = DefaultFilter()
 

@@ -313,4 +313,4 @@ def test_without_pygls_the_server_says_what_to_install(project: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", hidden, "server"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "pip install 'torchlint[server]'" in done.stderr
+    assert "pip install 'torchlint[server]' (from a checkout: '.[server]')" in done.stderr

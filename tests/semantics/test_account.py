@@ -100,6 +100,7 @@ DESCRIPTIONS = {
     "a tensor of floats with 1 dimension on the device, carries a graph": Value(
         Kind.TENSOR, Grad.CARRIES, Place.ACCELERATOR, rank=1, dtype="float"
     ),
+    "a tensor of complex numbers": Value(Kind.TENSOR, dtype="complex"),
     "a tensor on the host, carries no graph (or None, or a number)": Value(
         Kind.TENSOR, Grad.DETACHED, Place.HOST, optional=True
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from torchlint.extras import how_to_install
+
 
 @click.command("server", short_help="Serve an editor over stdin and stdout.")
 @click.option("--stdio", is_flag=True, help="Which is what happens anyway; some editors say it.")
@@ -14,5 +16,5 @@ def command(stdio: bool) -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("pygls", "lsprotocol"):
             raise
-        raise click.UsageError("the server needs pygls: pip install 'torchlint[server]'") from error
+        raise click.UsageError(f"the server needs pygls: {how_to_install('server')}") from error
     serve()

@@ -56,6 +56,7 @@ def command(words: tuple[str, ...], **given: Any) -> int:
     running.prepare()
     root, folder = running.place(given["root"])
     programs = running.programs(words, root, folder)
+    running.say(given)("looking for fixes in the files of the project")
     units = _units(root, given, [root / name for name in programs])
     if not units.units:
         click.echo("Nothing to verify: no fix applies.", err=True)

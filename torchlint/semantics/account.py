@@ -58,6 +58,7 @@ _ROLES = {
     Role.ELEMENTS: "it iterates over an index range, or the rows of a tensor",
 }
 _SCENERY = (Kind.UNKNOWN, Kind.FUNCTION, Kind.CLASS, Kind.NAMESPACE, Kind.STRING, Kind.NUMBER, Kind.NONE)
+_NUMBERS = {"int": "integers", "bool": "truth values", "complex": "complex numbers"}
 _TOOLS = (Kind.MODULE, Kind.DEVICE, Kind.DTYPE)
 
 
@@ -65,7 +66,7 @@ def describe(value: Value, nesting: int = 0) -> str:
     """What a value is, as the end of a sentence that begins with its name and `is`."""
     text = _noun(value, nesting)
     if value.is_tensor:
-        text += f" of {value.dtype}s" if value.dtype is not None else ""
+        text += f" of {_NUMBERS.get(value.dtype, f'{value.dtype}s')}" if value.dtype is not None else ""
         text += (
             f" with {value.rank} {'dimension' if value.rank == 1 else 'dimensions'}" if value.rank is not None else ""
         )

@@ -17,6 +17,7 @@ import click
 from torchlint.cli import FAILED
 from torchlint.cli import _running as running
 from torchlint.cli._running import Function
+from torchlint.extras import how_to_install
 
 if TYPE_CHECKING:
     import torch
@@ -63,10 +64,7 @@ def needs_torch(function: Function) -> Function:
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         if importlib.util.find_spec("torch") is None:
-            raise Failure(
-                "this needs torch, which is not installed here: python -m pip install 'torchlint[runtime]' "
-                "(from a checkout: '.[runtime]')"
-            )
+            raise Failure(f"this needs torch, which is not installed here: {how_to_install('runtime')}")
         from torchlint.runtime_check.toolkit.errors import ToolError
         from torchlint.runtime_check.toolkit.subject import is_out_of_memory
 
