@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def taken_out(chore: Chore, model: Model) -> Edit:
+    """The edit that takes the call out. Raises NoFixError where it cannot go by itself."""
     if chore.site is not chore.call:
         raise NoFixError("the call is in a helper, which other code may call as well")
     if not isinstance(model.parent(chore.site.node), cst.Expr):

@@ -112,6 +112,7 @@ _REMEDY = "delete the file and run `torchlint baseline` to write it anew"
 
 
 def total(counts: Mapping[str, Mapping[Key, int]]) -> int:
+    """How many findings these are."""
     return sum(sum(accepted.values()) for accepted in counts.values())
 
 

@@ -168,10 +168,12 @@ class Settings:
 
 
 def default_severity(code: str) -> Severity:
+    """That of the rule or diagnostic itself."""
     return DIAGNOSTICS[code].severity if code in DIAGNOSTICS else all_rules()[code].default_severity()
 
 
 def relative_to_root(path: Path, root: Path) -> str:
+    """A path as globs see it: from `root`, with slashes; of a file elsewhere all but the first slash."""
     absolute, root = Path(_absolute(path)), Path(_absolute(root))
     try:
         return absolute.relative_to(root).as_posix()
@@ -189,6 +191,7 @@ _specs: dict[tuple[str, ...], GitIgnoreSpec] = {}
 
 
 def glob_spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
+    """The patterns, made ready once for all files."""
     if patterns not in _specs:
         from pathspec import GitIgnoreSpec
 
@@ -214,6 +217,7 @@ def _concerns(rule: type[Rule], target: tuple[int, ...]) -> bool:
 
 
 def version(text: str) -> tuple[int, ...]:
+    """`2.10` as (2, 10), so that it comes after 2.9."""
     return tuple(int(part) for part in text.split(".")) if text else ()
 
 
@@ -223,6 +227,7 @@ def _names() -> dict[str, str]:
 
 
 def is_code(code: str) -> bool:
+    """Whether there is such a rule or diagnostic."""
     return code in DIAGNOSTICS or code in all_rules()
 
 
@@ -266,6 +271,7 @@ def find_code(selector: str) -> str:
 
 
 def nearest(given: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word: what may have been meant, if anything is like it."""
     known = list(known)
     found = difflib.get_close_matches(given, known, 1, 0.5) or difflib.get_close_matches(given.upper(), known, 1, 0.5)
     return f"; did you mean `{found[0]}`?" if found else ""

@@ -78,6 +78,7 @@ DIAGNOSTICS = {
 
 
 def is_failure(code: str) -> bool:
+    """Whether it says that a file could not be checked or written, and nothing of the code in it."""
     return code in DIAGNOSTICS and DIAGNOSTICS[code].is_failure
 
 

@@ -70,6 +70,7 @@ def discover(paths: Sequence[Path], configuration: Configuration) -> Discovery:
 
 
 def shown(path: str) -> str:
+    """A path as findings have it: from the working directory, absolute for what lies elsewhere."""
     relative = os.path.relpath(path)
     return os.path.abspath(path) if relative.startswith("..") else relative
 

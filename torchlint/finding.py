@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 
 class Severity(str, Enum):
+    """How bad a finding is, the worst first."""
+
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
@@ -21,6 +23,8 @@ class Severity(str, Enum):
 
 
 class Confidence(str, Enum):
+    """How sure a finding is. What is less than likely is not reported."""
+
     CERTAIN = "certain"
     LIKELY = "likely"
 
@@ -84,6 +88,8 @@ class Step:
 
 
 class SuppressedBy(str, Enum):
+    """What keeps a finding from counting."""
+
     COMMENT = "comment"
     BASELINE = "baseline"
 

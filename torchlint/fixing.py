@@ -52,6 +52,7 @@ class Fixed:
 
 
 def applicable(finding: Finding, unsafe: bool) -> bool:
+    """Whether a finding has a fix that is applied."""
     if finding.fix is None:
         return False
     return finding.fix.applicability is Applicability.SAFE or (
@@ -276,6 +277,7 @@ def _is_import(edit: Edit) -> bool:
 
 
 def apply_fixes(sources: Sequence[Source], findings: Iterable[Finding]) -> list[Source]:
+    """The sources with the fixes of these findings, which must not touch each other."""
     edits: dict[Path, list[Edit]] = defaultdict(list)
     for finding in findings:
         for path, made in changes(finding).items():
@@ -284,6 +286,7 @@ def apply_fixes(sources: Sequence[Source], findings: Iterable[Finding]) -> list[
 
 
 def does_compile(source: Source) -> bool:
+    """Whether Python takes the text, as the code of a notebook's cells where it is one."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

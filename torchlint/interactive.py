@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class Answer(str, Enum):
+    """What the user says to one fix."""
+
     YES = "y"
     NO = "n"
     ALL = "a"  # this rule, from here on

@@ -43,6 +43,7 @@ def _page(
 
 
 def all_pages() -> list[Page]:
+    """Of all rules, then of the diagnostics of the tool itself."""
     return [page(code) for code in (*all_rules(), *DIAGNOSTICS)]
 
 

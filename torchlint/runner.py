@@ -105,6 +105,7 @@ def _is_whole(settings: Settings) -> bool:
 
 
 def processors() -> int:
+    """How many this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

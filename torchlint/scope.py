@@ -25,6 +25,7 @@ Key = tuple[str, str, str]  # rule, qualified name of the function, digest of th
 
 
 def key_of(finding: Finding) -> Key:
+    """What a baseline knows a finding by."""
     return finding.code, finding.function or "", finding.statement
 
 
@@ -102,6 +103,7 @@ def _split(source: Source) -> list[str]:
 
 
 def changed_lines(before: Sequence[str], after: Sequence[str]) -> Lines:
+    """The lines of `after` that are new, and those that stand beside a change."""
     changed: set[int] = set()
     touched: set[int] = set()
     for _, _, start, end in _differences(before, after):

@@ -67,6 +67,7 @@ def _neighbours_of_installed(
 
 
 def is_of_standard_library(line: cst.SimpleStatementLine) -> bool:
+    """Whether a line imports from Python's own packages."""
     return _imported_first(line).partition(".")[0] in sys.stdlib_module_names
 
 

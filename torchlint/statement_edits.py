@@ -235,6 +235,7 @@ class StatementEdits(CodeLayout):
 
 
 def is_docstring(small: Small) -> bool:
+    """Whether a statement is nothing but a string."""
     return isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
 
 

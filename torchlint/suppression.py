@@ -89,6 +89,7 @@ def may_suppress(data: bytes) -> bool:
 
 
 def suppressions(source: Source) -> list[Suppression]:
+    """The comments of a file that suppress something, in the order of the text."""
     if not may_suppress(source.data):
         return []
     found: list[Suppression] = []

@@ -24,6 +24,7 @@ def use_color(choice: str, stream: IO[str] = sys.stdout) -> bool:
 
 
 def paint(text: str, color: bool, foreground: str | None = None, bold: bool = False) -> str:
+    """The text with the codes of a terminal, if it is to have color."""
     return click.style(text, fg=foreground, bold=bold or None) if color else text
 
 

@@ -43,6 +43,7 @@ def process(task: Task) -> Result:
 
 
 def fixed_result(fixed: Fixed, settings: Settings, project: Project) -> Result:
+    """The result of a file after its fixes, with what is suppressed in it."""
     suppressed: list[Finding] = []
     if settings.scope is not None or may_suppress(fixed.source.data):
         suppressed = examine(fixed.source, settings, project=project).suppressed

@@ -191,6 +191,7 @@ def _changes(binding: Binding, model: Model) -> bool:
 
 
 def wants_gradients(wrapper: Wrapper) -> bool:
+    """Whether the new object is asked to take gradients."""
     return wrapper.requires_grad.given and not is_name(wrapper.requires_grad.node, "False")
 
 
@@ -201,5 +202,6 @@ def name_of(value: cst.BaseExpression, model: Model) -> Binding | None:
 
 
 def has_leaf(binding: Binding, model: Model) -> bool:
+    """Whether a variable is asked for what only a leaf has, such as `x.grad`."""
     users = [model.parent(read) for read in binding.reads]
     return any(isinstance(user, cst.Attribute) and user.attr.value in OF_LEAVES for user in users)

@@ -52,6 +52,7 @@ Pair = tuple[cst.BaseExpression, cst.BaseExpression]
 
 
 def unwrap(wrapper: Wrapper, model: Model) -> Fix:
+    """What takes a call of Variable away. Raises NoFixError where the tensor itself cannot stand there."""
     statement = model.small_statement(wrapper.call.node)
     beside = (call for call in model.calls_to(VARIABLE) if model.small_statement(call.node) is statement is not None)
     all_of_it = [wrapper, *map(wrapper_of, beside)]

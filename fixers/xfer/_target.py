@@ -34,6 +34,7 @@ class Target:
 
 
 def target_of(move: Call, rewriter: Rewriter, model: Model) -> Target:
+    """Where a copy goes, in the words that a factory takes. Raises NoFixError where it has none."""
     other = goes_with_tensor(move, model)
     if other is not None:
         if not isinstance(other, cst.Name):
@@ -70,6 +71,7 @@ def _of_cuda_class(node: cst.BaseExpression, rewriter: Rewriter, model: Model) -
 
 
 def known(qualified: str, at: cst.CSTNode, rewriter: Rewriter) -> str:
+    """How a name is written at a place without another import. Raises NoFixError where it cannot be."""
     qualified = _SHORTER.get(qualified, qualified)
     name = rewriter.known_name(qualified, at)
     if name is None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class Memory(Enum):
+    """Where the samples of a dataset are before a loader asks for them."""
+
     HELD = "held"  # a sample is an index into something that is in memory
     ENCODED = "encoded"  # it is text that is in memory, and looked up when a batch is put together
     READ = "read"  # a sample is read or decoded when it is asked for

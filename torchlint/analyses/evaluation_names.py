@@ -22,6 +22,7 @@ _DATA = re.compile(r"(?i)(loader|batches|dataset|data_?iter|dl)\w*\b")
 
 
 def evaluates_by_name(function: Function) -> bool:
+    """`validate`, `test_epoch`"""
     return _NAMES.search(function.name) is not None
 
 
@@ -37,6 +38,7 @@ def is_over_loader(loop: Loop) -> bool:
 
 
 def is_over_data(loop: Loop) -> bool:
+    """Whether a loop is over the batches of some data, or takes a batch apart."""
     if is_over_loader(loop):
         return True
     return loop.iterates.is_(Kind.BATCH) or (

@@ -49,6 +49,7 @@ _FLOAT_FORMAT = re.compile(r"\{[^{}]*:[^{}]*[eEfFgG]\}")  # of an array with one
 
 
 def is_log(call: Call) -> bool:
+    """`print(...)`, `logger.info(...)`, `writer.add_scalar(...)`, `sys.stdout.write(...)`"""
     if _names(call)[0] in _LOG_PACKAGES or call.callee == "builtins.print":
         return True
     if isinstance(call.receiver, cst.Attribute) and call.receiver.attr.value in ("stdout", "stderr"):
@@ -86,10 +87,12 @@ def passes_on(call: Call) -> bool:
 
 
 def writes(call: Call) -> bool:
+    """Whether a method puts what it is given into a file, by its name."""
     return call.method in _WRITING_METHODS
 
 
 def collects(call: Call) -> bool:
+    """`losses.append(number)`, by the name of the method."""
     return call.method in _COLLECTING_METHODS
 
 
@@ -116,6 +119,7 @@ def gives_number(call: Call) -> bool:
 
 
 def is_reduction(method: str) -> bool:
+    """Whether a method of an array makes fewer numbers of it."""
     return method in _REDUCTIONS
 
 
@@ -137,6 +141,7 @@ def pairs(call: Call) -> bool:
 
 
 def updates_meter(call: Call) -> bool:
+    """`meter.update(number)` of an object whose class is one of averages or metrics."""
     return call.method == "update" and _METERS.search(call.receiver_value.ref or "") is not None
 
 

@@ -143,6 +143,7 @@ def _reads_device(model: Model, call: Call, line: cst.CSTNode) -> bool:
 
 
 def reads_clock(model: Model) -> bool:
+    """Whether the file reads a clock anywhere."""
     return any(call.callee in CLOCKS for call in model.calls)
 
 

@@ -34,6 +34,8 @@ _WRAPPERS = {"module", "_orig_mod"}
 
 
 class Mode(Enum):
+    """Which mode a network is in."""
+
     ENTRY = "entry"  # as it was when the function was entered
     FRESH = "fresh"  # as it was made, with layers that are in sight
     TRAINING = "training"

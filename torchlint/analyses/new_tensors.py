@@ -21,6 +21,7 @@ _MAKING = DIFFERENTIATED | _FACTORIES
 
 
 def makes_new_tensor(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether an expression makes a tensor that shares its memory with no other."""
     if isinstance(node, cst.BinaryOperation):
         return True
     if not isinstance(node, cst.Call):

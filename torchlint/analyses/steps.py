@@ -70,6 +70,7 @@ def _step_of_call(model: Model, node: cst.CSTNode) -> Step | None:
 
 
 def is_forward(function: Function) -> bool:
+    """Whether it is the `forward` of a module."""
     return function.name == "forward" and function.cls is not None and function.cls.is_module
 
 

@@ -25,6 +25,8 @@ _COPYING = frozenset("cuda cpu to type type_as float double half long contiguous
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
+    """A call of `Variable`, and its arguments."""
+
     call: Call
     data: Argument
     requires_grad: Argument
@@ -67,6 +69,7 @@ def derived_calls(model: Model) -> Iterator[Call]:
 
 
 def wrapper_of(call: Call) -> Wrapper:
+    """A call of Variable, with its arguments by their names."""
     return Wrapper(call, call.argument("data", 0), call.argument("requires_grad", 1), call.argument("volatile", 2))
 
 

@@ -21,6 +21,7 @@ INTERRUPTED = 130
 
 
 def command_names(package: str = __name__) -> list[str]:
+    """The commands of a package: its modules but those that begin with `_`."""
     path = importlib.import_module(package).__path__
     names = [module.name for module in pkgutil.iter_modules(path) if not module.name.startswith("_")]
     return sorted(name.replace("_", "-") for name in names)

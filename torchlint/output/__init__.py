@@ -106,6 +106,7 @@ def _in_baseline(outcome: Outcome) -> str:
 
 
 def count(number: int, noun: str) -> str:
+    """`1 file`, `2 files`"""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -17,6 +17,7 @@ def render(outcome: Outcome, color: bool) -> str:
 
 
 def entry(finding: Finding, source: Source | None) -> dict[str, Any]:
+    """A finding as an object of the JSON formats."""
     return {
         "code": finding.code,
         "name": finding.name,

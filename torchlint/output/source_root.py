@@ -11,6 +11,8 @@ from torchlint.git import Repository
 
 @dataclass(frozen=True)
 class SourceRoot:
+    """The folder from which a format counts paths."""
+
     folder: str
 
     @classmethod

@@ -54,6 +54,8 @@ class LineBeliefs:
 
 @dataclass(frozen=True, slots=True)
 class FunctionBeliefs:
+    """What the model believes about a function, in words."""
+
     function: Function
     parameters: tuple[tuple[str, str], ...]
     purpose: str

@@ -11,6 +11,8 @@ from torchlint.semantics.scopes import Scopes
 
 
 class Wrapping(NamedTuple):
+    """What a decorator leaves of the function it is put on."""
+
     keeps_arguments: bool
     keeps_result: bool
 

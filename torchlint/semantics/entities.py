@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class Role(Enum):
+    """What a loop is for."""
+
     EPOCHS = "epochs"  # each iteration is a whole pass: it contains a steps or an evaluation loop, here or in a callee
     STEPS = "steps"  # each iteration runs one training step: backward, here or in a callee
     EVALUATION = "evaluation"  # each iteration runs a model on one batch, and no backward
@@ -26,6 +28,8 @@ class Role(Enum):
 
 
 class ArgumentState(Enum):
+    """Whether a call gives an argument. Where it is HIDDEN, rules about something that is missing stay silent."""
+
     GIVEN = "given"
     ABSENT = "absent"
     HIDDEN = "hidden"  # an unresolved * or ** may carry it
@@ -33,6 +37,8 @@ class ArgumentState(Enum):
 
 @dataclass(eq=False, slots=True)
 class Scope:
+    """The variables of a module, function, class body or comprehension, by their names."""
+
     kind: str  # module, function, class, comprehension
     parent: Scope | None
     function: Function
@@ -143,16 +149,18 @@ class Function:
 
 @dataclass(eq=False, slots=True)
 class Class:
+    """A class statement, what its body and its methods define, and what it derives from."""
+
     node: cst.ClassDef
     name: str
     qualname: str
-    parent: Function
-    module: str = ""
-    bases: list[str | None] = field(default_factory=list)
+    parent: Function  # in which it is defined: the module body, as a rule
+    module: str = ""  # name of the file as others import it, where the project is known
+    bases: list[str | None] = field(default_factory=list)  # qualified names, in the order of the text
     ancestry: tuple[str, ...] = ()  # the names of all that it derives from, in whatever files of the project
     methods: dict[str, Function] = field(default_factory=dict)
-    attributes: dict[str, Binding] = field(default_factory=dict)
-    local_bases: list[Class] = field(default_factory=list)
+    attributes: dict[str, Binding] = field(default_factory=dict)  # `self.x`, by the name behind the dot
+    local_bases: list[Class] = field(default_factory=list)  # those of this file
     subclasses: list[Class] = field(default_factory=list)  # of this file, that name the class as a base
     is_record: bool = False  # its annotated fields are the parameters of its constructor: a dataclass, a NamedTuple
     kind: Kind = Kind.INSTANCE  # what an object of the class is
@@ -209,14 +217,16 @@ def _nearest_first(start: Class, neighbours: Callable[[Class], list[Class]]) -> 
 
 @dataclass(eq=False, slots=True)
 class Loop:
+    """A for or while statement, or a `for` of a comprehension."""
+
     node: cst.For | cst.While | cst.CompFor
     function: Function
-    parent: Loop | None
-    target: cst.BaseExpression | None = None
-    iterable: cst.BaseExpression | None = None
-    iterates: Value = UNKNOWN
+    parent: Loop | None  # the loop around it in the same function
+    target: cst.BaseExpression | None = None  # `x` of `for x in xs`
+    iterable: cst.BaseExpression | None = None  # `xs` of `for x in xs`
+    iterates: Value = UNKNOWN  # what `xs` is
     role: Role = Role.PLAIN
-    calls: list[Call] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)  # those in its inner loops included
 
     @property
     def body(self) -> Sequence[cst.CSTNode]:
@@ -241,14 +251,16 @@ class Loop:
 
 @dataclass(eq=False, slots=True)
 class Write:
-    target: cst.CSTNode
+    """A place that gives a variable or an attribute what it holds."""
+
+    target: cst.CSTNode  # the name that is written to
     kind: str  # assign augmented for with import parameter def class except walrus delete match buffer
     value: cst.BaseExpression | None
     statement: cst.CSTNode
     function: Function
     loop: Loop | None
     unpacked: bool = False  # `value` is unpacked, and the target is one part of it
-    imported: str | None = None
+    imported: str | None = None  # the dotted name that an import brings
 
 
 @dataclass(eq=False, slots=True)
@@ -277,11 +289,13 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
+    """What a call gives under one name or at one place, be it in a dict behind `**` or through functools.partial."""
+
     state: ArgumentState
-    node: cst.BaseExpression | None = None
+    node: cst.BaseExpression | None = None  # the expression that is given
     value: Value = UNKNOWN
-    arg: cst.Arg | None = None
-    dict_entry: cst.CSTNode | None = None
+    arg: cst.Arg | None = None  # where it stands among the arguments of a call
+    dict_entry: cst.CSTNode | None = None  # where it stands in a dict that the call takes apart
 
     @property
     def given(self) -> bool:
@@ -298,26 +312,28 @@ class Argument:
 
 @dataclass(eq=False, slots=True)
 class Call:
+    """A call expression: what is called, on what, from where, and what comes of it."""
+
     node: cst.Call
-    function: Function
-    loop: Loop | None
-    callee: str | None = None
-    method: str | None = None
-    receiver: cst.BaseExpression | None = None
+    function: Function  # in which it is made
+    loop: Loop | None  # the innermost one around it in that function
+    callee: str | None = None  # qualified name: `torch.stack`, or that of a def or class of this file
+    method: str | None = None  # `step` of `optimizer.step()`
+    receiver: cst.BaseExpression | None = None  # `optimizer` of `optimizer.step()`
     receiver_value: Value = UNKNOWN
-    target: Function | None = None
-    targets_class: Class | None = None
+    target: Function | None = None  # the function of this file that is called
+    targets_class: Class | None = None  # the class of this file of which it makes an object
     foreign: Function | None = None  # the function of another file of the project that is called
-    value: Value = UNKNOWN
-    grad_enabled: bool | None = True
-    is_forward: bool = False
+    value: Value = UNKNOWN  # what it returns
+    grad_enabled: bool | None = True  # whether autograd records what it computes; None where that is not known
+    is_forward: bool = False  # it runs a module
     is_backward: bool = False
     is_optimizer_step: bool = False
     is_zero_grad: bool = False
     alternatives: list[Function] = field(default_factory=list)  # functions of this file of which one is called
     partial: frozenset[cst.CSTNode] = frozenset()  # the functools.partial that is called
     passes: list[Function] = field(default_factory=list)  # those, and functions of this file that are arguments
-    resolve: Callable[[Call, str, int | None], Argument] | None = field(default=None, repr=False)
+    resolve: Callable[[Call, str, int | None], Argument] | None = field(default=None, repr=False)  # of `argument`
 
     @property
     def arguments(self) -> Sequence[cst.Arg]:
@@ -329,14 +345,17 @@ class Call:
         return self.resolve(self, name, position)
 
     def loops(self) -> tuple[Loop, ...]:
+        """The loops around the call in its function, innermost first."""
         return tuple(self.loop.around()) if self.loop is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    node: cst.CSTNode
-    test: cst.BaseExpression | None
-    kind: str  # log phase rank handler optional other
+    """A condition that decides whether a node runs: the branch that the node is in, and what is asked for it."""
+
+    node: cst.CSTNode  # the `if`, the conditional expression, the handler of an exception
+    test: cst.BaseExpression | None  # None of a handler
+    kind: str  # what it asks for: log phase rank handler optional other
     branch: str  # body or else
 
 

@@ -139,6 +139,7 @@ def is_owner(name: str | None) -> bool:
 
 
 def attribute(owner: str, name: str) -> Value | None:
+    """What an attribute of an object of a framework is; None where nothing is known of it."""
     return _DEVICE if owner in _OWNERS and name == "device" else None
 
 

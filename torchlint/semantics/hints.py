@@ -76,6 +76,7 @@ def _is_definition(binding: Binding) -> bool:
 
 
 def looks_like_optimizer(name: str) -> bool:
+    """Whether a variable is one of an optimizer, by its name."""
     return _OPTIMIZER_NAMES.search(name) is not None and "sched" not in name.lower()
 
 

@@ -10,6 +10,7 @@ from torchlint.semantics.tree import walk
 
 
 def link_classes(found: Scopes) -> None:
+    """Fills in the bases of this file of every class, and who derives from it."""
     by_node = found.class_of
     for cls in found.classes:
         context = found.contexts[cls.node]
@@ -22,6 +23,7 @@ def link_classes(found: Scopes) -> None:
 
 
 def resolve_reads(found: Scopes, reads: list[tuple[cst.Name, Context]]) -> None:
+    """Ties every read of a name to its variable."""
     for node, context in reads:
         binding = found.lookup(node.value, context.scope)
         if binding is None:
@@ -35,6 +37,7 @@ def resolve_reads(found: Scopes, reads: list[tuple[cst.Name, Context]]) -> None:
 def resolve_attributes(
     found: Scopes, attributes: list[tuple[cst.Attribute, Context]], writes: dict[cst.Attribute, Write]
 ) -> None:
+    """Ties `self.x` to the attribute of its class, read or written."""
     for node, context in attributes:
         cls = _owner(node, context)
         if cls is None:
@@ -74,6 +77,7 @@ def _evaluates_expression(call: cst.Call) -> bool:
 
 
 def note_uses(found: Scopes) -> None:
+    """Notes at each variable which methods are called on it, and what it is given to."""
     joined = set()
     for call in found.calls:
         func = call.node.func

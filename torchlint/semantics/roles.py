@@ -14,6 +14,8 @@ from torchlint.semantics.values import Kind, Value
 
 
 class RoleFinder:
+    """Says what each loop is for, and which functions are steps or passes over data."""
+
     def __init__(self, functions: list[Function], loops: list[Loop], effects: EffectTable) -> None:
         self._effects = effects
         self._find_steps(functions)

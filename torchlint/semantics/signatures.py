@@ -14,6 +14,8 @@ from torchlint.semantics.values import UNKNOWN, Kind, Value
 
 @dataclass(frozen=True, slots=True)
 class Signature:
+    """The parameters of a function, and where the arguments of a call go."""
+
     positional: tuple[str, ...] = ()
     keyword_only: tuple[str, ...] = ()
     defaults: Mapping[str, cst.BaseExpression] = field(default_factory=dict)

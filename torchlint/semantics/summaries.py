@@ -92,6 +92,7 @@ class Tables:
 
 
 def no_answers() -> Answers:
+    """What a run begins with: it has asked for nothing."""
     return {}, {}, {}, {}, {}
 
 

@@ -36,6 +36,7 @@ class Arguments:
 
 
 def join_all(values: Sequence[Value]) -> Value:
+    """What covers all of the values."""
     return reduce(join, values) if values else UNKNOWN
 
 
@@ -64,6 +65,7 @@ def _deep_grad(value: Value, depth: int = 0) -> Grad:
 
 
 def mixed_place(values: Sequence[Value]) -> Place:
+    """Where a tensor is that is computed from `values`."""
     places = [value.place for value in values if value.kind in (Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)]
     if Place.ACCELERATOR in places:
         return Place.ACCELERATOR
@@ -164,6 +166,7 @@ def binary(operator: str, left: Value, right: Value, enabled: bool | None) -> Va
 
 
 def binary_rank(operator: str, left: Value, right: Value) -> int | None:
+    """How many dimensions the result of an operator has, where that is known."""
     a = 0 if left.kind is Kind.NUMBER else left.rank
     b = 0 if right.kind is Kind.NUMBER else right.rank
     if a is None or b is None:
@@ -186,6 +189,7 @@ def _binary_dtype(operator: str, left: Value, right: Value) -> str | None:
 
 
 def comparison(values: Sequence[Value]) -> Value:
+    """What comparing these values gives."""
     if any(value.is_tensor for value in values):
         ranks = [0 if value.kind is Kind.NUMBER else value.rank for value in values]
         known = [rank for rank in ranks if rank is not None]
@@ -202,6 +206,7 @@ def comparison(values: Sequence[Value]) -> Value:
 
 
 def place_named(text: str) -> Place:
+    """Where `cpu`, `cuda:1` and the like are."""
     return Place.HOST if text.startswith(("cpu", "meta")) else Place.ACCELERATOR
 
 
@@ -223,5 +228,6 @@ def place_of_target(value: Value) -> Place | None:
 
 
 def widest(values: Sequence[Value]) -> str | None:
+    """The dtype of numbers and tensors together; None where one is not known."""
     kinds = [value.dtype for value in values]
     return max((kind for kind in kinds if kind), key=_DTYPES.index) if kinds and all(kinds) else None

@@ -19,6 +19,8 @@ class _Noun(Enum):
 
 
 class Kind(_Noun):
+    """What sort of thing a value is."""
+
     UNKNOWN = "unknown"
     NONE = "none"
     NUMBER = "number"  # a Python int, float, complex or bool
@@ -49,12 +51,16 @@ class Kind(_Noun):
 
 
 class Grad(_Noun):
+    """Whether a tensor has an autograd graph."""
+
     CARRIES = "carries"  # the tensor holds an autograd graph
     DETACHED = "detached"
     UNKNOWN = "unknown"
 
 
 class Place(_Noun):
+    """Where a tensor or a module is."""
+
     HOST = "host"
     ACCELERATOR = "accelerator"  # moved to a device that may be a GPU: `.cuda()`, `.to(device)`
     UNKNOWN = "unknown"
@@ -70,9 +76,8 @@ class Value:
     rank: int | None = None  # number of dimensions of a tensor
     pinned: bool = False  # in page-locked memory of the host; of a loader: all that it yields is
     dtype: str | None = None  # "int", "float", "complex", "bool" of a tensor or a number
-    ref: str | None = (
-        None  # qualified name of the function, class or namespace it is, or of the class it is an object of
-    )
+    # The qualified name of the function, class or namespace that it is, or of the class that it is an object of.
+    ref: str | None = None
     constant: object = None  # of a literal number or string; None says not known
     element: Value | None = None  # what iterating over it yields
     items: tuple[Value, ...] | None = None  # of a tuple or list of known length
@@ -85,6 +90,7 @@ class Value:
     optional: bool = False  # may also be None, or a plain Python number (an accumulator that started as 0.0)
 
     def is_(self, *kinds: Kind) -> bool:
+        """Whether it is of one of these kinds."""
         return self.kind in kinds
 
     @property
@@ -100,10 +106,12 @@ class Value:
         return self.kind in (Kind.LIST, Kind.TUPLE, Kind.DICT, Kind.SET)
 
     def but(self, **changes: object) -> Value:
+        """The same value, with other fields."""
         return Value(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
 
     @property
     def known_fields(self) -> tuple[tuple[str, Value], ...]:
+        """The entries of a dict that are known, be it that it has others."""
         return self.fields or self.entries or ()
 
     def field(self, key: str) -> Value | None:

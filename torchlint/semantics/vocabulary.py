@@ -16,6 +16,7 @@ _ON_DEVICE = ("tensor", "index")
 
 
 def is_tensor_method(name: str) -> bool:
+    """Whether tensors have a method of that name."""
     return torch_api.method(name) is not None
 
 
@@ -148,6 +149,7 @@ def is_parameter_free(name: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def is_loss_module(name: str) -> bool:
+    """Whether modules of this class are losses, by torch's table or by its name."""
     entry = torch_api.lookup(name)
     return (entry is not None and entry.kind == "loss") or _LOSS_NAMES.fullmatch(name) is not None
 
@@ -242,6 +244,7 @@ def class_kind(name: str) -> Kind | None:
 
 @lru_cache(maxsize=8192)
 def is_module_factory(name: str) -> bool:
+    """Whether a function outside of the project makes a network, by its name."""
     return _MODULE_FACTORIES.fullmatch(name) is not None
 
 

@@ -44,6 +44,7 @@ class Respawning:
 
 
 def respawning_loaders(model: Model) -> Iterator[Respawning]:
+    """Loaders whose workers are started again in every epoch of a training, in source order."""
     for loader in loaders(model):
         if not _may_have_workers(loader) or _is_persistent(loader) or loader.keeps_iterator:
             continue

@@ -18,6 +18,7 @@ LOADERS = frozenset({"torch.utils.data.DataLoader", "torch_geometric.loader.Data
 
 
 def shuffles(sampler: Call) -> bool:
+    """Whether the call makes a sampler that shuffles for sure."""
     shuffle = sampler.argument("shuffle", 3)
     return shuffle.absent or (shuffle.given and shuffle.value.constant is True)
 

@@ -41,6 +41,7 @@ class Zeroed:
 
 
 def zeroed_gradients(model: Model) -> Iterator[Zeroed]:
+    """Where gradients are filled with zeros that the next step of an optimizer need not find, in source order."""
     if _FIXED_MEMORY.search(model.source.text):
         return
     gradients = [node for node in model.nodes_of(cst.Attribute) if isinstance(node, cst.Attribute) and _is_grad(node)]

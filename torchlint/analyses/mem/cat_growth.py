@@ -218,6 +218,7 @@ def _are_apart(model: Model, condition: cst.If, one: cst.CSTNode, other: cst.CST
 
 
 def is_short(model: Model, loops: Sequence[Loop]) -> bool:
+    """Whether all these loops run a few times only."""
     return all(runs_few_times(model, loop) for loop in loops)
 
 

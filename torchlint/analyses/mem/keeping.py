@@ -24,6 +24,8 @@ _ORDERINGS = (cst.LessThan, cst.GreaterThan, cst.LessThanEqual, cst.GreaterThanE
 
 
 class Way(Enum):
+    """How a value is kept."""
+
     APPEND = "append"  # a container holds one more
     SUM = "sum"  # a running sum, or a running maximum, takes in one term more
     BEST = "best"  # the best value so far is replaced

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 
 class Extent(Enum):
+    """How much of a function is to run without gradients."""
+
     FUNCTION = "function"  # all the function does is evaluate
     BLOCK = "block"  # one statement of a function that also trains, or of a script
     PHASE = "phase"  # code that trains in one phase and evaluates in the other

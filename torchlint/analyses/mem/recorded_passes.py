@@ -166,6 +166,7 @@ def _asks_for_other_library(guard: Guard) -> bool:
 
 
 def runs_without_gradients(model: Model, function: Function) -> bool:
+    """Whether a function runs its networks with autograd off, for all that is in sight."""
     passes = [inner for inner in function.calls if inner.is_forward] or [
         inner for inner in model.effects(function).forwards if not _is_handed_out(inner.function, function)
     ]

@@ -45,6 +45,7 @@ class Retained:
 
 
 def needlessly_retained(model: Model) -> Iterator[Retained]:
+    """Backward passes that keep a graph through which none goes again, in source order."""
     for call in model.calls:
         position = _position(call)
         if position is None:

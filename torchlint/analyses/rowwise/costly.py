@@ -158,6 +158,7 @@ def is_formula(steps: list[Step]) -> bool:
 
 
 def code_of(step: Step) -> str:
+    """The rule for what a step does with a row."""
     return _kind(step) or "VEC02"
 
 

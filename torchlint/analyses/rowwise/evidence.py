@@ -41,6 +41,8 @@ _Step = tuple["Evidence", cst.CSTNode | None]
 
 
 class Evidence(Flag):
+    """What the uses of a variable say it is."""
+
     NONE = 0
     ARRAY = auto()  # it has a shape: a tensor, or an array of numpy
     TORCH = auto()  # torch takes it, or a part of it, as a tensor: a tensor, or a list of them

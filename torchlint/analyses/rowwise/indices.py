@@ -15,6 +15,7 @@ def index_of(node: cst.Subscript) -> cst.BaseExpression | None:
 
 
 def slices_of(node: cst.Subscript) -> list[cst.Slice]:
+    """All slices in the subscripts of `x[a:b][:, c:d]`."""
     parts = [element.slice for prefix in prefixes(node) for element in prefix.slice]
     return [part for part in parts if isinstance(part, cst.Slice)]
 

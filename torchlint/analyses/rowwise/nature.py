@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 class Nature(Enum):
+    """What a call does beside computing its result, and what that is."""
+
     PURE = "pure"
     SHAPED = "shaped"  # pure; an argument behind the first says what shape the result has
     RAGGED = "ragged"  # pure; the shape of the result depends on values
@@ -92,6 +94,7 @@ _FUNCTIONS = 60  # that a network may lead to, to be looked through
 
 
 def is_metadata(method: str | None) -> bool:
+    """Whether a method tells of a tensor what is known without its numbers."""
     return method in _METADATA
 
 
@@ -162,6 +165,7 @@ def draws_numbers(name: str) -> bool:
 
 
 def is_factory(name: str) -> bool:
+    """Whether a function makes a tensor of sizes and numbers."""
     return name.rpartition(".")[2] in _FACTORIES
 
 

@@ -62,6 +62,7 @@ def are_pairs(seen: list[Seen]) -> bool:
 
 
 def together(*seen: Seen) -> Seen:
+    """What the result of an operation depends on, of what its operands do."""
     depends = max((one.depends for one in seen), default=Depends.NOTHING)
     return Seen(
         depends,

@@ -35,6 +35,7 @@ def trace_of(model: Model, certainty: Certainty, loop: cst.For, *, draws_at_once
 
 
 def trace_of_comprehension(model: Model, certainty: Certainty, node: cst.ListComp | cst.GeneratorExp) -> Trace:
+    """What a comprehension does, as the trace of the loop that it stands for."""
     expressions = Expressions(model, certainty, model.statement(node), Names.none(), Trace())
     expressions.trace.kept.append(Kept(Sink.APPEND, "", node, expressions.comprehension(node), value=node.elt))
     return expressions.trace

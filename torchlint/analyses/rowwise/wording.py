@@ -38,10 +38,12 @@ def _sentence(code: str, root: Root, of: str) -> str:
 
 
 def of_plan(code: str, plan: Plan) -> str:
+    """Of a loop that can be rewritten."""
     return _sentence(code, plan.root, f"`{plan.tensor}`")
 
 
 def of_sorting(name: str) -> str:
+    """Of `sorted` on a tensor."""
     return (
         f"`sorted` compares the elements of `{name}` one by one, and every answer is read back. Use `torch.sort` or "
         "`torch.argsort`."

@@ -163,6 +163,7 @@ def _is_log_gated(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
 
 
 def is_inside(model: Model, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
+    """Whether a node stands in another one."""
     return any(above is outer for above in model.ancestors(node))
 
 

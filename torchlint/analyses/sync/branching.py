@@ -28,6 +28,8 @@ _STEPS = (Role.STEPS, Role.EVALUATION)
 
 
 class Purpose(Enum):
+    """What a decision on a tensor is for, where it could be made without a wait."""
+
     CLAIM = "claim"  # an assertion
     REPORT = "report"  # an `if` that does no more than print
     FLAG = "flag"  # `if tensor and flag`: the flag alone could have decided
@@ -37,6 +39,8 @@ class Purpose(Enum):
 
 
 class Decision(NamedTuple):
+    """A place where Python asks for the truth of a tensor."""
+
     statement: cst.Assert | cst.If | cst.Call
     tensor: cst.BaseExpression  # the first that the test looks at
     purpose: Purpose
@@ -55,6 +59,7 @@ def follows_answer(model: Model, residence: Residence, node: cst.CSTNode, step: 
 
 
 def needless_decisions(model: Model) -> Iterator[Decision]:
+    """Decisions in every step that nothing in the step hangs on, in source order but for the kinds of statements."""
     residence = model.once(Residence)
     for node in model.nodes_of(cst.Assert, cst.If):
         assert isinstance(node, (cst.Assert, cst.If))

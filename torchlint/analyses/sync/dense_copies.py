@@ -39,6 +39,7 @@ class DenseCopy(NamedTuple):
 
 
 def dense_copies(model: Model) -> Iterator[DenseCopy]:
+    """Copies of whole tensors to the host in each step, of which only what is picked along a dimension is used."""
     residence = model.once(Residence)
     for node, tensor, how in reads(model):
         step = step_of(model, node) if how == "cpu" else None

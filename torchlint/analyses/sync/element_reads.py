@@ -57,6 +57,7 @@ class ElementReads:
 
 
 def element_reads(model: Model) -> list[ElementReads]:
+    """Loops that read a tensor on the device number by number, each with all of these reads."""
     found: dict[tuple[Loop, Binding | cst.BaseExpression], ElementReads] = {}
     residence = model.once(Residence)
     for node, read, how in chain(reads(model), _asked(model), _indices(model), _put_together(model), _written(model)):
@@ -178,6 +179,7 @@ class Reduction(NamedTuple):
 
 
 def python_reductions(model: Model) -> Iterator[Reduction]:
+    """Python's `sum`, `max` and the like, which take a tensor on the device apart."""
     residence = model.once(Residence)
     for call in model.calls_to(*_COMPARING):
         step = waiting_step(model, call.node) if len(call.arguments) == 1 and not call.arguments[0].star else None

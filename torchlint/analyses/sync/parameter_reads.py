@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 class ParameterRead(NamedTuple):
+    """A number that is read for each parameter of a model."""
+
     node: cst.Call
     tensor: cst.BaseExpression
     how: str  # item, float, int or log
@@ -31,6 +33,7 @@ class ParameterRead(NamedTuple):
 
 
 def parameter_reads(model: Model) -> Iterator[ParameterRead]:
+    """Those in each step that nothing in the step needs."""
     residence = model.once(Residence)
     for node, tensor, how in _numbers(model):
         loop = next((loop for loop in model.loops_around(node) if _is_over_parameters(model, loop)), None)

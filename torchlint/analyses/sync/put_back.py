@@ -29,6 +29,7 @@ class PutBack(NamedTuple):
 
 
 def numbers_put_back(model: Model) -> Iterator[PutBack]:
+    """Numbers that are read from the device in each step only to meet tensors there again."""
     residence = model.once(Residence)
     for node, tensor, how in reads(model):
         if how not in ("item", "float") or not _only_meets_tensors(model, node):

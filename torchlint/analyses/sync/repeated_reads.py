@@ -41,6 +41,7 @@ class Numbers(NamedTuple):
 
 
 def numbers(model: Model) -> Numbers:
+    """The numbers that each step reads from the device, by what there is to say of them."""
     others = {node for found in model.once(element_reads) for node in found.nodes}
     others |= {found.node for found in parameter_reads(model)}
     found = Numbers([], [], [])

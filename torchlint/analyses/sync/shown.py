@@ -43,6 +43,7 @@ class Shown(NamedTuple):
 
 
 def shown_tensors(model: Model) -> Iterator[Shown]:
+    """Calls of each step that print or log tensors on the device, with these."""
     told: set[cst.BaseExpression] = set()
     for call in model.calls:
         shown = _shown(model, call.node, shown_in(model, call))

@@ -26,6 +26,7 @@ _READING = ("torch", "builtins", "numpy")  # packages whose functions change not
 
 
 def standing_tensors(model: Model) -> Iterator[Trip]:
+    """Copies to the host in each step of what was put on the device before, and is the same in all steps."""
     for node, tensor, how in reads(model):
         step = step_of(model, node) if how in ("cpu", "tolist") else None
         if step is None or step.loop is None:

@@ -68,6 +68,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class State:
+    """What the device has to do when a line is reached, as far as the file shows it."""
+
     queued: Work | None = None  # the weightiest work that was not waited for
     waits: int = 0
 

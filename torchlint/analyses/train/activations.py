@@ -60,6 +60,8 @@ _DEPTH = 8
 
 @dataclass(frozen=True, slots=True)
 class Activation:
+    """A call that applies an activation, and which one."""
+
     kind: str
     node: cst.CSTNode  # the call that applies it, or the layer that does
     model: Model  # of the file in which it stands
@@ -67,6 +69,8 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
+    """A loss that does not want the activation of its input."""
+
     loss: Call
     loss_kind: str
     input: cst.BaseExpression

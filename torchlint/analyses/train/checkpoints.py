@@ -51,6 +51,8 @@ _DICT_METHODS = frozenset({"items", "keys", "values", "get", "pop", "update", "c
 
 
 class Content(Enum):
+    """What a checkpoint holds, as far as the program shows it."""
+
     TENSORS = "tensors"  # what the file reads of it is what a state dict, or a dict of them, holds
     OBJECT = "object"  # it is used as a module: the whole object was pickled
     UNKNOWN = "unknown"
@@ -58,6 +60,8 @@ class Content(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Load:
+    """A call of torch.load that says nothing of `weights_only`."""
+
     call: Call
     content: Content
     use: cst.CSTNode | None  # where the content shows

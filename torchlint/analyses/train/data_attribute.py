@@ -64,6 +64,8 @@ _PACKING = re.compile(r"torch\.nn\.utils\.rnn\.(pack_\w+|PackedSequence)")
 
 
 class Use(Enum):
+    """What a read of `.data` is for."""
+
     ELEMENT = "element"  # `loss.data[0]` or `loss.data.cpu().numpy()[0]`, of a tensor with a single value
     CHOICE = "choice"  # `policy.max(1)[1].data[0]`, the number of an action that an environment is given
     NUMBER = "number"  # `math.log(loss.data)`, which takes a number, and `f"{loss.data:.3f}"`, which shows one
@@ -74,6 +76,8 @@ class Use(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DataRead:
+    """A read of `.data`, and what it is for."""
+
     node: cst.Attribute
     use: Use
     certain: bool  # the owner is known to be a tensor; otherwise its use shows one

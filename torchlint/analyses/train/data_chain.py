@@ -70,6 +70,7 @@ def _keeps_first(name: str, node: cst.CSTNode) -> bool:
 
 
 def is_stored(model: Model, node: cst.CSTNode) -> bool:
+    """Whether an expression is, or is a part of, the target of an assignment."""
     parent = model.parent(node)
     if isinstance(parent, (cst.AugAssign, cst.AnnAssign)):
         return parent.target is node
@@ -89,6 +90,7 @@ def _step(model: Model, node: cst.CSTNode) -> tuple[str, cst.CSTNode] | None:
 
 
 def is_first(node: cst.CSTNode) -> bool:
+    """`x[0]`"""
     match node:
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))]):
             return True

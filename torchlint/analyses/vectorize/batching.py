@@ -36,6 +36,7 @@ Rule = Callable[["Lifter", Operation], Lifted]
 
 
 def apply(lifter: Lifter, operation: Operation) -> Lifted:
+    """The operation on whole tensors, by the table of batching rules."""
     rule = _RULES.get(operation.name)
     if rule is None or not operation.operands:
         raise RefusedError(f"`{operation.code}` may do anything")

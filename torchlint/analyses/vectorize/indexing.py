@@ -106,6 +106,7 @@ def _own_element(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
 
 
 def read(lifter: Lifter, base: Lifted, elements: Sequence[cst.SubscriptElement]) -> Reading:
+    """What `base[elements]` is for all iterations."""
     places = dict(zip(base.axes, range(base.count)))
     reading = Reading([":"] * base.count, places, position=base.count, slots=dict(places))
     for place, element in enumerate(elements):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def matrix_function(lifter: Lifter, operation: Operation) -> Lifted:
+    """A function of torch.linalg, which takes batches of matrices as it is."""
     operand = lifter.tensor(operation.operands[0])
     if any(lifter.varies(other) for other in (*operation.operands[1:], *operation.keywords.values())):
         raise RefusedError(f"`{operation.code}` depends on the iteration")

@@ -136,6 +136,8 @@ class Axis:
 
 
 class Shape(Protocol):
+    """What has a name in code and dimensions to ask for: a tensor, or what stands for one."""
+
     @property
     def key(self) -> str: ...
 

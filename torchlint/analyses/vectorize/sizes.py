@@ -21,6 +21,8 @@ _DEPTH = 8
 
 
 class Sizes:
+    """The lengths that integer expressions of a file stand for."""
+
     def __init__(self, model: Model, reaching: Reaching, tensors: Tensors) -> None:
         self._model = model
         self._reaching = reaching

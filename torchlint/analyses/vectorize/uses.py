@@ -18,6 +18,8 @@ _CONDITIONAL = (cst.BooleanOperation, cst.IfExp, cst.Lambda, cst.BaseComp)
 
 
 class Uses:
+    """What the uses of a variable prove of it."""
+
     def __init__(self, model: Model, reaching: Reaching) -> None:
         self._model = model
         self._reaching = reaching

@@ -50,6 +50,7 @@ _BRINGING_OTHERS = word_set("cuda requires_grad_ pin_memory copy_ apply_ map_ wh
 
 
 def agreement_if_drawn(name: str, otherwise: Agreement) -> Agreement:
+    """Of what draws random numbers, which no other device draws the same; else what is said `otherwise`."""
     return Agreement.RANDOM if name in DRAWING else otherwise
 
 

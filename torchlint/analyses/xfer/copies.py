@@ -58,6 +58,7 @@ class Copy:
 
 
 def blocking_copies(model: Model) -> Iterator[Copy]:
+    """Copies of batches to the GPU that the host waits for, in source order."""
     found = loaders(model)
     moves = dict.fromkeys(move for loader in found for move in loader.moves)
     for move in moves:
@@ -188,6 +189,7 @@ def _waits(call: Call, model: Model) -> bool:
 
 
 def flag_of(call: Call) -> Argument:
+    """The argument of a copy that says whether the host waits."""
     return call.argument("non_blocking", 1 if call.method == "cuda" else 2)
 
 

@@ -169,6 +169,7 @@ def _is_taken_apart(binding: Binding, model: Model) -> bool:
 
 
 def is_literal(node: cst.CSTNode) -> bool:
+    """Whether a number, or a string, is written out."""
     return isinstance(node, (cst.BaseNumber, cst.BaseString)) or (
         isinstance(node, cst.UnaryOperation) and isinstance(node.expression, cst.BaseNumber)
     )

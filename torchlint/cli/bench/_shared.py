@@ -29,6 +29,8 @@ SCHEMA = "torchlint.bench/1"
 
 
 class Failure(click.ClickException):
+    """What the user can put right, in one sentence."""
+
     exit_code = FAILED
 
 
@@ -84,12 +86,14 @@ def needs_torch(function: Function) -> Function:
 
 
 def subject_of(name: str, given: dict[str, Any]) -> Subject:
+    """The model and data that a SUBJECT names."""
     from torchlint.runtime_check.toolkit.subject import build
 
     return build(name, given["inputs"], given["batch_size"])
 
 
 def trainer_of(subject: Subject, device: torch.device, given: dict[str, Any]) -> Trainer:
+    """What makes the training steps of a subject on a device."""
     from torchlint.runtime_check.toolkit.step import optimizer_maker, trainer
 
     make = optimizer_maker(given["optimizer"], given["lr"])
@@ -125,10 +129,12 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) 
 
 
 def mb(size: float) -> str:
+    """Bytes as MB."""
     return f"{size / 2**20:.2f}"
 
 
 def seconds(value: float | None) -> str:
+    """A time in the unit that suits it; `-` where there is none."""
     if value is None:
         return "-"
     for unit, scale in (("s", 1.0), ("ms", 1e3)):
