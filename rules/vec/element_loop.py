@@ -18,8 +18,9 @@ class ElementLoop(Rule):
     the whole tensor in one call: `out[i] = f(x[i])` with arithmetic and functions of torch, a list that is stacked
     afterwards, a sum over the rows, rows that are picked one by one, by their place or by a test of their values,
     elements that are read to count them or to look up what a table has for them, random numbers that are drawn for one
-    row after the other, windows of one length that are cut out and put together, rows that are taken apart for nothing
-    but a tensor to be made of them again; and Python's `sorted`, `sum`, `max` and `min` on the elements of a tensor. An
+    row after the other, windows of one length that are cut out and put together, places that each row marks, lists
+    that are made of one row after the other, rows that are taken apart for nothing but a tensor to be made of them
+    again; and Python's `sorted`, `sum`, `max` and `min` on the elements of a tensor. An
     operation along a dimension (`torch.max(x[i])`, `x[i].softmax(0)`, a loss) that depends on its row alone is reported
     even where the rest of the loop has to stay. A loop that reads what an earlier iteration computed, that leaves to
     chance what it does with a row, whose rows differ in shape, or that calls what may do anything is not reported, and

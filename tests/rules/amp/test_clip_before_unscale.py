@@ -103,6 +103,17 @@ def test_stays_silent(lines: tuple[str, ...]) -> None:
     assert findings(steps(*lines), "AMP04") == []
 
 
+EACH = ("if i % 2:", f"    {CLIP}", "if i > 1:", "    clip_grad_norm_(other.parameters(), 1.0)", *STEP)
+TOGETHER = (CLIP, "if i > 1:", "    clip_grad_norm_(other.parameters(), 1.0)", *STEP)
+
+
+def test_clippings_that_do_without_each_other_are_reported_each() -> None:
+    found = findings(steps(*EACH), "AMP04")
+    assert len(found) == 2
+    assert all(finding.fix is None for finding in found)
+    assert len(findings(steps(*TOGETHER), "AMP04")) == 1
+
+
 REASONS = {
     "conditions that cannot be asked": (CLIP, "if i % 2:", *(f"    {line}" for line in STEP)),
     "no name of its own": (CLIP, "for o in [opt, opt2]:", "    scaler.step(o)", "scaler.update()"),

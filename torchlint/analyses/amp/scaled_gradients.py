@@ -81,14 +81,18 @@ def _in_order(events: list[Event], model: Model) -> Iterator[tuple[Event, Clippi
             continue
         if any(e.kind == "unscale" for e in before):
             yield event, None
-        elif all(exclude(event.conditions, clip.conditions) for clip in reported):
+        elif not any(clip.conditions.items() <= event.conditions.items() for clip in reported):
+            is_first = all(exclude(event.conditions, clip.conditions) for clip in reported)
             reported.append(event)
-            yield event, _clipping(event, backward, steps, events[place + 1 :])
+            yield event, _clipping(event, backward, steps, events[place + 1 :], is_first=is_first)
 
 
-def _clipping(clip: Event, backward: Event, steps: tuple[Event, ...], after: list[Event]) -> Clipping:
+def _clipping(
+    clip: Event, backward: Event, steps: tuple[Event, ...], after: list[Event], *, is_first: bool
+) -> Clipping:
     pending = [event for event in after[: after.index(steps[0])] if not exclude(event.conditions, clip.conditions)]
-    alone = all(event.kind == "clip" and clip.conditions.items() <= event.conditions.items() for event in pending)
+    asked = clip.conditions.items()
+    alone = is_first and all(event.kind == "clip" and asked <= event.conditions.items() for event in pending)
     sure = clip.is_sure and backward.is_sure
     return Clipping(clip, backward, steps, alone, Confidence.CERTAIN if sure else Confidence.LIKELY)
 

@@ -23,6 +23,7 @@ from torchlint.analyses.rowwise.names import (
 from torchlint.analyses.rowwise.nature import (
     Nature,
     draws_numbers,
+    fills_with_draws,
     is_comparing,
     is_factory,
     is_metadata,
@@ -164,7 +165,7 @@ class Expressions:
 
     def _shape_of(self, node: cst.BaseExpression) -> Seen:
         """Rows of a tensor all have the same shape."""
-        if spelled(node) in self._names.fills:
+        if spelled(without_subscripts(node)) in self._names.fills:
             return NOTHING
         seen = self.quiet(node)
         return NOTHING if seen.depends <= Depends.ROW or seen.maybe else _reduced(seen)
@@ -344,14 +345,14 @@ class Expressions:
         if call.callee == "builtins.len" and len(node.args) == 1:
             return self._shape_of(node.args[0].value)
         if receiver is None and self.of(function).varies:
-            return self._opaque(node, Seen(Depends.OPAQUE))
+            return self._refused(node, Nature.OPAQUE, Seen(Depends.OPAQUE))
         given = [self.of(argument.value) for argument in node.args]
         if receiver is not None and call.target is None and call.foreign is None:
             held = self.of(receiver)
             if held.varies or self.believed_tensor(receiver) or (not statement and self._is_pure_method(call)):
                 return self._method(node, call, held, given)
         if receiver is not None and self.of(receiver).varies and not self._is_imported(call):
-            return self._opaque(node, together(self.of(receiver), *given))
+            return self._refused(node, Nature.OPAQUE, together(self.of(receiver), *given))
         return self._function(node, call, given)
 
     def _is_pure_method(self, call: Call) -> bool:
@@ -366,14 +367,18 @@ class Expressions:
         """Of a row, of anything else that differs from iteration to iteration, or of a tensor from outside."""
         method = call.method or ""
         if not is_tensor_method(method):
-            return self._opaque(node, together(held, *given))
+            return self._refused(node, Nature.OPAQUE, together(held, *given))
         kind = of_method(method)
+        if self.draws_at_once and fills_with_draws(method) and isinstance(call.receiver, cst.Call) and not held.varies:
+            return replace(self.counter.at_least(Depends.ROW), drawn=True)  # whatever the numbers are that it is given
         if kind in (Nature.OPAQUE, Nature.RANDOM):
             return self._refused(node, kind, together(held, *given))
         inputs = [held, *given]
         seen = self._shaped(node, method, inputs) if kind is Nature.SHAPED else _inputs(f".{method}", inputs)
         if kind is Nature.RAGGED and seen.varies:
             seen = _picked(seen) if method == "masked_select" else seen.at_least(Depends.RAGGED)
+        if method == "item" and seen.depends is Depends.RAGGED:
+            seen = replace(seen, depends=Depends.ROW, masked=False)  # it is one number, or an error
         if method in _REDUCTIONS and (not node.args or is_along_cut(node)):
             seen = _reduced(seen)
         if method.endswith("_") and not method.endswith("__"):
@@ -432,9 +437,6 @@ class Expressions:
         if is_sized and seen.depends is Depends.FOREIGN and not _are_batches(seen):
             return _alone(Seen(Depends.ROW, axes=seen.axes))
         return seen.at_least(Depends.RAGGED) if together(*sizes).varies else seen
-
-    def _opaque(self, node: cst.Call, seen: Seen) -> Seen:
-        return self._refused(node, Nature.OPAQUE, seen)
 
     def _refused(self, node: cst.Call, kind: Nature, seen: Seen) -> Seen:
         text = f"`{self.name_of(node.func)}`"

@@ -115,16 +115,22 @@ def lists_numbers(reader: Expressions, node: cst.BaseExpression) -> bool:
 
 def _rows(reader: Expressions, iterable: cst.BaseExpression) -> cst.BaseExpression | None:
     """The tensor whose rows an iterable yields."""
-    if isinstance(iterable, cst.Call):
-        call = reader.model.call(iterable)
-        source = iterable.args[0].value if call.callee in ("torch.unbind", "torch.split") and iterable.args else None
-        if call.callee in (*_UNBOUND, *_SPLIT):
-            if call.callee in _SPLIT and not _is_one(iterable.args[call.callee == "torch.split" :]):
-                return None
-            return source if source is not None else call.receiver
+    if isinstance(iterable, cst.Call) and reader.model.call(iterable).callee in (*_UNBOUND, *_SPLIT):
+        return _cut_tensor(reader, iterable)
+    made = reader.assigned_call(iterable) if isinstance(iterable, cst.Name) else None
+    if made is not None and reader.model.call(made).callee in (*_UNBOUND, *_SPLIT):
+        return iterable if _cut_tensor(reader, made) is not None else None
     if reader.is_tensor(iterable) or (reader.of(iterable).is_row and reader.believed_tensor(iterable)):
         return iterable
     return None
+
+
+def _cut_tensor(reader: Expressions, node: cst.Call) -> cst.BaseExpression | None:
+    """`x` of `torch.unbind(x)` and `x.split(1, 1)`, but not of pieces that are longer."""
+    call = reader.model.call(node)
+    if call.callee in _SPLIT and not _is_one(node.args[call.callee == "torch.split" :]):
+        return None
+    return node.args[0].value if call.callee in ("torch.unbind", "torch.split") and node.args else call.receiver
 
 
 def _is_one(sizes: Sequence[cst.Arg]) -> bool:

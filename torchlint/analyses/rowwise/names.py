@@ -86,6 +86,15 @@ def _names_of(root: cst.BaseExpression) -> list[str]:
     return names
 
 
+def _marks(node: cst.Call) -> bool:
+    """`mask.scatter_(1, places, True)`: whichever iteration writes to a place, it writes the same there."""
+    if not isinstance(node.func, cst.Attribute) or node.func.attr.value not in ("scatter_", "index_fill_"):
+        return False
+    constants = (cst.Integer, cst.Float)
+    written = node.args[2].value if len(node.args) == 3 else None
+    return isinstance(written, constants) or (isinstance(written, cst.Name) and written.value in ("True", "False"))
+
+
 class SumOnto(NamedTuple):
     """`total + a - b`: where it starts, and what is added or taken off."""
 
@@ -171,7 +180,7 @@ class _Collector:
         elif isinstance(node, (cst.For, cst.NamedExpr)):
             self._assigned.update(bound_names(node.target))
         elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            if node.func.attr.value in _COLLECTING:
+            if node.func.attr.value in _COLLECTING or _marks(node):
                 self._excuse(node.func.value)
         elif isinstance(node, cst.Attribute) and node.attr.value in _METADATA:
             self._excuse(node.value)

@@ -164,6 +164,11 @@ def draws_numbers(name: str) -> bool:
     return _DRAWS.fullmatch(name) is not None
 
 
+def fills_with_draws(method: str) -> bool:
+    """A method that fills a tensor with numbers that are drawn one by one, and that numbers say how."""
+    return method in ("normal_", "uniform_", "bernoulli_", "random_", "exponential_")
+
+
 def is_factory(name: str) -> bool:
     """Whether a function makes a tensor of sizes and numbers."""
     return name.rpartition(".")[2] in _FACTORIES

@@ -29,6 +29,7 @@ from torchlint.analyses.rowwise.evidence import is_found_to_be_list, is_list_whe
 from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
 from torchlint.analyses.rowwise.moving_windows import windowed_tensor
+from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.rowwise.nature import is_report
 from torchlint.analyses.rowwise.restacking import taken_apart
 from torchlint.analyses.rowwise.selections import is_selection
@@ -272,7 +273,9 @@ class _Finder:
         appended = [kept for kept in trace.kept if kept.sink is Sink.APPEND]
         if any(_is_gathered(kept) and not is_stacked(self._model, kept.node) for kept in appended):
             return False
-        if appended and costly.computes(trace.steps) and all(_is_read_back(kept) for kept in appended):
+        if appended and costly.computes(trace.steps) and all(self._is_read_back(kept) for kept in appended):
+            return True
+        if all(_is_listed(kept) for kept in trace.kept):
             return True
         if not trace.faults and costly.runs_layers(self._model, trace.steps):  # a batch has rows as a list has
             return True
@@ -280,6 +283,15 @@ class _Finder:
             return isinstance(root, cst.Call) or is_collected(self._model, root)
         collected = [is_collected(self._model, root, kept.node) for kept in appended]
         return not appended or any(collected)
+
+    def _is_read_back(self, kept: Kept) -> bool:
+        """Whether one list takes a number or an array of the host for each row, or a dict of numbers."""
+        if not kept.seen.is_row or isinstance(kept.node, cst.Subscript):
+            return False
+        if isinstance(kept.value, cst.Dict):
+            entries = [entry.value for entry in kept.value.elements]
+            return bool(entries) and all(self._model.value(entry).kind is Kind.NUMBER for entry in entries)
+        return is_host_value(kept.value)
 
     def _is_written_out(self, kept: Kept, trace: Trace) -> bool:
         """Whether numbers become a text, or entries of a dict for which nothing is computed: one by one, anyway."""
@@ -360,7 +372,7 @@ def _is_of_row(kept: Kept, trace: Trace) -> bool:
         return kept.place.is_row and kept.seen.maybe
     if not kept.seen.maybe:
         return False
-    if costly.multiplies(trace.steps):
+    if costly.multiplies(trace.steps) or _meets_row(kept, trace):
         return True
     if kept.sink is Sink.TOTAL:
         return trace.picks  # `loss += -out[i][target[i]] * reward[i]`, whatever weighs what the rows pick
@@ -368,9 +380,21 @@ def _is_of_row(kept: Kept, trace: Trace) -> bool:
     return drawn or _is_gathered(kept) or costly.is_formula(trace.steps) or costly.decomposes(trace.steps)
 
 
-def _is_read_back(kept: Kept) -> bool:
-    """Whether one list takes a number or an array of the host for each row."""
-    return kept.seen.is_row and not isinstance(kept.node, cst.Subscript) and is_host_value(kept.value)
+def _is_listed(kept: Kept) -> bool:
+    """`rows.append(x[i].tolist())`, which the list of the whole tensor holds."""
+    match kept.value:
+        case cst.Call(func=cst.Attribute(value=row, attr=cst.Name("tolist")), args=[]):
+            is_whole = isinstance(row, cst.Name) or (isinstance(row, cst.Subscript) and gathers(row))
+            return kept.sink is Sink.APPEND and kept.seen.is_row and isinstance(kept.node, cst.Name) and is_whole
+    return False
+
+
+def _meets_row(kept: Kept, trace: Trace) -> bool:
+    """`out[i] = f(x[i], y[i])`, where x is a tensor and y may be one: what fills `out` has the same shape each time."""
+    if kept.sink is not Sink.FILL or kept.guarded or kept.value is None or kept.place.depends is not Depends.INDEX:
+        return False
+    parts = (without_subscripts(part) for part in walk(kept.value) if isinstance(part, cst.Subscript))
+    return any(spelled(part) in trace.subjects for part in parts)
 
 
 def _is_gathered(kept: Kept) -> bool:
