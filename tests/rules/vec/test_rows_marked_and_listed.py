@@ -127,6 +127,20 @@ def places(order: torch.Tensor, answers, count):
         found.append((order[i, :] == answers[i]).nonzero())
     return found
 """,
+    "a place in each of several files": """\
+def places(files, limits: torch.Tensor):
+    total = 0
+    for i, name in enumerate(files):
+        total += (torch.load(name) > limits[i]).nonzero().item()
+    return total
+""",
+    "numbers of each channel": """\
+def restored(images: torch.Tensor, mean, std):
+    out = images.clone()
+    for i in range(images.size(0)):
+        out[i, :, :] = out[i, :, :] * std[i] + mean[i]
+    return out
+""",
     "entries that are no numbers": """\
 def described(scores: torch.Tensor, names, count):
     found = []

@@ -13,6 +13,7 @@ from torchlint.analyses.rowwise.collecting import is_host_value
 from torchlint.analyses.rowwise.indices import has_bounds, has_key, index_of, is_along_cut, is_number, slices_of
 from torchlint.analyses.rowwise.names import (
     Names,
+    asks_membership,
     at_several_places,
     difference,
     index_text,
@@ -294,7 +295,7 @@ class Expressions:
     def _operator(self, node: cst.BaseExpression) -> Seen:
         parts = [self.of(part) for part in _parts(node)]
         seen = together(*parts)
-        if _asks_membership(node) or self._names_text(node):
+        if asks_membership(node) or self._names_text(node):
             return seen.at_least(Depends.FOREIGN) if seen.varies else seen
         if isinstance(node, cst.Comparison):
             seen = matched(*parts)
@@ -376,9 +377,9 @@ class Expressions:
         inputs = [held, *given]
         seen = self._shaped(node, method, inputs) if kind is Nature.SHAPED else _inputs(f".{method}", inputs)
         if kind is Nature.RAGGED and seen.varies:
-            seen = _picked(seen) if method == "masked_select" else seen.at_least(Depends.RAGGED)
-        if method == "item" and seen.depends is Depends.RAGGED:
-            seen = replace(seen, depends=Depends.ROW, masked=False)  # it is one number, or an error
+            seen = _picked(seen) if method == "masked_select" else _placed(seen)
+        if method == "item" and seen.places:
+            seen = replace(seen, depends=Depends.ROW, places=False)  # it is one number, or an error
         if method in _REDUCTIONS and (not node.args or is_along_cut(node)):
             seen = _reduced(seen)
         if method.endswith("_") and not method.endswith("__"):
@@ -419,7 +420,7 @@ class Expressions:
             seen = self._shaped(node, name, given)
             given = [*given, seen]
         elif kind is Nature.RAGGED and seen.varies:
-            seen = _picked(seen) if name == "torch.masked_select" else seen.at_least(Depends.RAGGED)
+            seen = _picked(seen) if name == "torch.masked_select" else _placed(seen)
         elif name.removeprefix("torch.") in _REDUCTIONS and len(node.args) == 1:
             seen = _reduced(seen)
         if name == "torch.from_numpy" and seen.depends is Depends.FOREIGN:
@@ -463,16 +464,14 @@ def _parts(node: cst.CSTNode) -> list[cst.BaseExpression]:
     return found
 
 
-def _asks_membership(node: cst.BaseExpression) -> bool:
-    """`a in b`: one answer for the whole of `a`."""
-    comparisons = node.comparisons if isinstance(node, cst.Comparison) else ()
-    return any(isinstance(comparison.operator, (cst.In, cst.NotIn)) for comparison in comparisons)
-
-
 def _inputs(name: str, operands: list[Seen]) -> Seen:
     if name != "arithmetic" and name not in _OPERATORS.values() and not is_comparing(name):
         return together(*operands)
     return matched(*operands, scaled=name.rpartition(".")[2] in _SCALING)
+
+
+def _placed(seen: Seen) -> Seen:
+    return replace(seen.at_least(Depends.RAGGED), places=seen.is_row)
 
 
 def _picked(seen: Seen) -> Seen:

@@ -34,6 +34,12 @@ def at_several_places(fills: Iterable[str]) -> bool:
     return len({frozenset(_LOOKED_UP.findall(fill)) for fill in fills}) > 1
 
 
+def asks_membership(node: cst.BaseExpression) -> bool:
+    """`a in b`: one answer for the whole of `a`."""
+    comparisons = node.comparisons if isinstance(node, cst.Comparison) else ()
+    return any(isinstance(comparison.operator, (cst.In, cst.NotIn)) for comparison in comparisons)
+
+
 def index_text(node: cst.Subscript) -> str:
     """`[i][j, :]` of `x[i][j, :]`."""
     return spelled(node).removeprefix(spelled(without_subscripts(node)))

@@ -27,7 +27,8 @@ class Seen:
     says yes or no, so that what it picks has a length of its own. `array`: what it is taken from takes several indices,
     and so is no list. `masked`: it is ragged because a mask of the row picked its elements, and for no other reason.
     `gathered`: all of it is an element or a row of something that all iterations share. `drawn`: random numbers are
-    part of it. `looked_up`: it is the entry of a table for a number that was read from a row."""
+    part of it. `looked_up`: it is the entry of a table for a number that was read from a row. `places`: it is ragged
+    because it says where in the row something is."""
 
     depends: Depends = Depends.NOTHING
     alone: bool = False
@@ -39,6 +40,7 @@ class Seen:
     gathered: bool = False
     drawn: bool = False
     looked_up: bool = False
+    places: bool = False
 
     def at_least(self, depends: Depends) -> Seen:
         return replace(self, depends=max(self.depends, depends))
@@ -72,6 +74,7 @@ def together(*seen: Seen) -> Seen:
         array=all(one.array for one in seen if one.depends is Depends.FOREIGN),
         masked=depends is Depends.RAGGED and all(one.masked or one.depends <= Depends.ROW for one in seen),
         drawn=any(one.drawn for one in seen),
+        places=depends is Depends.RAGGED and all(one.places or one.depends <= Depends.ROW for one in seen),
     )
 
 

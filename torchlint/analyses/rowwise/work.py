@@ -393,8 +393,12 @@ def _meets_row(kept: Kept, trace: Trace) -> bool:
     """`out[i] = f(x[i], y[i])`, where x is a tensor and y may be one: what fills `out` has the same shape each time."""
     if kept.sink is not Sink.FILL or kept.guarded or kept.value is None or kept.place.depends is not Depends.INDEX:
         return False
-    parts = (without_subscripts(part) for part in walk(kept.value) if isinstance(part, cst.Subscript))
-    return any(spelled(part) in trace.subjects for part in parts)
+    parts = [part for part in walk(kept.value) if isinstance(part, cst.Subscript)]
+    of_rows = [spelled(without_subscripts(part)) in trace.subjects for part in parts]
+    products = [node for node in walk(kept.value) if isinstance(node, cst.BinaryOperation)]
+    # What is multiplied by it may be one of the few numbers that there are for the channels of an image.
+    operands = {side for node in products for side in (node.left, node.right)}
+    return any(of_rows) and all(is_row or part not in operands for part, is_row in zip(parts, of_rows))
 
 
 def _is_gathered(kept: Kept) -> bool:
