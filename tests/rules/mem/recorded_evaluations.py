@@ -400,4 +400,20 @@ def train(model, criterion, train_loader, val_loader):
         optimizer.step()
     print(mean_loss(model, val_loader, criterion))
 """,
+    "a part that a lambda takes": """\
+def scores_of(model, x):  # here
+    hidden = model(x)
+    pick = lambda i: hidden[i].softmax(0)
+    return torch.stack([pick(i) for i in range(len(x))])
+
+def evaluate(model, loader):
+    model.eval()
+    correct = 0
+    for x, y in loader:
+        scores = scores_of(model, x)
+        correct += (scores.argmax(1) == y).sum().item()
+    return correct
+
+print(evaluate(model, val_loader))
+""",
 }

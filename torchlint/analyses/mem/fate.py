@@ -210,7 +210,7 @@ class _Trail:
             case cst.Return():
                 self._returned(self.model.function(parent))
             case cst.Lambda():
-                self.fate |= Fate.ESCAPES
+                self._returned(self.model.function(node))
             case cst.Yield() | cst.From():
                 self._yielded(self.model.function(parent))
             case cst.Expr() | cst.AssignTarget() | cst.Del():
