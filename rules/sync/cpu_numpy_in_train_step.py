@@ -119,6 +119,11 @@ class CpuNumpyInTrainStep(Rule):
 
 
 def _of_batch(model: Model, trip: Trip) -> str:
+    if trip.home is not None:
+        return (
+            f"`{model.code(trip.node)}` copies back to the host, {trip.step.rhythm}, what the caller has copied to the "
+            f"device by `{trip.home.code(trip.other.node)}`. Let it pass what the host has: then nothing need wait."
+        )
     return (
         f"`{model.code(trip.node)}` copies back to the host, {trip.step.rhythm}, what "
         f"`{model.code(trip.other.node)}` has copied to the device. "

@@ -12,7 +12,7 @@ from torchlint.analyses.datasets import held_on_accelerator
 from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.steps import Step, called_per_step, step_of
 from torchlint.analyses.sync.readback import reads
-from torchlint.semantics.dataflow import is_changed, reaches
+from torchlint.semantics.dataflow import is_changed, parameter_of_function, reaches
 from torchlint.semantics.entities import Call, Function, Loop, Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
@@ -39,11 +39,13 @@ _DEPTH = 2
 
 
 class Trip(NamedTuple):
-    """A tensor that one step copies to the host at `node` and to the device at `other`, before it or after it."""
+    """A tensor that one step copies to the host at `node` and to the device at `other`, before it or after it. `home`
+    is the model of the file of `other`, where that is another one."""
 
     node: cst.Call
     other: Call
     step: Step
+    home: Model | None = None
 
 
 def round_trips(model: Model) -> Iterator[Trip]:
@@ -58,10 +60,12 @@ def round_trips(model: Model) -> Iterator[Trip]:
         way = _Way(model, _round(step.loop))
         if not way.leads_home(tensor):
             joined.add(_list_around(model, node))
-        elif way.there is None or exclude(conditions(model, node), conditions(model, way.there.node)):
+        elif way.there is None or (
+            way.home is model and exclude(conditions(model, node), conditions(model, way.there.node))
+        ):
             continue
         elif not _draws_from_device(model, step.loop):
-            found.append(Trip(node, way.there, step))
+            found.append(Trip(node, way.there, step, way.home if way.home is not model else None))
     yield from (trip for trip in found if _list_around(model, trip.node) not in joined - {None})
 
 
@@ -139,6 +143,7 @@ class _Way:
         self._seen: set[cst.CSTNode] = set()
         self._work: list[cst.CSTNode] = []
         self.there: Call | None = None  # the copy to the device
+        self.home = model  # of the file of that copy
 
     def leads_home(self, tensor: cst.CSTNode) -> bool:
         """Whether the tensor is just what the host has, or a copy of it."""
@@ -189,7 +194,33 @@ class _Way:
         if binding.cls is not None or not all(self._entry(read) for read in changed):
             return False
         writes = [write for write in binding.writes if reaches(self._model, binding, write.target, node)]
-        return bool(writes) and all(self._write(write) for write in writes)
+        return bool(writes) and all(
+            self._given(binding) if write.kind == "parameter" else self._write(write) for write in writes
+        )
+
+    def _given(self, parameter: Binding) -> bool:
+        """Whether every call in sight gives the function what the step around that call has copied to the device."""
+        function = parameter.scope_function
+        if not self._depth or self._loop is not None or function.passed_around:
+            return False
+        sites = [(self._model, call) for call in function.callers]
+        sites += self._model.calls_elsewhere(function)
+        ways = [self._way_to(home, call, parameter) for home, call in sites]
+        first = ways[0] if ways else None
+        if first is None or any(way is None for way in ways):
+            return False
+        self.there, self.home = first.there, first.home
+        return True
+
+    def _way_to(self, home: Model, call: Call, parameter: Binding) -> _Way | None:
+        function = parameter.scope_function
+        given = [arg for arg in call.arguments if parameter_of_function(call, function, arg) is parameter]
+        loop = next((loop for loop in call.loops() if loop.role in (Role.STEPS, Role.EVALUATION)), None)
+        if len(given) != 1 or loop is None:
+            return None
+        way = _Way(home, loop, self._depth - 1)
+        is_home = way.leads_home(given[0].value) and way.there is not None
+        return way if is_home and not _draws_from_device(home, loop) else None
 
     def _entry(self, read: cst.CSTNode) -> bool:
         """`inputs["mask"] = mask` changes no tensor, but is one more thing that `inputs` holds."""
@@ -250,13 +281,16 @@ class _Inside(_Way):
     def __init__(self, model: Model, function: Function, depth: int) -> None:
         super().__init__(model, None, depth)
         offset = 1 if function.cls is not None and not function.is_static else 0
-        self._given = function.scope.bindings.get(next(iter(function.params[offset:]), ""))
+        self._first = function.scope.bindings.get(next(iter(function.params[offset:]), ""))
 
     def _is_on_host(self, node: cst.CSTNode) -> bool:
         return False
 
     def _variable(self, node: cst.CSTNode, binding: Binding) -> bool:
-        return binding is self._given or super()._variable(node, binding)
+        return binding is self._first or super()._variable(node, binding)
+
+    def _given(self, parameter: Binding) -> bool:
+        return False
 
 
 def _only_moves(model: Model, function: Function, depth: int) -> bool:
