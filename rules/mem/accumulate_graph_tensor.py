@@ -16,10 +16,10 @@ class AccumulateGraphTensor(Rule):
 
     ## What it does
 
-    Finds sums, moving averages, running maxima and best-so-far values that take in a tensor with an autograd graph in
-    every iteration and that nobody sends backward. The sum may be a variable, an attribute, a value of a dict or a
-    meter object of the file; a sum that reaches a backward pass, or callers who may start one, is left alone. So is the
-    best loss so far where a backward pass has freed its buffers: there is only one of it at a time.
+    Finds sums, products, moving averages, running maxima and best-so-far values that take in a tensor with an autograd
+    graph in every iteration and that nobody sends backward. The sum may be a variable, an attribute, a value of a dict
+    or a meter object of the file; a sum that reaches a backward pass, or callers who may start one, is left alone. So
+    is the best loss so far where a backward pass has freed its buffers: there is only one of it at a time.
 
     ## Why is this bad
 
@@ -87,7 +87,7 @@ class AccumulateGraphTensor(Rule):
 
     code = "MEM02"
     name = "accumulate-graph-tensor"
-    triggers = ("+", "-=", "<", ">", "max", "min")
+    triggers = ("+", "-=", "*", "<", ">", "max", "min")
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.mem.keeping import Way

@@ -353,4 +353,29 @@ def run(net, batches, training):
                 totals[0] += loss * len(x)
     return totals
 """,
+    "a sum that the pass behind the loop frees, and one branch reads": """
+def rollouts(spreads):
+    for epoch in range(2):
+        spread, outs = 0, []
+        for x, y in loader:
+            out = model(x)
+            outs.append(out)
+            spread += out.var(0).mean()
+        loss = torch.cat(outs).mean()
+        if spreads:
+            loss = loss + spread
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    "a product that the loss is made of": """\
+for x, y in loader:
+    likelihood = 1
+    for row in x:
+        likelihood = likelihood * model(row).sigmoid()
+    loss = -likelihood.log().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 }

@@ -27,7 +27,7 @@ class Way(Enum):
     """How a value is kept."""
 
     APPEND = "append"  # a container holds one more
-    SUM = "sum"  # a running sum, or a running maximum, takes in one term more
+    SUM = "sum"  # a running sum, product or maximum takes in one more
     BEST = "best"  # the best value so far is replaced
 
 
@@ -55,7 +55,9 @@ def _keepings(model: Model) -> Iterator[Keeping]:
                     continue
                 if _is_container(model, node, holder, method):
                     yield Keeping(Way.APPEND, node, holder, node.args[place].value)
-            case cst.AugAssign(operator=cst.AddAssign() | cst.SubtractAssign()) if not _adds_itself(model, node.target):
+            case cst.AugAssign(operator=cst.AddAssign() | cst.SubtractAssign() | cst.MultiplyAssign()) if (
+                not _adds_itself(model, node.target)
+            ):
                 yield Keeping(_way_of_sum(node.value), node, node.target, node.value)
             case cst.Assign(targets=[cst.AssignTarget(target=target)]):
                 yield from _assigned(model, node, target)
@@ -100,9 +102,13 @@ def _assigned(model: Model, node: cst.Assign, target: cst.BaseAssignTargetExpres
 
 
 def _added(model: Model, value: cst.BaseExpression, target: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """What a sum adds to the old value of the target."""
+    """What a sum adds to the old value of the target, or a product multiplies it by."""
     terms = list(_terms(value))
     same = [term for term in terms if _is_previous(model, term, target)]
+    if len(terms) == 1 and isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Multiply):
+        factors = (value.left, value.right)
+        others = [factor for factor in factors if not _is_same(model, factor, target)]
+        return others if len(others) == 1 else []
     return [term for term in terms if term is not same[0]] if len(same) == 1 else []
 
 

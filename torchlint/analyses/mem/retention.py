@@ -165,7 +165,7 @@ class _Judge:
         self, candidate: Keeping, node: cst.CSTNode, graphs: list[cst.BaseExpression], lives: Lifetime, fate: Fate
     ) -> Iterator[Retention]:
         freed = [self._freed(graph, lives) for graph in graphs]
-        if None in freed or Fate.BACKWARD in fate:
+        if (None in freed and not self._is_never_read(candidate)) or Fate.BACKWARD in fate:
             return
         if _ends_with_batch(lives) or (
             not lives.beyond and all(is_over_handful(self._model, loop) for loop in lives.loops)
@@ -179,15 +179,21 @@ class _Judge:
             return  # one graph at a time, whose buffers are gone
         if not all(freed):
             known = fate is Fate.CONSUMED
-            if candidate.way is Way.SUM:
-                known |= fate is Fate.NONE or self._is_in_evaluation(
-                    node
-                )  # a sum that nobody reads is kept for nothing
+            if candidate.way is Way.SUM:  # one that nobody reads is kept for nothing
+                known |= fate is Fate.NONE or self._is_in_evaluation(node)
             if not known or not all(self._grows(graph, lives) for graph in graphs):
                 return
         escapes = Fate.ESCAPES in fate and not all(freed)
         obstacle = self._obstacle(candidate.holder if escapes else None, graphs)
         yield Retention(candidate.way, node, candidate.holder, tuple(graphs), all(freed), obstacle)
+
+    def _is_never_read(self, candidate: Keeping) -> bool:
+        """Whether a sum is read by nothing but its own next term: kept for nothing, whenever its graph is freed."""
+        holder = root(self._model, candidate.holder)
+        if candidate.way is not Way.SUM or holder is None or holder.shared:
+            return False
+        sums = {write.target for write in holder.writes if write.kind == "augmented"}
+        return all(read in sums or candidate.node in self._model.ancestors(read) for read in holder.reads)
 
     def _obstacle(self, escaping: cst.BaseExpression | None, graphs: list[cst.BaseExpression]) -> str:
         if escaping is not None:
