@@ -14,6 +14,7 @@ from torchlint.rule import NoFixError
 if TYPE_CHECKING:
     from torchlint.analyses.kern.zeroed_gradients import Zeroed
     from torchlint.rule import Report
+    from torchlint.semantics.entities import Loop
     from torchlint.semantics.model import Model
 
 _WHY = (
@@ -23,32 +24,65 @@ _WHY = (
 
 def fix(report: Report, model: Model) -> Fix:
     zeroed: Zeroed = report.facts
+    if zeroed.drops:
+        if not (edits := _one_call(zeroed, model)):
+            raise NoFixError("a comment speaks of a statement of the loop, or its variable is read later")
+        return Fix(edits, Applicability.SAFE, needs_torch="2.0")
     if (read := read_before_pass(model, zeroed)) is not None:
         raise NoFixError(f"`{model.code(read)}` is read before a pass has filled it again, and would be None")
-    edit = _without_argument(zeroed, model) if zeroed.call is not None else _short_loop(zeroed, model)
-    if edit is None:
+    edits = _without_argument(zeroed, model) or _one_call(zeroed, model) or _short_loop(zeroed, model)
+    if not edits:
         raise NoFixError("the gradients are filled by something other than an argument or a statement of its own")
-    return Fix((edit,), Applicability.UNSAFE, _WHY)
+    return Fix(edits, Applicability.UNSAFE, _WHY)
 
 
-def _without_argument(zeroed: Zeroed, model: Model) -> Edit | None:
+def _without_argument(zeroed: Zeroed, model: Model) -> tuple[Edit, ...]:
     if zeroed.call is None or zeroed.argument is None or zeroed.argument not in zeroed.call.node.args:
-        return None
-    return Rewriter(model).remove_argument(zeroed.call.node, zeroed.argument)
+        return ()
+    return (Rewriter(model).remove_argument(zeroed.call.node, zeroed.argument),)
 
 
-def _short_loop(zeroed: Zeroed, model: Model) -> Edit | None:
+def _one_call(zeroed: Zeroed, model: Model) -> tuple[Edit, ...]:
+    """`net.zero_grad()` in the place of the loop, with its comments above; nothing where the loop's variable is read
+    elsewhere, or a comment speaks of one of its statements."""
+    if zeroed.network is None or zeroed.loop is None or not isinstance(zeroed.loop.target, cst.Name):
+        return ()
+    start, end = model.span(zeroed.loop.node)
+    header, *body = model.source.text[start:end].splitlines()
+    variable = model.binding(zeroed.loop.target)
+    reads = variable.reads if variable is not None else []
+    if any("#" in line and not line.lstrip().startswith("#") for line in body):
+        return ()
+    if any(_is_left_over(model, read, zeroed.loop) for read in reads):
+        return ()
+    comments = [line[line.index("#") :] for line in (header, *body) if "#" in line]
+    above = [Rewriter(model).insert_before(zeroed.loop.node, *comments)] if comments else []
+    return (*above, Edit(start, end, f"{model.code(zeroed.network)}.zero_grad()"))
+
+
+def _is_left_over(model: Model, read: cst.CSTNode, loop: Loop) -> bool:
+    """Whether the read of a loop's variable may find what the loop has left in it."""
+    binding = model.binding(loop.target) if loop.target is not None else None
+    around = model.loops_around(read)
+    return loop not in around and not any(
+        other.target is not None and model.binding(other.target) is binding for other in around
+    )
+
+
+def _short_loop(zeroed: Zeroed, model: Model) -> tuple[Edit, ...]:
     """The whole body becomes one assignment; where there is anything else in it, only the statement that fills."""
     loop = zeroed.loop.node if zeroed.loop is not None else None
     if not isinstance(loop, cst.For) or zeroed.loop is None or zeroed.fill is None:
-        return None
+        return ()
     start, end = model.span(loop.body.body[0])[0], model.span(loop.body.body[-1])[1]
     whole = isinstance(loop.body, cst.IndentedBlock) and "#" not in model.source.text[start:end]
     if whole and holds_nothing_else(model, zeroed.loop):
-        return Edit(start, end, f"{zeroed.gradient} = None")
+        return (Edit(start, end, f"{zeroed.gradient} = None"),)
     if any(call.method == "detach_" for call in zeroed.loop.calls):
         raise NoFixError("the gradients are also cut off from their graph, which would be left without a purpose")
     statement = model.small_statement(zeroed.fill)
     if isinstance(statement, cst.Assign):
-        return Rewriter(model).replace(statement.value, "None")
-    return Rewriter(model).replace(statement, f"{zeroed.gradient} = None") if isinstance(statement, cst.Expr) else None
+        return (Rewriter(model).replace(statement.value, "None"),)
+    if isinstance(statement, cst.Expr):
+        return (Rewriter(model).replace(statement, f"{zeroed.gradient} = None"),)
+    return ()

@@ -10,14 +10,15 @@ if TYPE_CHECKING:
 
 
 class ZeroGradToZeros(Rule):
-    """Gradients are filled with zeros between two steps instead of being dropped.
+    """Gradients are filled with zeros between two steps instead of being dropped, or dropped one by one by hand.
 
     ## What it does
 
     Finds `zero_grad(set_to_none=False)`, and loops over parameters that fill each `.grad` with zeros, or replace it by
-    a tensor of zeros. Files that add to `.grad` by hand, and those that capture CUDA graphs or tie gradients to fixed
-    memory, are left alone: they need the tensor to stay. So are projects in which one parameter takes over the gradient
-    of another, as a model that several processes share does.
+    a tensor of zeros; also loops over the parameters of a network that set each `.grad` to None, as was advised until
+    `zero_grad()` did it. Files that add to `.grad` by hand, and those that capture CUDA graphs or tie gradients to
+    fixed memory, are left alone: they need the tensor to stay. So are projects in which one parameter takes over the
+    gradient of another, as a model that several processes share does.
 
     ## Why is this bad
 
@@ -58,13 +59,15 @@ class ZeroGradToZeros(Rule):
 
     ## Fix safety
 
-    `set_to_none=False` goes. The body of a loop that does nothing but fill gradients becomes `p.grad = None`, without
-    the test for None and the `detach_()` that it may have; in a loop that does more, only the statement that fills is
-    replaced. There is no fix where such a loop also detaches the gradients, and none where they are filled by something
-    other than an argument or a statement of its own.
+    `set_to_none=False` goes. A loop over `net.parameters()` that does nothing but fill or drop gradients becomes
+    `net.zero_grad()`. In other loops that do nothing but fill, the body becomes `p.grad = None`, without the test for
+    None and the `detach_()` that it may have; in a loop that does more, only the statement that fills is replaced.
+    There is no fix where such a loop also detaches the gradients, and none where they are filled by something other
+    than an argument or a statement of its own.
 
-    Unsafe: a parameter that gets no gradient in some step keeps `None`, so the optimizer leaves it as it is, and code
-    that reads `.grad` then finds no tensor. Where every parameter gets a gradient in each step the result is the same.
+    Safe where the loop dropped the gradients. Else unsafe: a parameter that gets no gradient in some step keeps `None`,
+    so the optimizer leaves it as it is, and code that reads `.grad` then finds no tensor. Where every parameter gets a
+    gradient in each step the result is the same.
 
     ## Measured effect
 
@@ -86,6 +89,14 @@ class ZeroGradToZeros(Rule):
         from torchlint.analyses.kern.zeroed_gradients import zeroed_gradients
 
         for zeroed in zeroed_gradients(model):
+            if zeroed.drops and zeroed.network is not None:
+                network = model.code(zeroed.network)
+                message = f"This loop does by hand what `{network}.zero_grad()` does since torch 2.0."
+                chain = (
+                    Fact(zeroed.network, f"`{network}` is a module of torch, whose `zero_grad()` drops gradients"),
+                )
+                yield Report(zeroed.node, message, facts=zeroed, chain=chain)
+                continue
             if zeroed.call is not None:
                 what = f"`{zeroed.gradient}` fills every gradient with zeros"
                 advice = "Call it without the argument"

@@ -46,12 +46,63 @@ for x, y in batches:
     for p in net.parameters():  # here
         p.grad.data.zero_()
 """,
+    "a loop that does more": """\
+for x, y in batches:
+    F.cross_entropy(net(x), y).backward()
+    for p in net.parameters():
+        p.data.sub_(0.1 * p.grad)
+        p.grad.data.zero_()  # here
+""",
 }
 
 
 @pytest.mark.parametrize("case", FILLED)
 def test_gradients_filled_with_zeros_are_found(case: str) -> None:
     assert found(FILLED[case]) == marked(FILLED[case])
+
+
+DROPPED = {
+    "dropped by hand": """\
+for x, y in batches:
+    for p in net.parameters():  # here
+        p.grad = None
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+""",
+    "dropped by hand where there are any": """\
+for x, y in batches:
+    F.cross_entropy(net(x), y).backward()
+    opt.step()
+    for p in net.parameters():  # here
+        if p.grad is not None:
+            p.grad = None
+""",
+}
+
+
+@pytest.mark.parametrize("case", DROPPED)
+def test_a_loop_that_drops_gradients_becomes_one_call_that_does_the_same(case: str) -> None:
+    assert found(DROPPED[case]) == marked(DROPPED[case])
+    code = SETUP + DROPPED[case].replace("  # here", "")
+    after = fixed(code, "KERN02", unsafe=False)
+    assert "    net.zero_grad()\n" in after
+    assert "for p in" not in after
+    assert findings(after, "KERN02") == []
+    torch.testing.assert_close(weights(code), weights(after), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("test", "behind"), [("if p.grad is not None:  # frozen", "pass"), ("if p.grad is not None:", "print(p.shape)")]
+)
+def test_no_fix_where_a_statement_has_a_comment_or_the_last_parameter_is_read(test: str, behind: str) -> None:
+    code = SETUP + f"for p in net.parameters():\n    {test}\n        p.grad = None\n{behind}\n"
+    (finding,) = findings(code, "KERN02")
+    assert finding.fix is None
+
+
+def test_the_variable_of_another_loop_is_not_what_the_first_has_left() -> None:
+    code = SETUP + "for p in net.parameters():\n    p.grad = None\nfor p in net.parameters():\n    print(p.shape)\n"
+    assert "net.zero_grad()\nfor p in net.parameters():\n    print" in fixed(code, "KERN02", unsafe=False)
 
 
 LOOK_ALIKES = {
@@ -79,8 +130,38 @@ for x, y in batches:
     F.cross_entropy(net(x), y).backward()
     opt.step()
 """,
-    "gradients that are None": """\
+    "gradients of some parameters that are dropped": """\
 for p in net.parameters():
+    if p.dim() > 1:
+        p.grad = None
+""",
+    "gradients of a list of tensors that are dropped": """\
+for p in [net.weight, net.bias]:
+    p.grad = None
+""",
+    "gradients that are dropped by a network's own zero_grad": """\
+class Net(nn.Linear):
+    def zero_grad(self, set_to_none=True):
+        for p in self.parameters():
+            p.grad = None
+
+net = Net(4, 3)
+for p in net.parameters():
+    p.grad = None
+""",
+    "gradients of a copy that is made": """\
+import copy
+
+class Ensemble:
+    def __init__(self, net):
+        self.copy = copy.deepcopy(net)
+        for p in self.copy.parameters():
+            p.grad = None
+""",
+    "gradients that are dropped and kept": """\
+kept = []
+for p in net.parameters():
+    kept.append(p.grad)
     p.grad = None
 """,
     "a step on gradients of zeros, to make the state of an optimizer": """\
@@ -147,7 +228,7 @@ for x, y in batches:
 def test_nothing_is_left_of_what_prepared_the_gradients() -> None:
     code = SETUP + PREPARED.format(remark="")
     after = fixed(code, "KERN02")
-    assert "        # as the optimizer does\n        p.grad = None\n    F." in after
+    assert "    # as the optimizer does\n    net.zero_grad()\n    F." in after
     torch.testing.assert_close(weights(code), weights(after), rtol=0, atol=0)
 
 

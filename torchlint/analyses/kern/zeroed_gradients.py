@@ -1,4 +1,4 @@
-"""Gradients that are filled with zeros between two steps, where dropping them would do."""
+"""Gradients that are filled with zeros between two steps, where dropping them would do, and those that a loop drops."""
 
 from __future__ import annotations
 
@@ -30,21 +30,24 @@ _WRITING = frozenset(["add_", "sub_", "copy_", "addcmul_", "addcdiv_", "lerp_", 
 
 @dataclass(frozen=True, slots=True)
 class Zeroed:
-    """`zero_grad(set_to_none=False)`, or a loop over parameters that fills their gradients with zeros."""
+    """`zero_grad(set_to_none=False)`, or a loop over parameters that fills their gradients with zeros or drops them."""
 
     node: cst.CSTNode
     gradient: str  # as the code calls it
     call: Call | None = None
     argument: cst.Arg | None = None
     loop: Loop | None = None
-    fill: cst.Attribute | None = None  # the gradient, where the loop fills it
+    fill: cst.Attribute | None = None  # the gradient, where the loop fills or drops it
+    network: cst.BaseExpression | None = None  # whose `zero_grad()` does all that the loop does
+    drops: bool = False
 
 
 def zeroed_gradients(model: Model) -> Iterator[Zeroed]:
-    """Where gradients are filled with zeros that the next step of an optimizer need not find, in source order."""
+    """Where gradients are filled with zeros that the next step of an optimizer need not find, or dropped one by one."""
+    gradients = [node for node in model.nodes_of(cst.Attribute) if isinstance(node, cst.Attribute) and _is_grad(node)]
+    yield from _dropped(model, gradients)
     if _FIXED_MEMORY.search(model.source.text):
         return
-    gradients = [node for node in model.nodes_of(cst.Attribute) if isinstance(node, cst.Attribute) and _is_grad(node)]
     if any(_is_written_by_hand(model, node) for node in gradients):
         return
     found = list(_zeroed(model, gradients))
@@ -67,7 +70,49 @@ def _zeroed(model: Model, gradients: list[cst.Attribute]) -> Iterator[Zeroed]:
         if _is_made_anew(model, loop):
             continue
         if _is_over_parameters(loop, fills) and _takes_part_in_training(model, loop):
-            yield Zeroed(loop.node, text(fills[0]), loop=loop, fill=fills[0] if len(fills) == 1 else None)
+            fill = fills[0] if len(fills) == 1 else None
+            node = loop.node if holds_nothing_else(model, loop) else model.small_statement(fills[0]) or loop.node
+            yield Zeroed(node, text(fills[0]), loop=loop, fill=fill, network=_network(model, loop))
+
+
+def _dropped(model: Model, gradients: list[cst.Attribute]) -> Iterator[Zeroed]:
+    """Loops that do no more, and no less, than `zero_grad()` of the network whose parameters they go through."""
+    for loop in model.loops:
+        drops = [node for node in gradients if _drops(model, node, loop)]
+        alone = isinstance(loop.node, cst.For) and len(drops) == len(loop.node.body.body) == 1
+        network = _network(model, loop) if alone else None
+        if network is not None and _is_over_parameters(loop, drops) and loop.function.name != "__init__":
+            yield Zeroed(loop.node, text(drops[0]), loop=loop, fill=drops[0], network=network, drops=True)
+
+
+def _drops(model: Model, gradient: cst.Attribute, loop: Loop) -> bool:
+    """`p.grad = None` for each parameter that has a gradient, and on no other condition."""
+    if model.loop(gradient) is not loop:
+        return False
+    guards = model.guards(gradient, inside=loop)
+    if any(guard.branch != "body" or not isinstance(guard.test, cst.Comparison) for guard in guards):
+        return False
+    assign = model.small_statement(gradient)
+    return (
+        isinstance(assign, cst.Assign)
+        and isinstance(model.parent(gradient), cst.AssignTarget)
+        and isinstance(assign.value, cst.Name)
+        and assign.value.value == "None"
+        and all(_asks_for_gradient(guard.test) for guard in guards)
+    )
+
+
+def _network(model: Model, loop: Loop) -> cst.BaseExpression | None:
+    """`net` of `for p in net.parameters():`, where the loop does what the `zero_grad()` of torch does, and no more."""
+    match loop.iterable:
+        case cst.Call(func=cst.Attribute(value=network, attr=cst.Name(value="parameters")), args=[]) as call:
+            value = model.value(network)
+            behind = model.class_behind(value.ref) if value.ref else None
+            classes = behind[1].lineage() if behind is not None else ()
+            is_own = model.call(call).target is not None or any(cls.method("zero_grad") for cls in classes)
+            if value.is_(Kind.MODULE) and not is_own and holds_nothing_else(model, loop):
+                return network
+    return None
 
 
 def _is_grad(node: cst.Attribute) -> bool:
