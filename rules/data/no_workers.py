@@ -17,8 +17,9 @@ class NoWorkers(Rule):
     ## What it does
 
     Finds data loaders without `num_workers`, or with `num_workers=0`, in a file that sends their batches to a GPU, one
-    after the other. Loaders of tensors that are in memory already, of graphs and of streams are left out, and so are
-    tests, and loaders with `num_workers=0` that are made anew for each input.
+    after the other. Loaders of tensors that are in memory already, of graphs and of streams are left out, those of
+    datasets of which neither the class nor a transform is in sight, tests, and loaders with `num_workers=0` that are
+    made anew for each input.
 
     ## Why is this bad
 
@@ -115,7 +116,7 @@ class NoWorkers(Rule):
             certainty, where = reach(loader), loader.memory()
             if where is Memory.READ and certainty is not None:
                 yield Report(loader.site.node, _message(loader), certainty, loader, _chain(loader))
-            elif where in (Memory.UNKNOWN, Memory.ENCODED) and certainty is Confidence.CERTAIN:
+            elif where in (Memory.COMPUTED, Memory.ENCODED) and certainty is Confidence.CERTAIN:
                 yield Report(loader.site.node, _message(loader), Confidence.LIKELY, loader, _chain(loader))
 
 

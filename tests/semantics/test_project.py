@@ -73,6 +73,15 @@ IMPORTS = {
         "import sys\nfrom pathlib import Path\n"
         "sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'common'))\nfrom net import Net",
     ),
+    "a folder that another file puts on sys.path": (
+        {
+            "common/net.py": NETWORK,
+            "_paths.py": "import os, sys\ndef add(path):\n    sys.path.insert(0, path)\n"
+            "add(os.path.join(os.path.dirname(__file__), 'common'))",
+        },
+        "main.py",
+        "import _paths\nfrom net import Net",
+    ),
     "an import that is tried": (
         {"net.py": NETWORK},
         "main.py",

@@ -24,10 +24,12 @@ class Memory(Enum):
     HELD = "held"  # a sample is an index into something that is in memory
     ENCODED = "encoded"  # it is text that is in memory, and looked up when a batch is put together
     READ = "read"  # a sample is read or decoded when it is asked for
+    COMPUTED = "computed"  # more is done for it than to look it up, in a class that is in sight
     STREAM = "stream"  # an iterable dataset: each worker would yield all of it
     UNKNOWN = "unknown"
 
 
+_WORK = {Memory.READ, Memory.COMPUTED}
 _WRAPPERS = re.compile(
     r"torch\.utils\.data\.(Subset|ConcatDataset|random_split)|sklearn\.model_selection\.train_test_split"
 )
@@ -37,6 +39,7 @@ _PASSES_ON = re.compile(
 )
 _HELD = re.compile(r"torch\.utils\.data\.TensorDataset|torch_geometric\..*|builtins\.(list|zip)")
 _STREAMS = re.compile(r"torch\.utils\.data\.(IterableDataset|ChainDataset)|(webdataset|torchdata)\..*")
+_CHANGES = re.compile(r"(?i)transform|augment")
 _READ = re.compile(r"(torchvision|torchaudio)\.datasets\.[A-Z]\w*")
 # Calls in `__getitem__` that look at what is there, or make a tensor of it; and calls that read a file or decode one.
 _INDEXING = re.compile(
@@ -141,7 +144,9 @@ def memory(node: cst.BaseExpression | None, model: Model) -> Memory:
         return _memory_by_name(value.ref, model) if value.kind is Kind.DATASET else Memory.UNKNOWN
     if Memory.STREAM in found:
         return Memory.STREAM
-    return found.pop() if len(found) == 1 else Memory.UNKNOWN
+    if len(found) > 1:
+        return Memory.COMPUTED if found & _WORK else Memory.UNKNOWN
+    return found.pop()
 
 
 def _is_stretch(node: cst.BaseExpression, model: Model) -> bool:
@@ -275,25 +280,44 @@ def _memory(source: cst.CSTNode, model: Model) -> Memory:
     if isinstance(source, (cst.List, cst.ListComp, cst.Tuple, cst.Dict, cst.DictComp)):
         return Memory.HELD
     held = isinstance(source, cst.BaseExpression) and model.value(source).is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
-    return Memory.HELD if held else Memory.UNKNOWN
+    return Memory.HELD if held else _memory_by_name(_annotated(source, model), model)
+
+
+def _annotated(source: cst.CSTNode, model: Model) -> str | None:
+    """The class that a parameter is said to be of."""
+    binding = model.binding(source)
+    owners = [model.parent(write.target) for write in binding.writes] if binding is not None else []
+    match owners:
+        case [cst.Param(annotation=cst.Annotation(annotation=kind))]:
+            return model.qualified(kind)
+    return None
 
 
 def _memory_of_call(call: Call, model: Model) -> Memory:
     cls = _class_of(call, model)
     if cls is not None:
         found = _memory_of_class(cls)
-        is_wrapper = any(model.value(arg.value).kind is Kind.DATASET for arg in call.arguments)
-        return Memory.UNKNOWN if found is Memory.HELD and is_wrapper else found
+        wrapped = [arg.value for arg in call.arguments if model.value(arg.value).kind is Kind.DATASET]
+        if found is Memory.HELD and wrapped:
+            return Memory.COMPUTED if any(memory(part, model) in _WORK for part in wrapped) else Memory.UNKNOWN
+        return Memory.COMPUTED if found is Memory.UNKNOWN and _is_told_to_transform(call, model) else found
     name = call.callee or ""
     streaming = call.argument("streaming")
     if _STREAMS.fullmatch(name) or (streaming.given and streaming.value.constant is not False):
         return Memory.STREAM
-    if _READ.fullmatch(name):
-        return Memory.READ
     above = model.parent(call.node)
     declared = model.qualified(above.annotation.annotation) if isinstance(above, cst.AnnAssign) else None
-    held = _HELD.fullmatch(declared or name) or call.value.is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
-    return Memory.HELD if held else Memory.UNKNOWN
+    if _READ.fullmatch(declared or name):
+        return Memory.READ
+    if _HELD.fullmatch(declared or name) or call.value.is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST):
+        return Memory.HELD
+    return Memory.COMPUTED if _is_told_to_transform(call, model) else Memory.UNKNOWN
+
+
+def _is_told_to_transform(call: Call, model: Model) -> bool:
+    """`Photos(root, transform=crop)`: whatever the class does, each sample goes through that."""
+    given = [arg for arg in call.arguments if arg.keyword is not None and _CHANGES.search(arg.keyword.value)]
+    return any(not model.value(arg.value).is_(Kind.NONE, Kind.NUMBER) for arg in given)
 
 
 def _is_made_here(source: cst.CSTNode, model: Model) -> bool:
@@ -329,7 +353,7 @@ def _memory_of_class(cls: Class) -> Memory:
         return Memory.READ
     if all(_INDEXING.fullmatch(call.callee or "") or call.method in _CONVERTING for call in calls):
         return Memory.HELD
-    return Memory.UNKNOWN
+    return Memory.COMPUTED
 
 
 def calls_made(function: Function, depth: int = 0) -> Iterator[Call]:

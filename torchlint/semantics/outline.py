@@ -27,6 +27,9 @@ class Definition:
     methods: frozenset[str] = frozenset()
 
 
+_ADDS_TO_PATH = frozenset(["sys.path.append", "sys.path.insert"])
+
+
 @dataclass(slots=True)
 class Outline:
     """Names of the top level of a file. A name that is bound in two ways is ambiguous, and left out; a function
@@ -104,6 +107,7 @@ class _Reader:
         self.outline = Outline()
         self._paths = {"__file__": path}
         self._ambiguous: set[str] = set()
+        self._adding: set[str] = set(_ADDS_TO_PATH)  # what puts its last argument on sys.path
 
     def read(self, body: list[ast.stmt], *, is_conditional: bool = False) -> None:
         for node in body:
@@ -113,6 +117,8 @@ class _Reader:
             match node:
                 case ast.FunctionDef() | ast.AsyncFunctionDef():
                     self._define(node.name, Definition("function"))
+                    if _adds_to_path(node):
+                        self._adding.add(node.name)
                 case ast.ClassDef():
                     bases = tuple(_dotted(base) or "" for base in node.bases)
                     functions = (
@@ -165,8 +171,8 @@ class _Reader:
                     self._paths[target.id] = path
 
     def _search_path(self, call: ast.Call) -> None:
-        """`sys.path.append(...)` and `sys.path.insert(0, ...)`."""
-        if _dotted(call.func) not in ("sys.path.append", "sys.path.insert") or not call.args:
+        """`sys.path.append(...)`, `sys.path.insert(0, ...)`, or a function of the file for that."""
+        if _dotted(call.func) not in self._adding or not call.args:
             return
         path = self._path(call.args[-1])
         if path is not None:
@@ -212,6 +218,15 @@ class _Reader:
     def _joined(self, first: ast.expr, rest: list[str]) -> str | None:
         path = self._path(first)
         return os.path.normpath(os.path.join(path, *rest)) if path is not None else None
+
+
+def _adds_to_path(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """`def add_path(path)`, which puts what it is given on sys.path."""
+    given = [arg.arg for arg in function.args.args]
+    calls = (node for node in ast.walk(function) if isinstance(node, ast.Call) and _dotted(node.func) in _ADDS_TO_PATH)
+    return len(given) == 1 and any(
+        isinstance(call.args[-1], ast.Name) and call.args[-1].id == given[0] for call in calls if call.args
+    )
 
 
 def _dotted(node: ast.expr) -> str | None:

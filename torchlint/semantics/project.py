@@ -232,13 +232,24 @@ class Project:
         root = self._files.root(importer)
         folder = os.path.dirname(importer)
         yield folder
-        for added in self.outline(importer).search_path:
+        for added in self._added_folders(importer):
             if (added + os.sep).startswith(root + os.sep):
                 yield added
         while folder != root and folder.startswith(root + os.sep):
             folder = os.path.dirname(folder)
             yield folder
         yield os.path.join(root, "src")
+
+    def _added_folders(self, importer: str) -> Iterator[str]:
+        """What a file puts on sys.path, or a file beside it that it imports, as `_init_paths` is."""
+        own = self.outline(importer)
+        yield from own.search_path
+        folder = os.path.dirname(importer)
+        beside = self._files.names_in(folder)
+        for definition in own.names.values():
+            file = os.path.join(folder, f"{definition.imported}.py")
+            if f"{definition.imported}.py" in beside and file != importer and self._mentions(file, "sys.path"):
+                yield from self.outline(file).search_path
 
     def _below(self, folder: str, parts: list[str]) -> tuple[str, tuple[str, ...]] | None:
         best = None

@@ -55,7 +55,9 @@ VARIANTS = {
     "zero workers": script("loader = DataLoader(  # found\n    images, 64, num_workers=0\n)\n"),
     "zero workers by position": script("loader = DataLoader(  # found\n    images, 64, True, None, None, 0\n)\n"),
     "module alias": script("loader = data.DataLoader(images, 64)  # found\n"),
-    "samples out of sight": script("from crops import Crops\nloader = DataLoader(Crops('data'), 8)  # found\n"),
+    "samples out of sight that are transformed": script(
+        "from crops import Crops\nloader = DataLoader(Crops('data', transform=transforms.ToTensor()), 8)  # found\n"
+    ),
     "dataset of the file that opens files": script("loader = DataLoader(Photos('data'), 64)  # found\n"),
     "half of a dataset": script(
         """\
@@ -138,6 +140,9 @@ LOOK_ALIKES = {
 
         loader = make(num_workers=2)
         """
+    ),
+    "samples out of sight, which may lie in memory": script(
+        "from crops import Crops\nloader = DataLoader(Crops('data', transform=None), 8)\n"
     ),
     "tensors in memory": script(
         "loader = DataLoader(TensorDataset(torch.randn(100, 8), torch.zeros(100).long()), 64)\n"
@@ -314,7 +319,7 @@ def test_no_workers_for_a_dataset_that_keeps_what_it_has_read(made: str, kept: s
 )
 def test_no_fix_for_a_program_that_seeds_all_but_torch(seeds: str, is_fixed: bool) -> None:
     """Workers are seeded by torch: what they draw would no longer be the same in every run."""
-    code = "import numpy\n" + program(seeds + "images = ImageFolder('data')\nloader = DataLoader(images, 64)\n")
+    code = "import numpy\n" + program(seeds + "loader = DataLoader(datasets.ImageFolder('data'), 64)\n")
     assert len(findings(code, "DATA01")) == 1
     assert ("num_workers" in fixed(code, "DATA01")) is is_fixed
 
@@ -456,10 +461,11 @@ def test_a_dataset_that_is_handed_in_may_hold_the_lambdas_of_the_file(change: st
     code = f"""
         import torch
         from torch.utils.data import DataLoader
+        from torchvision.datasets import ImageFolder
 
         transforms = [{change}]
 
-        def train(model, images):
+        def train(model, images: ImageFolder):
             loader = DataLoader(images, 64)
             for x, y in loader:
                 model(x.cuda()).sub(y.cuda()).abs().mean().backward()

@@ -13,17 +13,17 @@ CROPS = """\
 from crops import Crops
 
 def crops_of(image):
-    return DataLoader(Crops(image), 8, {given})
+    return DataLoader(Crops(image, transform=transforms.ToTensor()), 8, {given})
 
 def serve():
     def infer(image):
-        loader = DataLoader(Crops(image), 8, {given})
+        loader = DataLoader(Crops(image, transform=transforms.ToTensor()), 8, {given})
         for x, y in loader:
             print(model(x.to(device)))
     return infer
 
 for image in images:
-    loader = DataLoader(Crops(image), 8, {given})
+    loader = DataLoader(Crops(image, transform=transforms.ToTensor()), 8, {given})
     for x, y in loader:
         print(model(x.to(device)))
 for x, y in crops_of(images[0]):

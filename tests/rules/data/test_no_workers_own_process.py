@@ -75,10 +75,11 @@ def test_no_workers_for_what_only_its_own_process_can_use(tmp_path: Path, made: 
     assert [finding.fix is not None for finding in found] == [bool(count)]
 
 
-@pytest.mark.parametrize(("kind", "count"), [("TensorDataset", 0), ("Dataset", 1)])
+@pytest.mark.parametrize(("kind", "count"), [("TensorDataset", 0), ("ImageFolder", 1)])
 def test_what_is_annotated_as_tensors_lies_in_memory(kind: str, count: int) -> None:
     code = f"""
-        from torch.utils.data import DataLoader, Dataset, TensorDataset
+        from torch.utils.data import DataLoader, TensorDataset
+        from torchvision.datasets import ImageFolder
         import layers
 
         class Experiment:

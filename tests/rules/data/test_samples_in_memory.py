@@ -14,9 +14,10 @@ def test_what_can_be_cut_is_a_list_that_lies_in_memory(cut: str, count: int) -> 
     code = f"""
         import torch
         from torch.utils.data import DataLoader
+        from torchvision.datasets import ImageFolder
 
         class Client:
-            def __init__(self, samples, net):
+            def __init__(self, samples: ImageFolder, net):
                 self.samples = samples
                 self.net = net.cuda()
 
