@@ -17,13 +17,15 @@ _HAS_GPU = re.compile(
     r"([\w.]+\.)?((use_|has_|is_)?(cuda|gpu)|(cuda|gpu)(_is)?_available|cuda\.is_available)(\(\))?", re.IGNORECASE
 )
 _IS_HOST = re.compile(r"""[\w.]+ == (["'])cpu\1|(["'])cpu\2 == [\w.]+""")
+_IS_GPU = re.compile(r"""[\w.]+ == (["'])(cuda|gpu)\1|(["'])(cuda|gpu)\3 (==|in) [\w.]+|[\w.]+\.is_cuda""")
 _DEPTH = 4
 
 
 def is_for_host(node: cst.CSTNode, model: Model) -> bool:
-    """In the other branch of `if torch.cuda.is_available():`, or in that of `if device == "cpu":`."""
+    """In the other branch of `if torch.cuda.is_available():` or `if device.type == "cuda":`, or in that of `if device
+    == "cpu":`."""
     return any(
-        _IS_HOST.fullmatch(test) if holds else _HAS_GPU.fullmatch(test)
+        _IS_HOST.fullmatch(test) if holds else _HAS_GPU.fullmatch(test) or _IS_GPU.fullmatch(test)
         for test, holds in conditions(model, node).items()
     )
 

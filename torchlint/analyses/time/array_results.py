@@ -11,9 +11,10 @@ from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding
+    from torchlint.semantics.entities import Binding, Call
     from torchlint.semantics.model import Model
 
+_LAYERS = ("forward", "encode", "decode", "embed")  # methods that hand tensors on, as a call does
 _OF_ARRAYS = frozenset({"astype", "tobytes", "tofile"})
 
 
@@ -24,6 +25,22 @@ def hands_back_arrays(model: Model, node: cst.CSTNode) -> bool:
         for binding, target in _results(model, node)
         for mention in _mentions(model, binding, target)
     )
+
+
+def may_hand_back_arrays(model: Model, call: Call) -> bool:
+    """Whether a pass is a method, `model.inference(...)`, that is out of sight, or calls what is: it may have waited
+    for its result, to hand it over as an array, or have run nothing."""
+    method = call.method or ""
+    if call.target is not None or not method or method.startswith(_LAYERS) or call.value.kind is Kind.MODULE:
+        return False
+    if call.receiver_value.kind is not Kind.MODULE:
+        return False
+    found = model.elsewhere(call)
+    return found is None or any(_is_untold(step) for step in found[1].calls)
+
+
+def _is_untold(step: Call) -> bool:
+    return step.target is None and step.value.kind is Kind.UNKNOWN and not (step.callee or "").startswith("torch.")
 
 
 def _results(model: Model, node: cst.CSTNode) -> Iterator[tuple[Binding, cst.CSTNode]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.time.array_results import may_hand_back_arrays
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.entities import Call, Function, Loop, Role
 from torchlint.semantics.transfer import element_of
@@ -27,11 +28,7 @@ _DEFAULT_PLACE = re.compile(r"set_default_(device|tensor_type)|with torch\.devic
 _SYNC_NAME = re.compile(r"(?i)(^|_)sync(hroni[sz]e)?($|_)|^synchroni[sz]e|^barrier$|^wait_for_everyone$")
 _NO_SYNC_NAME = re.compile(r"(?i)^no_sync$|batch_?norm|async")
 _WAITING_METHODS = ("tobytes", "save")  # of arrays and images
-_WAITING_PASSES = (
-    "generate",
-    "predict",
-    "sample",
-)  # of libraries: they look at each result, or hand it over as an array
+_WAITING_PASSES = ("generate", "predict", "sample")  # they look at each result, or hand it over as an array
 _LINALG_WITHOUT_WAIT = re.compile(r"torch\.linalg\.(\w*norm|cross|vecdot|multi_dot|matmul|diagonal|qr|\w+_ex)$")
 # Beside those that the table knows to wait: they do in some releases of torch, or for some arguments.
 _WAITING_FUNCTIONS = frozenset(
@@ -303,6 +300,8 @@ class DeviceQueue:
             return self._after(self.of_function(call.target), state)
         if self._waits_elsewhere(call):
             return state.waited()
+        if call.is_forward and may_hand_back_arrays(self._model, call):
+            return state
         if all(value.place is Place.HOST for value in self._places(call)) or self._is_left_on_host(call):
             return state
         return state.with_work(Work(call.node, is_heavy=True))
