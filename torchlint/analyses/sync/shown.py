@@ -15,7 +15,7 @@ from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.residence import Residence
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import last_name
-from torchlint.semantics.values import Kind
+from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _READING_METHODS = frozenset(["add_scalar", "add_scalars", "add_histogram", "set_postfix", "log_metric", "log_metrics"])
 _READING_CALLEES = frozenset(["builtins.print", "wandb.log", "mlflow.log_metric", "mlflow.log_metrics"])
 _INTERVAL = re.compile(r"(?i)(^|_)(every|interval|freq|frequency|period)(_|$)")
+_CURVES = frozenset(["add_scalar", "add_scalars", "add_histogram", "log_metric", "log_metrics"])
+_NUMBER = re.compile(r":[^}{]*[.\d][efgEFG%]\s*\}|%[-+ #0]?[\d.]*[efgEFG]")
 _TEXTS = frozenset(["builtins.str", "builtins.repr", "builtins.format", "builtins.dict"])
 
 
@@ -77,8 +79,32 @@ def _shown(model: Model, node: cst.BaseExpression, leaves: list[cst.BaseExpressi
     if step is None:
         return None
     residence = model.once(Residence)
-    tensors = [leaf for leaf in leaves if step_of(model, leaf) == step and residence.may_be_device(leaf, step)]
+    inside = [leaf for leaf in leaves if step_of(model, leaf) == step and residence.may_be_device(leaf, step)]
+    tensors = [leaf for leaf in inside if _is_seen_on_device(model, leaf)]
     return Shown(node, tensors, step) if tensors and not follows_answer(model, residence, node, step) else None
+
+
+def _is_seen_on_device(model: Model, tensor: cst.BaseExpression) -> bool:
+    """Whether it is known where a tensor is, or it is the number that a step ends in: what a network out of sight
+    returns may be a text, and what code out of sight hands over may lie on the host."""
+    value = model.value(tensor)
+    if value.place is Place.ACCELERATOR or (value.carries and value.rank == 0):
+        return True
+    return any(_wants_numbers(model, above) for above in model.ancestors(tensor))
+
+
+def _wants_numbers(model: Model, node: cst.CSTNode) -> bool:
+    """`f"{loss:.4f}"`, `"%.4f" % loss`, `"{:.4f}".format(loss)`, and curves."""
+    match node:
+        case cst.FormattedStringExpression():
+            return _NUMBER.search(model.code(node)) is not None
+        case cst.BinaryOperation(left=cst.SimpleString() as shown, operator=cst.Modulo()):
+            return _NUMBER.search(shown.value) is not None
+        case cst.Call(func=cst.Attribute(value=shown, attr=cst.Name(value="format"))):
+            return _NUMBER.search(model.code(shown)) is not None
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
+            return name in _CURVES
+    return False
 
 
 def is_text(model: Model, node: cst.CSTNode) -> bool:
