@@ -117,3 +117,28 @@ def train(epochs, batches):
 def test_a_loop_that_switches_to_training_itself_gets_no_switch_in_front_of_it() -> None:
     found = findings(SETUP + UNDONE.format(first="net.train()"), "TRAIN04")
     assert [finding.fix for finding in found] == [None]
+
+
+FUNCTION_OR_NETWORK = """\
+def evaluate_accuracy(model, batches):
+    total = 0.0
+    with torch.no_grad():
+        for x, y in batches:
+            if {test}:
+                model.eval()
+                total += (model(x).argmax(1) == y).sum().item()
+                model.train()
+            else:
+                total += (model(x).argmax(1) == y).sum().item()
+    return total
+
+net.train()
+for epoch in range(3):
+    train_epoch()
+    print(evaluate_accuracy(net, test_loader))
+"""
+
+
+@pytest.mark.parametrize(("test", "count"), [("isinstance(model, nn.Module)", 0), ("len(x) > 3", 1)])
+def test_what_is_no_network_has_no_mode(test: str, count: int) -> None:
+    assert len(findings(SETUP + FUNCTION_OR_NETWORK.format(test=test), "TRAIN04")) == count

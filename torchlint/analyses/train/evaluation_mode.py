@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import conditions
 from torchlint.analyses.epochs import loops_around_calls
 from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.analyses.gradients import modules_of_optimizer
@@ -150,6 +151,8 @@ def _on_no_way(model: Model) -> Iterator[Toggle]:
             continue
         if not (_is_evaluated(model, call) if call.is_forward else _has_trained(model, call)):
             continue
+        if _is_no_network(model, call, network):
+            continue
         modes, layer = modes_at(model, call, network), mode_layer(model, model.value(network))
         wrong = Mode.TRAINING in modes or (Mode.FRESH in modes and layer is not None)
         if not wrong or modes & _RIGHT or _is_switched_around(model, call):
@@ -158,6 +161,12 @@ def _on_no_way(model: Model) -> Iterator[Toggle]:
             seen.add((call.function, text(network)))
             trains = _trains_later(model, call) and not _is_switched_back(model, call)
             yield Toggle(_place(call), network, layer or "", trains)
+
+
+def _is_no_network(model: Model, call: Call, network: cst.BaseExpression) -> bool:
+    """In the other branch of `if isinstance(net, nn.Module):` it is a function, which has no mode."""
+    asked = f"isinstance({text(network)}, "
+    return any(not holds and test.startswith(asked) for test, holds in conditions(model, call.node).items())
 
 
 def _answers(model: Model, call: Call) -> cst.BaseExpression | None:
