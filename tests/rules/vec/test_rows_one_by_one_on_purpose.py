@@ -97,3 +97,28 @@ LAYER = """
 @pytest.mark.parametrize(("after", "count"), [("torch.cuda.empty_cache()", 0), ("torch.cuda.synchronize()", 1)])
 def test_who_takes_layers_to_the_gpu_one_by_one_has_no_memory_for_all_rows(after: str, count: int) -> None:
     assert len(findings(LAYER.format(after=after), "VEC02")) == count
+
+
+TWO_WAYS = """
+import torch
+
+class Codec(torch.nn.Module):
+    def __init__(self, inner: torch.nn.Module):
+        super().__init__()
+        self.inner = self.other = inner
+
+    def decode(self, rows: torch.Tensor, one_by_one):
+        with torch.no_grad():
+            if one_by_one:
+                parts = []
+                for i in range(rows.shape[0]):
+                    parts.append(self.{first}(rows[i : i + 1]))
+                return torch.cat(parts)
+            else:
+                return self.inner(rows)
+"""
+
+
+@pytest.mark.parametrize(("first", "count"), [("inner", 0), ("other", 1)])
+def test_whoever_runs_it_says_whether_the_rows_go_one_by_one(first: str, count: int) -> None:
+    assert len(findings(TWO_WAYS.format(first=first), "VEC02")) == count

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import libcst as cst
+import libcst as cst
 
+from torchlint.semantics.dataflow import text
+
+if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _MEMORY = re.compile(r"(?i)#.*\b(v?ram|mem(ory)?|oom)\b")
@@ -27,3 +29,18 @@ def frees_memory(model: Model, loop: cst.CSTNode) -> bool:
     """Whether the function of a loop hands cached blocks back: one that takes the layers of a network to the GPU one by
     one has no memory for the activations of all rows."""
     return any(call.callee == "torch.cuda.empty_cache" for call in model.function(loop).calls)
+
+
+def is_one_of_two_ways(model: Model, loop: cst.CSTNode, step: cst.CSTNode) -> bool:
+    """Whether the other branch of a condition around a loop gives all rows at once to what the loop gives one by one:
+    whoever runs the program says which."""
+    if not isinstance(step, cst.Call):
+        return False
+    way = list(model.ancestors(loop))
+    for above in way:
+        if isinstance(above, cst.If) and isinstance(above.orelse, cst.Else):
+            other = above.orelse.body if above.body in way else above.body
+            calls = (call for call in model.calls_in(other) if model.loop(call.node) is model.loop(loop))
+            if any(text(call.node.func) == text(step.func) for call in calls):
+                return True
+    return False

@@ -35,7 +35,7 @@ from torchlint.analyses.rowwise.restacking import taken_apart
 from torchlint.analyses.rowwise.selections import is_selection
 from torchlint.analyses.rowwise.setting_up import only_sets_up
 from torchlint.analyses.rowwise.sorting import sorted_tensor, walks_rows
-from torchlint.analyses.rowwise.spared_memory import frees_memory, spares_memory
+from torchlint.analyses.rowwise.spared_memory import frees_memory, is_one_of_two_ways, spares_memory
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
 from torchlint.analyses.rowwise.windows import cuts_windows
@@ -169,6 +169,8 @@ class _Finder:
             return self._partly(root, trace, reason) or next((work for work in found if work is not None), None)
         if code == "VEC08" and self._compares_step_by_step(trace):
             self._taken.add(root)
+            return None
+        if step is not None and is_one_of_two_ways(self._model, root, step.node):
             return None
         message = wording.of_loop(self._model, code, root, trace, step)
         reason = reason.replace("may do anything", "is no operation that can be rewritten")
