@@ -107,6 +107,7 @@ SILENT = {
     "log probabilities": "return F.nll_loss(F.log_softmax(net(x), dim=1), y)",
     "the logarithm of probabilities": "return F.nll_loss(torch.log(F.softmax(net(x), dim=1)), y)",
     "probabilities as the target": "return F.kl_div(F.log_softmax(net(x), 1), F.softmax(y, 1))",
+    "the layer before": "net = nn.Sequential(nn.Linear(3, 3), nn.Softmax(1))\n    return F.cross_entropy(net[0](x), y)",
     "probabilities for a metric": "p = F.softmax(net(x), dim=1)\n    return p.argmax(1)",
 }
 

@@ -163,12 +163,18 @@ class _Finder:
             return Activation(kind, call.node, self._model) if part is None else None
         if call.method in _KEEPING and call.receiver is not None and function.kind is not Kind.MODULE:
             return self.of(call.receiver, part)
+        if self._is_part_of_sequence(call.node.func):
+            return None
         if function.kind is Kind.MODULE and function.ref == "torch.nn.Sequential":
             return self._of_sequence(function.origins, part)
         elsewhere = self._model.elsewhere(call)
         if elsewhere is not None:
             return _Finder(elsewhere[0], self._depth)._returned_by(elsewhere[1], part)
         return self._returned_by(call.target, part) if call.target is not None else None
+
+    def _is_part_of_sequence(self, layer: cst.BaseExpression) -> bool:
+        """`net[0]` and `net[:-1]` leave out what comes last, or may do so."""
+        return isinstance(layer, cst.Subscript) and self._model.value(layer.value).ref == "torch.nn.Sequential"
 
     def _returned_by(self, function: Function, part: int | None) -> Activation | None:
         if function.is_generator or isinstance(function.node, cst.Module):
