@@ -414,3 +414,24 @@ def test_what_a_function_computes_of_its_inputs_is_its_own_graph() -> None:
         return torch.autograd.grad(total, positions, retain_graph=True)[0]
     """
     assert len(findings(code, "MEM04")) == 1
+
+
+REPEATED = """
+import torch
+
+def jacobian(output, inputs, direction):
+    rows = []
+    for i in range(len(direction)):
+        {inside}
+        {given}.backward(direction, retain_graph=True)
+        rows.append(inputs.grad)
+    return rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "given", "count"),
+    [("pass", "output", 0), ("pass", "output.to(direction.device)", 0), ("output = inputs * i", "output", 1)],
+)
+def test_a_loop_goes_again_and_again_through_what_its_function_got(inside: str, given: str, count: int) -> None:
+    assert len(findings(REPEATED.format(inside=inside, given=given), "MEM04")) == count

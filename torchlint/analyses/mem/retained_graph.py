@@ -89,11 +89,12 @@ def _is_there_before(model: Model, source: cst.BaseExpression, loop: Loop) -> bo
     through the same graph."""
     node: cst.BaseExpression | None = source
     while isinstance(node, (cst.Subscript, cst.Call)):
-        if isinstance(node, cst.Call) and any(model.value(arg.value).kind is not Kind.NUMBER for arg in node.args):
+        given = node.args if isinstance(node, cst.Call) and model.call(node).method not in ("to", "view") else ()
+        if any(model.value(arg.value).kind is not Kind.NUMBER for arg in given):
             return False  # it is computed from what it is given, too
         node = node.value if isinstance(node, cst.Subscript) else model.call(node).receiver
     binding = model.binding(node) if isinstance(node, cst.Name) else None
-    if node is None or binding is None or binding.is_parameter:
+    if node is None or binding is None or (binding.is_parameter and binding.scope_function is not loop.function):
         return False
     made = [write for write in binding.writes if reaches(model, binding, write.target, node)]
     inside = [write for write in made if write.loop is not None and loop in write.loop.around()]
