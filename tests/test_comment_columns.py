@@ -17,6 +17,7 @@ LONGER = [
     pytest.param("a = f(x)      # one\nb = 2    # two\n", "f(x)", "g(x, 2)", 17, id="in line with nothing"),
     pytest.param("a = f(x)      # one\n# two\n", "f(x)", "g(x, 2)", 17, id="by a comment on a line of its own"),
     pytest.param("a = f(x)      # one\nb = 2\n", "f(x)", "g(x, 2)", 17, id="alone"),
+    pytest.param("if y:\n\ta = f(x)      # one\n\tb = 2         # two\n", "f(x)", "g(x, 2)", 15, id="behind a tab"),
     pytest.param("a = 'f(x)     # one'\nb = 2         # two\n", "f(x)", "g(x, 2)", 17, id="in a string"),
 ]
 

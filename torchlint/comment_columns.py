@@ -44,9 +44,15 @@ def _moved(old: Layout, row: int, new: Layout, place: int) -> Edit | None:
     if new.text[comment:].partition("\n")[0].rstrip() != old.text[old.comments[row] :].partition("\n")[0].rstrip():
         return None
     room = max(column - len(code), _LEAST)
-    if comment - start == len(code) + room or "\t" in code + old.line(row):
+    if comment - start == len(code) + room or _indentation(code) != _indentation(old.line(row)):
+        return None
+    if "\t" in code.strip() + old.line(row).strip():
         return None
     return Edit(start + len(code), comment, " " * room)
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
 
 
 def _column(layout: Layout, row: int) -> int | None:

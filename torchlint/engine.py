@@ -16,6 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from torchlint.alike import shown_beside_others
 from torchlint.config import Settings, version
 from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, diagnose, is_failure
 from torchlint.finding import (
@@ -166,14 +167,16 @@ class _Run:
             except Exception as error:
                 yield self._rule_crash(rule, "rule", error)
                 continue
+            fixed: list[tuple[cst.CSTNode, Finding]] = []
             for report, finding in found:
                 try:
-                    yield replace(finding, fix=self._fix(rule, report, model))
+                    fixed.append((report.node, replace(finding, fix=self._fix(rule, report, model))))
                 except NoFixError as error:
-                    yield replace(finding, no_fix=" ".join(error.reason.split()))
+                    fixed.append((report.node, replace(finding, no_fix=" ".join(error.reason.split()))))
                 except Exception as error:
-                    yield finding
+                    fixed.append((report.node, finding))
                     yield self._rule_crash(rule, "fixer of", error)
+            yield from shown_beside_others(fixed, model)
 
     def _only_syntax(self) -> list[Finding]:
         try:

@@ -63,6 +63,12 @@ def _handed_on_unpinned(loader: Loader) -> Loader | None:
     return None
 
 
+def _is_beside_pinned(loader: Loader) -> bool:
+    """Whether another loader of the same function has workers, and is pinned or will be: all are made alike."""
+    beside = (other for other in loaders(loader.model) if other.site.function is loader.site.function)
+    return any(other.workers != 0 and (other.is_pinned or reach(other) is not None) for other in beside)
+
+
 def _is_read(loader: Loader) -> bool:
     match loader.model.small_statement(loader.site.node):
         case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value) if value is loader.site.node:
@@ -72,7 +78,7 @@ def _is_read(loader: Loader) -> bool:
 
 
 def _doubt(loader: Loader) -> tuple[Applicability, str | None]:
-    if loader.workers == 0:
+    if loader.workers == 0 and not _is_beside_pinned(loader):
         return Applicability.DISPLAY, _NO_WORKERS
     if is_collated_out_of_sight(loader):
         return Applicability.DISPLAY, "What its collate function makes may be objects that pinning passes by."

@@ -1,4 +1,5 @@
-"""`DataLoader(images, num_workers=4)` becomes `DataLoader(images, num_workers=4, persistent_workers=True)`."""
+"""`DataLoader(images, num_workers=4)` becomes `DataLoader(images, num_workers=4, persistent_workers=True)`,
+and so do the loaders beside it that the same epochs draw from."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.data.own_process import changes_what_it_holds
+from torchlint.analyses.data.reiteration import respawning_beside, respawning_loaders
 from torchlint.finding import Applicability, Fix
 from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
@@ -14,7 +16,9 @@ from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
+    from torchlint.analyses.data.reiteration import Respawning
     from torchlint.analyses.loaders import Loader
+    from torchlint.finding import Edit
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
 
@@ -22,15 +26,25 @@ _WHY = "From the second epoch on, the order of the samples and random augmentati
 
 
 def fix(report: Report, model: Model) -> Fix:
-    loader: Loader = report.facts.loader
+    found: Respawning = report.facts
+    reported = model.once(_reported)
+    beside = (other for other in respawning_beside(found) if other.site.node not in reported)
+    edits = [edit for loader in (found.loader, *beside) for edit in _edits(loader, model)]
+    return Fix(tuple(dict.fromkeys(edits)), Applicability.UNSAFE, _WHY)
+
+
+def _reported(model: Model) -> frozenset[cst.CSTNode]:
+    return frozenset(found.loader.site.node for found in respawning_loaders(model))
+
+
+def _edits(loader: Loader, model: Model) -> list[Edit]:
     if not loader.option("worker_init_fn").absent:
         raise NoFixError("what each new worker runs first, as to seed it, would run once and not in every epoch")
     if _collates_out_of_sight(loader):
         raise NoFixError("`collate_fn` is handed in: what it does to the samples would stay from epoch to epoch")
     if changes_what_it_holds(loader):
         raise NoFixError("the dataset changes the samples that it holds, and would go on from epoch to epoch")
-    edits = set_option(loader, "persistent_workers", _value(loader, model), Rewriter(model), "num_workers")
-    return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+    return set_option(loader, "persistent_workers", _value(loader, model), Rewriter(model), "num_workers")
 
 
 def _collates_out_of_sight(loader: Loader) -> bool:

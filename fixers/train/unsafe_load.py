@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
-from torchlint.analyses.train.checkpoints import Content, Load, entries_read, loading, unsafe_loads
+from torchlint.analyses.train.checkpoints import Content, Load, entries_read, loading
 from torchlint.analyses.train.plain_values import has_plain_state
 from torchlint.analyses.train.saved_entries import doubt_of
 from torchlint.analyses.train.saved_schedulers import torch_for_schedulers
@@ -28,34 +26,8 @@ def fix(report: Report, model: Model) -> Fix:
     doubt = _doubt(load, model)
     if doubt is not None:
         raise NoFixError(doubt)
-    if (other := _load_that_stays(load, model)) is not None:
-        raise NoFixError(f"`{model.code(other.call.node)}` in the same function has to stay as it is")
     edit = Rewriter(model).add_argument(load.call.node, "weights_only=True")
     return Fix((edit,), Applicability.UNSAFE, _WHY, needs_torch=torch_for_schedulers(load, model))
-
-
-def _load_that_stays(load: Load, model: Model) -> Load | None:
-    """Another load of a state in the same function, or of the same file where this one is tried, of which it is not
-    known that the argument suits it."""
-    beside = (other for other in model.once(_loads) if other.call.function is load.call.function)
-    return next((other for other in beside if _is_like(other, load, model) and _stays(other, model)), None)
-
-
-def _is_like(other: Load, load: Load, model: Model) -> bool:
-    if other.content is Content.TENSORS:
-        return True
-    tried = [node for node in model.ancestors(load.call.node) if isinstance(node, cst.Try)]
-    handlers = [node for node in model.ancestors(other.call.node) if isinstance(node, cst.ExceptHandler)]
-    files = [model.code(each.call.arguments[0].value) if each.call.arguments else "" for each in (other, load)]
-    return files[0] == files[1] and any(model.parent(handler) in tried for handler in handlers)
-
-
-def _stays(load: Load, model: Model) -> bool:
-    return load.content is not Content.TENSORS or _doubt(load, model) is not None
-
-
-def _loads(model: Model) -> list[Load]:
-    return list(unsafe_loads(model))
 
 
 def _doubt(load: Load, model: Model) -> str | None:

@@ -72,7 +72,8 @@ class NonPersistentWorkers(Rule):
 
     Unsafe: from the second epoch on, the order of the samples and the random augmentations differ, since nothing is
     seeded anew. The memory of the workers stays taken between epochs. Where the number of workers is not a number in
-    sight, the option becomes `number > 0`, since without workers it raises.
+    sight, the option becomes `number > 0`, since without workers it raises. Other loaders of the function from which
+    the same epochs draw, as for validation, are given the option too.
 
     ## Measured effect
 

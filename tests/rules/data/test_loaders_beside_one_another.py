@@ -69,3 +69,12 @@ def test_what_is_collated_out_of_sight_may_be_nothing_that_can_be_pinned(collate
     code = COLLATED.replace("COLLATE", collate)
     assert findings(code, "DATA02")
     assert fixed(code, "DATA02", unsafe=True).count("pin_memory") == pinned
+
+
+@pytest.mark.parametrize(("workers", "pinned"), [("4", 2), ("0", 0)])
+def test_one_without_workers_is_pinned_beside_one_with_workers(workers: str, pinned: int) -> None:
+    code = PROGRAM.replace("USE", "for x, _ in train_loader:\n        print(model(x.to(device)).sum())")
+    code = code.replace("test_set, batch_size=64, num_workers=4", "test_set, batch_size=64")
+    code = code.replace("num_workers=4", f"num_workers={workers}")
+    assert len(findings(code, "DATA02")) == 2
+    assert fixed(code, "DATA02", "XFER02", unsafe=True).count("pin_memory") == pinned

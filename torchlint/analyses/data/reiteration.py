@@ -55,6 +55,22 @@ def respawning_loaders(model: Model) -> Iterator[Respawning]:
             yield found
 
 
+def respawning_beside(found: Respawning) -> Iterator[Loader]:
+    """Other loaders of the same function whose workers end with each of the epochs too, as those for validation."""
+    model = found.loader.model
+    if model.loop_of(found.epochs.node) is not found.epochs:
+        return
+    drawn = list(_values(found.epochs.node, model))
+    for other in loaders(model):
+        if other.site.node is found.loader.site.node or other.site.function is not found.loader.site.function:
+            continue
+        if not _may_have_workers(other) or _is_persistent(other) or other.keeps_iterator:
+            continue
+        is_kept = other.memory() is not Memory.STREAM and not _is_made_in(other, found.epochs)
+        if is_kept and any(_is_loader(other, value) for value in drawn) and not _changes_dataset(other, found.epochs):
+            yield other
+
+
 def _may_have_workers(loader: Loader) -> bool:
     option = loader.option("num_workers")
     if not option.given or loader.workers == 0:

@@ -1,0 +1,76 @@
+"""A fix is only shown where a like place of the same function stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import findings, fixed
+from torchlint.finding import Applicability
+
+MADE = """\
+import torch
+
+
+def f(x, y, network):
+    a = torch.ones(len(x), 1).to(x.device)
+    OTHER
+    return a
+"""
+SAME_LOOK = {
+    "another device": ("b = torch.ones(3, requires_grad=True).to(y.device)", True),
+    "another function of torch": ("b = torch.hann_window(3).to(y.device)", False),
+    "on the device already": ("b = torch.ones(3, device=y.device)", False),
+    "changed as well": ("b = torch.ones(3).to(y.device)", False),
+    "a network": ("network.to(y.device)", False),
+    "arguments out of sight": ("b = torch.ones(*x.shape, **network).to(y.device)", False),
+    "in another function": ("return a\n\n\ndef g(y):\n    a = torch.ones(3, requires_grad=True).to(y.device)", False),
+}
+
+
+@pytest.mark.parametrize(("other", "is_left"), SAME_LOOK.values(), ids=SAME_LOOK)
+def test_one_of_two_like_places_is_not_changed_alone(other: str, is_left: bool) -> None:
+    code = MADE.replace("OTHER", other)
+    first = findings(code, "XFER01")[0]
+    assert first.fix is not None
+    assert (first.fix.applicability is Applicability.DISPLAY) is is_left
+    assert ("Line 6 has another like it" in first.fix.why) is is_left
+    assert ("torch.ones(len(x), 1, device=x.device)" in fixed(code, "XFER01", unsafe=True)) is not is_left
+
+
+LOADERS = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from torchvision import datasets
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def main(model, optimizer, name):
+    train = DataLoader(datasets.CIFAR10("data"), 64, shuffle=True, num_workers=4, pin_memory=True)
+    test = DataLoader(datasets.CIFAR10("data", train=False), 64, num_workers=WORKERS, pin_memory=True)
+    for epoch in range(90):
+        for x, y in train:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
+            optimizer.step()
+        INSIDE
+    OUTSIDE
+"""
+
+
+@pytest.mark.parametrize(
+    ("workers", "inside", "outside", "persistent"),
+    [
+        ("4", "evaluate(model, test)", "pass", 2),
+        ("4", "for x, _ in test:\n            print(model(x.to(device)).sum())", "pass", 2),
+        ("4", "pass", "evaluate(model, test)", 0),
+        ("4, persistent_workers=True", "pass", "evaluate(model, test)", 2),
+    ],
+)
+def test_workers_of_all_loaders_of_a_function_stay_or_none(
+    workers: str, inside: str, outside: str, persistent: int
+) -> None:
+    code = LOADERS.replace("WORKERS", workers).replace("INSIDE", inside).replace("OUTSIDE", outside)
+    assert len(findings(code, "DATA03")) == 1
+    assert fixed(code, "DATA03", unsafe=True).count("persistent_workers=True") == persistent

@@ -1,0 +1,125 @@
+"""A fix is only shown where another place of the same function looks the same and would stay as it is: two ways to say
+one thing side by side help nobody."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Applicability, Edit, Finding, Fix
+
+if TYPE_CHECKING:
+    from torchlint.semantics.model import Model
+
+_OPTION = re.compile(r"\b(\w+)\s*=(?!=)")
+_IMPORT = re.compile(r"\s*(import|from)\b")
+
+
+def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Model) -> Iterator[Finding]:
+    """The findings of a rule and the nodes that they point at: a fix that leaves a like place is shown only."""
+    edits = [edit for _, finding in found if (fix := _applied(finding)) is not None for edit in fix.edits]
+    for node, finding in found:
+        fix = _applied(finding)
+        left = _left(node, fix, edits, model) if fix is not None else None
+        yield finding if fix is None or left is None else replace(finding, fix=_shown(fix, left, model))
+
+
+def _applied(finding: Finding) -> Fix | None:
+    return finding.fix if finding.fix and finding.fix.applicability is not Applicability.DISPLAY else None
+
+
+def _shown(fix: Fix, left: cst.CSTNode, model: Model) -> Fix:
+    why = f"{model.place(left)} has another like it that would stay as it is".capitalize()
+    return replace(fix, applicability=Applicability.DISPLAY, why=f"{fix.why.rstrip('.')}. {why}." if fix.why else why)
+
+
+def _left(node: cst.CSTNode, fix: Fix, edits: Sequence[Edit], model: Model) -> cst.CSTNode | None:
+    """The first expression of the function that looks like the one at `node`, has not what the fix gives to that one,
+    and is not changed by any of the `edits`."""
+    if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
+        return None
+    kept = node.attr.value if isinstance(node, cst.Attribute) else None
+    own, change = _outermost(node, model), _change(fix, model)
+    look, function = _look(own, kept, model), model.function(node)
+    for other in model.nodes_of(cst.Call, cst.Attribute):
+        if other is own or model.function(other) is not function or _look(other, kept, model) != look:
+            continue
+        if _outermost(other, model) is other and change.concerns(other) and not _is_edited(other, edits, model):
+            return other
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The options that a fix gives to a call, and those that it takes."""
+
+    given: frozenset[str]
+    taken: frozenset[str]
+
+    def concerns(self, node: cst.CSTNode) -> bool:
+        """Whether an expression has not what the fix gives, or still has what it takes, as far as can be seen."""
+        own = set(_options(node))
+        if "*" in own:
+            return False
+        return self.given.isdisjoint(own) if self.given or not self.taken else not self.taken.isdisjoint(own)
+
+
+def _change(fix: Fix, model: Model) -> _Change:
+    old = {name for edit in fix.edits for name in _OPTION.findall(model.source.text[edit.start : edit.end])}
+    new = {name for edit in fix.edits for name in _OPTION.findall(edit.text)}
+    return _Change(frozenset(new - old), frozenset(old - new))
+
+
+def _is_made_in_place(node: cst.CSTNode, fix: Fix, model: Model) -> bool:
+    """Whether the fix changes the expression and nothing else: one that rewrites a loop for the sake of a call in it
+    says nothing about other calls."""
+    start, end = model.span(_outermost(node, model))
+    changed = (edit for edit in fix.edits if not _IMPORT.match(edit.text))
+    return all(start <= edit.start and edit.end <= end for edit in changed)
+
+
+def _is_edited(node: cst.CSTNode, edits: Sequence[Edit], model: Model) -> bool:
+    start, end = model.span(node)
+    return any(edit.start <= end and start <= edit.end for edit in edits)
+
+
+def _outermost(node: cst.CSTNode, model: Model) -> cst.CSTNode:
+    """The whole chain of methods that an expression is part of."""
+    above = model.parent(node)
+    while node in (getattr(above, "func", None), getattr(above, "value", None)) and isinstance(
+        above, (cst.Call, cst.Attribute)
+    ):
+        node, above = above, model.parent(above)
+    return node
+
+
+def _look(node: cst.CSTNode, kept: str | None, model: Model) -> tuple[str, ...]:
+    """What is called in a chain, without the arguments, and on what kind of value. Of attributes that are read on the
+    way, those count that are called `kept`."""
+    above = model.parent(node)
+    names = [type(above).__name__] if isinstance(above, (cst.Expr, cst.Subscript)) else []
+    while isinstance(node, (cst.Call, cst.Attribute)):
+        of = node.func if isinstance(node, cst.Call) else node
+        named = model.qualified(of) if isinstance(node, cst.Call) else None
+        if named is not None:
+            return (*names, f"{named}()")
+        if isinstance(of, cst.Attribute):
+            if of is not node or of.attr.value == kept:
+                names.append(of.attr.value + "()" * (of is not node))
+            node = of.value
+        elif isinstance(of, cst.Name):
+            return (*names, f"{of.value}()")
+        else:
+            break
+    return (*names, model.value(node).kind.name)
+
+
+def _options(node: cst.CSTNode) -> Iterator[str]:
+    while isinstance(node, (cst.Call, cst.Attribute)):
+        if isinstance(node, cst.Call):
+            yield from (arg.keyword.value if arg.keyword is not None else arg.star[:1] for arg in node.args)
+        node = node.func if isinstance(node, cst.Call) else node.value
