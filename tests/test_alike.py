@@ -1,4 +1,4 @@
-"""A fix is only shown where a like place of the same function stays as it is."""
+"""A fix is only shown where a like place of the same function or class stays as it is."""
 
 from __future__ import annotations
 
@@ -35,6 +35,25 @@ def test_one_of_two_like_places_is_not_changed_alone(other: str, is_left: bool) 
     assert (first.fix.applicability is Applicability.DISPLAY) is is_left
     assert ("Line 6 has another like it" in first.fix.why) is is_left
     assert ("torch.ones(len(x), 1, device=x.device)" in fixed(code, "XFER01", unsafe=True)) is not is_left
+
+
+METHODS = """\
+import torch
+
+
+class A:
+    def f(self, x):
+        return torch.ones(3).to(x.device)
+
+
+PLACE    def g(self, x):
+        return torch.ones(3, requires_grad=True).to(x.device)
+"""
+
+
+@pytest.mark.parametrize(("place", "made"), [("", 0), ("class B:\n", 1)])
+def test_methods_of_one_class_are_looked_at_together(place: str, made: int) -> None:
+    assert fixed(METHODS.replace("PLACE", place), "XFER01", unsafe=True).count("device=x.device") == made
 
 
 LOADERS = """\

@@ -122,6 +122,13 @@ def test_arguments_on_a_line_between_their_brackets_get_a_line_each() -> None:
     assert broken(before, behind) == behind.replace(" dtype", "\n        dtype").replace(", \n", ",\n")
 
 
+def test_they_do_where_longer_lines_are_the_custom_too() -> None:
+    before = "loader = Loader(\n    " + "first=aaaaaaaaaaaaaaaaaaaaaaaaaaaa, " * 3 + "b=1\n)\n"
+    after = before.replace("b=1", "b=1, second=cccccccccccccccccccccccccccc")
+    made = broken(before, after, FILL + "x = " + "1" * 200 + "\n" + ("x = " + "1" * 200 + "\n") * 9)
+    assert made == after.replace(", ", ",\n    ").replace("c\n)", "c,\n)")
+
+
 LONG = (
     "    x = a_call(aaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccccccccccccc, d)\n"
 )

@@ -1,5 +1,5 @@
-"""A fix is only shown where another place of the same function looks the same and would stay as it is: two ways to say
-one thing side by side help nobody."""
+"""A fix is only shown where another place of the same function or class looks the same and would stay as it is: two
+ways to say one thing side by side help nobody."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Applicability, Edit, Finding, Fix
+from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -38,15 +39,15 @@ def _shown(fix: Fix, left: cst.CSTNode, model: Model) -> Fix:
 
 
 def _left(node: cst.CSTNode, fix: Fix, edits: Sequence[Edit], model: Model) -> cst.CSTNode | None:
-    """The first expression of the function that looks like the one at `node`, has not what the fix gives to that one,
+    """The first expression of the function or class that looks like the one at `node`, has not what the fix gives to that one,
     and is not changed by any of the `edits`."""
     if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
         return None
     kept = node.attr.value if isinstance(node, cst.Attribute) else None
     own, change = _outermost(node, model), _change(fix, model)
-    look, function = _look(own, kept, model), model.function(node)
+    look, place = _look(own, kept, model), _place(node, model)
     for other in model.nodes_of(cst.Call, cst.Attribute):
-        if other is own or model.function(other) is not function or _look(other, kept, model) != look:
+        if other is own or _place(other, model) is not place or _look(other, kept, model) != look:
             continue
         if _outermost(other, model) is other and change.concerns(other) and not _is_edited(other, edits, model):
             return other
@@ -75,11 +76,25 @@ def _change(fix: Fix, model: Model) -> _Change:
 
 
 def _is_made_in_place(node: cst.CSTNode, fix: Fix, model: Model) -> bool:
-    """Whether the fix changes the expression and nothing else: one that rewrites a loop for the sake of a call in it
-    says nothing about other calls."""
+    """Whether the fix changes how the expression is written and nothing else. What rewrites a loop for the sake of a
+    call in it, puts a name in its place or changes what it is given says nothing about other calls."""
     start, end = model.span(_outermost(node, model))
-    changed = (edit for edit in fix.edits if not _IMPORT.match(edit.text))
-    return all(start <= edit.start and edit.end <= end for edit in changed)
+    changed = [edit for edit in fix.edits if not _IMPORT.match(edit.text)]
+    if any(edit.start < start or end < edit.end or (edit.start, edit.end) == (start, end) for edit in changed):
+        return False
+    spans = [model.span(arg.value) for arg in _arguments(_outermost(node, model))]
+    return not any(
+        begin <= edit.start and edit.end <= behind and not _OPTION.search(edit.text)
+        for edit in changed
+        for begin, behind in spans
+    )
+
+
+def _place(node: cst.CSTNode, model: Model) -> cst.CSTNode:
+    """The class around a place, or the function where there is none."""
+    function = model.function(node)
+    around = [node for node in model.ancestors(function.node) if isinstance(node, cst.ClassDef)]
+    return around[-1] if around else function.node
 
 
 def _is_edited(node: cst.CSTNode, edits: Sequence[Edit], model: Model) -> bool:
@@ -99,27 +114,33 @@ def _outermost(node: cst.CSTNode, model: Model) -> cst.CSTNode:
 
 def _look(node: cst.CSTNode, kept: str | None, model: Model) -> tuple[str, ...]:
     """What is called in a chain, without the arguments, and on what kind of value. Of attributes that are read on the
-    way, those count that are called `kept`."""
+    way, those count that are called `kept`: what has `.data` is a tensor unless it is known to be something else."""
     above = model.parent(node)
-    names = [type(above).__name__] if isinstance(above, (cst.Expr, cst.Subscript)) else []
+    names = [type(above).__name__] if isinstance(above, (cst.Expr, cst.Subscript, cst.AssignTarget)) else []
     while isinstance(node, (cst.Call, cst.Attribute)):
         of = node.func if isinstance(node, cst.Call) else node
         named = model.qualified(of) if isinstance(node, cst.Call) else None
         if named is not None:
             return (*names, f"{named}()")
         if isinstance(of, cst.Attribute):
-            if of is not node or of.attr.value == kept:
+            if of is not node or of.attr.value == kept or (kept is not None and kept not in names):
                 names.append(of.attr.value + "()" * (of is not node))
             node = of.value
         elif isinstance(of, cst.Name):
             return (*names, f"{of.value}()")
         else:
             break
-    return (*names, model.value(node).kind.name)
+    kind = model.value(node).kind
+    return (*names, Kind.TENSOR if kept is not None and kind is Kind.UNKNOWN else kind)
 
 
 def _options(node: cst.CSTNode) -> Iterator[str]:
+    yield from (arg.keyword.value if arg.keyword is not None else arg.star[:1] for arg in _arguments(node))
+
+
+def _arguments(node: cst.CSTNode) -> Iterator[cst.Arg]:
+    """What the calls of a chain are given."""
     while isinstance(node, (cst.Call, cst.Attribute)):
         if isinstance(node, cst.Call):
-            yield from (arg.keyword.value if arg.keyword is not None else arg.star[:1] for arg in node.args)
+            yield from node.args
         node = node.func if isinstance(node, cst.Call) else node.value

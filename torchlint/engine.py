@@ -16,7 +16,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from torchlint.alike import shown_beside_others
 from torchlint.config import Settings, version
 from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, diagnose, is_failure
 from torchlint.finding import (
@@ -155,6 +154,7 @@ class _Run:
 
     def _report(self, rules: list[type[Rule]], model: Model) -> Iterator[Finding]:
         """Findings of each rule, with spans and fixes of what it reported. A crash costs the rule's own findings."""
+        from torchlint.alike import shown_beside_others
         from torchlint.semantics.spans import SourceMismatchError
 
         for rule in rules:

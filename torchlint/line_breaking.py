@@ -38,7 +38,9 @@ def within_length(before: Source, after: Source, project: Project | None) -> Sou
     own = before.text.splitlines()
     limit = given or before.customary_length
     for _ in range(_MOST_BREAKS):
-        rows = [row for row, line in _grown(own, after, limit) if given or _stands_out(line, own)]
+        grown = list(_grown(own, after, limit))
+        layout = layout_of(after.text) if grown and given is None else None
+        rows = [row for row, line in grown if given or _stands_out(line, own) or _is_between_brackets(row, layout)]
         edits = _breaks(after, rows, limit, is_said=given is not None)
         if not edits or after.objection(edits) is not None:
             break
@@ -69,6 +71,12 @@ def _grown(own: Sequence[str], after: Source, limit: int) -> Iterator[tuple[int,
 
 def _stands_out(line: str, own: Iterable[str]) -> bool:
     return sum(len(other) >= len(line) for other in own) < _CUSTOM
+
+
+def _is_between_brackets(row: int, layout: Layout | None) -> bool:
+    """Whether somebody has put what the line holds between the lines of its brackets: it was to be short."""
+    bracket = layout.around.get(row) if layout is not None else None
+    return bracket is not None and bracket.row == row - 1 and bracket.end_row == row + 1
 
 
 @dataclass(slots=True)

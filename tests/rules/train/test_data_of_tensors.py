@@ -189,15 +189,17 @@ def test_where_no_gradient_can_be_the_tensor_stands_bare(body: str, after: str) 
     ("beside", "is_fixed"),
     [
         ("    kept.append(net.weight.data)\n    kept.append(x.y.data)", False),
-        ("    kept.append(net.weight.data)\n    print()\n    kept.append(x.y.data)", True),
+        ("    kept.append(net.weight.data)\n    print()\n    kept.append(x.y.data)", False),
         ("    a = net.weight.data\n    b = net.bias.data\n    c = x.y.data if x else 0\n    kept += [a, b, c]", False),
         ("    a = net.weight.data\n    b = net.bias.data\n    kept += [a, b]", True),
+        ("    print(len(x.data))\n    a = net.weight.data\n    kept.append(a)", False),
+        ("    print(x.data.size)\n    a = net.weight.data\n    kept.append(a)", True),
     ],
 )
 def test_statements_in_a_row_keep_to_one_idiom(beside: str, is_fixed: bool) -> None:
     code = RUNS.format(body=f"    kept = []\n{beside}\n    return kept")
     assert ("net.weight.detach()" in fixed(code, "TRAIN10")) is is_fixed
-    assert (".data" in fixed(code, "TRAIN10")) is (not is_fixed or "x.y" in beside)
+    assert (".data" in fixed(code, "TRAIN10")) is (not is_fixed or "x." in beside)
 
 
 WRAPPED = """\

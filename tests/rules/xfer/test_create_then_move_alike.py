@@ -42,6 +42,8 @@ def test_a_gpu_that_may_be_none_is_not_named_as_a_device() -> None:
         def __init__(self, args, size):
             self.gpu = args.gpu
             self.bank = torch.zeros(size, 8).cuda(self.gpu)
+
+        def start(self, size):
             self.first = torch.zeros(size, 8).cuda(0)
     """
     found = findings(dedent(code), "XFER01")
