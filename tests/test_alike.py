@@ -1,4 +1,4 @@
-"""A fix is only shown where a like place of the same function or class stays as it is."""
+"""A fix is only shown where a like place of the same function stays as it is."""
 
 from __future__ import annotations
 
@@ -39,21 +39,22 @@ def test_one_of_two_like_places_is_not_changed_alone(other: str, is_left: bool) 
 
 METHODS = """\
 import torch
+from torch import nn
 
 
-class A:
-    def f(self, x):
-        return torch.ones(3).to(x.device)
+class A(nn.Module):
+    def f(self, kept):
+        kept.append(self.weight.data)
 
 
 PLACE    def g(self, x):
-        return torch.ones(3, requires_grad=True).to(x.device)
+        return x.y.data
 """
 
 
 @pytest.mark.parametrize(("place", "made"), [("", 0), ("class B:\n", 1)])
-def test_methods_of_one_class_are_looked_at_together(place: str, made: int) -> None:
-    assert fixed(METHODS.replace("PLACE", place), "XFER01", unsafe=True).count("device=x.device") == made
+def test_a_class_keeps_to_one_idiom(place: str, made: int) -> None:
+    assert fixed(METHODS.replace("PLACE", place), "TRAIN10", unsafe=True).count("detach()") == made
 
 
 LOADERS = """\

@@ -1,5 +1,5 @@
-"""A fix is only shown where another place of the same function or class looks the same and would stay as it is: two
-ways to say one thing side by side help nobody."""
+"""A fix is only shown where another place of the same function looks the same and would stay as it is: two ways to say
+one thing side by side help nobody."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def _shown(fix: Fix, left: cst.CSTNode, model: Model) -> Fix:
 
 
 def _left(node: cst.CSTNode, fix: Fix, edits: Sequence[Edit], model: Model) -> cst.CSTNode | None:
-    """The first expression of the function or class that looks like the one at `node`, has not what the fix gives to that one,
-    and is not changed by any of the `edits`."""
+    """The first expression of the function or class that looks like the one at `node`, has not what the fix gives to
+    that one, and is not changed by any of the `edits`."""
     if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
         return None
     kept = node.attr.value if isinstance(node, cst.Attribute) else None
     own, change = _outermost(node, model), _change(fix, model)
-    look, place = _look(own, kept, model), _place(node, model)
+    look, place = _look(own, kept, model), _place(node, kept, model)
     for other in model.nodes_of(cst.Call, cst.Attribute):
-        if other is own or _place(other, model) is not place or _look(other, kept, model) != look:
+        if other is own or _place(other, kept, model) is not place or _look(other, kept, model) != look:
             continue
         if _outermost(other, model) is other and change.concerns(other) and not _is_edited(other, edits, model):
             return other
@@ -90,10 +90,11 @@ def _is_made_in_place(node: cst.CSTNode, fix: Fix, model: Model) -> bool:
     )
 
 
-def _place(node: cst.CSTNode, model: Model) -> cst.CSTNode:
-    """The class around a place, or the function where there is none."""
+def _place(node: cst.CSTNode, kept: str | None, model: Model) -> cst.CSTNode:
+    """The function around a node. What `.data` is written for is the custom of a whole class; what is made or copied
+    once in a constructor is another matter than what each step makes."""
     function = model.function(node)
-    around = [node for node in model.ancestors(function.node) if isinstance(node, cst.ClassDef)]
+    around = [node for node in model.ancestors(function.node) if kept is not None and isinstance(node, cst.ClassDef)]
     return around[-1] if around else function.node
 
 
@@ -113,8 +114,8 @@ def _outermost(node: cst.CSTNode, model: Model) -> cst.CSTNode:
 
 
 def _look(node: cst.CSTNode, kept: str | None, model: Model) -> tuple[str, ...]:
-    """What is called in a chain, without the arguments, and on what kind of value. Of attributes that are read on the
-    way, those count that are called `kept`: what has `.data` is a tensor unless it is known to be something else."""
+    """What is called in a chain, without the arguments, and on what kind of value; of an attribute called `kept`, what
+    is done with it. What has `.data` is a tensor unless it is known to be something else."""
     above = model.parent(node)
     names = [type(above).__name__] if isinstance(above, (cst.Expr, cst.Subscript, cst.AssignTarget)) else []
     while isinstance(node, (cst.Call, cst.Attribute)):
@@ -122,16 +123,17 @@ def _look(node: cst.CSTNode, kept: str | None, model: Model) -> tuple[str, ...]:
         named = model.qualified(of) if isinstance(node, cst.Call) else None
         if named is not None:
             return (*names, f"{named}()")
-        if isinstance(of, cst.Attribute):
-            if of is not node or of.attr.value == kept or (kept is not None and kept not in names):
-                names.append(of.attr.value + "()" * (of is not node))
-            node = of.value
-        elif isinstance(of, cst.Name):
+        if isinstance(of, cst.Name):
             return (*names, f"{of.value}()")
-        else:
+        if not isinstance(of, cst.Attribute):
             break
-    kind = model.value(node).kind
-    return (*names, Kind.TENSOR if kept is not None and kind is Kind.UNKNOWN else kind)
+        if of is not node or kept is not None:
+            names.append(of.attr.value + "()" * (of is not node))
+        node = of.value
+        if of.attr.value == kept:
+            kind = model.value(node).kind
+            return (*names, (Kind.TENSOR if kind is Kind.UNKNOWN else kind).value)
+    return (*names, model.value(node).kind.value)
 
 
 def _options(node: cst.CSTNode) -> Iterator[str]:
