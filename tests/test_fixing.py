@@ -80,7 +80,7 @@ def test_a_fix_that_changes_what_is_to_be_said_of_others_comes_first(planted: Pl
 
 
 def test_what_comes_first_is_made_before_a_fix_inside_of_what_it_moves(planted: PlantedRule) -> None:
-    text = "import torch\ny = torch.zeros(4)\nx = torch.zeros(3)\n"
+    text = "import torch\ny = torch.zeros(4)\nx = torch.zeros(3)[0]\n"
 
     def fixer(report: Report, model: Model) -> Fix | None:
         source = model.source.text
@@ -93,7 +93,7 @@ def test_what_comes_first_is_made_before_a_fix_inside_of_what_it_moves(planted: 
         return replace(name, comes_first=True) if name is not None else None
 
     planted.fix_with(fixer)
-    assert fix(text, planted).source.text == "import torch\nif 1: y = torch.eye(4)\nif 2: x = torch.zeros(3)\n"
+    assert fix(text, planted).source.text == "import torch\nif 1: y = torch.eye(4)\nif 2: x = torch.zeros(3)[0]\n"
 
 
 def test_fixes_of_one_isolation_key_come_one_per_pass(planted: PlantedRule, monkeypatch: pytest.MonkeyPatch) -> None:
