@@ -161,3 +161,27 @@ def main(model: torch.nn.Module, tasks):
     for name, role in (("judge", Role.EPOCHS), ("judge_one", Role.EVALUATION)):
         model = model_of(code.replace("JUDGE", name))
         assert [loop.role for loop in model.loops if loop.function.name == "main"] == [role]
+
+
+@pytest.mark.parametrize(
+    ("header", "role"),
+    [
+        ("for real, _ in train_loader:", Role.STEPS),
+        ("for i, (real, _) in enumerate(tqdm(dataloader)):", Role.STEPS),
+        ("for real, _ in loaders:", Role.EPOCHS),
+        ("for i, real in enumerate(loader):", Role.EPOCHS),
+    ],
+)
+def test_a_batch_that_several_inner_steps_share_is_no_epoch(header: str, role: Role) -> None:
+    model = model_of(
+        f"""
+        import torch
+        from tqdm import tqdm
+        def train(net, train_loader, dataloader, loader, loaders, opt, rounds):
+            {header}
+                for _ in range(rounds):
+                    net(real).sum().backward()
+                    opt.step()
+        """
+    )
+    assert [loop.role for loop in model.loops] == [role, Role.STEPS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import libcst as cst
@@ -11,6 +12,8 @@ from torchlint.semantics.entities import Call, Effects, Function, Loop, Role
 from torchlint.semantics.transfer import element_of
 from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind, Value
+
+_LOADER = re.compile(r"(?i)(^|_)(data_?)?loader$")
 
 
 class RoleFinder:
@@ -44,7 +47,7 @@ class RoleFinder:
             return Role.MODULES
         effects = self._effects.of_calls(loop.calls)
         if effects.has("backward") and not self._only_attacks(loop, element, effects):
-            return Role.STEPS if _yields_batches(loop.iterates) else Role.EPOCHS
+            return Role.STEPS if _yields_batches(loop.iterates) or _unpacks_loader(loop) else Role.EPOCHS
         if effects.has("forwards") and self._evaluates(loop, element):
             return Role.EVALUATION
         is_range = loop.iterates.ref == "builtins.range"
@@ -221,6 +224,18 @@ def _tensor_rows(element: Value) -> bool:
 
 def _yields_batches(iterates: Value) -> bool:
     return _has_batch(iterates if iterates.kind is Kind.LOADER else element_of(iterates))
+
+
+def _unpacks_loader(loop: Loop) -> bool:
+    """`for real, _ in train_loader:`, also with `enumerate` and `tqdm`, of a loader that nobody in sight makes."""
+    iterable, target = loop.iterable, loop.target
+    while isinstance(iterable, cst.Call) and iterable.args:
+        if is_name(iterable.func, "enumerate") and isinstance(target, cst.Tuple) and target.elements:
+            target = target.elements[-1].value
+        iterable = iterable.args[0].value
+    return (
+        isinstance(target, cst.Tuple) and isinstance(iterable, cst.Name) and _LOADER.search(iterable.value) is not None
+    )
 
 
 def _has_batch(value: Value) -> bool:
