@@ -55,6 +55,7 @@ class Project:
     _models: OrderedDict[str, Model | None] = field(default_factory=OrderedDict)
     _imported_words: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     _modules: dict[tuple[str, str], tuple[str, tuple[str, ...]] | None] = field(default_factory=dict)
+    _added_folders: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by file
     _said: dict[tuple[object, Source], object] = field(default_factory=dict)
     looked_at: set[str] = field(default_factory=set)  # the files that something was asked of, until it is emptied
     _shown: Mapping[str, Source] = field(default_factory=dict)  # files that read otherwise than on disk
@@ -232,7 +233,9 @@ class Project:
         root = self._files.root(importer)
         folder = os.path.dirname(importer)
         yield folder
-        for added in self._added_folders(importer):
+        if importer not in self._added_folders:
+            self._added_folders[importer] = tuple(self._find_added_folders(importer))
+        for added in self._added_folders[importer]:
             if (added + os.sep).startswith(root + os.sep):
                 yield added
         while folder != root and folder.startswith(root + os.sep):
@@ -240,7 +243,7 @@ class Project:
             yield folder
         yield os.path.join(root, "src")
 
-    def _added_folders(self, importer: str) -> Iterator[str]:
+    def _find_added_folders(self, importer: str) -> Iterator[str]:
         """What a file puts on sys.path, or a file beside it that it imports, as `_init_paths` is."""
         own = self.outline(importer)
         yield from own.search_path
