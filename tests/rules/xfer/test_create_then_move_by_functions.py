@@ -207,3 +207,19 @@ def test_a_function_that_returns_what_it_returns_itself_ends_the_search() -> Non
             return [x.to(device) for x in pairs(n, {}, "cpu")] + [torch.ones(n).to(device)]  # here
     """
     assert [finding.line for finding in findings(code, "XFER01")] == marked(code)
+
+
+@pytest.mark.parametrize(
+    ("grid", "moved", "count"),
+    [
+        ("ys, xs = torch.meshgrid(torch.arange(h), torch.arange(w))", "(xs[None] + ys[None]).cuda()", 1),
+        ("ys, xs = torch.meshgrid([torch.arange(h), torch.arange(w)])", "xs.cuda() + ys.cuda()", 1),
+        ("pass", "torch.stack(torch.meshgrid(torch.arange(h), torch.arange(w))).cuda()", 1),
+        ("ys, xs = torch.meshgrid(torch.arange(h), points)", "(xs + ys).cuda()", 0),
+        ("ys, xs = torch.meshgrid(*points)", "(xs + ys).cuda()", 0),
+        ("axes = [torch.arange(h)]; axes.append(points)", "torch.stack(axes).cuda()", 0),
+    ],
+)
+def test_a_grid_of_ranges_is_made_of_sizes(grid: str, moved: str, count: int) -> None:
+    code = f"import torch\n\ndef places(h: int, w: int, points):\n    {grid}\n    return {moved}\n"
+    assert len(findings(code, "XFER01")) == count

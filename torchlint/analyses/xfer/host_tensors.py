@@ -67,6 +67,7 @@ _TRANSPARENT = frozenset(
 PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _EXACT_OPERATORS = (cst.Add, cst.Subtract, cst.Multiply)
 _CONVERTERS = frozenset("tensor as_tensor from_numpy asarray frombuffer scalar_tensor stack cat concat".split())
+_GRID = "torch.meshgrid"
 _SAMPLING = ("sample", "rsample", "sample_n")
 _DEPTH = 12
 
@@ -190,7 +191,9 @@ def _of_function(call: Call, function: str, model: Model, depth: int) -> Made | 
         parts = call.arguments[0].value
         if isinstance(parts, (cst.List, cst.Tuple)):
             return _combined([element.value for element in parts.elements], model, depth, Agreement.EXACT)
-        return made(parts.elt, model, depth + 1) if isinstance(parts, (cst.ListComp, cst.GeneratorExp)) else None
+        return (
+            _of_elements(parts, model, depth) if isinstance(parts, (cst.ListComp, cst.GeneratorExp, cst.Call)) else None
+        )
     if function in _CONVERTERS or words.leaves_tensors(function) or not words.returns_tensor(call.callee or ""):
         return None
     if function in SHAPING:
@@ -310,6 +313,13 @@ def _of_elements(node: cst.BaseExpression, model: Model, depth: int, place: int 
             return made(node.elt, model, depth + 1)
         case cst.Call() if model.call(node).target is not None or model.call(node).foreign is not None:
             return _of_helper(model.call(node), model, depth, elements=True)
+        case cst.Call(args=[cst.Arg(star="", value=cst.List(elements=axes) | cst.Tuple(elements=axes)), *_]) if (
+            model.call(node).callee == _GRID
+        ):
+            return _combined([axis.value for axis in axes], model, depth, Agreement.EXACT, required=max(len(axes), 1))
+        case cst.Call() if model.call(node).callee == _GRID:
+            axes = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
+            return _combined(axes, model, depth, Agreement.EXACT, required=max(len(axes), 1))
         case cst.Name():
             writes = _reaching(node, model)
             if writes is None or len(writes) != 1 or writes[0].value is None or writes[0].unpacked:
