@@ -217,6 +217,7 @@ def test_a_function_that_returns_what_it_returns_itself_ends_the_search() -> Non
         ("pass", "torch.stack(torch.meshgrid(torch.arange(h), torch.arange(w))).cuda()", 1),
         ("ys, xs = torch.meshgrid(torch.arange(h), points)", "(xs + ys).cuda()", 0),
         ("ys, xs = torch.meshgrid(*points)", "(xs + ys).cuda()", 0),
+        ("ys, xs = torch.meshgrid(torch.arange(h), *points)", "(xs + ys).cuda()", 0),
         ("axes = [torch.arange(h)]; axes.append(points)", "torch.stack(axes).cuda()", 0),
     ],
 )

@@ -67,7 +67,6 @@ _TRANSPARENT = frozenset(
 PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _EXACT_OPERATORS = (cst.Add, cst.Subtract, cst.Multiply)
 _CONVERTERS = frozenset("tensor as_tensor from_numpy asarray frombuffer scalar_tensor stack cat concat".split())
-_GRID = "torch.meshgrid"
 _SAMPLING = ("sample", "rsample", "sample_n")
 _DEPTH = 12
 
@@ -313,12 +312,8 @@ def _of_elements(node: cst.BaseExpression, model: Model, depth: int, place: int 
             return made(node.elt, model, depth + 1)
         case cst.Call() if model.call(node).target is not None or model.call(node).foreign is not None:
             return _of_helper(model.call(node), model, depth, elements=True)
-        case cst.Call(args=[cst.Arg(star="", value=cst.List(elements=axes) | cst.Tuple(elements=axes)), *_]) if (
-            model.call(node).callee == _GRID
-        ):
-            return _combined([axis.value for axis in axes], model, depth, Agreement.EXACT, required=max(len(axes), 1))
-        case cst.Call() if model.call(node).callee == _GRID:
-            axes = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
+        case cst.Call() if model.call(node).callee == "torch.meshgrid":
+            axes = _axes(node)
             return _combined(axes, model, depth, Agreement.EXACT, required=max(len(axes), 1))
         case cst.Name():
             writes = _reaching(node, model)
@@ -327,6 +322,14 @@ def _of_elements(node: cst.BaseExpression, model: Model, depth: int, place: int 
             inner = _of_elements(writes[0].value, model, depth + 1, place)
             return inner.through(node, writes[0]) if inner is not None else None
     return None
+
+
+def _axes(grid: cst.Call) -> Sequence[cst.BaseExpression]:
+    """`x` and `y` of `torch.meshgrid(x, y)`, or `torch.meshgrid([x, y])`."""
+    match grid.args:
+        case [cst.Arg(star="", value=cst.List() | cst.Tuple() as parts), *_]:
+            return [part.value for part in parts.elements]
+    return [arg.value for arg in grid.args if arg.keyword is None]
 
 
 def _reaching(node: cst.Name | cst.Attribute, model: Model) -> list[Write] | None:
