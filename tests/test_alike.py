@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.support import findings, fixed
+from torchlint import alike
 from torchlint.finding import Applicability
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.model import Model
 
 MADE = """\
 import torch
@@ -94,3 +102,17 @@ def test_workers_of_all_loaders_of_a_function_stay_or_none(
     code = LOADERS.replace("WORKERS", workers).replace("INSIDE", inside).replace("OUTSIDE", outside)
     assert len(findings(code, "DATA03")) == 1
     assert fixed(code, "DATA03", unsafe=True).count("persistent_workers=True") == persistent
+
+
+def test_like_places_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    look = alike._look
+
+    def counted(node: cst.CSTNode, kept: str | None, model: Model) -> tuple[str, ...]:
+        looked.append(node)
+        return look(node, kept, model)
+
+    monkeypatch.setattr(alike, "_look", counted)
+    lines = "".join(f"    a{i} = torch.ones({i}, 1).to(x.device)\n" for i in range(100))
+    assert len(findings(f"import torch\n\n\ndef f(x):\n{lines}", "XFER01")) == 100
+    assert len(looked) <= 400

@@ -4,9 +4,10 @@ one thing side by side help nobody."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
@@ -16,6 +17,8 @@ from torchlint.semantics.values import Kind
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
+_Likeness: TypeAlias = tuple[cst.CSTNode, tuple[str, ...]]  # where an expression stands and how it looks
+
 _OPTION = re.compile(r"\b(\w+)\s*=(?!=)")
 _IMPORT = re.compile(r"\s*(import|from)\b")
 
@@ -23,9 +26,10 @@ _IMPORT = re.compile(r"\s*(import|from)\b")
 def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Model) -> Iterator[Finding]:
     """The findings of a rule and the nodes that they point at: a fix that leaves a like place is shown only."""
     edits = [edit for _, finding in found if (fix := _applied(finding)) is not None for edit in fix.edits]
+    places = _Places(model, edits)
     for node, finding in found:
         fix = _applied(finding)
-        left = _left(node, fix, edits, model) if fix is not None else None
+        left = places.left(node, fix) if fix is not None else None
         yield finding if fix is None or left is None else replace(finding, fix=_shown(fix, left, model))
 
 
@@ -36,22 +40,6 @@ def _applied(finding: Finding) -> Fix | None:
 def _shown(fix: Fix, left: cst.CSTNode, model: Model) -> Fix:
     why = f"{model.place(left)} has another like it that would stay as it is".capitalize()
     return replace(fix, applicability=Applicability.DISPLAY, why=f"{fix.why.rstrip('.')}. {why}." if fix.why else why)
-
-
-def _left(node: cst.CSTNode, fix: Fix, edits: Sequence[Edit], model: Model) -> cst.CSTNode | None:
-    """The first expression of the function or class that looks like the one at `node`, has not what the fix gives to
-    that one, and is not changed by any of the `edits`."""
-    if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
-        return None
-    kept = node.attr.value if isinstance(node, cst.Attribute) else None
-    own, change = _outermost(node, model), _change(fix, model)
-    look, place = _look(own, kept, model), _place(node, kept, model)
-    for other in model.nodes_of(cst.Call, cst.Attribute):
-        if other is own or _place(other, kept, model) is not place or _look(other, kept, model) != look:
-            continue
-        if _outermost(other, model) is other and change.concerns(other) and not _is_edited(other, edits, model):
-            return other
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +57,57 @@ class _Change:
         return self.given.isdisjoint(own) if self.given or not self.taken else not self.taken.isdisjoint(own)
 
 
+class _Places:
+    """What the fixes of one rule leave as it is, by how it looks and by where it stands."""
+
+    def __init__(self, model: Model, edits: Sequence[Edit]) -> None:
+        self._model = model
+        self._edited = _merged((edit.start, edit.end) for edit in edits)
+        self._unchanged: dict[str | None, dict[_Likeness, list[cst.CSTNode]]] = {}
+        self._left: dict[tuple[str | None, _Likeness, _Change], cst.CSTNode | None] = {}
+
+    def left(self, node: cst.CSTNode, fix: Fix) -> cst.CSTNode | None:
+        """The first expression of the function or class that looks like the one at `node`, has not what the fix gives
+        to that one, and is not changed by any of the edits."""
+        model = self._model
+        if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
+            return None
+        kept = node.attr.value if isinstance(node, cst.Attribute) else None
+        own, change = _outermost(node, model), _change(fix, model)
+        like = (_place(node, kept, model), _look(own, kept, model))
+        key = (kept, like, change)
+        if key not in self._left:
+            others = self._unchanged_with(kept).get(like, ())
+            self._left[key] = next((other for other in others if change.concerns(other)), None)
+        return self._left[key]
+
+    def _unchanged_with(self, kept: str | None) -> dict[_Likeness, list[cst.CSTNode]]:
+        if kept not in self._unchanged:
+            model = self._model
+            places = self._unchanged[kept] = {}
+            for other in model.nodes_of(cst.Call, cst.Attribute):
+                if _outermost(other, model) is other and not self._is_edited(other):
+                    like = (_place(other, kept, model), _look(other, kept, model))
+                    places.setdefault(like, []).append(other)
+        return self._unchanged[kept]
+
+    def _is_edited(self, node: cst.CSTNode) -> bool:
+        start, end = self._model.span(node)
+        at = bisect_left(self._edited, start, key=lambda edited: edited[1])
+        return at < len(self._edited) and self._edited[at][0] <= end
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in the order of the text, those that overlap as one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
 def _change(fix: Fix, model: Model) -> _Change:
     old = {name for edit in fix.edits for name in _OPTION.findall(model.source.text[edit.start : edit.end])}
     new = {name for edit in fix.edits for name in _OPTION.findall(edit.text)}
@@ -80,7 +119,9 @@ def _is_made_in_place(node: cst.CSTNode, fix: Fix, model: Model) -> bool:
     call in it, puts a name in its place or changes what it is given says nothing about other calls."""
     start, end = model.span(_outermost(node, model))
     changed = [edit for edit in fix.edits if not _IMPORT.match(edit.text)]
-    if any(edit.start < start or end < edit.end or (edit.start, edit.end) == (start, end) for edit in changed):
+    if not changed or any(
+        edit.start < start or end < edit.end or (edit.start, edit.end) == (start, end) for edit in changed
+    ):
         return False
     spans = [model.span(arg.value) for arg in _arguments(_outermost(node, model))]
     return not any(
@@ -96,11 +137,6 @@ def _place(node: cst.CSTNode, kept: str | None, model: Model) -> cst.CSTNode:
     function = model.function(node)
     around = [node for node in model.ancestors(function.node) if kept is not None and isinstance(node, cst.ClassDef)]
     return around[-1] if around else function.node
-
-
-def _is_edited(node: cst.CSTNode, edits: Sequence[Edit], model: Model) -> bool:
-    start, end = model.span(node)
-    return any(edit.start <= end and start <= edit.end for edit in edits)
 
 
 def _outermost(node: cst.CSTNode, model: Model) -> cst.CSTNode:
