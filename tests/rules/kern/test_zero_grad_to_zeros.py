@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 import torch
 
 from tests.support import findings, fixed, marked
+from torchlint.config import Settings
+from torchlint.engine import lint
+from torchlint.semantics.project import Project
+from torchlint.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SETUP = """\
 import torch
@@ -98,6 +107,33 @@ def test_no_fix_where_a_statement_has_a_comment_or_the_last_parameter_is_read(te
     code = SETUP + f"for p in net.parameters():\n    {test}\n        p.grad = None\n{behind}\n"
     (finding,) = findings(code, "KERN02")
     assert finding.fix is None
+
+
+ELSE = "else:\n    print(1)\n"
+OWN = "class {}(nn.Module):\n    def zero_grad(self, set_to_none=True):\n        print('own')\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "behind"),
+    [
+        ("", ELSE),
+        (OWN.format("Net") + "net = Net()\n", ""),
+        (OWN.format("Net") + "net = Net() if opt else nn.Linear(4, 3)\n", ""),
+    ],
+    ids=["a loop with an else", "an own zero_grad", "one of two networks with an own zero_grad"],
+)
+def test_a_loop_that_one_call_would_not_replace(above: str, behind: str) -> None:
+    assert found(f"{above}for p in net.parameters():\n    p.grad = None\n{behind}") == []
+
+
+def test_a_base_in_another_file_has_its_own_zero_grad(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "base.py").write_text("from torch import nn\n\n\n" + OWN.format("Base"))
+    code = "from base import Base\n\n\nclass Net(Base):\n    pass\n\n\nnet = Net()\n"
+    code += "for p in net.parameters():\n    p.grad = None\n"
+    script = tmp_path / "train.py"
+    script.write_text(code)
+    assert not list(lint(Source.read(script), Settings.selecting("KERN02"), strict=True, project=Project()))
 
 
 def test_the_variable_of_another_loop_is_not_what_the_first_has_left() -> None:

@@ -23,6 +23,7 @@ _FIXED_MEMORY = re.compile(
 )
 # `shared._grad = parameter.grad`: a model in shared memory sees the gradients of another while the tensors stay.
 _HANDED_ON = re.compile(r"\._?grad(\.data)?[ \t]*=[ \t]*[\w.\[\]'\"]+\._?grad(\.data)?[ \t]*(#.*)?$", re.MULTILINE)
+_OWN = re.compile(r"\bdef[ \t]+zero_grad\b")
 _FILLING = frozenset(["zero_", "fill_"])
 _PREPARING = frozenset(["detach_", "requires_grad_"])
 _WRITING = frozenset(["add_", "sub_", "copy_", "addcmul_", "addcdiv_", "lerp_", "index_add_", "scatter_add_"])
@@ -104,15 +105,20 @@ def _drops(model: Model, gradient: cst.Attribute, loop: Loop) -> bool:
 
 def _network(model: Model, loop: Loop) -> cst.BaseExpression | None:
     """`net` of `for p in net.parameters():`, where the loop does what the `zero_grad()` of torch does, and no more."""
-    match loop.iterable:
-        case cst.Call(func=cst.Attribute(value=network, attr=cst.Name(value="parameters")), args=[]) as call:
-            value = model.value(network)
-            behind = model.class_behind(value.ref) if value.ref else None
-            classes = behind[1].lineage() if behind is not None else ()
-            is_own = model.call(call).target is not None or any(cls.method("zero_grad") for cls in classes)
-            if value.is_(Kind.MODULE) and not is_own and holds_nothing_else(model, loop):
+    match loop.node, loop.iterable:
+        case (
+            cst.For(orelse=None, asynchronous=None),
+            cst.Call(func=cst.Attribute(value=network, attr=cst.Name(value="parameters")), args=[]) as call,
+        ):
+            is_own = model.call(call).target is not None or model.once(_has_own_zero_grad)
+            if model.value(network).is_(Kind.MODULE) and not is_own and holds_nothing_else(model, loop):
                 return network
     return None
+
+
+def _has_own_zero_grad(model: Model) -> bool:
+    """Whether a class says itself what `zero_grad` does: the network may be one of it, or of a class under it."""
+    return any(_OWN.search(source.text) for source in (model.source, *model.neighbours()))
 
 
 def _is_grad(node: cst.Attribute) -> bool:
