@@ -94,6 +94,7 @@ def main(model, optimizer, name):
         ("4", "for x, _ in test:\n            print(model(x.to(device)).sum())", "pass", 2),
         ("4", "pass", "evaluate(model, test)", 0),
         ("4, persistent_workers=True", "pass", "evaluate(model, test)", 2),
+        ("4, persistent_workers=False", "evaluate(model, test)", "pass", 1),
     ],
 )
 def test_workers_of_all_loaders_of_a_function_stay_or_none(

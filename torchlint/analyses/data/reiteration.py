@@ -64,7 +64,7 @@ def respawning_beside(found: Respawning) -> Iterator[Loader]:
     for other in loaders(model):
         if other.site.node is found.loader.site.node or other.site.function is not found.loader.site.function:
             continue
-        if not _may_have_workers(other) or _is_persistent(other) or other.keeps_iterator:
+        if not _may_have_workers(other) or other.keeps_iterator or not other.option("persistent_workers").absent:
             continue
         is_kept = other.memory() is not Memory.STREAM and not _is_made_in(other, found.epochs)
         if is_kept and any(_is_loader(other, value) for value in drawn) and not _changes_dataset(other, found.epochs):
