@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -18,6 +17,7 @@ from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.tree import last_name, walk
 
+from .._rows import row_around
 from ._cuts import needless_cuts, outermost
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def _is_scattered(found: Evaluation, model: Model) -> bool:
     """Whether a function runs networks in several places, each of which would get a `with`."""
     passes = [call.node for call in found.forward.function.calls if call.is_forward]
     lines = {line for line in map(model.statement, passes) if isinstance(line, cst.SimpleStatementLine)}
-    return found.region in lines and len({_around(line, lines, model)[0] for line in lines}) > 1
+    return found.region in lines and len({row_around(line, lines, model)[0] for line in lines}) > 1
 
 
 def _smalls(line: cst.CSTNode) -> Sequence[cst.BaseSmallStatement]:
@@ -319,7 +319,7 @@ def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:
     if isinstance(region, cst.SimpleStatementLine):
         lines = model.once(_single_statements)
         branches = _branches(region, lines, model)
-        return [[branches]] if branches is not None else [_around(region, lines, model)]
+        return [[branches]] if branches is not None else [row_around(region, lines, model)]
     if _is_wrapped_as_a_whole(found, model):
         return [_row_of_loops(found, model)]
     forwards = _statements_that_run(found, model)
@@ -327,7 +327,7 @@ def _blocks(model: Model, found: Evaluation) -> list[list[cst.BaseStatement]]:
     blocks: dict[cst.BaseStatement, list[cst.BaseStatement]] = {}
     for line in lines:
         branches = _branches(line, lines, model)
-        block: list[cst.BaseStatement] = [branches] if branches is not None else _around(line, lines, model)
+        block: list[cst.BaseStatement] = [branches] if branches is not None else row_around(line, lines, model)
         blocks[block[0]] = block
     return list(blocks.values())
 
@@ -346,9 +346,7 @@ def _row_of_loops(found: Evaluation, model: Model) -> list[cst.BaseStatement]:
     """A loop that goes under the switch as a whole, and those right beside it that do, too."""
     region = found.region
     loops = {region, *(model.once(_wrapped_loops) if found.phase is None else ())}
-    body = getattr(model.parent(region), "body", ())
-    rows = (list(row) for is_in, row in groupby(body, lambda node: node in loops) if is_in)
-    return next((row for row in rows if region in row), [region] if isinstance(region, cst.BaseStatement) else [])
+    return row_around(region, loops, model) if isinstance(region, cst.BaseStatement) else []
 
 
 def _wrapped_loops(model: Model) -> set[cst.CSTNode]:
@@ -405,12 +403,3 @@ def _single_statements(model: Model) -> set[cst.SimpleStatementLine]:
         for found in model.once(all_evaluations)
         if found.extent is Extent.BLOCK and isinstance(found.region, cst.SimpleStatementLine)
     }
-
-
-def _around(
-    line: cst.SimpleStatementLine, lines: set[cst.SimpleStatementLine], model: Model
-) -> list[cst.BaseStatement]:
-    """The unbroken row of `lines` that a line is in."""
-    body = getattr(model.parent(line), "body", ())
-    rows = (list(row) for is_in, row in groupby(body, lambda node: node in lines) if is_in)
-    return next((row for row in rows if line in row), [line])

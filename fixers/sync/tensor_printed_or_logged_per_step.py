@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -15,6 +13,7 @@ from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Role
 
+from .._rows import row_around
 from ._waits import waits_beside
 
 if TYPE_CHECKING:
@@ -71,9 +70,7 @@ def _line(shown: Shown, model: Model) -> cst.SimpleStatementLine | None:
 def _beside(line: cst.SimpleStatementLine, shown: Shown, model: Model) -> list[cst.BaseStatement]:
     """The unbroken row of lines around a line that show tensors of the same step."""
     lines = {_line(other, model) for other in model.once(_all_shown) if other.step == shown.step}
-    body: Sequence[cst.BaseStatement] = getattr(model.parent(line), "body", ())
-    rows = (list(row) for is_in, row in groupby(body, lambda node: node in lines) if is_in)
-    return next((row for row in rows if line in row), [line])
+    return row_around(line, lines, model)
 
 
 def _all_shown(model: Model) -> list[Shown]:

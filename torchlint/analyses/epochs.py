@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.dist.samplers import LOADERS, SAMPLER, lent_samplers, shuffles
-from torchlint.analyses.rowwise.extent import rounds
+from torchlint.analyses.extent import rounds
 from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.frameworks import SET_EPOCH

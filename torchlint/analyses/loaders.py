@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.data.collating import encodes_text
 from torchlint.analyses.data.counted_epochs import counts_epochs
 from torchlint.analyses.datasets import (
     Memory,
@@ -21,6 +20,7 @@ from torchlint.analyses.datasets import (
 from torchlint.analyses.host_branch import is_for_host
 from torchlint.analyses.loader_subclasses import constructor, hands_arguments_on, keeps_iterator, yields_batches
 from torchlint.analyses.moves import Move, moves, moves_to_accelerator
+from torchlint.analyses.text_encoding import encodes_text
 from torchlint.semantics.entities import Argument, ArgumentState
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.exits import ends_program, leaves_function
+from torchlint.analyses.extent import rounds
 from torchlint.analyses.lone_losses import lone_losses
-from torchlint.analyses.rowwise.extent import rounds
 from torchlint.analyses.single_runs import runs_once
 from torchlint.semantics.dataflow import unfilled_default, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
@@ -55,13 +55,13 @@ def step_of(model: Model, node: cst.CSTNode) -> Step | None:
         if loop.role not in _STEPPING or _drives_environment(model, loop) or _runs_seldom(model, loop):
             return None
         if any(map(leaves_function, model.guards(node, inside=loop))):
-            return None if is_gated(model, node, None) else _step_of_call(model, node)
+            return None if is_gated(model, node, None) else _step_of_function(model, node)
         return Step(loop, loop.role)
-    return _step_of_call(model, node)
+    return _step_of_function(model, node)
 
 
-def _step_of_call(model: Model, node: cst.CSTNode) -> Step | None:
-    """The step that calls the function of a node."""
+def _step_of_function(model: Model, node: cst.CSTNode) -> Step | None:
+    """The step that runs the function of a node once each time."""
     function = model.function(node)
     if function.hook is not None:
         return Step(None, function.hook.role, is_hook=function.hook.on_device)
@@ -103,7 +103,7 @@ def step_around(model: Model, node: cst.CSTNode) -> Step | None:
         return None
     if not outermost or is_gated(model, node, None):
         return None
-    return _step_of_call(model, outermost[0].node) or (Step(inner, inner.role) if inner is not None else None)
+    return _step_of_function(model, outermost[0].node) or (Step(inner, inner.role) if inner is not None else None)
 
 
 def _runs_models(model: Model, loop: Loop) -> bool:

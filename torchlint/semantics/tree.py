@@ -101,6 +101,14 @@ def without_subscripts(node: cst.BaseExpression) -> cst.BaseExpression:
     return node
 
 
+def prefixes(node: cst.Subscript) -> Iterator[cst.Subscript]:
+    """`x[i][j]` and `x[i]` of `x[i][j]`, the longest first."""
+    current: cst.BaseExpression = node
+    while isinstance(current, cst.Subscript):
+        yield current
+        current = current.value
+
+
 def integer(node: cst.CSTNode | None) -> int | None:
     """The number that is written out: `2`, `-1`."""
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.rowwise.extent import runs_few_times
-from torchlint.analyses.rowwise.names import prefixes
+from torchlint.analyses.extent import runs_few_times
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
-from torchlint.semantics.tree import bound_names, walk
+from torchlint.semantics.tree import bound_names, prefixes, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:

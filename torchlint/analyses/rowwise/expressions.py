@@ -18,7 +18,6 @@ from torchlint.analyses.rowwise.names import (
     difference,
     index_text,
     is_block,
-    prefixes,
     spelled,
 )
 from torchlint.analyses.rowwise.nature import (
@@ -46,7 +45,7 @@ from torchlint.analyses.rowwise.state import (
     matched,
     together,
 )
-from torchlint.semantics.tree import children, without_subscripts
+from torchlint.semantics.tree import children, prefixes, without_subscripts
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_boolean, is_tensor_method
 

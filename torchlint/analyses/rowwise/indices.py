@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from torchlint.analyses.rowwise.names import prefixes
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import prefixes, walk
 
 
 def index_of(node: cst.Subscript) -> cst.BaseExpression | None:

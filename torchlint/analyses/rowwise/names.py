@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import libcst as cst
 
 from torchlint.semantics.dataflow import text
-from torchlint.semantics.tree import bound_names, walk, without_subscripts
+from torchlint.semantics.tree import bound_names, prefixes, walk, without_subscripts
 
 _METADATA = frozenset("shape size dtype device ndim dim new_zeros new_ones new_tensor type_as".split())
 _WRITING = frozenset({cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.Call, cst.Attribute})
@@ -43,14 +43,6 @@ def asks_membership(node: cst.BaseExpression) -> bool:
 def index_text(node: cst.Subscript) -> str:
     """`[i][j, :]` of `x[i][j, :]`."""
     return spelled(node).removeprefix(spelled(without_subscripts(node)))
-
-
-def prefixes(node: cst.Subscript) -> Iterator[cst.Subscript]:
-    """`x[i][j]` and `x[i]`."""
-    current: cst.BaseExpression = node
-    while isinstance(current, cst.Subscript):
-        yield current
-        current = current.value
 
 
 def difference(left: cst.BaseExpression, right: cst.BaseExpression) -> list[cst.BaseExpression]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compiled import is_compiled
+from torchlint.analyses.extent import runs_few_times
 from torchlint.analyses.rowwise import costly, wording
 from torchlint.analyses.rowwise.certainty import Certainty
 from torchlint.analyses.rowwise.collecting import (
@@ -26,7 +27,6 @@ from torchlint.analyses.rowwise.collecting import (
     is_stacked,
 )
 from torchlint.analyses.rowwise.evidence import is_found_to_be_list, is_list_where
-from torchlint.analyses.rowwise.extent import runs_few_times
 from torchlint.analyses.rowwise.length_masks import length_mask, of_mask
 from torchlint.analyses.rowwise.moving_windows import windowed_tensor
 from torchlint.analyses.rowwise.names import spelled

@@ -85,6 +85,8 @@ class _ArrivedError(Exception):
 
 
 class DeviceQueue:
+    """Walks the statements of a file as the host runs them: what it gives the device to do, and where it waits."""
+
     def __init__(self, model: Model) -> None:
         self._model = model
         self._summaries: dict[Function, State] = {}
@@ -286,7 +288,8 @@ class DeviceQueue:
             return state if call.target.is_generator else self._after(self.of_function(call.target), state)
         if handed_in := call.alternatives or self._decorated(call):
             return self._after_any([self.of_function(function) for function in handed_in], state)
-        if call.targets_class is not None or _is_idle(call) or words.makes_tensor(call.callee or ""):
+        makes = call.targets_class is not None or words.makes_tensor(call.callee or "")
+        if makes or call.is_zero_grad or call.method in _IDLE_METHODS:
             return state
         if self._is_torch(call):
             heavy = _HEAVY.search(call.callee or "") is not None
@@ -454,10 +457,6 @@ def follows_wait(statement: cst.CSTNode, model: Model) -> bool:
 def _is_queued(method: str) -> bool:
     """Whether a method of tensors, or of distributions, leaves its work to the device and goes on."""
     return method == "rsample" or (words.is_tensor_method(method) and not words.waits(f"torch.Tensor.{method}"))
-
-
-def _is_idle(call: Call) -> bool:
-    return call.method in _IDLE_METHODS or call.is_zero_grad
 
 
 def _is_other_text(value: Value) -> bool:
