@@ -80,7 +80,7 @@ def open_parameters(call: Call, function: Function) -> Sequence[str]:
 
 
 def _left_by_partial(call: Call, function: Function) -> Sequence[str]:
-    """None where it is not plain which they are."""
+    """Empty where it is not plain which they are."""
     made = next(iter(call.partial))
     if len(call.partial) > 1 or not isinstance(made, cst.Call) or any(arg.star for arg in made.args):
         return ()
