@@ -107,3 +107,44 @@ def test_a_part_of_what_is_computed_is_computed_of_the_chosen_rows_alone(value: 
         inputs[1][2] = 0  # a matrix that has no inverse
         results.append(space["f"](*inputs))  # type: ignore[operator]
     assert torch.allclose(*results)
+
+
+LOOKUP = """
+import torch
+
+def f(a: torch.Tensor, labels: torch.Tensor, table: torch.Tensor, x: torch.Tensor):
+    n, = a.shape
+    n, = labels.shape
+    m, = table.shape
+    n, m = x.shape
+    out = a.clone()
+    for i in range(a.shape[0]):
+        if {condition}:
+            {statement}
+    return out
+"""
+LABELS = [torch.tensor([0, -100, 2, 1]), torch.tensor([-100] * 4), torch.tensor([2, 0, 1, 1])]
+
+
+@pytest.mark.parametrize(
+    ("condition", "statement", "is_rewritten"),
+    [
+        ("labels[i] >= 0", "out[i] = table[labels[i]]", True),
+        ("labels[i] >= 0", "out[i] += table[labels[i]] * a[i]", True),
+        ("labels[i] >= 0", "out[i] = x[i, labels[i]]", False),
+        ("labels[i] >= 0 and table[labels[i]] > 0", "out[i] = 0.0", False),
+        ("a[i] > 0 and labels[i] >= 0", "out[i] = table[labels[i]]", True),
+    ],
+)
+def test_no_place_is_looked_up_where_the_condition_does_not_hold(
+    condition: str, statement: str, is_rewritten: bool
+) -> None:
+    code = LOOKUP.format(condition=condition, statement=statement)
+    after = fixed(code, *RULES)
+    assert ("for i in" not in after) is is_rewritten
+    before, now = {}, {}  # type: ignore[var-annotated]
+    exec(code, before)
+    exec(after, now)
+    for labels in LABELS:
+        a, table, x = torch.randn(4), torch.randn(3), torch.randn(4, 3)
+        torch.testing.assert_close(now["f"](a, labels, table, x), before["f"](a, labels, table, x))

@@ -51,7 +51,10 @@ def _condition(lifter: Lifter, test: cst.BaseExpression) -> Lifted:
     """In which iterations a test holds."""
     if isinstance(test, cst.BooleanOperation):
         spelled, level = ("&", BIT_AND) if isinstance(test.operator, cst.And) else ("|", BIT_OR)
-        left, right = _condition(lifter, test.left), _condition(lifter, test.right)
+        left, before = _condition(lifter, test.left), lifter.for_all_rows
+        lifter.for_all_rows = True
+        right = _condition(lifter, test.right)
+        lifter.for_all_rows = before
         return left.but(text=f"{left.within(level)} {spelled} {right.within(level + 1)}", level=level)
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         inner = _condition(lifter, test.expression)

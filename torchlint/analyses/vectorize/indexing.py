@@ -183,8 +183,8 @@ def _read_axis(lifter: Lifter, base: Lifted, reading: Reading, axis: Axis, shift
 
 def _read_places(lifter: Lifter, reading: Reading, value: cst.BaseExpression) -> None:
     """An index that a tensor holds: `label[i]` for every i is all of `label`."""
-    if lifter.mask is not None:
-        raise RefusedError(f"`{lifter.code(value)}` picks elements by value")
+    if lifter.mask is not None or lifter.for_all_rows:
+        raise RefusedError(f"`{lifter.code(value)}` may be no place in the rows that the condition leaves out")
     picked = _indices(lifter, value)
     if picked.rank.known != 0 or picked.count != 1:
         raise RefusedError(f"`{lifter.code(value)}` is not known to be one index")
@@ -332,14 +332,23 @@ def _member(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
     raise RefusedError("a pair of values and indices is cut up")
 
 
+def looks_up(lifter: Lifter, node: cst.Subscript) -> bool:
+    """`table[places[i]]`: of the rows that a condition chooses, only the places of these are looked up."""
+    match node.slice:
+        case [cst.SubscriptElement(slice=cst.Index(value=index))]:
+            is_place = lifter.varies(index) and loop_index(lifter, index) is None
+            return is_place and not lifter.varies(node.value)
+    return False
+
+
 def _gathered(lifter: Lifter, base: Lifted, index: cst.BaseSlice) -> Lifted | None:
     """`x[order[i]]`: rows picked by a tensor of indices."""
     if not isinstance(index, cst.Index) or base.axes or not lifter.varies(index.value):
         return None
     if loop_index(lifter, index.value) is not None:
         return None
-    if lifter.mask is not None:
-        raise RefusedError(f"`{lifter.code(index.value)}` picks elements by value")
+    if lifter.for_all_rows:
+        raise RefusedError(f"`{lifter.code(index.value)}` may be no place in the rows that the condition leaves out")
     picked = _indices(lifter, index.value)
     lifter.tensors.learn_least(base.rank, 1)
     lifter.operations.add("gather")

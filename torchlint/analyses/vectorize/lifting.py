@@ -113,6 +113,7 @@ class Lifter:
         self.guarded = guarded  # what is not known is provided for, in more words
         self.mask: str | None = None  # the iterations in which the statement at hand runs
         self.some_chosen = False  # it must not run where there are none
+        self.for_all_rows = False  # what is read is read for all rows, and the loop reads it for some
         self.failing: set[str] = set()  # why statements of branches must not
         self.adds = False  # something is summed up, which is zero over no rows
         self.dtypes: dict[str, str] = {}  # a tensor of each dtype that has no other name
@@ -371,15 +372,17 @@ class Lifter:
     def _subscript(self, node: cst.Subscript) -> Lifted:
         """Rows are chosen once they are read; what is computed first is computed of the chosen ones alone."""
         computed = any(isinstance(part, (cst.Call, cst.BinaryOperation)) for part in walk(node.value))
+        if self.mask is not None and indexing.looks_up(self, node):
+            return indexing.subscript(self, node)
         if self.mask is None or (computed and self.varies(node.value)):
             if self.mask is not None and any(map(self.varies, node.slice)):
                 raise RefusedError(f"`{self.code(node)}` is not read row by row where the condition holds")
             return indexing.subscript(self, node)
         if computed:
             self._inferred(node.value)
-        mask, self.mask = self.mask, None
+        mask, self.mask, self.for_all_rows = self.mask, None, True
         lifted = indexing.subscript(self, node)
-        self.mask = mask
+        self.mask, self.for_all_rows = mask, False
         return self._chosen(lifted)
 
     # operators
