@@ -37,10 +37,21 @@ def test_line_ends_and_tabs_stay() -> None:
     assert fixed(code, "VEC01") == expected.replace("out[i] = a", "out[:] = a")
 
 
-def test_exact_arithmetic_into_a_tensor_of_its_own_is_safe() -> None:
-    (finding,) = findings(HEAD + REWRITES["an index fill"][0], "VEC01")
+@pytest.mark.parametrize(
+    ("made", "done", "applicability"),
+    [
+        ("x.float()", "y[i] * 2 + 1", Applicability.SAFE),
+        ("x.float()", "y[i].square()", Applicability.SAFE),
+        ("x.clone()", "y[i] + y[i]", Applicability.SAFE),
+        ("x.clone()", "y[i] * y[i]", Applicability.UNSAFE),  # complex ones may be rounded otherwise
+        ("x.clone()", "y[i].square()", Applicability.UNSAFE),
+    ],
+)
+def test_exact_arithmetic_into_a_tensor_of_its_own_is_safe(made: str, done: str, applicability: Applicability) -> None:
+    code = f"def f(x: torch.Tensor):\n    n, m = x.shape\n    y = {made}\n    out = torch.zeros_like(y)\n"
+    (finding,) = findings(f"{HEAD}{code}    for i in range(n):\n        out[i] = {done}\n    return out\n", "VEC01")
     assert finding.fix is not None
-    assert finding.fix.applicability is Applicability.SAFE
+    assert finding.fix.applicability is applicability
     assert finding.confidence is Confidence.CERTAIN
 
 

@@ -25,6 +25,7 @@ from torchlint.analyses.vectorize.vocabulary import (
     POINTWISE,
     PRODUCTS,
     REDUCTIONS,
+    ROUNDED_ALIKE_IF_REAL,
     ROW_LOSSES,
     TRAILING,
 )
@@ -61,8 +62,12 @@ def _pointwise(lifter: Lifter, operation: Operation) -> Lifted:
         level=ATOM,
         dtype=_pointwise_dtype(operation.name, first.dtype),
         shares=first.shares and operation.name in ("detach", "contiguous", "conj", "resolve_conj"),
-        exact=first.exact and operation.name in EXACT,
+        exact=first.exact and _is_exact(operation.name, first.dtype),
     )
+
+
+def _is_exact(name: str, dtype: DType) -> bool:
+    return name in EXACT and (name not in ROUNDED_ALIKE_IF_REAL or dtype.is_real)
 
 
 def _pointwise_dtype(name: str, dtype: DType) -> DType:
@@ -108,7 +113,7 @@ def _broadcasting(lifter: Lifter, operation: Operation) -> Lifted:
         together.axes,
         together.rank,
         dtype,
-        exact=operation.name in EXACT and all(operand.exact for operand in operands),
+        exact=_is_exact(operation.name, dtype) and all(operand.exact for operand in operands),
     )
 
 

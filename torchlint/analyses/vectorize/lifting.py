@@ -35,6 +35,7 @@ from torchlint.analyses.vectorize.shapes import (
     RefusedError,
 )
 from torchlint.analyses.vectorize.tensors import PASSING, Tensors
+from torchlint.analyses.vectorize.vocabulary import ROUNDED_ALIKE_IF_REAL
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -407,6 +408,7 @@ class Lifter:
             dtype = dtype.inexact_result()
         self.operations.add("pointwise")
         exact = spelled in _EXACT_OPERATORS and left.exact and right.exact
+        exact = exact and (spelled not in ROUNDED_ALIKE_IF_REAL or dtype.is_real)
         tensor = left.tensor or right.tensor
         return Lifted(text, level, together.axes, together.rank, dtype, tensor=tensor, exact=exact)
 

@@ -53,6 +53,11 @@ class DType:
     def inexact(self) -> bool:
         return self.category in ("float", "complex", "inexact")
 
+    @property
+    def is_real(self) -> bool:
+        """Whether it is known to hold no complex numbers, of whose products many may be rounded unlike one."""
+        return self.category in ("bool", "int", "float")
+
     def absorbs(self, other: DType) -> bool:
         """Whether a tensor of this dtype keeps it next to a tensor of the other, whatever their ranks."""
         if self.token is not None and other.token in (self.token, f"real({self.token})"):

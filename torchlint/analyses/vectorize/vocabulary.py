@@ -32,6 +32,7 @@ EXACT = word_set(
     "contiguous abs absolute isnan isinf isfinite logical_not add sub subtract mul multiply div divide true_divide "
     "maximum minimum where eq ne lt le gt ge logical_and logical_or logical_xor sqrt conj nan_to_num hardtanh"
 )
+ROUNDED_ALIKE_IF_REAL = word_set("square mul multiply div divide true_divide abs absolute sqrt * /")
 
 # Elementwise over two or three operands that broadcast.
 BROADCASTING = word_set(
