@@ -12,9 +12,11 @@ from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.analyses.kern.zeroed_gradients import Zeroed
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.entities import Binding, Loop
     from torchlint.semantics.model import Model
 
 _WHY = (
@@ -49,15 +51,21 @@ def _one_call(zeroed: Zeroed, model: Model) -> tuple[Edit, ...]:
         return ()
     start, end = model.span(zeroed.loop.node)
     header, *body = model.source.text[start:end].splitlines()
-    variable = model.binding(zeroed.loop.target)
-    reads = variable.reads if variable is not None else []
-    if any("#" in line and not line.lstrip().startswith("#") for line in body):
+    network = model.code(zeroed.network)
+    if "#" in network or any("#" in line and not line.lstrip().startswith("#") for line in body):
         return ()
-    if any(_is_left_over(model, read, zeroed.loop) for read in reads):
+    if any(_is_left_over(model, use, zeroed.loop) for use in _uses(model.binding(zeroed.loop.target))):
         return ()
     comments = [line[line.index("#") :] for line in (header, *body) if "#" in line]
     above = [Rewriter(model).insert_before(zeroed.loop.node, *comments)] if comments else []
     return (*above, Edit(start, end, f"{model.code(zeroed.network)}.zero_grad()"))
+
+
+def _uses(variable: Binding | None) -> Iterator[cst.CSTNode]:
+    """Where a variable has to be there: what reads it, changes it or deletes it."""
+    if variable is not None:
+        yield from variable.reads
+        yield from (write.target for write in variable.writes if write.kind in ("augmented", "delete"))
 
 
 def _is_left_over(model: Model, read: cst.CSTNode, loop: Loop) -> bool:

@@ -101,12 +101,36 @@ def test_a_loop_that_drops_gradients_becomes_one_call_that_does_the_same(case: s
 
 
 @pytest.mark.parametrize(
-    ("test", "behind"), [("if p.grad is not None:  # frozen", "pass"), ("if p.grad is not None:", "print(p.shape)")]
+    ("test", "behind"),
+    [
+        ("if p.grad is not None:  # frozen", "pass"),
+        ("if p.grad is not None:", "print(p.shape)"),
+        ("if p.grad is not None:", "p += 1"),
+        ("if p.grad is not None:", "del p"),
+    ],
 )
-def test_no_fix_where_a_statement_has_a_comment_or_the_last_parameter_is_read(test: str, behind: str) -> None:
+def test_no_fix_where_a_statement_has_a_comment_or_the_last_parameter_is_used(test: str, behind: str) -> None:
     code = SETUP + f"for p in net.parameters():\n    {test}\n        p.grad = None\n{behind}\n"
     (finding,) = findings(code, "KERN02")
     assert finding.fix is None
+
+
+def test_no_fix_where_a_sign_for_comments_is_part_of_a_text() -> None:
+    code = SETUP + 'nets = {"#1": net}\nfor p in nets["#1"].parameters():\n    p.grad = None\n'
+    (finding,) = findings(code, "KERN02")
+    assert finding.fix is None
+
+
+@pytest.mark.parametrize("test", ["p.grad is not kept", "other.weight.grad is not None"])
+def test_gradients_are_dropped_on_another_condition(test: str) -> None:
+    above = "kept, other = net.weight.grad, nn.Linear(2, 2)\n"
+    assert found(f"{above}for p in net.parameters():\n    if {test}:\n        p.grad = None\n") == []
+
+
+@pytest.mark.parametrize("more", ["bias.grad = kept", "p.grad = kept"])
+def test_a_loop_that_sets_other_gradients_is_not_one_call(more: str) -> None:
+    above = "kept, bias = torch.ones(3), net.bias\n"
+    assert found(f"{above}for p in net.parameters():\n    p.grad = None; {more}\n") == []
 
 
 ELSE = "else:\n    print(1)\n"
@@ -118,9 +142,10 @@ OWN = "class {}(nn.Module):\n    def zero_grad(self, set_to_none=True):\n       
     [
         ("", ELSE),
         (OWN.format("Net") + "net = Net()\n", ""),
+        ("net.zero_grad = print\n", ""),
         (OWN.format("Net") + "net = Net() if opt else nn.Linear(4, 3)\n", ""),
     ],
-    ids=["a loop with an else", "an own zero_grad", "one of two networks with an own zero_grad"],
+    ids=["a loop with an else", "an own zero_grad", "a zero_grad put in", "one of two networks with an own zero_grad"],
 )
 def test_a_loop_that_one_call_would_not_replace(above: str, behind: str) -> None:
     assert found(f"{above}for p in net.parameters():\n    p.grad = None\n{behind}") == []

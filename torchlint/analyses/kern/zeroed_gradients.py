@@ -23,7 +23,7 @@ _FIXED_MEMORY = re.compile(
 )
 # `shared._grad = parameter.grad`: a model in shared memory sees the gradients of another while the tensors stay.
 _HANDED_ON = re.compile(r"\._?grad(\.data)?[ \t]*=[ \t]*[\w.\[\]'\"]+\._?grad(\.data)?[ \t]*(#.*)?$", re.MULTILINE)
-_OWN = re.compile(r"\bdef[ \t]+zero_grad\b")
+_OWN = re.compile(r"\bdef[ \t]+zero_grad\b|\bzero_grad[ \t]*=[^=]")
 _FILLING = frozenset(["zero_", "fill_"])
 _PREPARING = frozenset(["detach_", "requires_grad_"])
 _WRITING = frozenset(["add_", "sub_", "copy_", "addcmul_", "addcdiv_", "lerp_", "index_add_", "scatter_add_"])
@@ -99,7 +99,7 @@ def _drops(model: Model, gradient: cst.Attribute, loop: Loop) -> bool:
         and isinstance(model.parent(gradient), cst.AssignTarget)
         and isinstance(assign.value, cst.Name)
         and assign.value.value == "None"
-        and all(_asks_for_gradient(guard.test) for guard in guards)
+        and all(_asks_for_gradient(guard.test, gradient.value) for guard in guards)
     )
 
 
@@ -130,7 +130,7 @@ def _fills(model: Model, gradient: cst.Attribute, loop: Loop) -> bool:
     if model.loop(gradient) is not loop:
         return False
     guards = model.guards(gradient, inside=loop)
-    if any(guard.branch != "body" or not _asks_for_gradient(guard.test) for guard in guards):
+    if any(guard.branch != "body" or not _asks_for_gradient(guard.test, gradient.value) for guard in guards):
         return False
     above = model.parent(gradient)
     if isinstance(above, cst.Attribute) and above.attr.value == "data":
@@ -144,15 +144,18 @@ def _fills(model: Model, gradient: cst.Attribute, loop: Loop) -> bool:
     return False
 
 
-def _asks_for_gradient(test: cst.BaseExpression | None) -> bool:
-    """`p.grad is not None`, `p.requires_grad`."""
+def _asks_for_gradient(test: cst.BaseExpression | None, parameter: cst.BaseExpression) -> bool:
+    """`p.grad is not None`, `p.requires_grad`, of the parameter whose gradient it is."""
     match test:
-        case cst.Comparison(left=cst.Attribute(attr=cst.Name(value="grad")), comparisons=[target]):
-            return isinstance(target.operator, cst.IsNot)
-        case cst.Attribute(attr=cst.Name(value="grad" | "requires_grad")):
-            return True
+        case cst.Comparison(
+            left=cst.Attribute(value=asked, attr=cst.Name(value="grad")),
+            comparisons=[cst.ComparisonTarget(operator=cst.IsNot(), comparator=cst.Name(value="None"))],
+        ):
+            return asked.deep_equals(parameter)
+        case cst.Attribute(value=asked, attr=cst.Name(value="grad" | "requires_grad")):
+            return asked.deep_equals(parameter)
         case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
-            return _asks_for_gradient(left) and _asks_for_gradient(right)
+            return _asks_for_gradient(left, parameter) and _asks_for_gradient(right, parameter)
     return False
 
 
@@ -262,19 +265,23 @@ def _tests(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
 def holds_nothing_else(model: Model, loop: Loop) -> bool:
     """Whether all that a loop does is to fill gradients with zeros, so that its body can be one assignment."""
     assert isinstance(loop.node, cst.For)
+    gradients = [node for node in walk(loop.node.body) if isinstance(node, cst.Attribute) and _is_grad(node)]
+    if not _is_over_parameters(loop, gradients) or len({text(node) for node in gradients}) != 1:
+        return False
     work: list[cst.CSTNode] = [*loop.node.body.body]
     while work:
         node = work.pop()
         match node:
             case cst.SimpleStatementLine():
                 work.extend(node.body)
-            case cst.If(orelse=None) if _asks_for_gradient(node.test):
+            case cst.If(orelse=None) if _asks_for_gradient(node.test, gradients[0].value):
                 work.extend(node.body.body)
             case cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value=method)))) if _mentions_grad(node):
                 if method not in _FILLING | _PREPARING:
                     return False
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="grad")))]):
-                pass
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="grad")))], value=value):
+                if not (isinstance(value, cst.Name) and value.value == "None") and not _makes_zeros(model, value):
+                    return False
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if _mentions_grad(node.value):
                 binding = model.binding(name)
                 if binding is None or any(loop not in model.loops_around(read) for read in binding.reads):
