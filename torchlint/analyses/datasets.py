@@ -133,12 +133,13 @@ def _is_given_list(source: cst.CSTNode, model: Model) -> bool:
     return binding is not None and binding.is_parameter and not binding.scope_function.callers
 
 
-def memory(node: cst.BaseExpression | None, model: Model) -> Memory:
-    """Where the samples of a dataset are. Of a dataset that is one of several, or made of them, all must agree."""
+def memory(node: cst.BaseExpression | None, model: Model, wrappers: frozenset[cst.CSTNode] = frozenset()) -> Memory:
+    """Where the samples of a dataset are. Of a dataset that is one of several, or made of them, all must agree. In
+    `data = Part(data)` of a loop, what is wrapped may be a wrapper once more, of which nothing new is learnt."""
     if node is None or _is_stretch(node, model):
         return Memory.UNKNOWN if node is None else Memory.HELD
-    sources = list(leaves(node, model))
-    found = {_memory(source, model) for source in sources}
+    sources = [source for source in leaves(node, model) if source not in wrappers]
+    found = {_memory(source, model, wrappers) for source in sources} or {Memory.UNKNOWN}
     if found == {Memory.UNKNOWN} and not any(_is_made_here(source, model) for source in sources):
         value = model.value(node)
         return _memory_by_name(value.ref, model) if value.kind is Kind.DATASET else Memory.UNKNOWN
@@ -274,9 +275,9 @@ def leaves(node: cst.BaseExpression, model: Model) -> Iterator[cst.CSTNode]:
                 waiting.append(inner)
 
 
-def _memory(source: cst.CSTNode, model: Model) -> Memory:
+def _memory(source: cst.CSTNode, model: Model, wrappers: frozenset[cst.CSTNode]) -> Memory:
     if isinstance(source, cst.Call):
-        return _memory_of_call(model.call(source), model)
+        return _memory_of_call(model.call(source), model, wrappers)
     if isinstance(source, (cst.List, cst.ListComp, cst.Tuple, cst.Dict, cst.DictComp)):
         return Memory.HELD
     held = isinstance(source, cst.BaseExpression) and model.value(source).is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST)
@@ -293,13 +294,14 @@ def _annotated(source: cst.CSTNode, model: Model) -> str | None:
     return None
 
 
-def _memory_of_call(call: Call, model: Model) -> Memory:
+def _memory_of_call(call: Call, model: Model, wrappers: frozenset[cst.CSTNode]) -> Memory:
     cls = _class_of(call, model)
     if cls is not None:
         found = _memory_of_class(cls)
         wrapped = [arg.value for arg in call.arguments if model.value(arg.value).kind is Kind.DATASET]
         if found is Memory.HELD and wrapped:
-            return Memory.COMPUTED if any(memory(part, model) in _WORK for part in wrapped) else Memory.UNKNOWN
+            inner = (memory(part, model, wrappers | {call.node}) for part in wrapped)
+            return Memory.COMPUTED if any(where in _WORK for where in inner) else Memory.UNKNOWN
         return Memory.COMPUTED if found is Memory.UNKNOWN and _is_told_to_transform(call, model) else found
     name = call.callee or ""
     streaming = call.argument("streaming")

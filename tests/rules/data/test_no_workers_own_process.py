@@ -93,3 +93,30 @@ def test_what_is_annotated_as_tensors_lies_in_memory(kind: str, count: int) -> N
                     self.model(x.cuda()).sum().backward()
         """
     assert len(findings(dedent(code), "DATA01")) == count
+
+
+@pytest.mark.parametrize(("samples", "count"), [("ImageFolder('data')", 1), ("TensorDataset(torch.ones(9))", 0)])
+def test_a_dataset_that_is_wrapped_again_and_again_is_read_as_what_is_inside(samples: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch.utils.data import DataLoader, Dataset, TensorDataset
+        from torchvision.datasets import ImageFolder
+
+        class Part(Dataset):
+            def __init__(self, samples, places):
+                self.samples, self.places = samples, places
+
+            def __len__(self):
+                return len(self.places)
+
+            def __getitem__(self, i):
+                return self.samples[self.places[i]]
+
+        def train(model, parts):
+            samples = {samples}
+            for part in parts:
+                samples = Part(samples, part)
+            for x, y in DataLoader(samples, batch_size=8):
+                model(x.cuda()).sum().backward()
+        """
+    assert len(findings(dedent(code), "DATA01")) == count
