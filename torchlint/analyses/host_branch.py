@@ -17,7 +17,10 @@ _HAS_GPU = re.compile(
     r"([\w.]+\.)?((use_|has_|is_)?(cuda|gpu)|(cuda|gpu)(_is)?_available|cuda\.is_available)(\(\))?", re.IGNORECASE
 )
 _IS_HOST = re.compile(r"""[\w.]+ == (["'])cpu\1|(["'])cpu\2 == [\w.]+""")
-_IS_GPU = re.compile(r"""[\w.]+ == (["'])(cuda|gpu)\1|(["'])(cuda|gpu)\3 (==|in) [\w.]+|[\w.]+\.is_cuda""")
+_IS_GPU = re.compile(
+    r"""[\w.]+ == (["'])(cuda|gpu)\1|(["'])(cuda|gpu)\3 (==|in) ([\w.]+|str\([\w.]+\))|[\w.]+\.is_cuda"""
+    r"""|([\w.]+|str\([\w.]+\))\.startswith\((["'])(cuda|gpu)\8\)"""
+)
 _DEPTH = 4
 
 

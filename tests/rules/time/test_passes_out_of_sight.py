@@ -24,6 +24,28 @@ def test_a_method_out_of_sight_may_have_waited(method: str, count: int) -> None:
     assert len(findings(PASS.format(method=method), "TIME01")) == count
 
 
+def test_a_method_in_sight_that_runs_a_layer_of_its_own_has_not_waited() -> None:
+    code = """
+        import time
+
+        import torch
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(3, 2)
+
+            def inference(self, x):
+                return self.layer(x)
+
+        model, x = Net().cuda(), torch.ones(3).cuda()
+        start = time.time()
+        out = model.inference(x)
+        print(time.time() - start)
+        """
+    assert len(findings(code, "TIME01")) == 1
+
+
 BRANCH = """
 import time
 
@@ -43,7 +65,17 @@ measure(Net().cuda(), torch.ones(3), torch.device("cuda"))
 
 
 @pytest.mark.parametrize(
-    ("test", "count"), [("len(x) > 3", 1), ('device.type == "cuda"', 0), ('device.type != "cpu"', 0), ("x.is_cuda", 0)]
+    ("test", "count"),
+    [
+        ("len(x) > 3", 1),
+        ('device.type == "cuda"', 0),
+        ('device.type != "cpu"', 0),
+        ("x.is_cuda", 0),
+        ("'cuda' in str(device)", 0),
+        ("str(device).startswith('cuda')", 0),
+        ("device.startswith('cuda')", 0),
+        ("device.startswith('mps')", 1),
+    ],
 )
 def test_the_branch_without_a_gpu(test: str, count: int) -> None:
     assert len(findings(BRANCH.format(test=test), "TIME01")) == count

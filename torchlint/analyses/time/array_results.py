@@ -33,7 +33,7 @@ def may_hand_back_arrays(model: Model, call: Call) -> bool:
     method = call.method or ""
     if call.target is not None or not method or method.startswith(_LAYERS) or call.value.kind is Kind.MODULE:
         return False
-    if call.receiver_value.kind is not Kind.MODULE:
+    if call.receiver_value.kind is not Kind.MODULE or model.value(call.node.func).kind is Kind.MODULE:
         return False
     found = model.elsewhere(call)
     return found is None or any(_is_untold(step) for step in found[1].calls)
