@@ -119,6 +119,16 @@ class Codec(torch.nn.Module):
 """
 
 
-@pytest.mark.parametrize(("first", "count"), [("inner", 0), ("other", 1)])
-def test_whoever_runs_it_says_whether_the_rows_go_one_by_one(first: str, count: int) -> None:
-    assert len(findings(TWO_WAYS.format(first=first), "VEC02")) == count
+@pytest.mark.parametrize(
+    ("first", "test", "count"),
+    [
+        ("inner", "one_by_one", 0),
+        ("other", "one_by_one", 1),
+        ("inner", "len(rows) > 64", 0),
+        ("inner", "len(rows.shape) == 3", 1),
+        ("inner", "rows.dim() == 3", 1),
+    ],
+)
+def test_whoever_runs_it_says_whether_the_rows_go_one_by_one(first: str, test: str, count: int) -> None:
+    code = TWO_WAYS.replace("if one_by_one", f"if {test}")
+    assert len(findings(code.format(first=first), "VEC02")) == count

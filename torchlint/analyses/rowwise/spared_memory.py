@@ -12,6 +12,7 @@ from torchlint.semantics.dataflow import text
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
+_RANK = re.compile(r"\blen\([\w.]+\.(shape|size\(\))\)|\.ndim\b|\.n?dim(ension)?\(\)")
 _MEMORY = re.compile(r"(?i)#.*\b(v?ram|mem(ory)?|oom)\b")
 
 
@@ -33,12 +34,12 @@ def frees_memory(model: Model, loop: cst.CSTNode) -> bool:
 
 def is_one_of_two_ways(model: Model, loop: cst.CSTNode, step: cst.CSTNode) -> bool:
     """Whether the other branch of a condition around a loop gives all rows at once to what the loop gives one by one:
-    whoever runs the program says which."""
+    whoever runs the program says which. How many dimensions the data has is nobody's choice."""
     if not isinstance(step, cst.Call):
         return False
     way = list(model.ancestors(loop))
     for above in way:
-        if isinstance(above, cst.If) and isinstance(above.orelse, cst.Else):
+        if isinstance(above, cst.If) and isinstance(above.orelse, cst.Else) and not _RANK.search(text(above.test)):
             other = above.orelse.body if above.body in way else above.body
             calls = (call for call in model.calls_in(other) if model.loop(call.node) is model.loop(loop))
             if any(text(call.node.func) == text(step.func) for call in calls):
