@@ -378,4 +378,17 @@ for x, y in loader:
     loss.backward()
     opt.step()
 """,
+    "a sum that lies in a dict too, where the loss takes it from": """
+def rollouts(kept):
+    for epoch in range(2):
+        outs, spread = [], kept["spread"]
+        for x, y in loader:
+            out = model(x)
+            outs.append(out)
+            spread += out.var(0).mean()
+        loss = torch.cat(outs).mean() + kept["spread"]
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
 }

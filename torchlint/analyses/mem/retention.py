@@ -180,7 +180,8 @@ class _Judge:
         if not all(freed):
             known = fate is Fate.CONSUMED
             if candidate.way is Way.SUM:  # one that nobody reads is kept for nothing
-                known |= fate is Fate.NONE or self._is_in_evaluation(node)
+                is_unread = fate is Fate.NONE and not self._is_held_by_others(candidate)
+                known |= is_unread or self._is_in_evaluation(node)
             if not known or not all(self._grows(graph, lives) for graph in graphs):
                 return
         escapes = Fate.ESCAPES in fate and not all(freed)
@@ -192,8 +193,20 @@ class _Judge:
         holder = root(self._model, candidate.holder)
         if candidate.way is not Way.SUM or holder is None or holder.shared:
             return False
-        sums = {write.target for write in holder.writes if write.kind == "augmented"}
-        return all(read in sums or candidate.node in self._model.ancestors(read) for read in holder.reads)
+        is_read = any(candidate.node not in self._model.ancestors(read) for read in holder.reads)
+        return not is_read and not self._is_held_by_others(candidate)
+
+    def _is_held_by_others(self, candidate: Keeping) -> bool:
+        """Whether `total += loss` may change a tensor that came in, or lies elsewhere under another name."""
+        holder = self._model.binding(candidate.holder)
+        if holder is None or holder.cls is not None or not isinstance(candidate.node, cst.AugAssign):
+            return False
+        elsewhere = (cst.Name, cst.Attribute, cst.Subscript)
+        return any(
+            (write.kind == "parameter" or (write.kind == "assign" and isinstance(write.value, elsewhere)))
+            and not self._model.value(write.target).is_(Kind.NUMBER)
+            for write in holder.writes
+        )
 
     def _obstacle(self, escaping: cst.BaseExpression | None, graphs: list[cst.BaseExpression]) -> str:
         if escaping is not None:
