@@ -58,7 +58,7 @@ def _one_call(zeroed: Zeroed, model: Model) -> tuple[Edit, ...]:
         return ()
     comments = [line[line.index("#") :] for line in (header, *body) if "#" in line]
     above = [Rewriter(model).insert_before(zeroed.loop.node, *comments)] if comments else []
-    return (*above, Edit(start, end, f"{model.code(zeroed.network)}.zero_grad()"))
+    return (*above, Edit(start, end, f"{network}.zero_grad()"))
 
 
 def _uses(variable: Binding | None) -> Iterator[cst.CSTNode]:

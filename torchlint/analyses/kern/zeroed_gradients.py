@@ -11,7 +11,7 @@ import libcst as cst
 
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.hints import looks_like_optimizer
-from torchlint.semantics.tree import last_name, walk
+from torchlint.semantics.tree import is_name, last_name, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -88,18 +88,19 @@ def _dropped(model: Model, gradients: list[cst.Attribute]) -> Iterator[Zeroed]:
 
 def _drops(model: Model, gradient: cst.Attribute, loop: Loop) -> bool:
     """`p.grad = None` for each parameter that has a gradient, and on no other condition."""
-    if model.loop(gradient) is not loop:
-        return False
     guards = model.guards(gradient, inside=loop)
-    if any(guard.branch != "body" or not isinstance(guard.test, cst.Comparison) for guard in guards):
+    if not _is_for_each(model, gradient, loop) or not all(isinstance(guard.test, cst.Comparison) for guard in guards):
         return False
     assign = model.small_statement(gradient)
-    return (
-        isinstance(assign, cst.Assign)
-        and isinstance(model.parent(gradient), cst.AssignTarget)
-        and isinstance(assign.value, cst.Name)
-        and assign.value.value == "None"
-        and all(_asks_for_gradient(guard.test, gradient.value) for guard in guards)
+    is_target = isinstance(model.parent(gradient), cst.AssignTarget)
+    return isinstance(assign, cst.Assign) and is_target and is_name(assign.value, "None")
+
+
+def _is_for_each(model: Model, gradient: cst.Attribute, loop: Loop) -> bool:
+    """Whether each iteration of a loop comes to a gradient, on no condition but that there is one."""
+    guards = model.guards(gradient, inside=loop)
+    return model.loop(gradient) is loop and all(
+        guard.branch == "body" and _asks_for_gradient(guard.test, gradient.value) for guard in guards
     )
 
 
@@ -127,10 +128,7 @@ def _is_grad(node: cst.Attribute) -> bool:
 
 def _fills(model: Model, gradient: cst.Attribute, loop: Loop) -> bool:
     """Whether a loop fills a gradient with zeros in each iteration, on no condition but that there is one."""
-    if model.loop(gradient) is not loop:
-        return False
-    guards = model.guards(gradient, inside=loop)
-    if any(guard.branch != "body" or not _asks_for_gradient(guard.test, gradient.value) for guard in guards):
+    if not _is_for_each(model, gradient, loop):
         return False
     above = model.parent(gradient)
     if isinstance(above, cst.Attribute) and above.attr.value == "data":
