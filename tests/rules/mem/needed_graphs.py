@@ -459,4 +459,24 @@ for episode in range(3):
     torch.stack(outs).sum().backward()
     opt.step()
 """,
+    "a sum sent backward under the name of the dict that it lies in": """
+def validate(batches):
+    sums = {"total": torch.zeros(())}
+    total = sums["total"]
+    model.eval()
+    for x, y in batches:
+        total += crit(model(x), y)
+    sums["total"].backward()
+    print(total.item())
+""",
+    "a sum in place, sent backward under its first name": """
+def validate(batches):
+    first = torch.zeros(())
+    total = first
+    model.eval()
+    for x, y in batches:
+        total.add_(crit(model(x), y))
+    first.backward()
+    print(total.item())
+""",
 }

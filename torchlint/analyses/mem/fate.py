@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Flag, auto
+from types import NoneType
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -59,6 +60,8 @@ class Tracer:
         """Fate of what a variable or attribute holds; with `written_at`, of what is written there."""
         trail = _Trail(self._model, self._model.once(_named_attributes))
         trail.enter(binding, written_at)
+        if not isinstance(written_at, (cst.Assign, NoneType)):
+            trail.enter_aliases(binding)
         return trail.run()
 
 
@@ -94,6 +97,7 @@ class _Trail:
         self.entered = entered  # the function of this file through which a search of another file came in
         self.is_returned = False
         self.kept_as: set[str] = set()  # attributes that hold the value
+        self.changed: set[Binding | None] = set()  # what else holds an object that the value went into
         self.work: list[tuple[cst.CSTNode, _Site | None]] = []
         self.seen: set[object] = set()
         self.fate = Fate.NONE
@@ -109,9 +113,12 @@ class _Trail:
         return self.fate
 
     def _is_graphless(self, node: cst.CSTNode) -> bool:
-        """What callers in its own file give a function says nothing of what another file gives it."""
+        """What callers in its own file give a function says nothing of what another file gives it, nor what was put
+        into an object of what was added to it under another name."""
         value = self.model.value(node)
         is_detached = value.is_tensor and value.grad is Grad.DETACHED and self.entered is None
+        if is_detached and self.changed:
+            is_detached = root(self.model, node) not in self.changed
         return is_detached or value.is_(Kind.NUMBER, Kind.STRING, Kind.ARRAY)
 
     # -- moving on
@@ -201,6 +208,7 @@ class _Trail:
             case cst.AugAssign():
                 if node is parent.value:
                     self._store(parent.target)
+                    self.enter_aliases(self.model.binding(parent.target))
             case cst.For() | cst.CompFor():
                 if node is parent.iter:
                     self._store(parent.target)
@@ -274,10 +282,24 @@ class _Trail:
             holder = holder.func.value if isinstance(holder.func, cst.Attribute) else holder
         binding = self.model.binding(holder)
         self.enter(binding)
+        self.enter_aliases(binding)
         if binding is not None and any(write.kind == "for" for write in binding.writes):
             self.fate |= Fate.ESCAPES  # into one of several objects, whatever they are called elsewhere
         if binding is not None and binding.is_parameter:
             self._into_given(binding)
+
+    def enter_aliases(self, binding: Binding | None) -> None:
+        """The object in a variable has changed, and it may lie elsewhere under another name: `total = sums["total"]`,
+        and then `total += loss`."""
+        if binding is None or (binding, "aliases") in self.seen:
+            return
+        self.seen.add((binding, "aliases"))
+        for write in binding.writes:
+            if write.kind != "assign" or write.unpacked or self.model.value(write.target).is_(Kind.NUMBER, Kind.NONE):
+                continue
+            if isinstance(write.value, (cst.Name, cst.Attribute, cst.Subscript)):
+                self.changed.add(root(self.model, write.value))
+                self._into(write.value)
 
     def _into_given(self, parameter: Binding) -> None:
         """The value is now inside what callers gave: `outputs["depth"] = depth` fills the dict of whoever calls."""
