@@ -63,7 +63,7 @@ class _Places:
     def __init__(self, model: Model, edits: Sequence[Edit]) -> None:
         self._model = model
         self._edited = _merged((edit.start, edit.end) for edit in edits)
-        self._unchanged: dict[str | None, dict[_Likeness, list[cst.CSTNode]]] = {}
+        self._all: dict[str | None, dict[_Likeness, list[cst.CSTNode]]] = {}
         self._left: dict[tuple[str | None, _Likeness, _Change], cst.CSTNode | None] = {}
 
     def left(self, node: cst.CSTNode, fix: Fix) -> cst.CSTNode | None:
@@ -77,19 +77,20 @@ class _Places:
         like = (_place(node, kept, model), _look(own, kept, model))
         key = (kept, like, change)
         if key not in self._left:
-            others = self._unchanged_with(kept).get(like, ())
-            self._left[key] = next((other for other in others if change.concerns(other)), None)
+            others = self._with(kept).get(like, ())
+            left = (other for other in others if change.concerns(other) and not self._is_edited(other))
+            self._left[key] = next(left, None)
         return self._left[key]
 
-    def _unchanged_with(self, kept: str | None) -> dict[_Likeness, list[cst.CSTNode]]:
-        if kept not in self._unchanged:
+    def _with(self, kept: str | None) -> dict[_Likeness, list[cst.CSTNode]]:
+        if kept not in self._all:
             model = self._model
-            places = self._unchanged[kept] = {}
+            places = self._all[kept] = {}
             for other in model.nodes_of(cst.Call, cst.Attribute):
-                if _outermost(other, model) is other and not self._is_edited(other):
+                if _outermost(other, model) is other:
                     like = (_place(other, kept, model), _look(other, kept, model))
                     places.setdefault(like, []).append(other)
-        return self._unchanged[kept]
+        return self._all[kept]
 
     def _is_edited(self, node: cst.CSTNode) -> bool:
         start, end = self._model.span(node)

@@ -30,6 +30,8 @@ def paint(text: str, color: bool, foreground: str | None = None, bold: bool = Fa
 
 def printable(text: str) -> str:
     """The text on one line, tabs as four spaces and control characters as a mark: source code drives no terminal."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else _TAB if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

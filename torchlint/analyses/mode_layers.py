@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.constructor_options import Given, arguments_of, can_run, option, zeros_by_default
+from torchlint.analyses.order import in_order
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -51,7 +52,7 @@ class _Search:
         found = None
         if value.ref is not None and not any(_makes(model, origin, value.ref) for origin in value.origins):
             found = self._of_class(model, value.ref, None, {})
-        for origin in sorted(value.origins, key=model.span) if len(value.origins) > 1 else value.origins:
+        for origin in in_order(model, value.origins):
             found = found or self._of_expression(model, origin, {})
         return found
 

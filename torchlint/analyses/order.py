@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -26,3 +28,8 @@ def is_before(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
             return order.index(above[node]) < order.index(below)
         below = node
     return False
+
+
+def in_order(model: Model, nodes: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
+    """Nodes of which none is around another, as they follow in the text. Spans would say it, too, but cost more."""
+    return sorted(nodes, key=cmp_to_key(lambda first, second: -1 if is_before(model, first, second) else 1))

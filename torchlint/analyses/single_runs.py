@@ -41,7 +41,8 @@ def _targets(model: Model) -> dict[str, list[cst.AssignTarget]]:
     found: dict[str, list[cst.AssignTarget]] = {}
     for target in model.nodes_of(cst.AssignTarget):
         assert isinstance(target, cst.AssignTarget)
-        found.setdefault(text(target.target), []).append(target)
+        if not isinstance(target.target, (cst.Tuple, cst.List)):
+            found.setdefault(text(target.target), []).append(target)
     return found
 
 

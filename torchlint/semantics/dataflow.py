@@ -122,12 +122,18 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
 
     False only where an unconditional write to the same variable always comes between.
     """
+    order, asked = model.once(_Order), (binding, written_at, read)
+    if asked not in order.reached:
+        order.reached[asked] = _reaches(model, order, *asked)
+    return order.reached[asked]
+
+
+def _reaches(model: Model, order: _Order, binding: Binding, written_at: cst.CSTNode, read: cst.CSTNode) -> bool:
     function = model.function(read)
     if binding.cls is not None or model.function(written_at) is not function:
         return True
     above = {written_at, *model.ancestors(written_at)}
     way = {model.parent(node): node for node in above}
-    order = model.once(_Order)
     here: cst.CSTNode = read
     for outer in model.ancestors(read):
         if type(outer) in _BODIES:
@@ -148,10 +154,12 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
 
 
 class _Order:
-    """Where statements stand in their bodies, and which of them always write a variable."""
+    """Where statements stand in their bodies, which of them always write a variable, and which reads a write reaches:
+    rules ask for the same again and again."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self.reached: dict[tuple[Binding, cst.CSTNode, cst.CSTNode], bool] = {}
         self._places: dict[cst.CSTNode, dict[cst.CSTNode, int]] = {}
         self._writes: dict[Binding, dict[cst.CSTNode, list[int]]] = {}
 

@@ -64,11 +64,12 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 def walk(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The node and everything below it, parents before children, in field order."""
-    stack = [root]
+    stack, known = [root], _fields
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(children(node)))
+        if known.get(type(node)) != ():
+            stack.extend(reversed(children(node)))
 
 
 @contextmanager

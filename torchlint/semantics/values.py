@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import reduce
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ class Value:
 
     def but(self, **changes: object) -> Value:
         """The same value, with other fields."""
-        return Value(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
+        other = Value(*_all_fields(self))
+        for name, value in changes.items():
+            setattr(other, name, value)
+        return other
 
     @property
     def known_fields(self) -> tuple[tuple[str, Value], ...]:
@@ -117,6 +121,8 @@ class Value:
     def field(self, key: str) -> Value | None:
         return dict(self.known_fields).get(key)
 
+
+_all_fields = attrgetter(*Value.__slots__)
 
 UNKNOWN = Value()
 NONE = Value(Kind.NONE)

@@ -186,7 +186,9 @@ def _is_best_so_far(model: Model, node: cst.Assign, target: cst.BaseExpression) 
         return False
     guard = next((outer for outer in model.ancestors(node) if isinstance(outer, cst.If)), None)
     compared = orderings.get(guard) if guard is not None else None
-    return compared is not None and set(compared) == {text(node.value), text(target)}
+    if compared is None or text(target) not in compared:
+        return False
+    return set(compared) == {text(node.value), text(target)}
 
 
 def _orderings(model: Model) -> dict[cst.CSTNode, tuple[str, str]]:

@@ -14,7 +14,7 @@ from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_module, module_method
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 _LEAVING = frozenset(["item", "cpu", "numpy", "tolist", "size", "dim", "numel"])
@@ -31,6 +31,7 @@ def calls_behind(model: Model, node: cst.CSTNode) -> list[Call]:
     """
     found: list[Call] = []
     seen: set[cst.CSTNode] = set()
+    followed: set[tuple[Binding, Function]] = set()
     work = [node]
     while work and len(seen) < _LIMIT:
         at = work.pop()
@@ -43,7 +44,12 @@ def calls_behind(model: Model, node: cst.CSTNode) -> list[Call]:
         if call is not None:
             found.append(call)
         if call is None or not runs_model(model, call):
-            work.extend(_sources(model, at))
+            binding = model.binding(at)
+            read = (binding, model.function(at)) if binding is not None else None
+            if read not in followed:
+                work.extend(_sources(model, at))
+            if read is not None:
+                followed.add(read)
     return found
 
 

@@ -36,6 +36,7 @@ from torchlint.analyses.vectorize.shapes import (
 )
 from torchlint.analyses.vectorize.tensors import PASSING, Tensors
 from torchlint.analyses.vectorize.vocabulary import ROUNDED_ALIKE_IF_REAL
+from torchlint.semantics import dataflow
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class Lifter:
         self._fresh = 0
 
     def code(self, node: cst.CSTNode) -> str:
-        return self.model.module.code_for_node(node).strip()
+        return dataflow.text(node).strip()
 
     def doubt(self, reason: str, missing: Missing = Missing.MORE) -> None:
         self.doubts.setdefault(reason, missing)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.vectorize.vocabulary import PURE_FUNCTIONS, PURE_METHODS
+from torchlint.semantics.dataflow import text
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ def impurity(
     more calls that they only compute."""
     for part in walk(node):
         if isinstance(part, _OPAQUE):
-            return f"`{model.module.code_for_node(part)}` may do anything"
+            return f"`{text(part)}` may do anything"
         if isinstance(part, cst.Call) and not _is_pure(model, part) and not computes(part):
-            return f"`{model.module.code_for_node(part.func)}` may do anything"
+            return f"`{text(part.func)}` may do anything"
     return None
 
 

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.shapes import Size
+from torchlint.semantics import dataflow
 from torchlint.semantics.tree import integer
 from torchlint.semantics.values import Kind
 
@@ -29,7 +30,7 @@ class Sizes:
         self._tensors = tensors
 
     def _code(self, node: cst.CSTNode) -> str:
-        return self._model.module.code_for_node(node).strip()
+        return dataflow.text(node).strip()
 
     def of(self, node: cst.BaseExpression, place: cst.CSTNode, depth: int = 0) -> Size | None:
         """An integer expression as it is evaluated at `place`; None for what may be no integer."""

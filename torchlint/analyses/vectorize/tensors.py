@@ -14,6 +14,7 @@ from torchlint.analyses.vectorize.shapes import INT64, SCALAR, UNKNOWN_DTYPE, Di
 from torchlint.analyses.vectorize.sizes import Sizes, shape_owner
 from torchlint.analyses.vectorize.uses import Uses
 from torchlint.analyses.vectorize.vocabulary import LIKE, SHAPED
+from torchlint.semantics import dataflow
 from torchlint.semantics.taken_apart import place_of
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method, returns_tensor
@@ -94,7 +95,7 @@ class Tensors:
                 del known[key]
 
     def _code(self, node: cst.CSTNode) -> str:
-        return self._model.module.code_for_node(node).strip()
+        return dataflow.text(node).strip()
 
     # ranks
 
