@@ -32,4 +32,8 @@ def is_before(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
 
 def in_order(model: Model, nodes: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
     """Nodes of which none is around another, as they follow in the text. Spans would say it, too, but cost more."""
-    return sorted(nodes, key=cmp_to_key(lambda first, second: -1 if is_before(model, first, second) else 1))
+
+    def compared(first: cst.CSTNode, second: cst.CSTNode) -> int:
+        return -1 if is_before(model, first, second) else 1
+
+    return sorted(nodes, key=cmp_to_key(compared))
