@@ -18,12 +18,14 @@ TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-9, torch.complex64: 2e-4, to
 @dataclass(frozen=True)
 class Case:
     """One way to call a function: the length of each named dimension, a dtype, that of every second tensor if it has
-    another, and whether gradients are asked for."""
+    another, whether gradients are asked for, and which places are among those along a dimension: from the end, counted
+    back, too, or also one that marks a row without any, as -100 does."""
 
     sizes: dict[str, int]
     dtype: torch.dtype
     other: torch.dtype | None = None
     graph: bool = True
+    places: str = "in order"  # from the end, marked
 
     def inputs(self, shapes: Shapes, indices: Mapping[str, str]) -> list[torch.Tensor]:
         """Of the tensors named in `indices`, places along a dimension."""
@@ -33,11 +35,17 @@ class Case:
             shape = [self.sizes[dim] for dim in dims]
             dtype = self.other if self.other is not None and place % 2 else self.dtype
             if name in indices:
-                found.append(torch.randint(0, max(self.sizes[indices[name]], 1), shape))
+                found.append(self._places(max(self.sizes[indices[name]], 1), shape))
             elif dtype.is_floating_point or dtype.is_complex:
                 found.append(torch.randn(shape, dtype=dtype, requires_grad=self.graph))
             else:
                 found.append(torch.randint(-5, 6, shape, dtype=dtype))
+        return found
+
+    def _places(self, length: int, shape: list[int]) -> torch.Tensor:
+        found = torch.randint(0 if self.places == "in order" else -length, length, shape)
+        if self.places == "marked":
+            found.view(-1)[1::3] = -100
         return found
 
     @property

@@ -40,6 +40,8 @@ CASES = {
         Case({"n": 2, "m": 1, "p": 1, "q": 1}, torch.float64),
         Case({**SIZES, "n": 0}, torch.float64),
         Case({**SIZES, "m": 0}, torch.float64),
+        Case(SIZES, torch.float64, places="from the end"),
+        Case(SIZES, torch.float64, places="marked"),
     ),
     INTEGERS: (
         Case(SIZES, torch.int64),
@@ -48,6 +50,7 @@ CASES = {
         Case({**SIZES, "n": 1}, torch.int64),
         Case({"n": 3, "m": 3, "p": 3, "q": 3}, torch.int64),
         Case({**SIZES, "n": 0}, torch.int64),
+        Case(SIZES, torch.int64, places="marked"),
     ),
     COMPLEX: (
         Case(SIZES, torch.complex128),

@@ -333,15 +333,18 @@ class Maker:
 
     def where(self, header: str, dims: tuple[str, ...]) -> list[str]:
         """Elements that change where something holds."""
-        x = self.tensor("n", *dims)
-        spot = "out[i]"
-        condition = f"{x}[i]{'.sum()' * bool(dims)} {self.random.choice(('<', '>', '>='))} 0"
-        if self.kind == COMPLEX:
-            condition = condition.replace("[i]", "[i].real")
-        lines = [f"if {condition}:", f"    {spot} = {self.value(dims)}"]
+        spot, value = "out[i]", self.value(dims)
+        lines = [f"if {self.condition(dims)}:", f"    {spot} = {value}"]
         if self.random.random() < 0.4:
             lines += ["else:", f"    {spot} = {self.value(dims)}"]
         return [f"out = {self.tensor('n', *dims)}.clone()", *self.nested(header, lines)]
+
+    def condition(self, dims: tuple[str, ...]) -> str:
+        if self.indices and self.random.random() < 0.6:
+            return f"{self.random.choice(list(self.indices))}[i] {self.random.choice(('>=', '!=', '>'))} 0"
+        x = self.tensor("n", *dims)
+        of_row = f"{x}[i]{'.real' * (self.kind == COMPLEX)}{'.sum()' * bool(dims)}"
+        return f"{of_row} {self.random.choice(('<', '>', '>='))} 0"
 
     def one_hot(self, header: str, dims: tuple[str, ...]) -> list[str]:
         shape = self.random.choice((("n", "m"), ("n", "m", *dims)))

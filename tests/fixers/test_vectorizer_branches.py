@@ -117,6 +117,7 @@ def f(a: torch.Tensor, labels: torch.Tensor, table: torch.Tensor, x: torch.Tenso
     n, = labels.shape
     m, = table.shape
     n, m = x.shape
+    longer = torch.cat((x, x))
     out = a.clone()
     for i in range(a.shape[0]):
         if {condition}:
@@ -131,7 +132,10 @@ LABELS = [torch.tensor([0, -100, 2, 1]), torch.tensor([-100] * 4), torch.tensor(
     [
         ("labels[i] >= 0", "out[i] = table[labels[i]]", True),
         ("labels[i] >= 0", "out[i] += table[labels[i]] * a[i]", True),
-        ("labels[i] >= 0", "out[i] = x[i, labels[i]]", False),
+        ("labels[i] >= 0", "out[i] = x[i, labels[i]]", True),
+        ("labels[i] >= 0", "out[i] += x.t()[labels[i], i] ** 2", True),
+        ("labels[i] >= 0", "out[i] = longer[i, labels[i]]", True),
+        ("labels[i] >= 0", "out[i] = longer[i + 1, labels[i]]", False),
         ("labels[i] >= 0 and table[labels[i]] > 0", "out[i] = 0.0", False),
         ("a[i] > 0 and labels[i] >= 0", "out[i] = table[labels[i]]", True),
     ],

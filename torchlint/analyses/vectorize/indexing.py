@@ -49,6 +49,8 @@ class Reading:
     rest: int | None = None  # position of an ellipsis
     slots: dict[Axis, int] = field(default_factory=dict)  # the entry of each loop's index
     picked: set[Axis] = field(default_factory=set)  # loops that have an entry which is a tensor of places
+    whole: set[Axis] = field(default_factory=set)  # loops that have an entry and run over all of a dimension
+    chosen: str | None = None  # the mask of the only iterations that it is read in
 
     @property
     def scattered(self) -> set[Axis]:
@@ -86,7 +88,7 @@ def subscript(lifter: Lifter, node: cst.Subscript) -> Lifted:
         raise RefusedError(f"`{lifter.code(node.value)}` is not known to be a tensor")
     if len(node.slice) == 1 and (gathered := _gathered(lifter, base, node.slice[0].slice)) is not None:
         return gathered
-    reading = read(lifter, base, node.slice)
+    reading = read(lifter, base, node.slice, lifter.mask if looks_up(lifter, node) else None)
     if reading.count > base.count:
         lifter.bases[base.text] += 1
     return _result(lifter, base, reading)
@@ -105,10 +107,10 @@ def _own_element(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
     return _result(lifter, base, reading)
 
 
-def read(lifter: Lifter, base: Lifted, elements: Sequence[cst.SubscriptElement]) -> Reading:
-    """What `base[elements]` is for all iterations."""
+def read(lifter: Lifter, base: Lifted, elements: Sequence[cst.SubscriptElement], chosen: str | None = None) -> Reading:
+    """What `base[elements]` is for all iterations, or for the chosen ones."""
     places = dict(zip(base.axes, range(base.count)))
-    reading = Reading([":"] * base.count, places, position=base.count, slots=dict(places))
+    reading = Reading([":"] * base.count, places, position=base.count, slots=dict(places), chosen=chosen)
     for place, element in enumerate(elements):
         _read_element(lifter, base, reading, element.slice, len(elements) - place - 1)
     lifter.tensors.learn_least(base.rank, reading.consumed)
@@ -165,13 +167,15 @@ def _read_slice(lifter: Lifter, reading: Reading, index: cst.Slice) -> None:
 
 
 def _read_axis(lifter: Lifter, base: Lifted, reading: Reading, axis: Axis, shift: int, left: int) -> None:
-    if axis in reading.places:
-        _read_again(lifter, reading, axis, _all_indices(lifter, axis, shift))
-        return
     if reading.rest is None:
         dimension = base.dimension(reading.consumed)
     else:
         dimension = base.dimension(-1 - left) if base.skipped == 0 or base.rank.known is not None else None
+    if (axis.start + shift, dimension) == (0, (axis.stop.key, axis.stop.offset + shift)):
+        reading.whole.add(axis)
+    if axis in reading.places:
+        _read_again(lifter, reading, axis, _all_indices(lifter, reading, axis, shift))
+        return
     reading.slots[axis] = len(reading.entries)
     reading.entries.append(covered(lifter, axis, shift, dimension))
     reading.places[axis] = reading.position
@@ -183,7 +187,7 @@ def _read_axis(lifter: Lifter, base: Lifted, reading: Reading, axis: Axis, shift
 
 def _read_places(lifter: Lifter, reading: Reading, value: cst.BaseExpression) -> None:
     """An index that a tensor holds: `label[i]` for every i is all of `label`."""
-    if lifter.mask is not None or lifter.for_all_rows:
+    if lifter.mask != reading.chosen or lifter.for_all_rows:
         raise RefusedError(f"`{lifter.code(value)}` may be no place in the rows that the condition leaves out")
     picked = _indices(lifter, value)
     if picked.rank.known != 0 or picked.count != 1:
@@ -213,21 +217,33 @@ def _read_again(lifter: Lifter, reading: Reading, axis: Axis, entry: str) -> Non
         raise RefusedError("one index is used for two dimensions")
     if axis not in reading.picked:
         shift = reading.dims[axis][1] if axis in reading.dims else -axis.start
-        reading.entries[slot] = _all_indices(lifter, axis, shift)
+        reading.entries[slot] = _all_indices(lifter, reading, axis, shift)
         reading.picked.add(axis)
     reading.entries.append(entry)
     reading.consumed += 1
     reading.dropped += 1
 
 
-def _all_indices(lifter: Lifter, axis: Axis, shift: int) -> str:
-    """A loop's index in all iterations, as a tensor."""
+def _all_indices(lifter: Lifter, reading: Reading, axis: Axis, shift: int) -> str:
+    """A loop's index in all iterations that it is read in, as a tensor."""
+    if reading.chosen is not None:
+        return _chosen_indices(lifter, reading, reading.chosen, axis, shift)
     arange = spelling.spelled(lifter.model, "torch.arange", lifter.place)
     first = axis.start + shift
     if arange is None or first < 0 or not (axis.stop.natural or axis.whole):
         raise RefusedError("one index is used for two dimensions")
     stop = axis.stop.spelled(shift)
     return f"{arange}({first}, {stop})" if first else f"{arange}({stop})"
+
+
+def _chosen_indices(lifter: Lifter, reading: Reading, chosen: str, axis: Axis, shift: int) -> str:
+    """A loop's index in the iterations that a mask chooses; the mask itself where it is as long as the dimension."""
+    if axis in reading.whole:
+        return chosen
+    where = spelling.spelled(lifter.model, "torch.where", lifter.place)
+    if where is None or shift or axis.start:
+        raise RefusedError("one index is used for two dimensions")
+    return f"{where}({chosen})[0]"
 
 
 def _indices(lifter: Lifter, value: cst.BaseExpression) -> Lifted:
@@ -333,19 +349,19 @@ def _member(lifter: Lifter, base: Lifted, node: cst.Subscript) -> Lifted:
 
 
 def looks_up(lifter: Lifter, node: cst.Subscript) -> bool:
-    """`table[places[i]]`: of the rows that a condition chooses, only the places of these are looked up."""
-    match node.slice:
-        case [cst.SubscriptElement(slice=cst.Index(value=index))]:
-            is_place = lifter.varies(index) and loop_index(lifter, index) is None
-            return is_place and not lifter.varies(node.value)
-    return False
+    """`table[places[i]]`, `table[i, places[i]]`: of the rows that a condition chooses, only the places of these are
+    looked up."""
+    return not lifter.varies(node.value) and any(_is_place(lifter, element.slice) for element in node.slice)
+
+
+def _is_place(lifter: Lifter, index: cst.BaseSlice) -> bool:
+    """Whether an index is another in each iteration, and not the loop's own."""
+    return isinstance(index, cst.Index) and lifter.varies(index.value) and loop_index(lifter, index.value) is None
 
 
 def _gathered(lifter: Lifter, base: Lifted, index: cst.BaseSlice) -> Lifted | None:
     """`x[order[i]]`: rows picked by a tensor of indices."""
-    if not isinstance(index, cst.Index) or base.axes or not lifter.varies(index.value):
-        return None
-    if loop_index(lifter, index.value) is not None:
+    if base.axes or not isinstance(index, cst.Index) or not _is_place(lifter, index):
         return None
     if lifter.for_all_rows:
         raise RefusedError(f"`{lifter.code(index.value)}` may be no place in the rows that the condition leaves out")
