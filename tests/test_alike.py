@@ -45,6 +45,48 @@ def test_one_of_two_like_places_is_not_changed_alone(other: str, is_left: bool) 
     assert ("torch.ones(len(x), 1, device=x.device)" in fixed(code, "XFER01", unsafe=True)) is not is_left
 
 
+PRODUCTS = """\
+import torch
+
+
+def f(x, n):
+    for i, j in zip(range(9), x.steps):
+        a = (torch.ones(len(x)) * i).to(x.device)
+        b = OTHER
+        print(a, b)
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "is_left"),
+    [
+        ("(torch.ones(len(x)) * j).to(x.device)", True),
+        ("(torch.ones(len(x)) * 3).to(x.device)", False),
+        ("(torch.ones(len(x)) + j).to(x.device)", False),
+        ("j.to(x.device)", False),
+    ],
+)
+def test_products_of_what_is_made_are_alike(other: str, is_left: bool) -> None:
+    made = "torch.ones(len(x), device=x.device) * i"
+    assert (made in fixed(PRODUCTS.replace("OTHER", other), "XFER01", unsafe=True)) is not is_left
+
+
+ROWS = """\
+class Heads:
+    def f(self, head, kept):
+        for row in head.weight.data:
+            kept.append(ROW)
+
+    def g(self, a, b):
+        a.weight.data = b.weight.data.clone()
+"""
+
+
+@pytest.mark.parametrize(("row", "made"), [("row.data.clone()", 0), ("row.clone()", 1)])
+def test_what_is_only_shown_leaves_its_place_and_the_function_reads_no_data_in_two_ways(row: str, made: int) -> None:
+    assert fixed("import torch\n\n\n" + ROWS.replace("ROW", row), "TRAIN10", unsafe=True).count("detach()") == made
+
+
 METHODS = """\
 import torch
 from torch import nn

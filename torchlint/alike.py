@@ -24,13 +24,20 @@ _IMPORT = re.compile(r"\s*(import|from)\b")
 
 
 def shown_beside_others(found: Sequence[tuple[cst.CSTNode, Finding]], model: Model) -> Iterator[Finding]:
-    """The findings of a rule and the nodes that they point at: a fix that leaves a like place is shown only."""
-    edits = [edit for _, finding in found if (fix := _applied(finding)) is not None for edit in fix.edits]
-    places = _Places(model, edits)
-    for node, finding in found:
+    """The findings of a rule and the nodes that they point at: a fix that leaves a like place is shown only, and then
+    its own place is left, too."""
+    applied = {at: (node, fix) for at, (node, finding) in enumerate(found) if (fix := _applied(finding)) is not None}
+    beside: dict[int, cst.CSTNode] = {}
+    fresh: dict[int, cst.CSTNode] | None = None
+    while applied and (fresh is None or fresh):
+        untouched = [node for at, (node, _) in enumerate(found) if at not in applied]
+        places = _Places(model, [edit for _, fix in applied.values() for edit in fix.edits], untouched)
+        fresh = {at: left for at, each in applied.items() if (left := places.left(*each)) is not None}
+        applied = {at: each for at, each in applied.items() if at not in fresh}
+        beside |= fresh
+    for at, (_, finding) in enumerate(found):
         fix = _applied(finding)
-        left = places.left(node, fix) if fix is not None else None
-        yield finding if fix is None or left is None else replace(finding, fix=_shown(fix, left, model))
+        yield finding if fix is None or at not in beside else replace(finding, fix=_shown(fix, beside[at], model))
 
 
 def _applied(finding: Finding) -> Fix | None:
@@ -60,20 +67,27 @@ class _Change:
 class _Places:
     """What the fixes of one rule leave as it is, by how it looks and by where it stands."""
 
-    def __init__(self, model: Model, edits: Sequence[Edit]) -> None:
+    def __init__(self, model: Model, edits: Sequence[Edit], untouched: Sequence[cst.CSTNode]) -> None:
         self._model = model
+        self._reported = {
+            (node.attr.value, model.function(node)): node
+            for node in untouched
+            if isinstance(node, cst.Attribute) and not _is_in_assignment_to(node.attr.value, node, model)
+        }
         self._edited = _merged((edit.start, edit.end) for edit in edits)
         self._all: dict[str | None, dict[_Likeness, list[cst.CSTNode]]] = {}
         self._left: dict[tuple[str | None, _Likeness, _Change], cst.CSTNode | None] = {}
 
     def left(self, node: cst.CSTNode, fix: Fix) -> cst.CSTNode | None:
         """The first expression of the function or class that looks like the one at `node`, has not what the fix gives
-        to that one, and is not changed by any of the edits."""
+        to that one, and is not changed by any of the edits; of an attribute, any that the rule finds beside it."""
         model = self._model
         if not isinstance(node, (cst.Call, cst.Attribute)) or not _is_made_in_place(node, fix, model):
             return None
         kept = node.attr.value if isinstance(node, cst.Attribute) else None
-        own, change = _outermost(node, model), _change(fix, model)
+        if kept is not None and (kept, model.function(node)) in self._reported:
+            return self._reported[kept, model.function(node)]
+        own, change = _rewritten(node, fix, model), _change(fix, model)
         like = (_place(node, kept, model), _look(own, kept, model))
         key = (kept, like, change)
         if key not in self._left:
@@ -118,13 +132,14 @@ def _change(fix: Fix, model: Model) -> _Change:
 def _is_made_in_place(node: cst.CSTNode, fix: Fix, model: Model) -> bool:
     """Whether the fix changes how the expression is written and nothing else. What rewrites a loop for the sake of a
     call in it, puts a name in its place or changes what it is given says nothing about other calls."""
-    start, end = model.span(_outermost(node, model))
+    whole = _rewritten(node, fix, model)
+    start, end = model.span(whole)
     changed = [edit for edit in fix.edits if not _IMPORT.match(edit.text)]
     if not changed or any(
         edit.start < start or end < edit.end or (edit.start, edit.end) == (start, end) for edit in changed
     ):
         return False
-    spans = [model.span(arg.value) for arg in _arguments(_outermost(node, model))]
+    spans = [model.span(arg.value) for arg in _arguments(whole)]
     return not any(
         begin <= edit.start and edit.end <= behind and not _OPTION.search(edit.text)
         for edit in changed
@@ -150,12 +165,32 @@ def _outermost(node: cst.CSTNode, model: Model) -> cst.CSTNode:
     return node
 
 
+def _rewritten(node: cst.CSTNode, fix: Fix, model: Model) -> cst.CSTNode:
+    """The whole chain, and of `(torch.ones(n) * 2).to(device)` that of the product, if the fix changes that, too."""
+    node = _outermost(node, model)
+    last = max((edit.end for edit in fix.edits), default=0)
+    while model.span(node)[1] < last and isinstance(above := model.parent(node), cst.BinaryOperation):
+        node = _outermost(above, model)
+    return node
+
+
+def _is_in_assignment_to(attribute: str, node: cst.CSTNode, model: Model) -> bool:
+    """Whether a statement writes to an attribute of that name: `a.data = b.data`."""
+    statement = model.small_statement(node)
+    targets = [target.target for target in statement.targets] if isinstance(statement, cst.Assign) else []
+    return any(isinstance(target, cst.Attribute) and target.attr.value == attribute for target in targets)
+
+
 def _look(node: cst.CSTNode, kept: str | None, model: Model) -> tuple[str, ...]:
     """What is called in a chain, without the arguments, and on what kind of value; of an attribute called `kept`, what
     is done with it. What has `.data` is a tensor unless it is known to be something else."""
     above = model.parent(node)
     names = [type(above).__name__] if isinstance(above, (cst.Expr, cst.Subscript, cst.AssignTarget)) else []
-    while isinstance(node, (cst.Call, cst.Attribute)):
+    while isinstance(node, (cst.Call, cst.Attribute, cst.BinaryOperation)):
+        if isinstance(node, cst.BinaryOperation):
+            names.append(type(node.operator).__name__)
+            node = node.left
+            continue
         of = node.func if isinstance(node, cst.Call) else node
         named = model.qualified(of) if isinstance(node, cst.Call) else None
         if named is not None:
@@ -179,7 +214,10 @@ def _options(node: cst.CSTNode) -> Iterator[str]:
 
 def _arguments(node: cst.CSTNode) -> Iterator[cst.Arg]:
     """What the calls of a chain are given."""
-    while isinstance(node, (cst.Call, cst.Attribute)):
+    while isinstance(node, (cst.Call, cst.Attribute, cst.BinaryOperation)):
+        if isinstance(node, cst.BinaryOperation):
+            node = node.left
+            continue
         if isinstance(node, cst.Call):
             yield from node.args
         node = node.func if isinstance(node, cst.Call) else node.value

@@ -20,6 +20,7 @@ from ._waits import waits_beside
 
 if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback
+    from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
 
@@ -30,7 +31,26 @@ def kept_number(model: Model, read: Readback) -> Fix:
         raise NoFixError("something else in the same step waits for the device anyway")
     if (other := _unknown_beside(model, read)) is not None:
         raise NoFixError(f"`{model.code(other)}` in the same step may wait for the device anyway")
+    if (half := _other_half(model, read)) is not None:
+        raise NoFixError(f"the same variable would stay a number on {model.place(half)}")
     return made
+
+
+def _other_half(model: Model, read: Readback) -> cst.Call | None:
+    """Another number that is read from the device and added to the same variable, where no fix keeps it there."""
+    total = _total(model, read.node)
+    others = [node for node, _, _ in reads(model) if node is not read.node and total is _total(model, node) is not None]
+    if not others:
+        return None
+    movable = model.once(_may_move)
+    known = {other.node: other for other in numbers(model).single}
+    return next((o for o in others if o not in movable or waits_beside(model, known[o].step, movable)), None)
+
+
+def _total(model: Model, node: cst.CSTNode) -> Binding | None:
+    """The variable that a number is added to."""
+    statement = model.small_statement(node)
+    return model.binding(statement.target) if isinstance(statement, cst.AugAssign) else None
 
 
 def _kept(model: Model, read: Readback) -> Fix:
@@ -57,7 +77,14 @@ def _unknown_beside(model: Model, read: Readback) -> cst.Call | None:
 
 
 def _movable(model: Model) -> frozenset[cst.CSTNode]:
-    """The reads that go into sums and lists that can stay on the device."""
+    """The reads that go into sums and lists that can stay on the device, all of each."""
+    movable = model.once(_may_move)
+    halves = {read.node for read in numbers(model).single if read.node in movable and _other_half(model, read)}
+    return movable - halves
+
+
+def _may_move(model: Model) -> frozenset[cst.CSTNode]:
+    """The reads that a fix could keep on the device, each for itself."""
     return frozenset(read.node for read in numbers(model).single if _moves(model, read))
 
 

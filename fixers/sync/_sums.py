@@ -132,6 +132,8 @@ def _term(model: Model, read: Readback, suffix: str) -> Edit:
     if is_told(model, read.node):
         raise NoFixError("a comment beside it explains the read")
     tensor = text[first:last]
+    if not suffix and len(read.tensor.lpar) == 1 and isinstance(read.tensor, _ATOMS) and "\n" not in tensor:
+        tensor = tensor[1:-1].strip()  # the parentheses were there for the sake of `.item()`
     if read.how != "item" and suffix and not isinstance(read.tensor, _ATOMS) and not read.tensor.lpar:
         tensor = f"({tensor})"
     return Edit(start, end, tensor + suffix)

@@ -10,7 +10,10 @@ import libcst as cst
 
 from torchlint.analyses.exceptions import is_caught
 from torchlint.analyses.order import is_before
+from torchlint.analyses.steps import step_of
+from torchlint.analyses.sync.readback import reads as all_reads
 from torchlint.analyses.sync.repeated_reads import Again, Several, numbers, written_between
+from torchlint.analyses.sync.shown import shown_tensors
 from torchlint.analyses.tensor_writes import Written
 from torchlint.analyses.visible_devices import names_several_gpus
 from torchlint.finding import Applicability, Edit, Fix
@@ -24,8 +27,11 @@ from ._expressions import new_name, only_computes
 from ._sums import is_told
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.analyses.sync.readback import Readback
     from torchlint.rule import Report
+    from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model
 
 _STACKED = "The tensors have to be on one device, and come out in one type, as the same numbers if all are real."
@@ -62,10 +68,12 @@ def _stacked(model: Model, several: Several) -> Fix:
     first = reads[0].node
     if (other := _like_that_stays(model, first)) is not None:
         raise NoFixError(f"what {model.place(other)} returns in the same way is read where no step waits for it")
+    again = [again for again in model.once(numbers).again if any(again.first.node is read.node for read in reads)]
+    if (other := _read_beside(model, [*reads, *(each.read for each in again)])) is not None:
+        raise NoFixError(f"{model.place(other)} reads a part of it in the same step anyway")
     rewriter = Rewriter(model)
     function, edits = rewriter.name_for("torch.stack", first)
     tensors, indent = [_detached(model, read) for read in reads], rewriter.indentation(first)
-    again = [again for again in model.once(numbers).again if any(again.first.node is read.node for read in reads)]
     values = _all_that_is_assigned(model, [read.node for read in reads]) if not again else None
     if values is not None:
         made = (rewriter.newline + indent).join(_lines([], function, tensors, indent, model))
@@ -79,6 +87,30 @@ def _stacked(model: Model, several: Several) -> Fix:
     named = dict(zip((read.node for read in reads), names))
     edits += [rewriter.replace(each.read.node, named[each.first.node]) for each in again]
     return Fix(tuple(edits), *_AS_STACKED)
+
+
+def _read_beside(model: Model, stacked: list[Readback]) -> cst.CSTNode | None:
+    """What else reads one of the variables in the same step: a curve that gets it as it is, a copy of all of it."""
+    nodes = {read.node for read in stacked}
+    variables = {binding for read in stacked for binding in _variables(model, read.tensor)}
+    read: list[tuple[cst.BaseExpression, list[cst.BaseExpression]]] = []
+    read += [(node, [tensor]) for node, tensor, _ in all_reads(model)]
+    read += [(shown.node, shown.tensors) for shown in shown_tensors(model)]
+    return next(
+        (
+            node
+            for node, tensors in read
+            if node not in nodes
+            and any(binding in variables for tensor in tensors for binding in _variables(model, tensor))
+            and step_of(model, node) == stacked[0].step
+        ),
+        None,
+    )
+
+
+def _variables(model: Model, tensor: cst.BaseExpression) -> Iterator[Binding]:
+    names = (model.binding(node) for node in walk(tensor) if isinstance(node, cst.Name))
+    return (binding for binding in names if binding is not None and not binding.is_global)
 
 
 def _all_that_is_assigned(model: Model, reads: list[cst.BaseExpression]) -> cst.Tuple | None:

@@ -90,3 +90,19 @@ def test_parameters_that_are_put_together_carry_a_graph(read: str, grad: Grad) -
         """
     )
     assert value_of(model, "vector").grad is grad
+
+
+@pytest.mark.parametrize(
+    ("made", "grad"),
+    [
+        ("torch.zeros(3, 4).scatter_(1, y, 1.0)", Grad.DETACHED),
+        ("torch.zeros(3, 4).scatter_(1, index=y, value=1.0)", Grad.DETACHED),
+        ("torch.zeros(3, 4).scatter_(1, y, y)", Grad.UNKNOWN),
+        ("torch.gather(torch.zeros(3, 4), 1, y)", Grad.DETACHED),
+        ("torch.zeros(3, 4).add(y)", Grad.UNKNOWN),
+        ("torch.from_numpy(y.permute(1, 0))", Grad.DETACHED),
+    ],
+)
+def test_places_and_arrays_have_no_graph(made: str, grad: Grad) -> None:
+    model = model_of(f"import torch\ndef f(y):\n    a = {made}\n    return a\n")
+    assert value_of(model, "a", "f").grad is grad

@@ -55,6 +55,12 @@ def test_nothing_carries_a_graph_under_no_grad() -> None:
         ("x = torch.zeros(3, 4).mean(axis=0, keepdims=True)", 2),
         ("x = torch.sum(a=torch.zeros(3, 4), axis=0)", 1),
         ("x, places = torch.zeros(3, 4).max(axis=1)", 1),
+        ("x = torch.nn.CrossEntropyLoss()(a, b)", 0),
+        ("x = torch.nn.CrossEntropyLoss(reduction='sum')(a, b)", 0),
+        ("x = torch.nn.CrossEntropyLoss(reduction='none')(a, b)", None),
+        ("x = torch.nn.MSELoss(None, False)(a, b)", 0),
+        ("x = torch.nn.MSELoss(reduce=False)(a, b)", None),
+        ("x = torch.nn.MSELoss(**options)(a, b)", None),
     ],
 )
 def test_ranks(code: str, rank: int | None) -> None:

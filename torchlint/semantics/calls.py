@@ -436,7 +436,8 @@ class Calls(MethodCalls):
         if is_loss:
             dtype = "float" if ref.startswith("torch.nn.") else None
             grad = transfer.mixed_grad(inputs, self.grad)
-            return Value(Kind.TENSOR, grad, transfer.mixed_place(inputs), rank=0, dtype=dtype)
+            rank = torch_results.rank_of_loss(module)
+            return Value(Kind.TENSOR, grad, transfer.mixed_place(inputs), rank=rank, dtype=dtype)
         if words.is_parameter_free(ref):
             grad = transfer.mixed_grad(inputs, self.grad)
             return torch_results.module_result(module, first, grad, transfer.mixed_place(inputs))

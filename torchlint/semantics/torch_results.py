@@ -23,6 +23,7 @@ from torchlint.semantics.transfer import (
 from torchlint.semantics.values import NONE, NUMBER, STRING, UNKNOWN, Grad, Kind, Place, Value
 from torchlint.semantics.vocabulary import is_loss_function
 
+_REDUCTIONS = ("mean", "sum", "batchmean")
 TENSORS = ("tensor", "index", "tensors")
 OTHERS = {
     "none": NONE,
@@ -168,6 +169,10 @@ def _is_nonzero(entry: Entry, given: Arguments) -> bool:
 def _grad(entry: Entry, first: Value, given: Arguments, enabled: bool | None) -> Grad:
     if enabled is False and first.carries and entry.may("view"):
         return Grad.UNKNOWN  # a view that is made with autograd off keeps its base, and the graph of that
+    place = torch_api.position(entry.name, "index")
+    if place is not None and not given.open:  # places have no graph
+        positional = [value for at, value in enumerate(given.positional) if at != place]
+        given = Arguments(positional, {name: value for name, value in given.keywords.items() if name != "index"})
     return mixed_grad((first, *given.all()), enabled)
 
 
@@ -244,7 +249,23 @@ def _is_unreduced(entry: Entry, given: Arguments) -> bool:
     told = [given.keywords[name] for name in names]
     if position is not None and position < len(given.positional):
         told.append(given.positional[position])
-    return given.open or any(value.constant not in ("mean", "sum", "batchmean") for value in told)
+    return given.open or any(value.constant not in _REDUCTIONS for value in told)
+
+
+def rank_of_loss(module: Value) -> int | None:
+    """0, unless the object may have been made to compute a loss for each sample."""
+    calls = (node for node in module.origins if isinstance(node, cst.Call))
+    return None if any(_may_leave_unreduced(arg) for call in calls for arg in call.args) else 0
+
+
+def _may_leave_unreduced(arg: cst.Arg) -> bool:
+    told = arg.value.evaluated_value if isinstance(arg.value, cst.SimpleString) else None
+    match arg.keyword:
+        case cst.Name(value="reduction"):
+            return told not in _REDUCTIONS
+        case cst.Name(value="reduce"):
+            return not (isinstance(arg.value, cst.Name) and arg.value.value in ("True", "None"))
+    return bool(arg.star) or told == "none"
 
 
 def _broadcast(values: Sequence[Value]) -> int | None:
@@ -289,7 +310,8 @@ def _count(given: Arguments) -> int | None:
 def _factory(entry: Entry, given: Arguments, enabled: bool | None) -> Value:
     """A tensor made of sizes, numbers or data, or like another one."""
     first = given.positional[0] if given.positional else None
-    is_like = entry.short.endswith("_like") or (entry.rank in ("keep", "") and first is not None and first.is_tensor)
+    is_of_data = entry.rank in ("keep", "") and not entry.short.startswith("from")
+    is_like = entry.short.endswith("_like") or (is_of_data and first is not None and first.is_tensor)
     like = first if is_like else None
     device, wants = given.get("device"), given.get("requires_grad")
     if device is not None:

@@ -120,6 +120,38 @@ def test_only_the_term_and_the_reads_change() -> None:
     )
 
 
+def test_parentheses_that_only_the_readback_needed_go() -> None:
+    code = evaluation("correct += (torch.sum(out.argmax(1) == y)).item()", "correct = 0", "return correct")
+    assert "correct += torch.sum(out.argmax(1) == y)\n" in fixed(code, "SYNC06", unsafe=False)
+
+
+TRAIN_AND_TEST = """\
+def run(model, criterion, optimizer, loader, test_loader):
+    correct = 0
+    for x, y in loader:
+        optimizer.zero_grad()
+        out = model(x.to(device))
+        loss = criterion(out, y.to(device))
+        loss.backward()
+        optimizer.step()
+        correct += (out.argmax(1) == y.to(device)).sum().item()
+        if loss.item() > 9:
+            break
+    print(correct)
+    TOTAL = 0
+    with torch.no_grad():
+        for x, y in test_loader:
+            TOTAL += (model(x.to(device)).argmax(1) == y.to(device)).sum().item()
+    print(TOTAL)
+"""
+
+
+@pytest.mark.parametrize(("name", "is_fixed"), [("correct", False), ("right", True)])
+def test_one_variable_is_a_number_in_both_of_its_loops_or_in_none(name: str, is_fixed: bool) -> None:
+    code = TORCH_ONLY + TRAIN_AND_TEST.replace("TOTAL", name)
+    assert ("print(int(" in fixed(code, "SYNC06", unsafe=False)) is is_fixed
+
+
 UNFIXED = {
     "shown batch by batch": evaluation(COUNT + "\nprint(correct)", "correct = 0", "return correct"),
     "through a name": evaluation("hits = (out.argmax(1) == y).sum().item()\ncorrect += hits", "correct = 0"),

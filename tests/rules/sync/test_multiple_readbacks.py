@@ -192,6 +192,14 @@ UNFIXED = {
     "reads on some ways only": training("print(loss.item() if step else 0, out.mean().item() if step else 0)"),
     "integers and reals": training("history.append((loss.item(), out.argmax(1).eq(y).sum().item()))", "history = []"),
     "what runs the model": training("print(model(x).mean().item(), loss.item())"),
+    "losses of each sample": training(
+        "each = loss_of(out[:1], y[:1])\nprint(each.item(), torch.exp(each).item())",
+        'loss_of = nn.CrossEntropyLoss(reduction="none")',
+    ),
+    "beside curves of one of them": training(
+        'writer.add_scalar("loss", loss, step)\nprint(loss.item(), (2 * loss).item())'
+    ),
+    "beside a copy of all": training("kept.append(out.cpu())\nprint(out.mean().item(), out.std().item())", "kept = []"),
 }
 
 

@@ -163,9 +163,10 @@ taken = env.step(action)
 
 
 def test_a_result_that_is_thrown_away_is_left_to_its_author() -> None:
-    code = SETUP + "net.weight.data.clamp(-1, 1)\nprint(net.weight.data.clamp(-1, 1))\n"
+    code = SETUP + "net.weight.data.clamp(-1, 1)\ndef show():\n    print(net.weight.data.clamp(-1, 1))\n"
     assert len(findings(code, "TRAIN10")) == 2
-    assert fixed(code, "TRAIN10").endswith("net.weight.data.clamp(-1, 1)\nprint(net.weight.detach().clamp(-1, 1))\n")
+    new = fixed(code, "TRAIN10")
+    assert new.endswith("net.weight.data.clamp(-1, 1)\ndef show():\n    print(net.weight.detach().clamp(-1, 1))\n")
     assert "net.weight.detach().numpy().tofile(" in fixed(SETUP + "net.weight.data.numpy().tofile('x')\n", "TRAIN10")
 
 

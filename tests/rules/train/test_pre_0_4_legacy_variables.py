@@ -47,6 +47,14 @@ def train(net, dataset, known):
         ("batch = y = Variable(batch.float())", "batch = y = batch.float()"),
         ("batch = Variable(batch, requires_grad=False); y = 2 * batch", "y = 2 * batch"),
         ("batch = net(batch); y = Variable(batch)", "batch = net(batch); y = batch.detach()"),
+        (
+            "y = torch.zeros(3, 4).float(); y = y.scatter_(1, batch, 1.0); y = Variable(y)",
+            "y = torch.zeros(3, 4).float(); y = y.scatter_(1, batch, 1.0)",
+        ),
+        (
+            "known.view(-1); y = Variable(torch.from_numpy(known).to(0), requires_grad=True)",
+            "known.view(-1); y = torch.from_numpy(known).to(0).requires_grad_()",
+        ),
     ],
 )
 def test_what_is_made_anew_or_drawn_and_not_read_again_stands_bare(before: str, after: str) -> None:

@@ -269,6 +269,8 @@ def test_elements_of_an_array_of_numbers_are_numbers(steps: str, lines: list[int
 def test_a_schedule_of_numbers_gives_the_same_steps_after_the_fix() -> None:
     """Compared on the host, which stands in for the GPU."""
     code = dedent(_SCHEDULE.format(steps="np.linspace(count, 1, 20, dtype=int)[:-1]"))
+    assert fixed(code, "XFER01").strip() == code.strip()  # beside a like line that stays as it is
+    code = code.replace("(torch.ones(4) * steps[index - 1])", "torch.ones(4).mul(steps[index - 1])")
     after = fixed(code, "XFER01")
     assert "torch.ones(4, device=device) * step" in after
     assert "steps[index - 1]).long().to(device)" in after

@@ -176,7 +176,8 @@ def _written_into(model: Model, binding: Binding) -> Iterator[cst.BaseExpression
         outer = model.parent(above) if above is not None else None
         match above, outer:
             case cst.Attribute(attr=cst.Name(value=name)), cst.Call(args=args) if name.endswith("_"):
-                yield from (arg.value for arg in args)
+                places = torch_api.position(f"torch.Tensor.{name}", "index")  # which have no graph
+                yield from (arg.value for at, arg in enumerate(args) if at != places or arg.keyword is not None)
             case cst.Subscript(), cst.AssignTarget() | cst.AugAssign():
                 statement = model.small_statement(read)
                 if isinstance(statement, (cst.Assign, cst.AugAssign)):
