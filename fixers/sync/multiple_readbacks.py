@@ -70,7 +70,7 @@ def _stacked(model: Model, several: Several) -> Fix:
         raise NoFixError(f"what {model.place(other)} returns in the same way is read where no step waits for it")
     again = [again for again in model.once(numbers).again if any(again.first.node is read.node for read in reads)]
     if (other := _read_beside(model, [*reads, *(each.read for each in again)])) is not None:
-        raise NoFixError(f"{model.place(other)} reads a part of it in the same step anyway")
+        raise NoFixError(f"a part of it is read in the same step anyway, on {model.place(other)}")
     rewriter = Rewriter(model)
     function, edits = rewriter.name_for("torch.stack", first)
     tensors, indent = [_detached(model, read) for read in reads], rewriter.indentation(first)

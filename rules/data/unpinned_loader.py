@@ -124,5 +124,5 @@ def _message(loader: Loader) -> str:
     where = f"{loader.model.place(loader.moves[0].call.node)} copies them" if loader.moves else "they are copied"
     return (
         f"The batches of {name} are in pageable memory and {where} to the GPU: each copy waits for a staging copy. "
-        "Pass `pin_memory=torch.cuda.is_available()`."
+        "Let the loader pin them: pass `pin_memory`."
     )
