@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.moves import is_accelerator, moves_to_accelerator, names_cuda_type
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import given_to, reaches
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Class, Function
+    from torchlint.semantics.entities import Binding, Call, Class, Function
     from torchlint.semantics.model import Model
 
 
@@ -233,7 +233,15 @@ def _members(source: cst.CSTNode, model: Model) -> list[cst.CSTNode]:
     return [origin for origins in named for origin in origins]
 
 
-def _origins(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode]:
+def _given(arg: cst.BaseExpression, model: Model, asked: frozenset[Binding]) -> list[cst.CSTNode]:
+    """What a call in this file gives a parameter that is asked for."""
+    named = _origins(arg, model, asked) if isinstance(arg, (cst.Name, cst.Attribute)) else []
+    return named or [arg]
+
+
+def _origins(
+    node: cst.Name | cst.Attribute, model: Model, asked: frozenset[Binding] = frozenset()
+) -> list[cst.CSTNode]:
     origins = model.value(node).origins
     if origins:
         return list(origins)
@@ -243,6 +251,9 @@ def _origins(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode]:
         for write in (binding.writes if binding is not None else ())
         if reaches(model, binding, write.target, node)  # type: ignore[arg-type]
     ]
+    if binding is not None and binding.is_parameter and values == [None] and binding not in asked:
+        given = [arg for call in binding.scope_function.callers for arg in given_to(call, binding)]
+        return [origin for arg in given for origin in _given(arg, model, asked | {binding})]
     found: list[cst.CSTNode] = []
     for value in values:
         # One step back: `train, test = random_split(images, ...)`, `points = all_points[:100]`.
@@ -313,7 +324,25 @@ def _memory_of_call(call: Call, model: Model, wrappers: frozenset[cst.CSTNode]) 
         return Memory.READ
     if _HELD.fullmatch(declared or name) or call.value.is_(Kind.TENSOR, Kind.ARRAY, Kind.LIST):
         return Memory.HELD
-    return Memory.COMPUTED if _is_told_to_transform(call, model) else Memory.UNKNOWN
+    return Memory.COMPUTED if _is_told_to_transform(call, model) else _memory_elsewhere(call, model)
+
+
+def _memory_elsewhere(call: Call, model: Model) -> Memory:
+    """Of the datasets that a function of another file makes and returns, be it each in a branch of its own: all must
+    agree, for of several it is not asked which is meant."""
+    entered = model.elsewhere(call)
+    if entered is None:
+        return Memory.UNKNOWN
+    home, function = entered
+    parts = (part for node in function.returns if node.value is not None for part in _parts_returned(node.value))
+    found = {memory(part, home) for part in parts if home.value(part).kind is Kind.DATASET}
+    if len(found) > 1:
+        return Memory.COMPUTED if found <= _WORK else Memory.UNKNOWN
+    return found.pop() if found else Memory.UNKNOWN
+
+
+def _parts_returned(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    return [element.value for element in node.elements] if isinstance(node, cst.Tuple) else [node]
 
 
 def _is_told_to_transform(call: Call, model: Model) -> bool:

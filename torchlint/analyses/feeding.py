@@ -107,13 +107,20 @@ def _is_prepared(loader: Loader) -> bool:
 
 
 def _is_returned(loader: Loader) -> bool:
-    """Whether a function returns the loader that it builds, and nothing in this file draws from it."""
+    """Whether a function returns the loader that it builds, and nothing in this file draws from it but what others hand
+    it to, beside other things to draw from."""
     model, function = loader.model, loader.site.function
-    if function.is_module or any(_draws(loop, loader) for loop in model.loops) or not _is_used(function, model):
+    drawn = (loop for loop in model.loops if _draws(loop, loader))
+    if function.is_module or not all(map(_may_draw_from_another, drawn)) or not _is_used(function, model):
         return False
     drawn_from = (node.value.item for node in function.yields if isinstance(node.value, cst.From))
     handed_out = (*(node.value for node in function.returns), *drawn_from)
     return any(node is not None and _holds(model.value(node), loader) for node in handed_out)
+
+
+def _may_draw_from_another(loop: Loop) -> bool:
+    """Whether a loop goes over what the calls of other files give its function, which is not known to be a loader."""
+    return bool(loop.function.foreign_callers) and loop.iterates.kind is not Kind.LOADER and not loop.is_comprehension
 
 
 def _is_dropped(loader: Loader) -> bool:

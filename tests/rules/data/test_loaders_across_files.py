@@ -420,3 +420,78 @@ def test_what_a_file_gets_from_a_function_and_gives_to_another_of_the_same_file(
     samples = "from torch.utils.data import Dataset\n\nclass Words(Dataset):\n    pass\n"
     every = found(tmp_path, main=BOTH_WAYS, run=HANDING.format(got=got, given=given), samples=samples)
     assert [each for each in every if each[0] != "DATA02" or each[1] == 7] == reported
+
+
+CHOSEN = """\
+from torchvision import datasets
+from torch.utils.data import TensorDataset
+
+def digits(kind, rows):
+    if kind == "mnist":
+        train = datasets.MNIST("data", train=True)
+        test = datasets.MNIST("data", train=False)
+    else:
+        train = datasets.KMNIST("data", train=True)
+        test = datasets.KMNIST("data", train=False)
+    return train, test, {rest}
+"""
+GIVEN = """\
+def run(images):
+    loader = torch.utils.data.DataLoader(images, 4, pin_memory=True)
+    for x, y in loader:
+        nn.functional.cross_entropy(model(x.to(device)), y.to(device)).backward()
+
+run({given})
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "given", "count"),
+    [
+        ("{0: rows}", "train", 1),
+        ("{0: rows}", "torch.utils.data.Subset(train, [0, 1])", 1),
+        ("{0: rows}", "unknown(train)", 0),
+        ("TensorDataset(rows, rows)", "train", 0),
+    ],
+)
+def test_samples_of_datasets_that_another_file_chooses_from(tmp_path: Path, rest: str, given: str, count: int) -> None:
+    main = HEADER + "from sets import digits\ntrain, test, rest = digits('mnist', [])\n" + GIVEN.format(given=given)
+    codes = [code for code, _ in found(tmp_path, main=main, sets=CHOSEN.format(rest=rest))]
+    assert codes.count("DATA01") == count
+
+
+ONE_OR_ANOTHER = """\
+import torch
+from torch.utils.data import DataLoader
+from samples import Words
+
+def get_loaders():
+    first = DataLoader(Words(), 4, num_workers=2)
+    return first, 2
+
+def evaluate(net, pairs):
+    total = 0
+    for x, y in pairs:
+        total += (net(x.cuda()).argmax(1) == y.cuda()).sum()
+    return total
+"""
+EVALUATED = """\
+from main import evaluate, get_loaders
+from nets import net, pairs
+
+first_loader, count = get_loaders()
+for x, y in first_loader:
+    net({x}).sum().backward()
+print(evaluate(net, first_loader), evaluate(net, {other}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("x", "other", "lines"), [("x.cuda()", "pairs", [6]), ("x", "pairs", []), ("x", "first_loader", [6])]
+)
+def test_a_loop_that_others_give_the_loader_or_something_else(
+    tmp_path: Path, x: str, other: str, lines: list[int]
+) -> None:
+    samples = "from torch.utils.data import Dataset\n\nclass Words(Dataset):\n    pass\n"
+    every = found(tmp_path, main=ONE_OR_ANOTHER, run=EVALUATED.format(x=x, other=other), samples=samples)
+    assert [line for code, line in every if code == "DATA02"] == lines
