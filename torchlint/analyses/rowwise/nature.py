@@ -203,7 +203,7 @@ def _by_name(method: str | None, otherwise: Nature) -> Nature:
 # -- functions of the program ----------------------------------------------------------------------------------------
 
 _STOPPING = frozenset(
-    {cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del, cst.Try, cst.While, cst.With, cst.ClassDef}
+    {cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del, cst.Try, cst.While, cst.Break, cst.With, cst.ClassDef}
 )
 _CHANGING = ("append", "extend", "insert", "update", "pop", "add", "setdefault")
 _ASSIGNING = frozenset({cst.AssignTarget, cst.AugAssign, cst.AnnAssign})
