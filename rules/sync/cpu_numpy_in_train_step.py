@@ -8,6 +8,7 @@ from torchlint.rule import Report, Rule
 if TYPE_CHECKING:
     from torchlint.analyses.sync.dense_copies import DenseCopy
     from torchlint.analyses.sync.round_trips import Trip
+    from torchlint.analyses.sync.scratch import Filling
     from torchlint.semantics.model import Model
 
 
@@ -78,7 +79,10 @@ class CpuNumpyInTrainStep(Rule):
 
     code = "SYNC03"
     name = "cpu-numpy-in-train-step"
-    triggers = (".cpu", ".tolist", 'to("cpu', "to('cpu")
+    triggers = (
+        *(".cpu", ".tolist", 'to("cpu', "to('cpu", 'device("cpu', "device('cpu"),
+        *("Tensor(", "zeros(", "ones(", "empty(", "full("),
+    )
 
     def check(self, model: Model) -> Iterator[Report]:
         from torchlint.analyses.host_use import Use
@@ -87,6 +91,7 @@ class CpuNumpyInTrainStep(Rule):
         from torchlint.analyses.sync.element_reads import element_reads
         from torchlint.analyses.sync.readback import deferrable_readbacks
         from torchlint.analyses.sync.round_trips import round_trips
+        from torchlint.analyses.sync.scratch import fillings
         from torchlint.analyses.sync.standing import standing_tensors
 
         of_rows = {node for found in model.once(element_reads) for node in found.nodes}
@@ -111,6 +116,8 @@ class CpuNumpyInTrainStep(Rule):
                 )
                 message = f"`{model.code(read.node)}` copies a whole tensor to the host {read.rhythm}, {purpose}"
                 yield Report(read.node, message, facts=read)
+        for filling in fillings(model):
+            yield Report(filling.node, _of_filling(model, filling))
         for copy in dense_copies(model):
             line = model.small_statement(copy.node) or copy.node
             if line not in told and copy.node not in of_rows:
@@ -143,6 +150,14 @@ def _of_standing(model: Model, trip: Trip) -> str:
     return (
         f"`{model.code(trip.node)}` copies to the host, {trip.step.rhythm}, what no step changes: it is put on the "
         f"device on {model.place(trip.other.node)}. Copy it once before the loop, or keep what the host had."
+    )
+
+
+def _of_filling(model: Model, filling: Filling) -> str:
+    return (
+        f"`{model.code(filling.node)}` is copied to the host {filling.step.rhythm}, where "
+        f"`{model.code(filling.made.node)}` has made the tensor that it is stored in. "
+        f"What is computed there goes back to the device on {model.place(filling.back)}: make the tensor on it."
     )
 
 

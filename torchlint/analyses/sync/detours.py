@@ -53,7 +53,7 @@ def detours(model: Model) -> Iterator[Trip]:
         step = _step(model, node) if how == "cpu" else None
         if step is None or not _may_be_device(model, tensor) or has_not_left(model, tensor, step.loop):
             continue
-        walk = _Walk(model)
+        walk = Walk(model)
         if walk.goes_back(node) and walk.back is not None and walk.works and not _goes_in_parts(model, node, walk.back):
             yield Trip(node, walk.back, step)
 
@@ -81,7 +81,7 @@ def _may_be_device(model: Model, tensor: cst.BaseExpression) -> bool:
     return value.place is not Place.HOST and value.is_(Kind.TENSOR, Kind.BATCH, Kind.UNKNOWN)
 
 
-class _Walk:
+class Walk:
     """One walk from the copy on the host through all that is made of it, until each way leads back or ends."""
 
     def __init__(self, model: Model, depth: int = _DEPTH) -> None:
@@ -90,6 +90,7 @@ class _Walk:
         self._left: list[cst.CSTNode] = []
         self._seen: set[cst.CSTNode] = set()
         self.back: Call | None = None
+        self.picked: cst.Subscript | None = None  # a part of what is on the device, at a place found on the host
         self.works = False  # whether anything is computed on the host
 
     def goes_back(self, *nodes: cst.CSTNode) -> bool:
@@ -121,6 +122,7 @@ class _Walk:
             case cst.Index() | cst.SubscriptElement():
                 self.works = True
             case cst.Subscript(value=whole) if whole is not node and self._is_moved(whole):
+                self.picked = self.picked or parent
                 return True
             case cst.Subscript() if parent.value is node:
                 self.works = True
@@ -224,7 +226,7 @@ class _Walk:
         return move not in self._model.ancestors(read) and is_before(self._model, move, read)
 
 
-class _Inside(_Walk):
+class _Inside(Walk):
     """The same walk in a function that is given the copy: its ways end where it returns."""
 
     returns = False
