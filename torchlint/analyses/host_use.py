@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses import host_calls
+from torchlint.analyses.first_values import asks_for_marker, asks_if_set, begins_as_none
 from torchlint.analyses.host_reads import Reads, When
-from torchlint.analyses.steps import is_whole_step
+from torchlint.analyses.steps import is_forward, is_whole_step
 from torchlint.analyses.sums import adds_to, is_named_sum
+from torchlint.analyses.unread import is_never_read
 from torchlint.semantics.dataflow import parameter_of_function, reaches, text
 from torchlint.semantics.entities import Binding, Call, Function, Loop
-from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
 
@@ -115,9 +116,9 @@ class HostFlow:
                 pass
             case cst.AssignTarget() if isinstance(node, cst.Subscript):
                 pass  # something else goes into the container that holds the number, or into the array
-            case cst.Comparison() if _asks_if_set(parent):
+            case cst.Comparison() if asks_if_set(parent) or (number and asks_for_marker(self._model, parent, node)):
                 pass
-            case cst.If() if number and self._begins_as_none(node):
+            case cst.If() if number and begins_as_none(self._model, node):
                 pass
             case cst.IfExp(test=test) if test is node:
                 self._use |= Use.NEEDED
@@ -187,13 +188,6 @@ class HostFlow:
             for binding in bindings
         )
 
-    def _begins_as_none(self, node: cst.CSTNode) -> bool:
-        """Whether a test of a variable asks if it holds a number yet."""
-        binding = self._model.binding(node)
-        return binding is not None and any(
-            write.kind == "assign" and is_name(write.value, "None") for write in binding.writes
-        )
-
     def _iterated(self, loop: cst.For | cst.CompFor, numbers: cst.CSTNode) -> None:
         """Over a list of numbers, or over a dict of them, of which the loop gets the keys and not the numbers."""
         key, held = self._model.binding(loop.target), self._model.binding(numbers)
@@ -241,7 +235,7 @@ class HostFlow:
         if function.hook is not None and function.hook.is_engine and number:
             self._use |= Use.HANDED
             return
-        if number and self._loop is None and self._is_step_for_others(function):
+        if number and self._loop is None and self._is_step_for_others(function, position):
             self._use |= Use.HANDED
             return
         abroad = [self._model.caller(call) for call in function.foreign_callers] if number else []
@@ -256,11 +250,13 @@ class HostFlow:
             loop = next((loop for loop in call.loops() if not loop.is_comprehension), None)
             self._use |= HostFlow(model, loop, self._depth - 1).of(call.node, number, position)
 
-    def _is_step_for_others(self, function: Function) -> bool:
-        """Whether a function does a whole training step, and nobody in sight calls it, as where a notebook does."""
+    def _is_step_for_others(self, function: Function, position: int | None) -> bool:
+        """Whether a function does a whole training step, and nobody in sight calls it, as where a notebook does; or is
+        the forward pass of a loss, which returns the number beside something else."""
         if function.callers or function.foreign_callers or function.passed_around:
             return False
-        return is_whole_step(self._model, function) and not any(True for _ in self._model.calls_elsewhere(function))
+        is_step = is_whole_step(self._model, function) or (is_forward(function) and position is not None)
+        return is_step and not any(True for _ in self._model.calls_elsewhere(function))
 
     def _escapes(self, function: Function) -> bool:
         """Whether code out of sight may call a function; one that makes it and returns it hands it to its callers."""
@@ -302,7 +298,8 @@ class HostFlow:
         )
         if isinstance(target, (cst.Name, cst.Attribute)):
             if self._model.value(target).is_container:
-                self._use |= Use.COLLECTED if number else Use.GATHERED
+                if number or not is_never_read(self._model, target):
+                    self._use |= Use.COLLECTED if number else Use.GATHERED
                 return
             self._read_later(self._model.binding(target), statement, is_sum)
         self._use |= Use.ACCUMULATED if is_sum else Use.GATHERED
@@ -363,7 +360,7 @@ class HostFlow:
             self._use |= Use.GATHERED
         elif name in _DEVICE_METHODS:
             self._use |= Use.NEEDED
-        elif host_calls.is_reduction(name) and not call.args:
+        elif host_calls.is_reduction(name) and (not call.args or self._model.value(node.value).rank == 1):
             self._on(call, True)
         else:
             self._on(call, number)
@@ -458,19 +455,12 @@ class HostFlow:
         elif host_calls.updates_meter(call):
             self._use |= Use.COLLECTED
         elif host_calls.collects(call):
-            self._use |= Use.GATHERED
+            if call.receiver is None or not is_never_read(self._model, call.receiver):
+                self._use |= Use.GATHERED
         elif call.receiver_value.is_(Kind.TENSOR, Kind.ARRAY):
             self._on(site, False)
         else:
             self._use |= Use.NEEDED
-
-
-def _asks_if_set(comparison: cst.Comparison) -> bool:
-    """`mean is None`, which no number is."""
-    match comparison.comparisons:
-        case [cst.ComparisonTarget(operator=cst.Is() | cst.IsNot(), comparator=cst.Name(value="None"))]:
-            return True
-    return False
 
 
 def _is_last_of(part: cst.Subscript, whole: cst.CSTNode) -> bool:

@@ -16,6 +16,7 @@ from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.tree import children, is_name, walk
 from torchlint.semantics.values import Kind, Value
+from torchlint.semantics.vocabulary import EXITS
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Call
@@ -437,14 +438,21 @@ def _counted(model: Model, call: Call) -> Value | None:
 
 
 def ends_at_once(loop: Loop) -> bool:
-    """`for x, y in loader: ...; break` looks at the first batch only, and so does a loop that begins with
-    `if shown == 1: break`."""
+    """`for x, y in loader: ...; break` looks at the first batch only, as does one that ends the program, and one that
+    begins with `if shown == 1: break`."""
     first, last = (loop.body[0], loop.body[-1]) if loop.body else (None, None)
     if isinstance(first, cst.If) and _leaves(first.body) and _counts_one(first.test):
         ends = first.orelse is None
     else:
-        ends = _leaves(last)
+        ends = _leaves(last) or any(call.callee in EXITS and _is_statement(call, last) for call in loop.calls)
     return ends and not any(isinstance(node, cst.Continue) for node in _own_statements(loop.body))
+
+
+def _is_statement(call: Call, line: cst.CSTNode | None) -> bool:
+    match line:
+        case cst.SimpleStatementLine(body=[*_, cst.Expr(value=node)]):
+            return node is call.node
+    return False
 
 
 def _leaves(part: cst.CSTNode | None) -> bool:

@@ -34,7 +34,10 @@ _MOST_USERS = 40
 _MOST_FILES = 400
 _DEPTH = 5
 # Words of files in which something trains, evaluates or loads: in others, the values of imports change no finding.
-_TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b|\.(eval|step|item)\(\)")
+_TELLING = re.compile(
+    r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b"
+    r"|\.(eval|step|item|cpu)\(\)|\.to\((torch\.device\()?[\"']cpu\b"
+)
 _WORK = frozenset({"backward", "step", "zero_grad", "eval", "train", "item", "cpu", "numpy", "to", "cuda", "append"})
 
 Origins: TypeAlias = frozenset[cst.CSTNode]

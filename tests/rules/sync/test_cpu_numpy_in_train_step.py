@@ -53,7 +53,9 @@ SILENT = {
     "a wait under no name": evaluation("out.cpu()"),
     "a wait under the name of what nobody wants": evaluation("_ = out.cpu().numpy()"),
     "predictions are collected": evaluation("kept.append(out.cpu())", "kept = []", "return torch.cat(kept)"),
-    "predictions are collected as arrays": evaluation("kept.extend(out.argmax(1).cpu().numpy())", "kept = []"),
+    "predictions are collected as arrays": evaluation(
+        "kept.extend(out.argmax(1).cpu().numpy())", "kept = []", "return kept"
+    ),
     "predictions are collected as lists": evaluation(
         "kept += out.argmax(1).cpu().tolist()", "kept = []", "return kept"
     ),
@@ -191,16 +193,16 @@ NOT_MEASURED = {
 }
 
 BROUGHT_BACK = {
-    "by a function of torch": evaluation("kept.append(torch.squeeze(x).cpu().numpy())", "kept = []"),
+    "by a function of torch": evaluation("kept.append(torch.squeeze(x).cpu().numpy())", "kept = []", "return kept"),
     "a name that the loop gives anew": evaluation(
         "x = clipped(x.view(-1).cpu())\nkept.append(measured(x))", "kept = []"
     ),
-    "a list of the batch alone": evaluation("shown += [draw(x.cpu()), draw(step)]", "shown = []"),
+    "a list of the batch alone": evaluation("shown += [draw(x.cpu()), draw(step)]", "shown = []", "return shown"),
     "until a batch of a kind turns up": evaluation("save(x.cpu())\nif total == 7:\n    break", "total = count()"),
     "labels for a metric on the host": evaluation("metric.update(out.cpu(), y.detach().cpu().numpy())"),
-    "labels that are collected": evaluation("truths.extend(y.tolist())", "truths = []"),
+    "labels that are collected": evaluation("truths.extend(y.tolist())", "truths = []", "return truths"),
     "lengths that packing wants on the host": training("packed = nn.utils.rnn.pack_padded_sequence(x, y.cpu())"),
-    "to('cpu')": evaluation("truths.append(y.to('cpu'))", "truths = []"),
+    "to('cpu')": evaluation("truths.append(y.to('cpu'))", "truths = []", "return truths"),
     "the first of a batch": evaluation("imwrite(step, x[0].squeeze().cpu())"),
     "under another name": training("flat = y.view(-1)\nlabels = flat.long()\nsave(labels.cpu())"),
     "behind a check for a GPU": """
@@ -255,11 +257,15 @@ BROUGHT_BACK = {
 }
 
 NO_WAY_BACK = {
-    "a picture of the batch beside the result": evaluation("shown += [draw(x.cpu()), draw(out.cpu())]", "shown = []"),
+    "a picture of the batch beside the result": evaluation(
+        "shown += [draw(x.cpu()), draw(out.cpu())]", "shown = []", "return shown"
+    ),
     "a batch that is joined with the result": evaluation("save(torch.cat([x.cpu(), out.cpu()]))"),
     "a few batches before the training": evaluation("save(x.cpu())\nif step == 7:\n    break"),
-    "labels that the device changes": evaluation("y[y > 2] = 0\ntruths.append(y.cpu())", "truths = []"),
-    "labels that a method changes": evaluation("y.clamp_(0)\ntruths.append(y.cpu())", "truths = []"),
+    "labels that the device changes": evaluation(
+        "y[y > 2] = 0\ntruths.append(y.cpu())", "truths = []", "return truths"
+    ),
+    "labels that a method changes": evaluation("y.clamp_(0)\ntruths.append(y.cpu())", "truths = []", "return truths"),
     "an attribute that the loop sets": """
         import torch
         from torch_geometric.loader import DataLoader
@@ -271,10 +277,12 @@ NO_WAY_BACK = {
                 found.append(batch.y.cpu())
     """,
     "labels that the device changes through data": evaluation("y.data[y > 2] = 0\nsave(y.cpu())"),
-    "something computed from the batch": evaluation("truths.append((x * 2).cpu())", "truths = []"),
-    "a function of torch of what is computed": evaluation("kept.append(torch.squeeze(x * 2).cpu())", "kept = []"),
-    "a name that is given something else": evaluation("x = out\nkept.append(x.cpu())", "kept = []"),
-    "a few batches only": evaluation("if step < 4:\n    shown.append(x.cpu())", "shown = []"),
+    "something computed from the batch": evaluation("truths.append((x * 2).cpu())", "truths = []", "return truths"),
+    "a function of torch of what is computed": evaluation(
+        "kept.append(torch.squeeze(x * 2).cpu())", "kept = []", "return kept"
+    ),
+    "a name that is given something else": evaluation("x = out\nkept.append(x.cpu())", "kept = []", "return kept"),
+    "a few batches only": evaluation("if step < 4:\n    shown.append(x.cpu())", "shown = []", "return shown"),
     "behind a log interval": training("if step % 100 == 0:\n    save(x.cpu())"),
     "data that stays on the device": """
         import torch
@@ -415,7 +423,7 @@ def test_a_file_that_is_written_of_every_batch_needs_the_copy(saved: str, count:
     [("del out", 1), ("kept.append(out)\ndel out", 0), ("wait(out)", 0)],
 )
 def test_a_copy_in_the_place_of_the_tensor_that_is_only_deleted_can_go(then: str, count: int) -> None:
-    code = evaluation(f"kept.append(out.topk(5)[1])\nout = out.cpu().numpy()\n{then}", "kept = []")
+    code = evaluation(f"kept.append(out.topk(5)[1])\nout = out.cpu().numpy()\n{then}", "kept = []", "return kept")
     found = findings(code, "SYNC03")
     assert [finding.message.endswith("nothing uses the copy. Leave it out.") for finding in found] == [True] * count
 

@@ -34,11 +34,11 @@ SILENT = {
 
 @pytest.mark.parametrize("body", FOUND.values(), ids=FOUND)
 def test_scores_of_which_only_the_argmax_is_used_are_copied_for_nothing(body: str) -> None:
-    code = evaluation(body, "" if "global" in body else "kept = []")
+    code = evaluation(body, "" if "global" in body else "kept = []", "return kept")
     [found] = findings(code, "SYNC03")
     assert (found.line, "Take it on the device" in found.message) == (line_of(code, "cpu()"), True)
 
 
 @pytest.mark.parametrize("body", SILENT.values(), ids=SILENT)
 def test_scores_that_the_host_needs_and_places_that_the_device_finds_are_silent(body: str) -> None:
-    assert findings(evaluation(body, "" if "global" in body else "kept = []"), "SYNC03") == []
+    assert findings(evaluation(body, "" if "global" in body else "kept = []", "return kept"), "SYNC03") == []

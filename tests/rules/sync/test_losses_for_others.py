@@ -129,3 +129,34 @@ def test_a_loss_that_another_file_calls_once_is_no_step(tmp_path: Path, caller: 
     settings = Settings.selecting("SYNC01")
     found = lint(Source.read(tmp_path / "losses.py"), settings, strict=True, project=Project())
     assert [finding.line for finding in found] == lines
+
+
+MARGIN = """
+import torch
+from torch import nn
+
+device = "cuda"
+
+
+class Margin(nn.Module):
+    def forward(self, out, target):
+        gaps = (out - target).abs()
+        far = gaps[gaps > 0.5]
+        parts = [far, torch.ones(3)]
+        loss = far.mean()
+        return loss, {number}
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "count"),
+    [
+        ("loss.item()", 1),
+        ("(gaps > 1).sum().item()", 1),
+        ("parts[0].sum().item()", 0),  # what lies in a list may be anywhere
+        ("torch.ones(3).mean().item()", 0),
+        ("target.shape[0]", 0),
+    ],
+)
+def test_a_number_that_a_loss_returns_of_what_it_has_computed(number: str, count: int) -> None:
+    assert len(lines_of(MARGIN.format(number=number))) == count

@@ -163,3 +163,47 @@ def test_a_sum_beside_a_helper_that_waits_in_each_step_is_not_kept_on_the_device
     [own] = [finding for finding in found if "`loss.item()`" in finding.message]
     assert (own.fix is not None) is is_fixed
     assert is_fixed or "waits for the device anyway" in own.no_fix
+
+
+TOPK = """
+import torch
+
+def accuracy(output, target, places=(1,)):
+    output, target = {}, {}
+    hits = output.topk(3, 1).indices.t() == target.view(1, -1)
+    found = []
+    for k in places:
+        found.append(hits[:k].reshape(-1).float().{})
+    return found
+"""
+TESTED = """
+import torch
+from measures import accuracy
+
+@torch.no_grad()
+def evaluate(model, loader, meter):
+    for x, y in loader:
+        out = model(x.cuda())
+        first, third = accuracy(out, y.cuda(), (1, 3))
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("copy", "count", "given", "lines"),
+    [
+        ("output.to(torch.device('cpu'))", "sum(0, keepdim=True)", "meter.update(first[0])", [5]),
+        ("output.cpu()", "mean(dim=0)", "meter.update(first.item())", [5]),
+        ("output.to(target.device)", "sum(0, keepdim=True)", "meter.update(first[0])", []),
+        ("output.cpu()", "cumsum(0)[:2]", "meter.update(first[0])", []),  # an array of them is gathered
+    ],
+)
+def test_scores_that_a_measure_copies_before_it_counts_hits(
+    tmp_path: Path, copy: str, count: str, given: str, lines: list[int]
+) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "measures.py").write_text(TOPK.format(copy, "target", count))
+    (tmp_path / "main.py").write_text(TESTED.format(given))
+    source = Source.read(tmp_path / "measures.py")
+    found = lint(source, Settings.selecting("SYNC03"), strict=True, project=Project())
+    assert [each.line for each in found] == lines

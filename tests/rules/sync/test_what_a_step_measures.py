@@ -132,3 +132,83 @@ def test_a_list_that_is_filled_place_by_place_holds_what_the_step_computes(added
     code = training(body, "sums, shares = [0.0] * 5, list(model.shares)", "return sums", HEAD + WEIGHTED.lstrip())
     code = code.replace("out = model(x)", "out, *parts = model(x)")
     assert len(findings(code, "SYNC01")) == found
+
+
+INNER = """
+import torch
+
+def evaluate(net, loader, bounds: list, scores):
+    net.cuda()
+    hits = [0] * len(bounds)
+    with torch.no_grad():
+        for x, y in loader:
+            near, far = net(x.cuda()), net(y.cuda())
+            losses = [(near - bound).mean() for bound in bounds]
+            for i in range(len(bounds)):
+                {body}
+    return hits
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("hits[i] += (near - far > bounds[i]).cpu().float().sum()", 1),
+        ("part = (near - far - bounds[i]).cpu()\n                hits[i] += (part > 0).sum()", 1),
+        ("hits[i] += (near[i] - far > bounds[i]).cpu().float().sum()", 0),  # each row is the matter of another rule
+        ("hits[i] += (near - scores[i]).cpu().float().sum()", 0),
+        ("hits[i] = choose((near - far > bounds[i]).cpu())", 0),
+    ],
+)
+def test_what_a_loop_over_something_else_computes_anew_is_copied_in_each_iteration(body: str, count: int) -> None:
+    assert len(findings(INNER.format(body=body), "SYNC03")) == count
+
+
+@pytest.mark.parametrize(
+    ("over", "count"), [("enumerate(losses)", 1), ("enumerate(near.mean(1))", 0), ("enumerate(scores)", 0)]
+)
+def test_each_of_a_list_of_losses_is_read(over: str, count: int) -> None:
+    code = INNER.format(body="pass").replace("for i in range(len(bounds)):", f"for i, loss in {over}:")
+    assert len(findings(code.replace("pass", "hits[i] += loss.item()"), "SYNC01")) == count
+
+
+KEPT = """
+import torch
+from torch import nn
+
+device = "cuda"
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.last_loss = None
+
+    def forward(self, x, y):
+        out = self.layer(x)
+        self.last_loss = nn.functional.mse_loss(out, y)
+        return out
+
+
+net = Net().to(device)
+other = Net()
+
+
+@torch.no_grad()
+def evaluate(loader):
+    total = 0.0
+    for x, y in loader:
+        net(x, y)
+        loss = {read}
+        total += loss.item()
+    return total
+
+
+bare = net.module if hasattr(net, "module") else net
+"""
+
+
+@pytest.mark.parametrize(("read", "count"), [("bare.last_loss", 1), ("net.last_loss", 1), ("other.last_loss", 0)])
+def test_what_a_network_keeps_is_read_by_another_name_of_it(read: str, count: int) -> None:
+    assert len(findings(KEPT.format(read=read), "SYNC01")) == count

@@ -53,6 +53,25 @@ def calls_behind(model: Model, node: cst.CSTNode) -> list[Call]:
     return found
 
 
+def is_computed_from_parameters(model: Model, node: cst.CSTNode) -> bool:
+    """Whether a value is computed from a parameter of its function, by way of what may be a tensor."""
+    seen: set[cst.CSTNode] = set()
+    work = [node]
+    while work and len(seen) < _LIMIT:
+        at = work.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        binding = model.binding(at)
+        if binding is not None and binding.is_parameter and isinstance(at, cst.Name):
+            return True
+        if binding is None:
+            work.extend(children(at))
+        elif model.value(at).is_(Kind.TENSOR, Kind.UNKNOWN) and model.value(at).place is not Place.HOST:
+            work.extend(write.value for write in binding.writes if write.value is not None)
+    return False
+
+
 def runs_model(model: Model, call: Call, *, whole: bool = True) -> bool:
     """A forward pass, a method of a model that is not one of every module, or a function that is given a model.
 

@@ -16,6 +16,7 @@ from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.foreign_reads import ForeignRead, foreign_reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.tallies import is_tally
+from torchlint.analyses.unread import is_never_read
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.values import Kind, Place, Value
@@ -142,6 +143,11 @@ def _is_forgotten(model: Model, read: Readback) -> bool:
             if binding.shared or model.binding(read.tensor) is not binding:
                 return not binding.reads
             return not any(reaches(model, binding, name, node) for node in binding.reads)
+        case cst.Expr(value=cst.Call() as site) if site is not read.node:
+            filled = model.call(site).receiver
+            return read.use is Use.NONE and filled is not None and is_never_read(model, filled)
+        case cst.AugAssign(target=filled):
+            return read.use is Use.NONE and is_never_read(model, filled)
     return False
 
 

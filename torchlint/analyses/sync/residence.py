@@ -10,12 +10,12 @@ import libcst as cst
 
 from torchlint.analyses.compatibility import is_of_another_library
 from torchlint.analyses.steps import Step, called_per_step, is_forward
-from torchlint.analyses.sync.provenance import calls_behind, is_handed_in, runs_model
+from torchlint.analyses.sync.provenance import calls_behind, is_computed_from_parameters, is_handed_in, runs_model
 from torchlint.semantics.dataflow import parameter_of_function, upstream
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
 from torchlint.semantics.transfer import place_named
-from torchlint.semantics.tree import is_name, walk
+from torchlint.semantics.tree import arms, is_name, walk
 from torchlint.semantics.values import Kind, Place, Value
 from torchlint.semantics.vocabulary import GRADIENT_NORMS, is_loss_function, is_reduction, module_method
 
@@ -65,14 +65,15 @@ class Residence:
             return moved or (value.kind is not Kind.BATCH and self._is_computed(tensor, step))
         if self._is_computed_by_loop(tensor, step.loop, moved):
             return True
-        if step.role is not Role.PLAIN and not self._is_measure_of_part(tensor, step.loop):
+        is_of_part = self._is_measure_of_part(tensor, step.loop) or self._is_apart_from_rows(tensor, step.loop)
+        if step.role is not Role.PLAIN and not is_of_part:
             return False
         outer = self._around(step.loop)
         return outer is not None and self.may_be_device(tensor, outer, is_tensor=is_tensor)
 
     def _is_moved_on(self, function: Function) -> bool:
         """Whether there is a GPU to go to, for what goes to a device in a function."""
-        return not self._names_hosts_only and (not self._only_follows or self._is_lent(function))
+        return not (self._names_hosts_only or self._only_follows) or self._is_lent(function)
 
     def _around(self, loop: Loop) -> Step | None:
         """The training step or the evaluation batch that a loop is a part of."""
@@ -133,6 +134,22 @@ class Residence:
         calls = [call for call in calls_behind(self._model, tensor) if loop in call.loops()]
         return value.is_tensor and value.rank == 0 and any(_measures(call) or self._is_number(call) for call in calls)
 
+    def _is_apart_from_rows(self, tensor: cst.BaseExpression, loop: Loop) -> bool:
+        """Whether a loop over something else computes the tensor anew, or has got it as one of a list of losses; each
+        row of a tensor is the matter of other rules."""
+        if loop.target is None:
+            return False
+        counted = [self._model.binding(name) for name in walk(loop.target) if isinstance(name, cst.Name)]
+        if self._model.binding(tensor) in counted:
+            return self._model.value(tensor).rank == 0 and self._model.value(_listed(self._model, loop)).is_container
+        made = [part for part in walk(tensor) if isinstance(part, (cst.BinaryOperation, cst.Comparison, cst.Call))]
+        if not any(self._model.value(part).is_tensor for part in made):
+            return False
+        parts = [part for part in walk(loop.node) if isinstance(part, cst.Subscript)]
+        rows = [part for part in parts if not self._model.value(part.value).is_container]
+        names = [name for part in rows for name in walk(part) if isinstance(name, cst.Name)]
+        return not any(self._model.binding(name) in counted for name in names)
+
     def _is_number(self, call: Call) -> bool:
         """Whether a function of the project gives a single number."""
         return (call.target or call.foreign) is not None and self._model.value(call.node).rank == 0
@@ -174,6 +191,9 @@ class Residence:
     def _is_noted_by_model(self, tensor: cst.BaseExpression, step: Step) -> bool:
         """`model.criterion.penalty`: what a model that the step runs keeps of its forward pass."""
         owners = []
+        binding = self._model.binding(tensor) if isinstance(tensor, cst.Name) else None
+        if binding is not None and len(binding.writes) == 1 and not binding.writes[0].unpacked:
+            tensor = binding.writes[0].value or tensor
         while isinstance(tensor, cst.Attribute):
             tensor = tensor.value
             owners.append(tensor)
@@ -184,9 +204,17 @@ class Residence:
         run = [call.receiver if call.method == "forward" else call.node.func for call in calls]
         if run:
             run += [call.receiver for call in around.calls if _is_own_method(call)]
+        owners += [arm for owner in owners for arm in self._unwrapped(owner)]
         return any(
             type(owner) is type(model) and owner.deep_equals(model) for owner in owners for model in run if model
         )
+
+    def _unwrapped(self, owner: cst.BaseExpression) -> list[cst.BaseExpression]:
+        """`model` of `raw_model = model.module if distributed else model`."""
+        binding = self._model.binding(owner) if isinstance(owner, cst.Name) else None
+        made = binding.writes[0].value if binding is not None and len(binding.writes) == 1 else None
+        found = arms(made) if made is not None else []
+        return [arm.value if isinstance(arm, cst.Attribute) and arm.attr.value == "module" else arm for arm in found]
 
     def _is_of_parameter(self, tensor: cst.BaseExpression, step: Step) -> bool:
         """Whether it is computed from a parameter, or its gradient, that a loop over those of a model gives: `largest`
@@ -202,11 +230,8 @@ class Residence:
         )
 
     def _is_of_input(self, tensor: cst.BaseExpression) -> bool:
-        """Whether it is computed right from what a forward pass is given; a list made of that may be anywhere."""
-        if not is_forward(self._model.function(tensor)):
-            return False
-        named = (self._model.binding(node) for node in walk(tensor) if isinstance(node, cst.Name))
-        return any(binding is not None and binding.is_parameter for binding in named)
+        """Whether it is computed from what a forward pass is given; a list made of that may be anywhere."""
+        return is_forward(self._model.function(tensor)) and is_computed_from_parameters(self._model, tensor)
 
     def may_run_on_device(self, function: Function) -> bool:
         """Whether the models that a function runs may be on a GPU, as this file or another says."""
@@ -287,6 +312,14 @@ class Residence:
         return bool(writes) and all(
             isinstance(write.value, cst.Call) and self._model.call(write.value).receiver is not None for write in writes
         )
+
+
+def _listed(model: Model, loop: Loop) -> cst.BaseExpression:
+    """`losses` of `for loss in losses` and `for i, loss in enumerate(losses)`."""
+    over = loop.iterable
+    assert over is not None
+    is_counted = isinstance(over, cst.Call) and model.call(over).callee == "builtins.enumerate" and over.args
+    return over.args[0].value if is_counted and isinstance(over, cst.Call) else over
 
 
 def _whole(tensor: cst.BaseExpression) -> cst.BaseExpression:
