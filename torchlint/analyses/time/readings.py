@@ -8,13 +8,15 @@ import libcst as cst
 
 from torchlint.analyses.housekeeping import CLOCKS
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 
 _DEPTH = 3
+_ROUNDING = ("builtins.int", "builtins.round", "builtins.float")
 
 
 def reading(model: Model, node: cst.BaseExpression, depth: int = _DEPTH) -> cst.Call | None:
@@ -44,13 +46,25 @@ def _written_here(model: Model, binding: Binding, node: cst.CSTNode) -> list[cst
 
 
 def reads_clock(call: Call) -> bool:
-    """A clock, or a function of this file that does nothing but read one."""
+    """A clock, or a function of the project that reads one, be it in milliseconds, and does nothing else."""
     if call.callee in CLOCKS:
         return True
-    target = call.target
-    if target is None or len(target.calls) != 1 or len(target.returns) != 1:
+    target = call.target or call.foreign
+    clocks = [inner for inner in target.calls if inner.callee in CLOCKS] if target is not None else []
+    if (
+        target is None
+        or len(clocks) != 1
+        or any(inner.callee not in _ROUNDING for inner in target.calls if inner is not clocks[0])
+    ):
         return False
-    return target.calls[0].callee in CLOCKS and target.returns[0].value is target.calls[0].node
+    returned = _returned(target)
+    return returned is not None and any(node is clocks[0].node for node in walk(returned))
+
+
+def _returned(function: Function) -> cst.BaseExpression | None:
+    if isinstance(function.node, cst.Lambda):
+        return function.node.body
+    return function.returns[0].value if len(function.returns) == 1 else None
 
 
 def is_reported(model: Model, difference: cst.CSTNode) -> bool:
