@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torchlint.analyses.loaders import Loader
     from torchlint.finding import Edit
     from torchlint.semantics.entities import Call
+    from torchlint.semantics.model import Model
 
 
 _COMMENT = re.compile(r"#[^\r\n]*")
@@ -39,7 +40,24 @@ class Pinning:
 
 
 def pinning(loader: Loader) -> Pinning:
-    """Raises NoFixError where the option cannot be given to the loader alone."""
+    """Raises NoFixError where the option cannot be given to the loader alone. Every copy of a batch asks for it."""
+    known = loader.model.once(_known_pinnings)
+    if loader not in known:
+        try:
+            known[loader] = _pinning(loader)
+        except NoFixError as error:
+            known[loader] = error
+    found = known[loader]
+    if isinstance(found, NoFixError):
+        raise found
+    return found
+
+
+def _known_pinnings(_: Model) -> dict[Loader, Pinning | NoFixError]:
+    return {}
+
+
+def _pinning(loader: Loader) -> Pinning:
     if loader.option("pin_memory").given:
         raise NoFixError("pinning is turned off there, and why is for you to say")
     if "pin_memory" in "".join(_COMMENT.findall(loader.model.code(loader.site.node))):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -192,8 +192,12 @@ def _goes_through_splits(loop: Loop) -> bool:
     return loop.is_comprehension and loop.iterates.items is not None
 
 
-def loaders(model: Model) -> list[Loader]:
+def loaders(model: Model) -> Sequence[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
+    return model.once(_loaders)
+
+
+def _loaders(model: Model) -> list[Loader]:
     text = model.source.text
     built = list(_built(model))
     if not built or _sets_options(text, _settings(model)) or (_OTHER_DEVICES.search(text) and "cuda" not in text):

@@ -50,10 +50,10 @@ class Step(NamedTuple):
 def step_of(model: Model, node: cst.CSTNode) -> Step | None:
     """The step that runs the node once each time, on no condition that makes it rare."""
     loop = next((loop for loop in model.loops_around(node) if not _is_within_step(model, loop)), None)
-    if is_gated(model, node, loop):
+    if (loop is not None and loop.role not in _STEPPING) or is_gated(model, node, loop):
         return None
     if loop is not None:
-        if loop.role not in _STEPPING or _drives_environment(model, loop) or _runs_seldom(model, loop):
+        if _drives_environment(model, loop) or _runs_seldom(model, loop):
             return None
         if any(map(leaves_function, model.guards(node, inside=loop))):
             return None if is_gated(model, node, None) else _step_of_function(model, node)
@@ -444,14 +444,14 @@ def ends_at_once(loop: Loop) -> bool:
     if isinstance(first, cst.If) and _leaves(first.body) and _counts_one(first.test):
         ends = first.orelse is None
     else:
-        ends = _leaves(last) or any(call.callee in EXITS and _is_statement(call, last) for call in loop.calls)
+        ends = _leaves(last) or _exits(loop, last)
     return ends and not any(isinstance(node, cst.Continue) for node in _own_statements(loop.body))
 
 
-def _is_statement(call: Call, line: cst.CSTNode | None) -> bool:
+def _exits(loop: Loop, line: cst.CSTNode | None) -> bool:
     match line:
-        case cst.SimpleStatementLine(body=[*_, cst.Expr(value=node)]):
-            return node is call.node
+        case cst.SimpleStatementLine(body=[*_, cst.Expr(value=cst.Call() as ending)]):
+            return any(call.node is ending and call.callee in EXITS for call in loop.calls)
     return False
 
 

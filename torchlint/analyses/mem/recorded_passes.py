@@ -111,10 +111,10 @@ class RecordedPasses:
     def _hands_on(self, call: Call) -> bool:
         """Whether a helper of the file that training uses too runs the model and returns what it says."""
         helpers = [call.target] if call.target is not None else call.alternatives
-        if any(helper.is_generator or self._uses_graph(helper) for helper in helpers):
-            return False
         forwards = [inner.node for helper in helpers for inner in helper.calls if inner.is_forward]
-        return bool(forwards) and Fate.BACKWARD in self._tracer.of_expression(*forwards)
+        if not forwards or any(helper.is_generator or self._uses_graph(helper) for helper in helpers):
+            return False
+        return Fate.BACKWARD in self._tracer.of_expression(*forwards)
 
     def _is_volatile_run(self, call: Call) -> bool:
         """Whether a tensor that was to have no graph goes to a helper of the file that runs the model and returns

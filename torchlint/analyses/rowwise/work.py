@@ -148,7 +148,7 @@ class _Finder:
             code = self._code(root, trace, plan)
             message = wording.of_plan(code, plan)
             return Work(root, code, message, plan.confidence, plan, self._chain(root, trace, None))
-        if trace is None or any(self._has_plan(node) for node in walk(root) if node is not root):
+        if trace is None or any(self._has_plan(inner) for inner in self._loops_in(root)):
             return None
         if trace.blocks and self._joins_batches(trace):
             return None
@@ -246,10 +246,13 @@ class _Finder:
             self._attempts[root] = attempt(self._model, root)
         return self._attempts[root]
 
-    def _has_plan(self, node: cst.CSTNode) -> bool:
+    def _loops_in(self, root: Root) -> Iterator[cst.For]:
+        for loop in self._model.loops:
+            if isinstance(loop.node, cst.For) and any(outer is root for outer in self._model.ancestors(loop.node)):
+                yield loop.node
+
+    def _has_plan(self, node: cst.For) -> bool:
         """Whether an inner loop can be rewritten by itself, which then comes first."""
-        if not isinstance(node, cst.For):
-            return False
         plan, _ = self._attempt(node)
         return plan is not None and not (plan.doubts or plan.copies)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,22 @@ _NUMPY = re.compile(r"(?i)numpy|numpif|ndarray")
 _LIMIT = 400
 
 
-def calls_behind(model: Model, node: cst.CSTNode) -> list[Call]:
+def calls_behind(model: Model, node: cst.CSTNode) -> Sequence[Call]:
     """The calls that a value is computed by, on its way through the variables of its function and those of its callers.
 
     What a forward pass is given counts no more, and copies to the host end the way.
     """
+    known = model.once(_known_calls)
+    if node not in known:
+        known[node] = _calls_behind(model, node)
+    return known[node]
+
+
+def _known_calls(_: Model) -> dict[cst.CSTNode, list[Call]]:
+    return {}
+
+
+def _calls_behind(model: Model, node: cst.CSTNode) -> list[Call]:
     found: list[Call] = []
     seen: set[cst.CSTNode] = set()
     followed: set[tuple[Binding, Function]] = set()
