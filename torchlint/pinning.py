@@ -18,6 +18,7 @@ from torchlint.finding import Applicability, Confidence
 from torchlint.options import set_option
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.tree import is_name
 
 if TYPE_CHECKING:
     from torchlint.analyses.loaders import Loader
@@ -87,6 +88,12 @@ def _is_beside_pinned(loader: Loader) -> bool:
     return any(other.workers != 0 and (other.is_pinned or reach(other) is not None) for other in beside)
 
 
+def _is_beside_always_pinned(loader: Loader) -> bool:
+    """Whether another loader of the same function says `pin_memory=True`."""
+    beside = (other for other in loaders(loader.model) if other.site.function is loader.site.function)
+    return any(is_name(other.option("pin_memory").node, "True") for other in beside)
+
+
 def _is_read(loader: Loader) -> bool:
     match loader.model.small_statement(loader.site.node):
         case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value) if value is loader.site.node:
@@ -138,7 +145,7 @@ def _condition(loader: Loader, rewriter: Rewriter) -> tuple[str, list[Edit]]:
     flag = _flag(loader)
     if flag is not None:
         return flag, []
-    if needs_cuda(loader.model, loader.site.function, calls):
+    if needs_cuda(loader.model, loader.site.function, calls) or _is_beside_always_pinned(loader):
         return "True", []
     if chosen_later(loader.model, node):
         raise NoFixError("asking for a GPU there, before `CUDA_VISIBLE_DEVICES` is set, may make the setting void")

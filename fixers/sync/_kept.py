@@ -29,8 +29,6 @@ def kept_number(model: Model, read: Readback) -> Fix:
     made = _kept(model, read)
     if waits_beside(model, read.step, model.once(_movable)):
         raise NoFixError("something else in the same step waits for the device anyway")
-    if (other := _unknown_beside(model, read)) is not None:
-        raise NoFixError(f"`{model.code(other)}` in the same step may wait for the device anyway")
     if (half := _other_half(model, read)) is not None:
         raise NoFixError(f"the same variable would stay a number on {model.place(half)}")
     return made
@@ -57,23 +55,6 @@ def _kept(model: Model, read: Readback) -> Fix:
     if listed_in(model, read.node) is not None:
         return kept_in_list(model, read)
     return _count(model, read) if read.is_count else _loss(model, read)
-
-
-def _unknown_beside(model: Model, read: Readback) -> cst.Call | None:
-    """Another `.item()` that goes into a sum in each iteration, of something of which no more is known."""
-    for node, tensor, how in reads(model):
-        statement = model.small_statement(node)
-        is_sum = isinstance(statement, cst.AugAssign) and isinstance(statement.operator, cst.AddAssign)
-        is_unknown = model.value(tensor).kind is Kind.UNKNOWN
-        if (
-            how == "item"
-            and is_sum
-            and is_unknown
-            and model.loop(node) is read.loop
-            and not model.guards(node, read.loop)
-        ):
-            return node
-    return None
 
 
 def _movable(model: Model) -> frozenset[cst.CSTNode]:

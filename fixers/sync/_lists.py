@@ -10,6 +10,7 @@ from torchlint.analyses.sync.number_lists import number_list
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
+from torchlint.semantics.entities import Role
 from torchlint.semantics.values import Grad
 from torchlint.spelling import is_free
 
@@ -29,6 +30,8 @@ def kept_in_list(model: Model, read: Readback) -> Fix:
     Raises NoFixError.
     """
     listed = number_list(model, read)
+    if read.loop is None or read.loop.role not in (Role.STEPS, Role.EVALUATION):
+        raise NoFixError("the list is full within the step, which then waits just as long")
     rewriter = Rewriter(model)
     if listed.how == "float" and not is_free(model, "float", listed.loop):
         raise NoFixError("`float` means something else where the list is read")

@@ -30,10 +30,16 @@ def waits_beside(model: Model, step: Step, moved: Collection[cst.CSTNode]) -> bo
         if isinstance(node, (cst.If, cst.Assert)) and not model.guards(node, step.loop)
         for leaf in tensors_asked(model, node.test)
     )
+    copied = [(node, tensor) for node, tensor, how in reads(model) if how in ("item", "cpu")]
     read = ((node, tensor) for node, tensor, _ in chain(reads(model), counted_places(model)))
     return any(
-        not _is_in(node, moved, model) and step_of(model, node) == step and residence.may_be_device(tensor, step)
-        for node, tensor in chain(asked, read, model.once(_first_elements))
+        not _is_in(node, moved, model)
+        and step_of(model, node) == step
+        and (
+            residence.may_be_device(tensor, step, is_tensor=(node, tensor) in copied)
+            or residence.is_made_on_device(tensor, step)
+        )
+        for node, tensor in chain(asked, read, model.once(_first_elements), model.once(_chosen_rows))
     ) or any(
         _returns_number_read(call, step, moved, model)
         if call.target is not None
@@ -73,6 +79,17 @@ def _reads_elsewhere(call: Call, step: Step, model: Model) -> bool:
 
 def _is_in(node: cst.CSTNode, outer: Collection[cst.CSTNode], model: Model) -> bool:
     return node in outer or any(above in outer for above in model.ancestors(node))
+
+
+def _chosen_rows(model: Model) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:
+    """`x[mask]`: the device has to say how many rows that are."""
+    found: list[tuple[cst.CSTNode, cst.BaseExpression]] = []
+    for node in model.nodes_of(cst.Subscript):
+        match node:
+            case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=mask))]):
+                if model.value(mask).is_tensor and model.value(mask).dtype == "bool":
+                    found.append((node, mask))
+    return found
 
 
 def _first_elements(model: Model) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:

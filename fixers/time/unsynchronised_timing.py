@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.conditions import conditions
+from torchlint.analyses.conditions import Conditions, conditions
 from torchlint.analyses.cuda_flags import cuda_flag
 from torchlint.analyses.moves import moves_to_accelerator
 from torchlint.analyses.time.device_queue import follows_wait
@@ -19,6 +19,7 @@ from torchlint.semantics.entities import Role
 if TYPE_CHECKING:
     from torchlint.analyses.time.stopwatch import Interval
     from torchlint.rule import Report
+    from torchlint.semantics.entities import Function
     from torchlint.semantics.model import Model
 
 _WHY = "the program waits for the device before both readings, and reports other times"
@@ -63,7 +64,8 @@ def _wait(cuda: str, statement: cst.CSTNode, model: Model) -> tuple[str, ...]:
     function = model.function(statement)
     moves = [call.node for call in function.calls if moves_to_accelerator(call, model)]
     flag = cuda_flag(model, statement, moves) or f"{cuda}.is_available()"
-    if conditions(model, statement).get(flag) or _needs_cuda(statement, model):
+    asked = conditions(model, statement)
+    if asked.get(flag) or _needs_cuda(statement, model) or _waits_unasked(function, asked, model):
         return (f"{cuda}.synchronize()",)
     return f"if {flag}:", f"    {cuda}.synchronize()"
 
@@ -75,6 +77,12 @@ def _needs_cuda(statement: cst.CSTNode, model: Model) -> bool:
         call.function in (here, model.functions[0]) and not model.guards(call.node) and model.span(call.node)[1] < start
         for call in model.calls_to(".cuda")
     )
+
+
+def _waits_unasked(function: Function, asked: Conditions, model: Model) -> bool:
+    """Whether the function waits for the device on the same conditions elsewhere, and asks for none there."""
+    waits = (call for call in function.calls if call.callee == "torch.cuda.synchronize")
+    return any(conditions(model, call.node).items() <= asked.items() for call in waits)
 
 
 def _statement(reading: cst.Call, model: Model) -> cst.BaseSmallStatement:

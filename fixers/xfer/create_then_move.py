@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -67,6 +67,8 @@ def fix(report: Report, model: Model) -> Fix:
     creation: Creation = report.facts
     rewriter = Rewriter(model)
     target = target_of(creation.move, rewriter, model)
+    if target.dtype is not None and _is_cast_behind(creation, rewriter, model):
+        target = replace(target, dtype=None)  # in which it is for a moment only
     check_reach(creation, model)
     if _would_leave_a_second_name(creation, model):
         raise NoFixError("a second name for the same tensor would be left of the copy")
@@ -83,6 +85,13 @@ def fix(report: Report, model: Model) -> Fix:
         return Fix(tuple(edits), Applicability.DISPLAY, why)
     is_exact = creation.made.agreement is Agreement.EXACT
     return Fix(tuple(edits), Applicability.SAFE if is_exact else Applicability.UNSAFE, why)
+
+
+def _is_cast_behind(creation: Creation, rewriter: Rewriter, model: Model) -> bool:
+    """`torch.ones(n).type_as(x).long()`: the type that the copy brings is not the one in the end."""
+    cast, factory = _call_on(creation.move.node, model), creation.factory
+    is_plain = factory.callee in _CASTABLE and creation.source is factory.node and factory.argument("dtype").absent
+    return cast is not None and is_plain and _cast_type(cast, rewriter, model) is not None
 
 
 def _would_leave_a_second_name(creation: Creation, model: Model) -> bool:

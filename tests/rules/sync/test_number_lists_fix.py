@@ -136,6 +136,32 @@ def test_other_lists_stay_as_they_are(body: str, before: str, after: str) -> Non
     assert fixed(code, "SYNC01") == code
 
 
+def test_a_list_of_the_parts_of_one_loss_is_full_within_the_step() -> None:
+    code = (
+        TORCH_ONLY
+        + """\
+def parts_of(reals, fakes):
+    loss = 0
+    kept = []
+    for real, fake in zip(reals, fakes):
+        part = torch.mean((1 - real) ** 2)
+        loss = loss + part
+        kept.append(part.item())
+    return loss, kept
+
+
+def train(net, judge, loader, optimizer):
+    for x in loader:
+        loss, kept = parts_of(judge(x.to(device)), judge(net(x.to(device))))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+    )
+    [found] = findings(code, "SYNC01")
+    assert "full within the step" in (found.no_fix or "")
+
+
 def in_epochs(begin_outside: bool) -> str:
     code = training("kept.append(loss.item())", "kept = []", "print(sum(kept))", head=TORCH_ONLY)
     head, start, loop = code.partition("    kept = []\n")

@@ -226,8 +226,11 @@ def test_the_fix_of_a_warm_up_waits_before_the_first_reading_alone() -> None:
     code = SETUP + WARM_UP.format(before="pass", after="torch.cuda.synchronize()")
     changed = fixed(code, "TIME01")
     assert changed.count("synchronize()") == 2
-    assert changed.index("    if torch.cuda.is_available():") < changed.index("start = time")
+    assert changed.index("    torch.cuda.synchronize()") < changed.index("start = time")
+    assert "is_available" not in changed.removeprefix(SETUP)  # as little as the other wait asks
     assert findings(changed, "TIME01") == []
+    asking = WARM_UP.format(before="pass", after="if known:\n        torch.cuda.synchronize()")
+    assert "    if torch.cuda.is_available():" in fixed(SETUP + asking, "TIME01")
 
 
 GIVEN_DEVICE = """\

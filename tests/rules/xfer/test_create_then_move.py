@@ -84,6 +84,8 @@ def test_devices_that_are_written_in_other_ways(device: str, found: int) -> None
         ),
         ("torch.arange(5).type_as(x)", "torch.arange(5, device=x.device).to(x.dtype)"),
         ("torch.zeros(n).type_as(x).to(x.device)", "x.new_zeros(n)"),
+        ("torch.ones(n).type_as(x).long()", "torch.ones(n, dtype=torch.long, device=x.device)"),
+        ("torch.ones(n).type_as(x).sum()", "x.new_ones(n).sum()"),
         ("torch.arange(5).type_as(x).to(x.device)", "torch.arange(5, device=x.device).to(x.dtype)"),
     ],
 )
