@@ -46,7 +46,7 @@ def fix(report: Report, model: Model) -> Fix:
     if _OVERWRITTEN.search(model.code(shown.node)):
         raise NoFixError("the line is written over in every step, and would stand still in between")
     row = _beside(line, shown, model)
-    methods = {_method(other, model) for other in model.once(_all_shown) if _line(other, model) in row}
+    methods = {_method(other, model) for other in shown_tensors(model) if _line(other, model) in row}
     if any(_ON_BAR.match(method) for method in methods):
         raise NoFixError("the progress bar would stand still in between")
     edits = Rewriter(model).indent_under(row, f"if {counter} % {_INTERVAL} == 0:")
@@ -69,12 +69,8 @@ def _line(shown: Shown, model: Model) -> cst.SimpleStatementLine | None:
 
 def _beside(line: cst.SimpleStatementLine, shown: Shown, model: Model) -> list[cst.BaseStatement]:
     """The unbroken row of lines around a line that show tensors of the same step."""
-    lines = {_line(other, model) for other in model.once(_all_shown) if other.step == shown.step}
+    lines = {_line(other, model) for other in shown_tensors(model) if other.step == shown.step}
     return row_around(line, lines, model)
-
-
-def _all_shown(model: Model) -> list[Shown]:
-    return list(shown_tensors(model))
 
 
 def _count_shown(model: Model, shown: Shown) -> str | None:

@@ -50,13 +50,9 @@ def fix(report: Report, model: Model) -> Fix:
 
 def _other_end(interval: Interval, model: Model) -> cst.Call | None:
     """The end of another interval with the same start, of which no finding speaks and before which nothing waits."""
-    ends = {other.end for other in model.once(_intervals)}
+    ends = {other.end for other in unsynchronised_intervals(model)}
     others = (end for start, end in differences(model) if start is interval.start and end not in ends)
     return next((end for end in others if not follows_wait(_statement(end, model), model)), None)
-
-
-def _intervals(model: Model) -> list[Interval]:
-    return list(unsynchronised_intervals(model))
 
 
 def _wait(cuda: str, statement: cst.CSTNode, model: Model) -> tuple[str, ...]:

@@ -37,11 +37,7 @@ def fix(report: Report, model: Model) -> Fix:
 def _beside(toggle: Toggle, model: Model) -> list[Toggle]:
     """The other networks of the same function: one that is switched beside one that cannot be helps nobody."""
     function = model.function(toggle.node)
-    return [other for other in model.once(_all_toggles) if model.function(other.node) is function]
-
-
-def _all_toggles(model: Model) -> list[Toggle]:
-    return list(missing_toggles(model))
+    return [other for other in missing_toggles(model) if model.function(other.node) is function]
 
 
 def _edits(toggle: Toggle, model: Model) -> list[Edit]:
@@ -132,7 +128,7 @@ def _first_pass(toggle: Toggle, model: Model) -> cst.CSTNode:
     compared with what is made of the other, as features of training and test data are."""
     first: cst.CSTNode = model.statement(toggle.node)
     place, conditional = first, False
-    marked = {model.statement(other.node) for other in model.once(_all_toggles)}
+    marked = {model.statement(other.node) for other in missing_toggles(model)}
     for above in model.ancestors(place):
         body = getattr(above, "body", ())
         siblings = list(body) if isinstance(body, (list, tuple)) and place in body else [place]

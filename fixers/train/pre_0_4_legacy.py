@@ -152,7 +152,7 @@ def _read_that_stays(read: DataRead, model: Model) -> cst.CSTNode | None:
 
 def _reads_that_stay(model: Model) -> list[cst.CSTNode]:
     found = []
-    for read in model.once(_all_reads):
+    for read in data_reads(model):
         try:
             _read(read, model)
         except NoFixError:
@@ -292,7 +292,7 @@ def _is_made_of_cut(node: cst.BaseExpression | None, model: Model) -> bool:
                 return True
             node = node.func.value
         elif isinstance(node, cst.Attribute):
-            return node in {read.node for read in model.once(_all_reads)}
+            return node in {read.node for read in data_reads(model)}
         else:
             node = node.value
     return False
@@ -383,7 +383,7 @@ def _is_made_in_sight(node: cst.BaseExpression | None, model: Model, seen: set[B
 
 def _reads_beside(read: DataRead, model: Model) -> list[DataRead]:
     """The other reads of `.data` in the statement, which keeps to one idiom."""
-    found = {other.node: other for other in model.once(_all_reads)}
+    found = {other.node: other for other in data_reads(model)}
     statement = model.small_statement(read.node)
     beside = [node for node in _data_attributes(statement) if node is not read.node]
     if any(isinstance(model.parent(node), cst.AssignTarget) for node in beside):
@@ -444,7 +444,3 @@ def _shapes(statement: cst.CSTNode | None) -> set[tuple[str, str]]:
         case cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value="append")))):
             return {("append", "")}
     return set()
-
-
-def _all_reads(model: Model) -> list[DataRead]:
-    return list(data_reads(model))

@@ -21,7 +21,6 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
-    from torchlint.analyses.sync.round_trips import Trip
     from torchlint.analyses.xfer.copies import Copy
     from torchlint.finding import Edit
     from torchlint.rule import Report
@@ -65,7 +64,7 @@ def _asynchronous(copy: Copy, model: Model) -> Fix:
 
 def _waits_beside(copy: Copy, applicability: Applicability, model: Model) -> cst.Call | None:
     """Another copy to the device in the same block or iteration that goes on waiting, so that little is gained."""
-    place, found = _iteration(copy.call, model), {each.call: each for each in model.once(_copies)}
+    place, found = _iteration(copy.call, model), {each.call: each for each in blocking_copies(model)}
     for call in model.calls_to(".to", ".cuda"):
         if call is copy.call or _iteration(call, model) is not place:
             continue
@@ -94,10 +93,6 @@ def _waits(call: Call, model: Model) -> bool:
     value = call.receiver_value
     is_moved = value.is_(Kind.TENSOR, Kind.BATCH) and value.place is not Place.ACCELERATOR
     return is_moved and moves_to_accelerator(call, model) and not flag_of(call).given
-
-
-def _copies(model: Model) -> list[Copy]:
-    return list(blocking_copies(model))
 
 
 def _pins(copy: Copy) -> dict[Model, list[Edit]]:
@@ -147,7 +142,7 @@ def _takes_part(read: cst.CSTNode, model: Model) -> bool:
 
 def _is_only_read_back(copy: Copy, model: Model) -> bool:
     """Whether the batch comes back to the host at once, and nothing else is done with it on the device."""
-    ways = [trip.node for trip in model.once(_round_trips) if trip.other is copy.call]
+    ways = [trip.node for trip in round_trips(model) if trip.other is copy.call]
     statement = model.small_statement(copy.call.node)
     if not ways or not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
         return bool(ways) and any(copy.call.node in walk(way) for way in ways)
@@ -156,10 +151,6 @@ def _is_only_read_back(copy: Copy, model: Model) -> bool:
     return binding is not None and all(
         any(read in walk(way) for way in ways) for read in binding.reads if reaches(model, binding, target, read)
     )
-
-
-def _round_trips(model: Model) -> list[Trip]:
-    return list(round_trips(model))
 
 
 def _one_a_line(copy: Copy, rewriter: Rewriter, model: Model) -> list[Edit]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from torchlint.analyses.datasets import (
 from torchlint.analyses.host_branch import is_for_host
 from torchlint.analyses.loader_subclasses import constructor, hands_arguments_on, keeps_iterator, yields_batches
 from torchlint.analyses.moves import Move, moves, moves_to_accelerator
+from torchlint.analyses.once import once
 from torchlint.analyses.text_encoding import encodes_text
 from torchlint.semantics.entities import Argument, ArgumentState
 from torchlint.semantics.tree import walk
@@ -192,12 +193,9 @@ def _goes_through_splits(loop: Loop) -> bool:
     return loop.is_comprehension and loop.iterates.items is not None
 
 
-def loaders(model: Model) -> Sequence[Loader]:
+@once
+def loaders(model: Model) -> list[Loader]:
     """The loaders of a file whose options can be relied upon and whose data is on the host."""
-    return model.once(_loaders)
-
-
-def _loaders(model: Model) -> list[Loader]:
     text = model.source.text
     built = list(_built(model))
     if not built or _sets_options(text, _settings(model)) or (_OTHER_DEVICES.search(text) and "cuda" not in text):

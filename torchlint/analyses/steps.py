@@ -49,6 +49,17 @@ class Step(NamedTuple):
 
 def step_of(model: Model, node: cst.CSTNode) -> Step | None:
     """The step that runs the node once each time, on no condition that makes it rare."""
+    known = model.once(_known_steps)
+    if node not in known:
+        known[node] = _step_of(model, node)
+    return known[node]
+
+
+def _known_steps(_: Model) -> dict[cst.CSTNode, Step | None]:
+    return {}
+
+
+def _step_of(model: Model, node: cst.CSTNode) -> Step | None:
     loop = next((loop for loop in model.loops_around(node) if not _is_within_step(model, loop)), None)
     if (loop is not None and loop.role not in _STEPPING) or is_gated(model, node, loop):
         return None

@@ -16,6 +16,7 @@ from torchlint.analyses.datasets import Memory, leaves
 from torchlint.analyses.epochs import given_elsewhere, loops_around_calls
 from torchlint.analyses.feeding import reach
 from torchlint.analyses.loaders import Loader, loaders
+from torchlint.analyses.once import once
 from torchlint.semantics.dataflow import text, unfilled_default
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.tree import walk
@@ -43,6 +44,7 @@ class Respawning:
     epochs: Loop
 
 
+@once
 def respawning_loaders(model: Model) -> Iterator[Respawning]:
     """Loaders whose workers are started again in every epoch of a training, in source order."""
     for loader in loaders(model):
@@ -251,6 +253,7 @@ class Remade:
     loader: Loader | None = None  # where it is the loader itself that is made
 
 
+@once
 def remade_loaders(model: Model) -> Iterator[Remade]:
     """Making a loader costs nothing but its workers, and only those that are to stay would not be started anyway."""
     for loader in loaders(model):

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.host_calls import is_log
 from torchlint.analyses.host_use import KEPT, HostFlow
+from torchlint.analyses.once import once
 from torchlint.analyses.steps import Step, step_around
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.readback import reads
@@ -32,11 +33,13 @@ class ParameterRead(NamedTuple):
     step: Step
 
 
+@once
 def parameter_reads(model: Model) -> Iterator[ParameterRead]:
     """Those in each step that nothing in the step needs."""
     residence = model.once(Residence)
-    for node, tensor, how in _numbers(model):
-        loop = next((loop for loop in model.loops_around(node) if _is_over_parameters(model, loop)), None)
+    over_parameters = {loop for loop in model.loops if _is_over_parameters(model, loop)}
+    for node, tensor, how in _numbers(model) if over_parameters else ():
+        loop = next((loop for loop in model.loops_around(node) if loop in over_parameters), None)
         if loop is None or not _is_of(model, tensor, loop) or model.value(tensor).place is Place.HOST:
             continue
         step = step_around(model, node)

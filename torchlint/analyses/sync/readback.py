@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.host_calls import HOST_TENSORS
 from torchlint.analyses.host_use import DEFERRABLE, KEPT, HostFlow, Use
+from torchlint.analyses.once import once
 from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.foreign_reads import ForeignRead, foreign_reads
@@ -72,6 +73,7 @@ class Readback:
         return self.is_number and counts and Use.ACCUMULATED in self.use
 
 
+@once
 def deferrable_readbacks(model: Model) -> Iterator[Readback]:
     """Readbacks that run in every step and whose result the step does not need."""
     residence = model.once(Residence)

@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.analyses.conditions import conditions, exclude
 from torchlint.analyses.datasets import held_on_accelerator
 from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.once import once
 from torchlint.analyses.steps import Step, called_per_step, step_of
 from torchlint.analyses.sync.readback import reads
 from torchlint.semantics.dataflow import is_changed, parameter_of_function, reaches
@@ -48,6 +49,7 @@ class Trip(NamedTuple):
     home: Model | None = None
 
 
+@once
 def round_trips(model: Model) -> Iterator[Trip]:
     """Batches that come back to the host. Those that cost a wait of their own: beside a result, in one list, a batch
     only follows it there."""

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.host_calls import is_log
 from torchlint.analyses.host_use import KEPT, HostFlow, Use
+from torchlint.analyses.once import once
 from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.residence import Residence
@@ -44,6 +45,7 @@ class Shown(NamedTuple):
         return next((made for made in model.ancestors(first) if is_text(model, made)), self.node)  # type: ignore[return-value]
 
 
+@once
 def shown_tensors(model: Model) -> Iterator[Shown]:
     """Calls of each step that print or log tensors on the device, with these."""
     told: set[cst.BaseExpression] = set()

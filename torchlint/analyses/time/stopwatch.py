@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.host_branch import runs_on_host
 from torchlint.analyses.housekeeping import CLOCKS
+from torchlint.analyses.once import once
 from torchlint.analyses.time.array_results import hands_back_arrays
 from torchlint.analyses.time.device_queue import DeviceQueue, Work, follows_wait
 from torchlint.analyses.time.iterations import (
@@ -41,6 +42,7 @@ class Interval:
     is_early: bool = False  # the work was queued before the first reading, and the interval waits for it
 
 
+@once
 def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
     """Times that are reported and leave out work which the device had yet to do, in source order."""
     seen: set[cst.CSTNode] = set()

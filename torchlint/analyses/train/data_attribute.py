@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.once import once
 from torchlint.analyses.train.data_chain import VIEWS, Chain, last_word
 from torchlint.analyses.train.data_evidence import (
     is_full_reduction,
@@ -88,6 +89,7 @@ class DataRead:
         return self.node.value
 
 
+@once
 def data_reads(model: Model) -> Iterator[DataRead]:
     """Reads of `.data` of a tensor, in source order."""
     for node, value, chain in model.once(_plain_reads):

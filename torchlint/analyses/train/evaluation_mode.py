@@ -19,6 +19,7 @@ from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.analyses.mem.trial_runs import is_unit_test
 from torchlint.analyses.mode_layers import mode_layer
 from torchlint.analyses.module_mode import Mode, modes_at, switch_behind
+from torchlint.analyses.once import once
 from torchlint.analyses.phases import calls_setting, truths
 from torchlint.analyses.step_cycle import optimizer_of
 from torchlint.semantics.dataflow import reaches, text
@@ -61,6 +62,7 @@ class Toggle:
     epochs: Loop | None = None
 
 
+@once
 def missing_toggles(model: Model) -> Iterator[Toggle]:
     """Evaluations without `eval()`, and `eval()` without a way back, where nothing in the project does it."""
     if model.frameworks - {"accelerate"}:

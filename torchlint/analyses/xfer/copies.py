@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.feeding import reach, repeats
 from torchlint.analyses.loaders import Loader, loaders
 from torchlint.analyses.moves import Move, moves_of_unknown_origin, moves_to_accelerator
+from torchlint.analyses.once import once
 from torchlint.analyses.pinnable import are_left_alone
 from torchlint.analyses.tensor_writes import Written, written_at
 from torchlint.finding import Confidence
@@ -57,6 +58,7 @@ class Copy:
         return all(owner.is_graphs or owner.makes_tensors for owner in self.owners)
 
 
+@once
 def blocking_copies(model: Model) -> Iterator[Copy]:
     """Copies of batches to the GPU that the host waits for, in source order."""
     found = loaders(model)

@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.exceptions import is_on_trial
 from torchlint.analyses.moves import moves_to_accelerator, names_cuda_type
+from torchlint.analyses.once import once
 from torchlint.analyses.order import is_before
 from torchlint.analyses.steps import runs_few_times
 from torchlint.analyses.xfer.agreement import Agreement
@@ -96,6 +97,7 @@ def _is_helper(factory: Call) -> bool:
     return factory.target is not None or factory.foreign is not None
 
 
+@once
 def creations(model: Model) -> Iterator[Creation]:
     """Copies to an accelerator of tensors that are made of sizes and numbers and used for nothing else before."""
     if not (model.uses_accelerator or _is_used_on_accelerator(model)):
