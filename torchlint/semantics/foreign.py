@@ -34,10 +34,9 @@ _MOST_USERS = 40
 _MOST_FILES = 400
 _DEPTH = 5
 # Words of files in which something trains, evaluates or loads: in others, the values of imports change no finding.
-_TELLING = re.compile(
-    r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b"
-    r"|\.(eval|step|item|cpu)\(\)|\.to\((torch\.device\()?[\"']cpu\b"
-)
+_TELLING = re.compile(r"\b(backward|zero_grad|DataLoader|set_epoch|no_grad|inference_mode)\b|\.(eval|step|item)\(\)")
+# Words of files whose functions copy what they are given to the host.
+_COPYING = re.compile(r"\.cpu\(\)|\.to\((torch\.device\()?[\"']cpu\b")
 _WORK = frozenset({"backward", "step", "zero_grad", "eval", "train", "item", "cpu", "numpy", "to", "cuda", "append"})
 
 Origins: TypeAlias = frozenset[cst.CSTNode]
@@ -75,6 +74,7 @@ class Imports:
         self.path = Path(project.path_below_root(self.file))
         self.own_name = project.module_name(self.file)
         self._deep = deep and _TELLING.search(source.text) is not None
+        self._asks_callers = self._deep or (deep and _COPYING.search(source.text) is not None)
         self._values: dict[str, Value | None] = {}
         self._kinds: dict[str, Kind | None] = {}
         self._files: dict[str, str] = {}  # of functions and classes by their name in the project
@@ -332,7 +332,7 @@ class Imports:
 
     def callers(self, function: Function) -> list[ForeignCall]:
         """Calls from other files. Empty also where so many files import it that nothing can be said of all of them."""
-        if not self._deep or not _is_worth_asking(function):
+        if not self._asks_callers or not _is_worth_asking(function):
             return []
         return self._calls_by_name.get(function.qualname, [])
 
