@@ -71,6 +71,29 @@ def test_products_of_what_is_made_are_alike(other: str, is_left: bool) -> None:
     assert (made in fixed(PRODUCTS.replace("OTHER", other), "XFER01", unsafe=True)) is not is_left
 
 
+def test_a_fix_for_several_places_leaves_none_that_looks_the_same() -> None:
+    code = """\
+import torch
+
+
+def f(rows, sizes, several):
+    mean = sum(sizes) / len(sizes)
+    if several:
+        total = torch.tensor([rows.size(0)]).cuda()
+        torch.distributed.all_reduce(total)
+        mean = torch.tensor([mean]).cuda()
+        torch.distributed.all_reduce(mean)
+        ranks = torch.tensor([float(len(rows) > 0)]).cuda()
+        torch.distributed.all_reduce(ranks)
+    else:
+        mean = torch.tensor([mean]).cuda()
+        ranks = torch.tensor([float(len(rows) > 0)]).cuda()
+    return mean.item() / ranks.item()
+"""
+    assert len(findings(code, "XFER01")) > 1
+    assert fixed(code, "XFER01", unsafe=True) == code
+
+
 ROWS = """\
 class Heads:
     def f(self, head, kept):

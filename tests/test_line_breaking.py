@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import fixed
 from torchlint.config import Settings
 from torchlint.fixing import fix_source
 from torchlint.line_breaking import within_length
@@ -177,3 +178,30 @@ def test_a_call_that_is_all_that_another_is_given_is_broken_inside() -> None:
     assert broken(before, after, CLOSED) == f"    batches = cycle(Loader(\n{inner}\n    ))\n"
     more = after.replace("))\n", ", more=1), 2)\n")
     assert broken(before, more, CLOSED) != f"    batches = cycle(Loader(\n{inner}\n    ))\n"
+
+
+@pytest.mark.parametrize(
+    ("front", "after"),
+    [
+        (
+            "labels, others = torch.ones(known.shape[:2] + (1,)).cuda(), ",
+            'labels, others = torch.ones(known.shape[:2] + (1,), device="cuda"), torch.zeros(\n'
+            '            others_of_it.shape, device="cuda")',
+        ),
+        (
+            "labels = ",
+            'labels = torch.zeros(others_of_it.shape, device="cuda")',
+        ),
+    ],
+)
+def test_no_argument_is_put_far_to_the_right_under_a_single_one(front: str, after: str) -> None:
+    code = f"""\
+import torch
+
+
+class A:
+    def f(self, known, others_of_it):
+        {front}torch.zeros(others_of_it.shape).cuda()
+        return labels
+"""
+    assert after + "\n" in fixed(code, "XFER01", unsafe=True)

@@ -130,11 +130,18 @@ def _change(fix: Fix, model: Model) -> _Change:
 
 
 def _is_made_in_place(node: cst.CSTNode, fix: Fix, model: Model) -> bool:
-    """Whether the fix changes how the expression is written and nothing else. What rewrites a loop for the sake of a
-    call in it, puts a name in its place or changes what it is given says nothing about other calls."""
+    """Whether the fix changes how the expression is written and nothing else, but for others in the same way. What
+    rewrites a loop for the sake of a call in it, puts a name in its place or changes what it is given says nothing
+    about other calls."""
     whole = _rewritten(node, fix, model)
     start, end = model.span(whole)
-    changed = [edit for edit in fix.edits if not _IMPORT.match(edit.text)]
+    statement = model.span(model.small_statement(node) or whole)
+    changed = [
+        edit
+        for edit in fix.edits
+        if not _IMPORT.match(edit.text)
+        and (statement[0] <= edit.start <= statement[1] or not (edit.text == "" or _OPTION.search(edit.text)))
+    ]
     if not changed or any(
         edit.start < start or end < edit.end or (edit.start, edit.end) == (start, end) for edit in changed
     ):

@@ -223,12 +223,14 @@ class ExpressionEdits(CodeLayout):
         growth = len(text) + 2 + sum(size for start, size in added if line_start <= start < line_end)
         if length + growth <= limit or not self._ends_line(container) or self._model.once(_is_formatted):
             return " "
-        first = container.args[0] if isinstance(container, cst.Call) else container.elements[0]
-        opening = self._model.span(first)[0]
+        entries = container.args if isinstance(container, cst.Call) else container.elements
+        opening = self._model.span(entries[0])[0]
         if self._line_start(opening) == line_start:
             margin = re.sub(r"[^\t]", " ", self._text[line_start:opening])
             width = len(margin) + sum(size for start, size in added if line_start <= start < opening)
             margin = margin.ljust(width)[:width]
+            if width * 3 > limit * 2 and len(entries) == 1:
+                return " "  # far to the right, where no column of arguments begins
         else:
             margin = self._margin(end)
         return self.newline + margin if len(margin) + len(text) + 1 <= limit else " "

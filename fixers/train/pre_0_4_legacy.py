@@ -86,7 +86,9 @@ def _read(read: DataRead, model: Model) -> Fix:
         return _item(read, rewriter, model)
     if _is_first_of_computed(read, model) or _is_first_of_unknown(read, model):
         raise NoFixError("whether that is an element, or the number of a tensor without dimensions, is not known")
-    bare = _may_stand_bare(read, model)
+    bare = _may_stand_bare(read, model) and (
+        read.use is Use.INDIFFERENT or all(_may_stand_bare(other, model) for other in _reads_in_row(read, model))
+    )
     if _keeps_all_as_it_is(read.node, model) and bare and all(_may_stand_bare(other, model) for other in beside):
         gone = rewriter.remove_statement(read.node)
         assert gone is not None
@@ -381,6 +383,13 @@ def _is_made_in_sight(node: cst.BaseExpression | None, model: Model, seen: set[B
     return isinstance(node, cst.BinaryOperation) or (isinstance(node, cst.List) and not node.elements)
 
 
+def _reads_in_row(read: DataRead, model: Model) -> list[DataRead]:
+    """The reads of `.data` in the lines beside it that do the same with something else: all are written alike."""
+    found = {other.node: other for other in data_reads(model)}
+    twins = _twins(model.small_statement(read.node), model)
+    return [found[node] for twin in twins for node in _data_attributes(twin) if node in found]
+
+
 def _reads_beside(read: DataRead, model: Model) -> list[DataRead]:
     """The other reads of `.data` in the statement, which keeps to one idiom."""
     found = {other.node: other for other in data_reads(model)}
@@ -413,7 +422,7 @@ def _data_attributes(statement: cst.CSTNode | None) -> list[cst.Attribute]:
 
 def _twins(statement: cst.CSTNode | None, model: Model) -> Iterator[cst.CSTNode]:
     """The statements in a row with one that do the same: they call the same function, fill the same container, or take
-    the `.data` of something as it is."""
+    the `.data` of something as it is, or call the same method of it."""
     line = model.statement(statement) if isinstance(statement, (cst.Assign, cst.Expr)) else None
     siblings = list(getattr(model.parent(line), "body", ())) if line is not None else []
     if line not in siblings:
@@ -441,6 +450,12 @@ def _shapes(statement: cst.CSTNode | None) -> set[tuple[str, str]]:
             return {("fill", name)}
         case cst.Assign(value=cst.Attribute(attr=cst.Name(value="data")) | cst.IfExp()):
             return {("data", "")}
+        case cst.Assign(
+            value=cst.Call(
+                func=cst.Attribute(value=cst.Attribute(attr=cst.Name(value="data")), attr=cst.Name(value=name))
+            )
+        ):
+            return {("data", name)}
         case cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value="append")))):
             return {("append", "")}
     return set()

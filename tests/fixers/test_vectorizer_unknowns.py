@@ -34,6 +34,11 @@ UNKNOWN = {
         ({"a": ("n",), "b": ("m",)}, {"a": ("n", "p"), "b": ("m",)}, {"a": ("n",), "b": ("m", "p")}),
         "if len(a) > 0 and len(b) > 0:",
     ),
+    "a sum over pairs within one tensor": (
+        "out = 0\nfor i in range(len(a)):\n    for j in range(len(a)):\n        out += a[i] - a[j] * b\n",
+        ({"a": ("n",), "b": ()}, {"a": ("n", "p"), "b": ()}),
+        "if len(a) > 0:",
+    ),
     "a choice of what may be scalars": (
         "out = torch.stack([torch.where(a[i] > 0, b[i], c) for i in range(len(a))])\n",
         (

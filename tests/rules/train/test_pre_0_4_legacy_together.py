@@ -152,3 +152,14 @@ def test_what_is_told_from_a_variable_stays(kinds: str) -> None:
 def test_a_read_of_data_beside_the_question_for_a_variable_is_detached() -> None:
     code = "def shown(x):\n    return net(x).data\n\ndef raw(x):\n    return x.data if isinstance(x, Variable) else x\n"
     assert changed(code) == code.replace("net(x).data", "net(x).detach()")
+
+
+@pytest.mark.parametrize(
+    ("between", "after"),
+    [("", "x.cpu().detach().numpy()"), ("print(net)\n", "x.cpu().numpy()")],
+)
+def test_lines_in_a_row_are_written_alike(between: str, after: str) -> None:
+    made = "x = torch.zeros(2)\nout = net(x).cpu().detach().numpy()\n"
+    lines = f"{between}row = x.cpu().data.numpy()\nprint(out, row)\n"
+    new = changed(made.replace("detach()", "data") + lines)
+    assert new == made + lines.replace("x.cpu().data.numpy()", after)

@@ -85,11 +85,13 @@ def test_tensors_of_data_in_one_function_are_made_alike() -> None:
         near = torch.tensor([neighbours[node] for _ in range(kinds)], dtype=torch.long).to(device)
         if kinds > 3:
             near = torch.cat([near, torch.as_tensor(node).to(device=device)])
-        return nodes, types, near, torch.tensor(neighbours).to(other), torch.tensor([]).to(device)
+        return nodes, types, near, torch.tensor([]).to(device)
 
     def later(neighbours, device):
         return torch.tensor(neighbours).to(device)
     """
+    apart = code.replace("near, torch.tensor([])", "near, torch.tensor(neighbours).to(other), torch.tensor([])")
+    assert fixed(dedent(apart), "XFER01", unsafe=True) == dedent(apart)
     after = fixed(dedent(code), "XFER01", unsafe=True)
     head, _, rest = after.partition("def later")
     assert "torch.tensor([3 for _ in range(kinds)], device=device)" in head
@@ -97,7 +99,7 @@ def test_tensors_of_data_in_one_function_are_made_alike() -> None:
     assert "for _ in range(kinds)], dtype=torch.long, device=device)" in head
     assert "torch.as_tensor(node, device=device)" in head
     assert "torch.tensor([], device=device)" in head
-    assert head.count(".to(") == 1  # that of the other device
+    assert ".to(" not in head
     assert "torch.tensor(neighbours).to(device)" in rest  # nothing is found in that function
 
 

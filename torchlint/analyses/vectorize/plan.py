@@ -226,7 +226,7 @@ class _Planner:
         root = self._root
         if not (_nests_only(root) if isinstance(root, cst.For) else self._adds_only(root, lifter)):
             return None
-        return " and ".join(f"{axis.stop.text} > {axis.start}" for axis in lifter.loops)
+        return " and ".join(dict.fromkeys(f"{axis.stop.text} > {axis.start}" for axis in lifter.loops))
 
     def _adds_only(self, root: Root, lifter: Lifter) -> bool:
         """Whether an expression is a sum over all its loops."""
