@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rewrite import Rewriter
+from torchlint.edits.rewriter import Rewriter
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
-    from torchlint.analyses.housekeeping import Chore
+    from torchlint.analyses.loops.housekeeping import Chore
     from torchlint.finding import Edit
     from torchlint.semantics.model import Model
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import libcst as cst
 
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit
-from torchlint.rewrite import Rewriter
 from torchlint.semantics.model import Model
 from torchlint.semantics.tree import walk
 from torchlint.source import Source

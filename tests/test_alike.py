@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support import findings, fixed
-from torchlint import alike
 from torchlint.finding import Applicability
+from torchlint.fixing import alike
 
 if TYPE_CHECKING:
     import libcst as cst

@@ -9,10 +9,10 @@ import pytest
 
 from tests.cli.test_check import call, check, plant
 from tests.conftest import PlantedRule
-from torchlint import work
-from torchlint.baseline import FILE, Baseline
 from torchlint.config import ConfigError
-from torchlint.task import Result, Task
+from torchlint.filters.baseline import FILE, Baseline
+from torchlint.running import work
+from torchlint.running.task import Result, Task
 
 ZEROS = "import torch\n\ndef f():\n    x = torch.zeros(3)\n    return x\n"
 

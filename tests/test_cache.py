@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PlantedRule
-from torchlint import cache as cache_module
-from torchlint import work
-from torchlint.cache import Cache, remove
 from torchlint.config import Settings
-from torchlint.discovery import Target
-from torchlint.runner import Options, run
-from torchlint.task import Result, Task
+from torchlint.files.discovery import Target
+from torchlint.running import cache as cache_module
+from torchlint.running import work
+from torchlint.running.cache import Cache, remove
+from torchlint.running.runner import Options, run
+from torchlint.running.task import Result, Task
 
 CLEAN = b"import torch\nx = torch.ones(3)  # zeros\n"
 DIRTY = b"import torch\nx = torch.zeros(3)\n"

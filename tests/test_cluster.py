@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from torchlint.config import ConfigError, Settings
-from torchlint.discovery import Target
-from torchlint.runner import Options, run
+from torchlint.files.discovery import Target
+from torchlint.running.runner import Options, run
 
 distributed = pytest.importorskip("distributed")
 
@@ -64,7 +64,7 @@ def test_a_cluster_finds_the_same_and_a_lost_worker_loses_nothing(project: Path,
 
 
 def test_a_cluster_that_is_not_there_is_said(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchlint.cluster._PATIENCE", "1s")
+    monkeypatch.setattr("torchlint.running.cluster._PATIENCE", "1s")
     (project / "a.py").write_text("import torch\n")
     with pytest.raises(ConfigError, match="no Dask scheduler answers"):
         run([Target(Path("a.py"), Settings())], Options(cluster="tcp://127.0.0.1:9"))

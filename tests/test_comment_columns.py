@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from torchlint.comment_columns import realigned
 from torchlint.config import Settings
-from torchlint.fixing import fix_source
+from torchlint.fixing.comment_columns import realigned
+from torchlint.fixing.passes import fix_source
 from torchlint.source import Source
 
 LONGER = [

@@ -10,11 +10,11 @@ from time import monotonic
 import pytest
 
 from tests.conftest import PlantedRule
-from torchlint.cache import FOLDER, remove
 from torchlint.config import Settings
-from torchlint.discovery import Target
+from torchlint.files.discovery import Target
 from torchlint.finding import Finding
-from torchlint.runner import Options, run
+from torchlint.running.cache import FOLDER, remove
+from torchlint.running.runner import Options, run
 
 CLEAN = "import torch\nx = torch.ones({})  # zeros\n"
 DIRTY = "import torch\nx = torch.zeros(3)\n"

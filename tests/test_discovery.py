@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchlint.discovery import Discovery, discover
+from torchlint.files.discovery import Discovery, discover
 from torchlint.settings_file import CommandLine, Configuration
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchlint.config import Selection
-from torchlint.fix_units import FixUnits
+from torchlint.fixing.units import FixUnits
 from torchlint.settings_file import CommandLine, Configuration
 
 TRAIN = """\

@@ -9,9 +9,9 @@ import pytest
 
 from tests.conftest import PlantedRule, rename_to
 from tests.test_notebook import notebook
-from torchlint import fixing
 from torchlint.finding import Applicability, Edit, Finding, Fix
-from torchlint.fixing import Fixed, fix_source, fix_together
+from torchlint.fixing import passes as fixing
+from torchlint.fixing.passes import Fixed, fix_source, fix_together
 from torchlint.rule import Report
 from torchlint.semantics.model import Model
 from torchlint.semantics.project import Project

@@ -7,8 +7,8 @@ import pytest
 from tests.conftest import PlantedRule
 from torchlint.engine import lint
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.fixing import fix_source
-from torchlint.kept_comments import lost_comment
+from torchlint.fixing.kept_comments import lost_comment
+from torchlint.fixing.passes import fix_source
 from torchlint.rule import Report
 from torchlint.semantics.model import Model
 from torchlint.source import Source

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support import fixed
 from torchlint.config import Settings
-from torchlint.fixing import fix_source
-from torchlint.line_breaking import within_length
+from torchlint.edits.line_breaking import within_length
+from torchlint.fixing.passes import fix_source
 from torchlint.source import Source
 
 FILL = "value = 1\n" * 120  # enough lines to show a limit of 79

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from torchlint.engine import lint
+from torchlint.files.line_length import configured, customary
+from torchlint.files.project_files import ProjectFiles
 from torchlint.finding import Edit
-from torchlint.line_length import configured, customary
-from torchlint.project_files import ProjectFiles
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 

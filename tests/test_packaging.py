@@ -33,7 +33,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_one_package_with_the_three_folders_inside(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.partition("/")[0] for name in names} == {"torchlint", "torchlint-0.1.0.dist-info"}
-    for folder in ("rules", "fixers", "runtime_check", "cli", "output", "semantics", "analyses"):
+    for folder in ("rules", "fixers", "runtime_check", "cli", "output", "semantics", "analyses", "edits", "fixing"):
         assert f"torchlint/{folder}/__init__.py" in names
     assert "torchlint/py.typed" in names
     modules = [module.__module__.replace(".", "/") + ".py" for module in all_rules().values()]

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from torchlint import progress
-from torchlint.progress import Progress
+from torchlint.running import progress
+from torchlint.running.progress import Progress
 
 
 class Terminal(io.StringIO):

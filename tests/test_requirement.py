@@ -8,8 +8,8 @@ import pytest
 
 from torchlint.config import Settings
 from torchlint.engine import lint
+from torchlint.files.requirement import torch_requirement
 from torchlint.finding import Applicability
-from torchlint.requirement import torch_requirement
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 

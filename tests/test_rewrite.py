@@ -9,8 +9,8 @@ import libcst as cst
 import pytest
 
 from tests.rewriting import EXPRESSION, STATEMENT, applied, first, model_of, rewritten
-from torchlint import spelling
-from torchlint.rewrite import Rewriter
+from torchlint.edits import spelling
+from torchlint.edits.rewriter import Rewriter
 from torchlint.semantics.tree import walk
 
 APART = [

@@ -6,8 +6,8 @@ import libcst as cst
 import pytest
 
 from tests.rewriting import EXPRESSION, applied, model_of, rewritten
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit
-from torchlint.rewrite import Rewriter
 
 METHOD_CALLS = [
     pytest.param("f(loss)\n", "loss", "f(loss.detach())\n", id="name"),

@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 
 from tests.rewriting import applied, first, model_of
-from torchlint.rewrite import Rewriter
+from torchlint.edits.rewriter import Rewriter
 from torchlint.rule import NoFixError
 
 NAMES = [

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from torchlint import runner, work
 from torchlint.config import Settings
-from torchlint.discovery import Target
-from torchlint.runner import Options, fix_tree, run
-from torchlint.task import Result, Task
+from torchlint.files.discovery import Target
+from torchlint.running import runner, work
+from torchlint.running.runner import Options, fix_tree, run
+from torchlint.running.task import Result, Task
 
 LEAK = "import torch\nx = 1  # torchlint: ignore[NOPE]\n"
 SETTINGS = Settings.selecting("LINT")

@@ -12,9 +12,9 @@ from tests.conftest import PlantedRule
 from tests.test_notebook import notebook
 from torchlint.config import Settings
 from torchlint.engine import examine, lint
-from torchlint.fixing import fix_source
+from torchlint.filters.scope import Changes, Scope, changed_lines, digest, key_of
+from torchlint.fixing.passes import fix_source
 from torchlint.rule import Fact, Report, Rule
-from torchlint.scope import Changes, Scope, changed_lines, digest, key_of
 from torchlint.source import Source
 
 if TYPE_CHECKING:

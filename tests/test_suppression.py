@@ -8,7 +8,7 @@ from tests.conftest import PlantedRule
 from tests.support import source_of
 from torchlint.config import Settings
 from torchlint.engine import lint
-from torchlint.fixing import fix_source
+from torchlint.fixing.passes import fix_source
 
 SILENT = [
     pytest.param("x = torch.zeros(3)  # torchlint: ignore[MEM01]", id="by code"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import findings
-from torchlint.test_code import is_test_code
+from torchlint.files.test_code import is_test_code
 
 UNITTEST = "import unittest\n\nclass TestNet(unittest.TestCase):\n    def test_shape(self):\n        self.check()\n"
 PLAIN = "def test_shape():\n    assert net(3) == 3\n"

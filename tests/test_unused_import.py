@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from torchlint.fixing.unused_import import without_unused
 from torchlint.semantics.project import Project
 from torchlint.source import Source
-from torchlint.unused_import import without_unused
 
 BEFORE = "import torch\nfrom torch.autograd import Variable, grad\nx = Variable(torch.zeros(3))\ngrad(x, x)\n"
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support import fixed
 from torchlint.finding import Edit
+from torchlint.fixing.word_breaks import set_apart
 from torchlint.source import splice
-from torchlint.word_breaks import set_apart
 
 
 @pytest.mark.parametrize(

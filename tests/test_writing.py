@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PlantedRule
-from torchlint.fixing import Fixed, fix_source
+from torchlint.fixing.passes import Fixed, fix_source
+from torchlint.fixing.writing import WriteError, write
 from torchlint.source import Source
-from torchlint.writing import WriteError, write
 
 TEXT = "import torch\nx = torch.zeros(3)\ny = torch.zeros(4)\n"
 

@@ -20,7 +20,7 @@ from torchlint.rule import FAMILY_SEVERITY, Rule, all_rules
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-    from torchlint.scope import Scope
+    from torchlint.filters.scope import Scope
 
 DEFAULT_EXCLUDE = (
     *(".bzr", ".direnv", ".eggs", ".git", ".git-rewrite", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox"),

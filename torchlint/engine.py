@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING
 
 from torchlint.config import Settings, version
 from torchlint.diagnostics import INTERNAL_ERROR, TOO_COMPLEX, UNUSED_SUPPRESSION, Diagnostic, diagnose, is_failure
+from torchlint.files.requirement import torch_of_code
+from torchlint.files.test_code import is_test_code
+from torchlint.filters.scope import digest
+from torchlint.filters.suppression import Suppression, codes_named, removal, suppressions
 from torchlint.finding import (
     Applicability,
     Edit,
@@ -28,15 +32,11 @@ from torchlint.finding import (
     Suppressed,
     SuppressedBy,
 )
-from torchlint.kept_comments import lost_comment
+from torchlint.fixing.kept_comments import lost_comment
+from torchlint.fixing.word_breaks import set_apart
 from torchlint.parsing import UnparsableError, check_syntax, parse
-from torchlint.requirement import torch_of_code
 from torchlint.rule import Fact, NoFixError, Report, Rule, all_rules, fixer_for
-from torchlint.scope import digest
 from torchlint.source import Source
-from torchlint.suppression import Suppression, codes_named, removal, suppressions
-from torchlint.test_code import is_test_code
-from torchlint.word_breaks import set_apart
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -154,7 +154,7 @@ class _Run:
 
     def _report(self, rules: list[type[Rule]], model: Model) -> Iterator[Finding]:
         """Findings of each rule, with spans and fixes of what it reported. A crash costs the rule's own findings."""
-        from torchlint.alike import shown_beside_others
+        from torchlint.fixing.alike import shown_beside_others
         from torchlint.semantics.spans import SourceMismatchError
 
         for rule in rules:

@@ -90,7 +90,7 @@ class Source:
     @cached_property
     def customary_length(self) -> int:
         """How many characters the lines of the file had before any fix, as far as its own lines tell."""
-        from torchlint.line_length import customary
+        from torchlint.files.line_length import customary
 
         return self.kept_length or customary(self.text.splitlines())
 

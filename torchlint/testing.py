@@ -9,7 +9,7 @@ from textwrap import dedent
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.finding import Finding
-from torchlint.fixing import fix_source
+from torchlint.fixing.passes import fix_source
 from torchlint.plugins import load
 from torchlint.rule import Rule, all_rules
 from torchlint.source import Source

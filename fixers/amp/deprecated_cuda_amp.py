@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.amp.cuda_amp import Use, mentions, uses
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:

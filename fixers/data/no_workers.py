@@ -6,18 +6,18 @@ import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._loader_options import set_option
 
+from torchlint.analyses.callers_by_name import calls_in_other_files
 from torchlint.analyses.data.own_process import (
     changes_what_it_holds,
     holds_function,
     holds_open_file,
     keeps_what_it_reads,
 )
-from torchlint.analyses.loaders import loaders
-from torchlint.analyses.mem.callers_by_name import calls_in_other_files
+from torchlint.analyses.loading.loaders import loaders
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.options import set_option
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.arguments import string_value
 

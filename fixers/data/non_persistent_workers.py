@@ -6,18 +6,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._loader_options import set_option
 
 from torchlint.analyses.data.own_process import changes_what_it_holds
 from torchlint.analyses.data.reiteration import respawning_beside, respawning_loaders
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Fix
-from torchlint.options import set_option
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
     from torchlint.analyses.data.reiteration import Respawning
-    from torchlint.analyses.loaders import Loader
+    from torchlint.analyses.loading.loaders import Loader
     from torchlint.finding import Edit
     from torchlint.rule import Report
     from torchlint.semantics.model import Model

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchlint.fixers._pinning import pinning
+
 from torchlint.finding import Fix
-from torchlint.pinning import pinning
 
 if TYPE_CHECKING:
     from torchlint.rule import Report

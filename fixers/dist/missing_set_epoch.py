@@ -13,14 +13,14 @@ from torchlint.analyses.dist.at_epochs import (
     path_to_sampler,
     sampler_at_epochs,
 )
-from torchlint.analyses.dist.samplers import SAMPLER
+from torchlint.analyses.loading.samplers import SAMPLER
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, FileEdits, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.tree import arms, is_name
 
 if TYPE_CHECKING:
-    from torchlint.analyses.epochs import StaleSampler
+    from torchlint.analyses.loops.epochs import StaleSampler
     from torchlint.rule import Report
     from torchlint.semantics.entities import Binding
     from torchlint.semantics.model import Model

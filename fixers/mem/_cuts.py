@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.data_attribute.chain import Chain, is_single
+from torchlint.analyses.data_attribute.reads import Use, data_reads
 from torchlint.analyses.evaluation_names import is_over_data
-from torchlint.analyses.train.data_attribute import Use, data_reads
-from torchlint.analyses.train.data_chain import Chain, is_single
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit
-from torchlint.parallel_assignment import assigned_pairs
-from torchlint.rewrite import Rewriter
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import walk
 from torchlint.semantics.vocabulary import is_reduction
 

@@ -12,9 +12,9 @@ from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.graphs import carriers
 from torchlint.analyses.mem.keeping import Way
 from torchlint.analyses.mem.retention import retentions
-from torchlint.analyses.mem.single_tensor import is_graphless, is_one_tensor
+from torchlint.analyses.single_tensor import is_graphless, is_one_tensor
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import upstream
 from torchlint.semantics.tree import arms

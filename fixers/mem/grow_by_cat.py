@@ -11,8 +11,8 @@ from torchlint.analyses.exceptions import catches
 from torchlint.analyses.new_tensors import makes_new_tensor
 from torchlint.analyses.order import is_before
 from torchlint.analyses.tensor_writes import Written, is_its_own, memory_of, mentions, written_at
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind

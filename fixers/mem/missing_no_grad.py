@@ -9,12 +9,12 @@ from torchlint.analyses.evaluation_names import is_over_data
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.needless_graph import Extent
 from torchlint.analyses.mem.step_parts import all_evaluations, is_part_of_step
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.parallel_assignment import assigned_pairs
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.hints import LOSS_NAMES
+from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import last_name, walk
 
 from .._rows import row_around

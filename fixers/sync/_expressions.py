@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.edits.spelling import is_free
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
-from torchlint.spelling import is_free
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.sync.number_lists import number_list
+from torchlint.edits.rewriter import Rewriter
+from torchlint.edits.spelling import is_free
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Role
 from torchlint.semantics.values import Grad
-from torchlint.spelling import is_free
 
 from ._sums import TIMED, is_told
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.devices.visible_devices import names_several_gpus
 from torchlint.analyses.sync.accumulators import HostSum, blocks_around, is_wrapped, told_from_float
-from torchlint.analyses.visible_devices import names_several_gpus
+from torchlint.edits.rewriter import Rewriter
+from torchlint.edits.spelling import is_free
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
-from torchlint.spelling import is_free
 
 if TYPE_CHECKING:
     from torchlint.analyses.sync.readback import Readback

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.steps import Step, step_of
+from torchlint.analyses.data_attribute.reads import Use, data_reads
+from torchlint.analyses.loops.steps import Step, step_of
 from torchlint.analyses.sync.branching import tensors_asked
 from torchlint.analyses.sync.readback import counted_places, reads, reads_by_calls
 from torchlint.analyses.sync.residence import Residence
-from torchlint.analyses.train.data_attribute import Use, data_reads
 from torchlint.semantics.values import Place
 
 if TYPE_CHECKING:

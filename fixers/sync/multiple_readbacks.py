@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.devices.visible_devices import names_several_gpus
 from torchlint.analyses.exceptions import is_caught
+from torchlint.analyses.loops.steps import step_of
 from torchlint.analyses.order import is_before
-from torchlint.analyses.steps import step_of
 from torchlint.analyses.sync.readback import reads as all_reads
 from torchlint.analyses.sync.repeated_reads import Again, Several, numbers, written_between
 from torchlint.analyses.sync.shown import shown_tensors
 from torchlint.analyses.tensor_writes import Written
-from torchlint.analyses.visible_devices import names_several_gpus
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.tree import last_name, walk
 from torchlint.semantics.values import Grad

@@ -10,8 +10,8 @@ from torchlint.analyses.sync.branching import tensors_asked
 from torchlint.analyses.sync.element_reads import ElementReads, element_reads, may_be_list, reads_beside
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.analyses.host_use import Use
-from torchlint.analyses.steps import Step
+from torchlint.analyses.devices.host_use import Use
+from torchlint.analyses.loops.steps import Step
 from torchlint.analyses.sync.accumulators import host_sum
 from torchlint.analyses.sync.readback import Readback
 from torchlint.finding import Applicability, Fix

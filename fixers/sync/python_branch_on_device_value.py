@@ -8,8 +8,8 @@ import libcst as cst
 
 from torchlint.analyses.new_tensors import shares_no_graph
 from torchlint.analyses.sync.branching import Purpose
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.values import Grad, Kind
 

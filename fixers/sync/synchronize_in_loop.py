@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.housekeeping import reads_clock
+from torchlint.analyses.loops.housekeeping import reads_clock
 from torchlint.finding import Applicability, Fix
 from torchlint.rule import NoFixError
 
 from .._chores import taken_out
 
 if TYPE_CHECKING:
-    from torchlint.analyses.housekeeping import Chore
+    from torchlint.analyses.loops.housekeeping import Chore
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
 

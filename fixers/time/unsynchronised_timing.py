@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import Conditions, conditions
-from torchlint.analyses.cuda_flags import cuda_flag
-from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.devices.cuda_flags import cuda_flag
+from torchlint.analyses.devices.moves import moves_to_accelerator
 from torchlint.analyses.time.device_queue import follows_wait
 from torchlint.analyses.time.stopwatch import differences, unsynchronised_intervals
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Role
 

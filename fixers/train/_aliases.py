@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit, Fix
-from torchlint.rewrite import Rewriter
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding

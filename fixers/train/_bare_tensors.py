@@ -10,9 +10,9 @@ from torchlint.analyses.order import is_before
 from torchlint.analyses.tensor_writes import is_handed_on
 from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, is_drawn_alone, is_made_anew, without_moves
 from torchlint.analyses.variable_wrapper import Wrapper
-from torchlint.parallel_assignment import target_of
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.parallel_assignment import target_of
 from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import returns_tensor

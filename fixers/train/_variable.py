@@ -16,12 +16,12 @@ from torchlint.analyses.train.owned_tensors import (
     without_moves,
 )
 from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, questions, wrapper_of
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.parallel_assignment import assigned_pairs
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.dataflow import text as text_of
+from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.train.evaluation_mode import missing_toggles
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk

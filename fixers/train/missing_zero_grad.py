@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.step_cycle import Reached, changes, optimizer_of
+from torchlint.analyses.loops.step_cycle import Reached, changes, optimizer_of
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.tree import dotted, walk
 
 if TYPE_CHECKING:
-    from torchlint.analyses.step_cycle import Cycle
+    from torchlint.analyses.loops.step_cycle import Cycle
     from torchlint.rule import Report
     from torchlint.semantics.entities import Call, Guard
     from torchlint.semantics.model import Model

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.train.data_attribute import (
+from torchlint.analyses.data_attribute.chain import Chain, is_single
+from torchlint.analyses.data_attribute.reads import (
     NEW_TENSORS,
     DataRead,
     Use,
@@ -15,15 +16,14 @@ from torchlint.analyses.train.data_attribute import (
     flattened,
     unclear_reads,
 )
-from torchlint.analyses.train.data_chain import Chain, is_single
 from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, without_moves
 from torchlint.analyses.variable_wrapper import VARIABLE, Wrapper, questions, wrapper_of, wrappers
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.parallel_assignment import assigned_pairs
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 

@@ -8,8 +8,8 @@ from torchlint.analyses.train.checkpoints import Content, Load, entries_read, lo
 from torchlint.analyses.train.plain_values import has_plain_state
 from torchlint.analyses.train.saved_entries import doubt_of
 from torchlint.analyses.train.saved_schedulers import torch_for_schedulers
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from torchlint.rule import NoFixError
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.rewrite import Rewriter
+    from torchlint.edits.rewriter import Rewriter
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 

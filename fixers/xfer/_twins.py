@@ -13,7 +13,7 @@ from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.analyses.xfer.creations import Creation
-    from torchlint.rewrite import Rewriter
+    from torchlint.edits.rewriter import Rewriter
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 

@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers._pinning import pinning
 
-from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.devices.moves import moves_to_accelerator
 from torchlint.analyses.sync.round_trips import round_trips
 from torchlint.analyses.xfer.copies import blocking_copies, flag_of
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, FileEdits, Fix
-from torchlint.pinning import pinning
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics import torch_api
 from torchlint.semantics.arguments import string_value

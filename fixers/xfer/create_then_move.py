@@ -16,8 +16,8 @@ from torchlint.fixers.xfer._twins import cut, is_said_by_name, twins
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.numbers import MADE_OF_NUMBERS, equal_numbers, fits, is_range, numbers_given, types_of
 from torchlint.analyses.xfer.sizes import SIZED_CLASSES, has_sizes
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.tree import walk

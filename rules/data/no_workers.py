@@ -7,7 +7,7 @@ from torchlint.finding import Confidence
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.analyses.loaders import Loader
+    from torchlint.analyses.loading.loaders import Loader
     from torchlint.semantics.model import Model
 
 
@@ -104,9 +104,9 @@ class NoWorkers(Rule):
     triggers = ("Loader",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.datasets import Memory
-        from torchlint.analyses.feeding import reach
-        from torchlint.analyses.loaders import loaders
+        from torchlint.analyses.loading.datasets import Memory
+        from torchlint.analyses.loading.feeding import reach
+        from torchlint.analyses.loading.loaders import loaders
 
         for loader in loaders(model):
             if loader.workers != 0 or loader.is_explained or loader.is_set_elsewhere or loader.is_one_batch:
@@ -121,14 +121,14 @@ class NoWorkers(Rule):
 
 
 def _chain(loader: Loader) -> tuple[Fact, ...]:
-    from torchlint.analyses.feeding import route
+    from torchlint.analyses.loading.feeding import route
 
     built = Fact(loader.site.node, "No workers are asked for: the process that draws a batch makes its samples")
     return (built, *(Fact(node, text) for node, text in route(loader)))
 
 
 def _message(loader: Loader) -> str:
-    from torchlint.analyses.datasets import Memory
+    from torchlint.analyses.loading.datasets import Memory
 
     done = "encoded" if loader.memory() is Memory.ENCODED else "read and decoded"
     name = f"`{loader.name}`" if loader.name is not None else "this loader"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.analyses.loaders import Loader
+    from torchlint.analyses.loading.loaders import Loader
     from torchlint.semantics.model import Model
 
 
@@ -102,9 +102,9 @@ class UnpinnedLoader(Rule):
     accelerator = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.feeding import holds_arrays, reach
-        from torchlint.analyses.loaders import loaders
-        from torchlint.analyses.pinnable import are_left_alone
+        from torchlint.analyses.loading.feeding import holds_arrays, reach
+        from torchlint.analyses.loading.loaders import loaders
+        from torchlint.analyses.loading.pinnable import are_left_alone
 
         for loader in loaders(model):
             confidence = reach(loader) if loader.is_pinned is False else None
@@ -113,7 +113,7 @@ class UnpinnedLoader(Rule):
 
 
 def _chain(loader: Loader) -> tuple[Fact, ...]:
-    from torchlint.analyses.feeding import route
+    from torchlint.analyses.loading.feeding import route
 
     built = Fact(loader.site.node, "Its batches are not asked to be in page-locked memory")
     return (built, *(Fact(node, text) for node, text in route(loader)))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.analyses.epochs import StaleSampler
+    from torchlint.analyses.loops.epochs import StaleSampler
     from torchlint.semantics.model import Model
 
 
@@ -90,7 +90,7 @@ class MissingSetEpoch(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.epochs import stale_samplers
+        from torchlint.analyses.loops.epochs import stale_samplers
 
         for stale in stale_samplers(model):
             yield Report(stale.sampler.node, _message(stale, model), facts=stale)

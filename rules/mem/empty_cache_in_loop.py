@@ -84,7 +84,7 @@ class EmptyCacheInLoop(Rule):
     accelerator = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.housekeeping import emptied_caches
+        from torchlint.analyses.loops.housekeeping import emptied_caches
 
         for chore in emptied_caches(model):
             call = model.code(chore.call.node)

@@ -85,7 +85,7 @@ class CpuNumpyInTrainStep(Rule):
     )
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.host_use import Use
+        from torchlint.analyses.devices.host_use import Use
         from torchlint.analyses.sync.dense_copies import dense_copies
         from torchlint.analyses.sync.detours import detours
         from torchlint.analyses.sync.element_reads import element_reads

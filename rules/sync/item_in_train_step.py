@@ -116,7 +116,7 @@ class ItemInTrainStep(Rule):
 
 
 def _message(model: Model, read: Readback) -> str:
-    from torchlint.analyses.host_use import Use
+    from torchlint.analyses.devices.host_use import Use
     from torchlint.analyses.sync.readback import STORED
 
     if Use.ACCUMULATED in read.use:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Fact, Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.analyses.housekeeping import Chore
+    from torchlint.analyses.loops.housekeeping import Chore
     from torchlint.semantics.model import Model
 
 
@@ -82,7 +82,7 @@ class SynchronizeInLoop(Rule):
     triggers = ("synchronize(",)
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.housekeeping import needless_waits
+        from torchlint.analyses.loops.housekeeping import needless_waits
 
         for chore in needless_waits(model):
             call = model.code(chore.call.node)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.analyses.step_cycle import Cycle
+    from torchlint.analyses.loops.step_cycle import Cycle
     from torchlint.semantics.model import Model
 
 
@@ -79,7 +79,7 @@ class MissingZeroGrad(Rule):
     whole_function = True
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.step_cycle import unreset_cycles
+        from torchlint.analyses.loops.step_cycle import unreset_cycles
 
         for cycle in unreset_cycles(model):
             yield Report(cycle.backward.node, _message(cycle, model), cycle.confidence, cycle)

@@ -7,7 +7,7 @@ from torchlint.finding import Confidence
 from torchlint.rule import Report, Rule
 
 if TYPE_CHECKING:
-    from torchlint.analyses.train.data_attribute import DataRead
+    from torchlint.analyses.data_attribute.reads import DataRead
     from torchlint.analyses.variable_wrapper import Wrapper
     from torchlint.semantics.model import Model
 
@@ -83,7 +83,7 @@ class PreTorch04Legacy(Rule):
     triggers = ("Variable", "volatile", ".data")
 
     def check(self, model: Model) -> Iterator[Report]:
-        from torchlint.analyses.train.data_attribute import data_reads
+        from torchlint.analyses.data_attribute.reads import data_reads
         from torchlint.analyses.variable_wrapper import (
             derived_calls,
             volatile_calls,

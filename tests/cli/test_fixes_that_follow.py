@@ -10,9 +10,9 @@ import pytest
 
 from tests.cli.test_check import check, plant
 from tests.conftest import PlantedRule, _zeros, rename_to
-from torchlint import runner
 from torchlint.finding import Applicability, Edit, FileEdits, Fix
 from torchlint.rule import Report, Rule
+from torchlint.running import runner
 from torchlint.semantics.model import Model
 
 BASE = "import torch\nsize = torch.zeros(1)\n"

@@ -25,7 +25,7 @@ from tests.fixers.agreement import Case, called, difference
 from tests.fixers.loop_parts import COMPLEX, FLOATS, INTEGERS, PLANTED
 from tests.fixers.loops import Generated, Maker, planted
 from tests.support import findings, fixed
-from torchlint.fixing import apply_fixes, choose
+from torchlint.fixing.passes import apply_fixes, choose
 from torchlint.testing import source_of
 
 RULES = ("VEC01", "VEC02", "VEC06", "VEC08", "LIN01", "LIN02", "LIN03")

@@ -22,7 +22,7 @@ import torch
 
 from tests.fixers.training_programs import program
 from torchlint.config import Selection, Settings
-from torchlint.fixing import fix_source
+from torchlint.fixing.passes import fix_source
 from torchlint.source import Source
 
 _RAISED = "raised "

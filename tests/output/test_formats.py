@@ -16,13 +16,13 @@ from tests.conftest import PlantedRule, rename_to
 from tests.test_notebook import notebook
 from torchlint.diagnostics import UNREADABLE_FILE, diagnose
 from torchlint.engine import examine
+from torchlint.filters.scope import Scope, key_of
 from torchlint.finding import Applicability, Edit, Fix, Severity
 from torchlint.output import FORMATS, Outcome, render, summary
 from torchlint.output.github import append_to_step_summary
 from torchlint.rule import Fact, NoFixError, Report, Rule
-from torchlint.scope import Scope, key_of
+from torchlint.running.task import Result
 from torchlint.source import Source
-from torchlint.task import Result
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model

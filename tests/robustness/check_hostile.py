@@ -27,7 +27,7 @@ from pathlib import Path
 from random import Random
 
 from tests.robustness.hostile import Hostile, examples, hostile_files, plant_oddities
-from torchlint.fixing import does_compile
+from torchlint.fixing.passes import does_compile
 from torchlint.source import Source, UnreadableSourceError
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.robustness.generated import PROGRAMS, TRAIN, Program, text
-from torchlint.analyses.loaders import copies_batches
+from torchlint.analyses.loading.loaders import copies_batches
 from torchlint.engine import lint
 from torchlint.finding import Finding
 from torchlint.semantics.project import Project

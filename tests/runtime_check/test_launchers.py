@@ -13,7 +13,7 @@ import pytest
 from tests.runtime_check.programs import launch
 from tests.runtime_check.test_command import FEW, verify
 from tests.runtime_check.test_profile import profile
-from torchlint.fix_units import FixUnits
+from torchlint.fixing.units import FixUnits
 from torchlint.settings_file import Configuration
 
 LEAKING = """\

@@ -6,7 +6,7 @@ import pytest
 
 from tests.semantics.programs import call_on, function_of, model_of, value_of
 from tests.support import findings
-from torchlint.analyses.steps import step_of
+from torchlint.analyses.loops.steps import step_of
 from torchlint.semantics.entities import Role
 from torchlint.semantics.values import Kind, Place
 

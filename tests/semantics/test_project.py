@@ -10,9 +10,9 @@ import pytest
 
 from tests.semantics.projects import model_of, value_of, write
 from torchlint.config import Settings
-from torchlint.discovery import Target
 from torchlint.engine import lint
-from torchlint.runner import Options, run
+from torchlint.files.discovery import Target
+from torchlint.running.runner import Options, run
 from torchlint.semantics.entities import Role
 from torchlint.semantics.model import Model
 from torchlint.semantics.project import Project
@@ -351,7 +351,7 @@ def test_findings_depend_neither_on_the_order_of_files_nor_on_the_number_of_proc
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("torchlint.runner._BYTES_WORTH_A_WORKER", 1)
+    monkeypatch.setattr("torchlint.running.runner._BYTES_WORTH_A_WORKER", 1)
     evaluation = "engine.evaluate(net, loader)"
     names = ["main.py", "engine.py", "other.py", "third.py"]
     texts = [DRIVER.format(evaluation=evaluation), ENGINE, DRIVER.format(evaluation="pass"), ENGINE]

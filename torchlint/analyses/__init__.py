@@ -1,1 +1,5 @@
-"""What rules ask of the model of a file. Those that only the rules of one family ask lie in a folder of its name."""
+"""What rules ask of the model of a file.
+
+What the rules of one family ask lies in the folder of its name. The other folders and modules are for several families,
+and know none of them.
+"""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses import host_calls
-from torchlint.parallel_assignment import target_of
+from torchlint.analyses.devices import host_calls
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import parameter_of_function, reaches
+from torchlint.semantics.parallel_assignment import target_of
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.vocabulary import is_loss_module
 from torchlint.word_set import word_set

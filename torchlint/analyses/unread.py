@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.host_calls import collects
+from torchlint.analyses.devices.host_calls import collects
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model

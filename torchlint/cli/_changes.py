@@ -12,14 +12,14 @@ import click
 
 from torchlint.config import Settings
 from torchlint.diagnostics import UNREADABLE_FILE, diagnose
-from torchlint.discovery import Target
+from torchlint.files.discovery import Target
 from torchlint.finding import Finding
-from torchlint.runner import within
+from torchlint.fixing.writing import WriteError, write
+from torchlint.running.runner import within
+from torchlint.running.task import Result, Task
+from torchlint.running.work import fixed_result, process
 from torchlint.source import Source
-from torchlint.task import Result, Task
 from torchlint.terminal import use_color
-from torchlint.work import fixed_result, process
-from torchlint.writing import WriteError, write
 
 _QUESTION = "Fix it? yes, no, all of this rule, don't ask of this rule again, quit"
 
@@ -53,7 +53,7 @@ def _unwritten(result: Result, message: str, settings: Mapping[Path, Settings]) 
 
 def interviewed(results: Sequence[Result], targets: Sequence[Target], color_choice: str) -> list[Result]:
     """The results once the user has said which fixes to make."""
-    from torchlint.interactive import Answer, Interview
+    from torchlint.fixing.interactive import Answer, Interview
     from torchlint.output.full import question
     from torchlint.semantics.project import Project
 
@@ -81,7 +81,7 @@ def interviewed(results: Sequence[Result], targets: Sequence[Target], color_choi
 
 def suppressed(result: Result, reason: str) -> Result:
     """The result once comments suppress its findings in the file."""
-    from torchlint.add_ignore import add_ignores
+    from torchlint.filters.add_ignore import add_ignores
 
     if result.source is None or not result.findings:
         return result

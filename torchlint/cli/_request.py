@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from torchlint.config import ConfigError, Selection, check_selectors, nearest
-from torchlint.discovery import Target
+from torchlint.files.discovery import Target
+from torchlint.filters.narrowing import Baselines
 from torchlint.finding import Severity
-from torchlint.narrowing import Baselines
 from torchlint.output import FORMATS
 from torchlint.settings_file import CommandLine, Configuration, load_plugins
 
@@ -91,7 +91,7 @@ class Request:
         narrowed = baselines.narrow(targets)
         if self.diff_base is None and not self.staged:
             return narrowed
-        from torchlint.changed_files import since, staged
+        from torchlint.files.changed_files import since, staged
 
         return staged(narrowed) if self.diff_base is None else since(narrowed, self.diff_base)
 

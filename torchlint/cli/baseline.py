@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from torchlint.baseline import FILE, Baseline, total
-from torchlint.cache import FOLDER
 from torchlint.config import ConfigError
 from torchlint.diagnostics import is_failure
-from torchlint.discovery import Discovery, discover
+from torchlint.files.discovery import Discovery, discover
+from torchlint.filters.baseline import FILE, Baseline, total
+from torchlint.filters.scope import Scope
 from torchlint.output import count
-from torchlint.progress import Progress
-from torchlint.runner import Options, run
-from torchlint.scope import Scope
+from torchlint.running.cache import FOLDER
+from torchlint.running.progress import Progress
+from torchlint.running.runner import Options, run
+from torchlint.running.task import Result
 from torchlint.settings_file import Configuration
-from torchlint.task import Result
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 _PATH = click.Path(path_type=Path)

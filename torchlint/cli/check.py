@@ -10,21 +10,21 @@ from typing import IO, Any
 
 import click
 
-from torchlint.atomic import replace_file
-from torchlint.cache import FOLDER
 from torchlint.cli import command_names, forget_stdout
 from torchlint.cli._request import CheckCommand, Request, options, requested
 from torchlint.config import ConfigError, nearest
 from torchlint.diagnostics import UNREADABLE_FILE, diagnose, is_failure
-from torchlint.discovery import Discovery, Target, discover, is_excluded
+from torchlint.files.atomic import replace_file
+from torchlint.files.discovery import Discovery, Target, discover, is_excluded
+from torchlint.filters.narrowing import Baselines
 from torchlint.finding import Severity
-from torchlint.narrowing import Baselines
 from torchlint.output import Outcome, count, render, statistics, summary
-from torchlint.progress import Progress
-from torchlint.runner import Options, run, within
+from torchlint.running.cache import FOLDER
+from torchlint.running.progress import Progress
+from torchlint.running.runner import Options, run, within
+from torchlint.running.task import Result, Task
 from torchlint.settings_file import Configuration
 from torchlint.source import is_worth_linting
-from torchlint.task import Result, Task
 from torchlint.terminal import use_color
 
 CLEAN, FOUND, FAILED = 0, 1, 2
@@ -50,7 +50,7 @@ def command(**given: Any) -> int:
 
 def _watch(request: Request) -> int:
     """Until interrupted. A mistake in the settings is said, and the next change tried."""
-    from torchlint.watching import changes
+    from torchlint.files.watching import changes
 
     for _ in changes(request.paths or (Path(),)):
         try:
@@ -203,7 +203,7 @@ def _check_stdin(request: Request, configuration: Configuration) -> int:
     if excluded or not targets or not is_worth_linting(data):
         result = Result(path)
     else:
-        from torchlint.work import process
+        from torchlint.running.work import process
 
         task = Task(path, data, targets[0].settings, settings.unsafe_fixes if request.fixes else None)
         result = within(process(task), {os.path.abspath(path): path})

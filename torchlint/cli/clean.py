@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from torchlint.cache import FOLDER, remove
 from torchlint.config import ConfigError
+from torchlint.running.cache import FOLDER, remove
 from torchlint.settings_file import Configuration
 
 

@@ -63,9 +63,9 @@ def command(words: tuple[str, ...], **given: Any) -> int:
 def _findings(root: Path, measured: Measured) -> Iterator[profile.Finding]:
     """Of the files of the project that the command loaded."""
     from torchlint.config import ConfigError
-    from torchlint.discovery import discover
+    from torchlint.files.discovery import discover
     from torchlint.finding_lines import FindingLines
-    from torchlint.runner import Options, run
+    from torchlint.running.runner import Options, run
     from torchlint.settings_file import Configuration
 
     paths = [root / path for path in sorted(measured.ran)]

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from torchlint.atomic import replace_file
 from torchlint.config import ConfigError, find_code
+from torchlint.files.atomic import replace_file
 from torchlint.pages import Page, all_pages, markdown, page
 from torchlint.settings_file import Configuration
 from torchlint.terminal import use_color

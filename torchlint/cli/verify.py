@@ -14,8 +14,8 @@ from torchlint.cli._request import list_option
 from torchlint.config import ConfigError, Selection, check_selectors
 
 if TYPE_CHECKING:
-    from torchlint.fix_units import FixUnits, Key
-    from torchlint.fixing import Fixed
+    from torchlint.fixing.passes import Fixed
+    from torchlint.fixing.units import FixUnits, Key
     from torchlint.runtime_check import Candidate, Options, Verdict
 
 
@@ -76,7 +76,7 @@ def command(words: tuple[str, ...], **given: Any) -> int:
 
 
 def _units(root: Path, given: dict[str, Any], notebooks: Collection[Path]) -> FixUnits:
-    from torchlint.fix_units import FixUnits
+    from torchlint.fixing.units import FixUnits
     from torchlint.settings_file import CommandLine, Configuration
 
     try:
@@ -130,7 +130,7 @@ def _texts(fixed: Mapping[Path, Fixed]) -> dict[Path, bytes]:
 
 def _apply(verdict: Verdict, units: FixUnits, root: Path) -> int:
     """Write what was kept: all files, or none where one changed in the meantime or cannot be written."""
-    from torchlint.writing import WriteError, write
+    from torchlint.fixing.writing import WriteError, write
 
     if verdict.overall.value == "reject":
         click.echo("Nothing was written.", err=True)

@@ -8,16 +8,16 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
 
-from torchlint.add_ignore import add_ignores
 from torchlint.config import Settings
-from torchlint.discovery import Target, is_excluded, shown
+from torchlint.files.discovery import Target, is_excluded, shown
+from torchlint.filters.add_ignore import add_ignores
+from torchlint.filters.narrowing import Baselines
 from torchlint.finding import Edit, Finding
-from torchlint.fixing import fix_source
-from torchlint.narrowing import Baselines
+from torchlint.fixing.passes import fix_source
+from torchlint.running.task import Task
+from torchlint.running.work import process
 from torchlint.settings_file import Configuration
 from torchlint.source import Source, is_worth_linting
-from torchlint.task import Task
-from torchlint.work import process
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from pygls.lsp.server import LanguageServer
 
 from torchlint import __version__
 from torchlint.config import ConfigError
-from torchlint.discovery import SUFFIXES
 from torchlint.editor.document import Checked, all_fixes, check, suppression
 from torchlint.editor.opened import Opened, Places
+from torchlint.files.discovery import SUFFIXES
 from torchlint.finding import Applicability, Finding, Severity
 from torchlint.pages import markdown, page
 from torchlint.source import Source, UnreadableSourceError

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from torchlint.diagnostics import is_failure
 from torchlint.finding import Applicability, Finding, SuppressedBy
+from torchlint.running.task import Result
 from torchlint.source import Source
-from torchlint.task import Result
 
 FORMATS = ("full", "concise", "grouped", "json", "json-lines", "github", "gitlab", "junit", "rdjson", "sarif")
 

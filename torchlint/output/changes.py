@@ -11,7 +11,7 @@ from torchlint.finding import Edit
 from torchlint.source import Source, splice
 
 if TYPE_CHECKING:
-    from torchlint.fixing import Fixed
+    from torchlint.fixing.passes import Fixed
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchlint.git import Repository
+from torchlint.files.git import Repository
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from torchlint.project_files import ProjectFiles
+from torchlint.files.project_files import ProjectFiles
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.names import canonical
 from torchlint.semantics.outline import Definition, Outline, imports_anywhere, names_used, outline
@@ -24,7 +24,7 @@ from torchlint.source import Source, UnreadableSourceError
 if TYPE_CHECKING:
     import libcst as cst
 
-    from torchlint.requirement import TorchRequirement
+    from torchlint.files.requirement import TorchRequirement
     from torchlint.semantics.model import Model
 
 _MOST_BYTES = 400_000  # a longer file is no module that others import from, but data or generated

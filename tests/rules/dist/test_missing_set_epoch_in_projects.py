@@ -15,7 +15,7 @@ from torch.utils.data import TensorDataset
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.finding import Finding
-from torchlint.fixing import fix_source, fix_together
+from torchlint.fixing.passes import fix_source, fix_together
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 

@@ -13,7 +13,7 @@ from tests.support import findings, fixed
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.finding import Applicability
-from torchlint.fixing import fix_source, fix_together
+from torchlint.fixing.passes import fix_source, fix_together
 from torchlint.semantics.project import Project
 from torchlint.source import Source
 

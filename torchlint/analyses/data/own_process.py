@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.datasets import leaves
+from torchlint.analyses.loading.datasets import leaves
 from torchlint.analyses.tensor_writes import Written, written
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.tree import is_name, last_name, walk, without_subscripts
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.analyses.loaders import Loader
+    from torchlint.analyses.loading.loaders import Loader
     from torchlint.semantics.entities import Class, Function
     from torchlint.semantics.model import Model
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.data.counted_epochs import counts_epochs
 from torchlint.analyses.data.own_process import classes_of
-from torchlint.analyses.datasets import Memory, leaves
-from torchlint.analyses.epochs import given_elsewhere, loops_around_calls
-from torchlint.analyses.feeding import reach
-from torchlint.analyses.loaders import Loader, loaders
+from torchlint.analyses.loading.counted_epochs import counts_epochs
+from torchlint.analyses.loading.datasets import Memory, leaves
+from torchlint.analyses.loading.feeding import reach
+from torchlint.analyses.loading.loaders import Loader, loaders
+from torchlint.analyses.loops.epochs import given_elsewhere, loops_around_calls
 from torchlint.analyses.once import once
 from torchlint.semantics.dataflow import text, unfilled_default
 from torchlint.semantics.entities import Call, Loop, Role

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.epochs import comes_from
+from torchlint.analyses.loops.epochs import comes_from
 from torchlint.semantics.tree import arms, walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.analyses.epochs import StaleSampler
+    from torchlint.analyses.loops.epochs import StaleSampler
     from torchlint.semantics.entities import Binding, Call, Loop
     from torchlint.semantics.model import Model
     from torchlint.semantics.values import Value

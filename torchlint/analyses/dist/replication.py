@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.files.test_code import is_test_code
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
-from torchlint.test_code import is_test_code
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Argument, Call

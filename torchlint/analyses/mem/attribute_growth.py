@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.loops.steps import is_gated
 from torchlint.analyses.mem.cat_growth import CAT, Growth, elements_of, is_of_dict, is_of_layers, is_short, is_watch
-from torchlint.analyses.steps import is_gated
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:

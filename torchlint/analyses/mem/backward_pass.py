@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import conditions, exclude
-from torchlint.analyses.mem.single_tensor import carries, is_graphless
+from torchlint.analyses.single_tensor import carries, is_graphless
 from torchlint.semantics.dataflow import hold_the_same, reaches, sources, text, upstream
 from torchlint.semantics.values import Grad, Kind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.analyses.mem.callers_by_name import bases_abroad, is_called_only_with_gradients
+from torchlint.analyses.callers_by_name import bases_abroad, is_called_only_with_gradients
 from torchlint.semantics.class_bodies import is_placeholder
 from torchlint.semantics.tree import is_name
 

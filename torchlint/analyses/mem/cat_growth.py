@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.extent import runs_few_times
+from torchlint.analyses.loops.extent import runs_few_times
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import bound_names, prefixes, walk

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.constructor_options import is_ruled_out, parameters_of
+from torchlint.analyses.modules.constructor_options import is_ruled_out, parameters_of
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.mem.lifetime import root
-from torchlint.analyses.module_mode import is_evaluated_at
+from torchlint.analyses.lifetime import root
+from torchlint.analyses.modules.module_mode import is_evaluated_at
 from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.vocabulary import WRAPPERS
 

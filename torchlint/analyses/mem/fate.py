@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.lifetime import root
 from torchlint.analyses.mem import fate_words as words
-from torchlint.analyses.mem.lifetime import root
 from torchlint.semantics.dataflow import given_to, parameter_of, parameter_of_function, reaches, text
 from torchlint.semantics.effects import steps_on_a_loss
 from torchlint.semantics.values import Grad, Kind

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.mem.callers_by_name import calls_in_other_files
-from torchlint.analyses.mem.frozen_classes import switches_itself_off
-from torchlint.analyses.mem.lifetime import root
-from torchlint.analyses.mem.parameter_free import class_of_module, module_of, trains_nothing
+from torchlint.analyses.callers_by_name import calls_in_other_files
+from torchlint.analyses.lifetime import root
+from torchlint.analyses.modules.frozen_classes import switches_itself_off
+from torchlint.analyses.modules.parameter_free import class_of_module, module_of, trains_nothing
 from torchlint.semantics.dataflow import parameter_of_function, text, upstream
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Grad, Kind

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.mem.keyword_match import methods_elsewhere
-from torchlint.analyses.mem.parameter_free import module_of
 from torchlint.analyses.mem.recorded_passes import takes_gradients
+from torchlint.analyses.modules.parameter_free import module_of
 from torchlint.semantics import torch_api
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import module_method

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.mem.backward_pass import freeing_passes, is_term_of_loss
-from torchlint.analyses.mem.parameter_free import is_parameter_free_pass
-from torchlint.analyses.mem.single_tensor import carries, is_graphless, is_one_tensor
+from torchlint.analyses.modules.parameter_free import is_parameter_free_pass
+from torchlint.analyses.single_tensor import carries, is_graphless, is_one_tensor
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import reaches, text, upstream
 from torchlint.semantics.taken_apart import place_of, returned_at

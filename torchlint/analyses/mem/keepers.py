@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.lifetime import lifetime, root
 from torchlint.analyses.mem.graphs import carriers
 from torchlint.analyses.mem.keeping import Keeping, Way, keepings
-from torchlint.analyses.mem.lifetime import lifetime, root
-from torchlint.analyses.mem.single_tensor import carries
+from torchlint.analyses.single_tensor import carries
 from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.tree import is_name, walk
 

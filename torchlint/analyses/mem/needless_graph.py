@@ -10,27 +10,25 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.compatibility import is_of_another_library
-from torchlint.analyses.conditions import conditions, exclude
-from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
-from torchlint.analyses.feeding import repeats
-from torchlint.analyses.mem.called_by_bases import is_called_by_base
-from torchlint.analyses.mem.callers_by_name import (
+from torchlint.analyses.callers_by_name import (
     calls_in_other_files,
     is_called_only_with_gradients,
     is_run_by_forward_of_base,
     may_be_trained_through,
 )
+from torchlint.analyses.compatibility import is_of_another_library
+from torchlint.analyses.conditions import conditions, exclude
+from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
+from torchlint.analyses.lifetime import root
+from torchlint.analyses.loading.feeding import repeats
+from torchlint.analyses.mem.called_by_bases import is_called_by_base
 from torchlint.analyses.mem.evaluation_before import Modes
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_teacher, switches_parameters_off
 from torchlint.analyses.mem.gradients_on_the_way import may_need_gradients, reached, sends_back_for_others
 from torchlint.analyses.mem.keyword_match import methods_meant, methods_named, namesakes, passes_that_fit
-from torchlint.analyses.mem.lifetime import root
 from torchlint.analyses.mem.network_parts import is_in_constructor, is_network_by_hand
-from torchlint.analyses.mem.parameter_free import class_of_module, module_of
 from torchlint.analyses.mem.recorded_passes import RecordedPasses, runs_without_gradients, takes_gradients
-from torchlint.analyses.mem.single_tensor import carries, is_graphless
 from torchlint.analyses.mem.state_reads import read_for_state
 from torchlint.analyses.mem.switching_callers import (
     is_chosen_with_autograd_off,
@@ -42,6 +40,8 @@ from torchlint.analyses.mem.switching_callers import (
 from torchlint.analyses.mem.training_calls import is_training_call
 from torchlint.analyses.mem.training_phases import training_phase
 from torchlint.analyses.mem.trial_runs import is_smoke_test, is_unit_test
+from torchlint.analyses.modules.parameter_free import class_of_module, module_of
+from torchlint.analyses.single_tensor import carries, is_graphless
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import are_alternatives
+from torchlint.analyses.graph_parts import GraphParts, is_leaf
 from torchlint.analyses.mem.backward_pass import backpropagated
-from torchlint.analyses.mem.graph_parts import GraphParts, is_leaf
-from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.analyses.mem.trial_runs import is_test_case
+from torchlint.analyses.single_tensor import is_graphless
 from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
 from torchlint.semantics.dataflow import given_to, reaches, upstream

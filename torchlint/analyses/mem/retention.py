@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_loader
+from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, root
 from torchlint.analyses.mem.backward_pass import freeing_passes
 from torchlint.analyses.mem.chosen_gradients import comes_without_graph
 from torchlint.analyses.mem.fate import Fate, Tracer
@@ -18,10 +19,9 @@ from torchlint.analyses.mem.graphs import carriers, depends_on_forward, is_freed
 from torchlint.analyses.mem.handful import has_handful_of_places, is_over_handful
 from torchlint.analyses.mem.keepers import Keeper, is_given_back, keepers, parameters_in
 from torchlint.analyses.mem.keeping import COLLECTIONS, Keeping, Way, keepings
-from torchlint.analyses.mem.lifetime import Lifetime, lifetime, of_comprehension, root
 from torchlint.analyses.mem.needless_graph import evaluations
-from torchlint.analyses.mem.single_tensor import is_graphless, is_one_tensor
 from torchlint.analyses.mem.trial_runs import is_test_case
+from torchlint.analyses.single_tensor import is_graphless, is_one_tensor
 from torchlint.semantics.arguments import string_value
 from torchlint.semantics.dataflow import given_to, reaches, upstream
 from torchlint.semantics.entities import Role

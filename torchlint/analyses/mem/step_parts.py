@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.loops.steps import is_gated
 from torchlint.analyses.mem.needless_graph import Extent, evaluations
-from torchlint.analyses.steps import is_gated
 from torchlint.semantics.dataflow import reaches, sources
 from torchlint.semantics.tree import walk
 

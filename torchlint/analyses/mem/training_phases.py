@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.mem.callers_by_name import may_run_without_gradients
-from torchlint.analyses.phases import condition, separates_phases
+from torchlint.analyses.callers_by_name import may_run_without_gradients
+from torchlint.analyses.loops.phases import condition, separates_phases
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:

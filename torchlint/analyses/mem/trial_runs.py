@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.lifetime import root
 from torchlint.analyses.mem.evaluation_before import Modes
-from torchlint.analyses.mem.lifetime import root
 from torchlint.semantics.dataflow import sources, text
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk

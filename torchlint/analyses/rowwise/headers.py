@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.extent import FEW
+from torchlint.analyses.loops.extent import FEW
 from torchlint.analyses.rowwise.state import Depends, Fault, Seen, together
 from torchlint.semantics.tree import integer
 from torchlint.semantics.values import Kind, Place

@@ -11,7 +11,7 @@ from torchlint.analyses.rowwise import headers
 from torchlint.analyses.rowwise.expressions import Expressions
 from torchlint.analyses.rowwise.names import Names
 from torchlint.analyses.rowwise.state import Trace
-from torchlint.analyses.sync.shown import is_text
+from torchlint.analyses.texts import is_text
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compiled import is_compiled
-from torchlint.analyses.extent import runs_few_times
+from torchlint.analyses.loops.extent import runs_few_times
 from torchlint.analyses.rowwise import costly, wording
 from torchlint.analyses.rowwise.certainty import Certainty
 from torchlint.analyses.rowwise.collecting import (

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.host_calls import is_log
-from torchlint.analyses.host_use import DEFERRABLE, KEPT, HostFlow
-from torchlint.analyses.steps import Step, step_around, step_of
+from torchlint.analyses.devices.host_calls import is_log
+from torchlint.analyses.devices.host_use import DEFERRABLE, KEPT, HostFlow
+from torchlint.analyses.loops.steps import Step, step_around, step_of
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.tallies import is_truth
 from torchlint.semantics.entities import Role

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.steps import Step, step_of
+from torchlint.analyses.loops.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence

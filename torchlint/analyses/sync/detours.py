@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.devices.moves import moves_to_accelerator
+from torchlint.analyses.loops.steps import Step, is_gated
 from torchlint.analyses.order import is_before
-from torchlint.analyses.steps import Step, is_gated
 from torchlint.analyses.sync.branching import waiting_step
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.round_trips import Trip, has_not_left

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.collated import is_collated_as_list
-from torchlint.analyses.host_calls import HOST_TENSORS
+from torchlint.analyses.devices.host_calls import HOST_TENSORS
+from torchlint.analyses.loading.collated import is_collated_as_list
+from torchlint.analyses.loops.steps import Step, step_around
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
-from torchlint.analyses.steps import Step, step_around
 from torchlint.analyses.sync.branching import tensors_asked, waiting_step
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import libcst as cst
 
-from torchlint.analyses.host_calls import HOST_TENSORS
-from torchlint.analyses.host_use import KEPT, HostFlow
+from torchlint.analyses.devices.host_calls import HOST_TENSORS
+from torchlint.analyses.devices.host_use import KEPT, HostFlow
+from torchlint.analyses.loops.steps import is_gated
 from torchlint.analyses.rowwise.evidence import Evidence, evidence
-from torchlint.analyses.steps import is_gated
 from torchlint.semantics.dataflow import parameter_of_function, upstream
 from torchlint.semantics.values import Kind
 

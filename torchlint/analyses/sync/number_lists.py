@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.exceptions import catches
-from torchlint.analyses.mem.single_tensor import is_one_tensor
 from torchlint.analyses.order import is_before
+from torchlint.analyses.single_tensor import is_one_tensor
 from torchlint.analyses.sync.accumulators import (
     has_other_purpose,
     is_inside,

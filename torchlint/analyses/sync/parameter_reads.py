@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.host_calls import is_log
-from torchlint.analyses.host_use import KEPT, HostFlow
+from torchlint.analyses.devices.host_calls import is_log
+from torchlint.analyses.devices.host_use import KEPT, HostFlow
+from torchlint.analyses.loops.steps import Step, step_around
 from torchlint.analyses.once import once
-from torchlint.analyses.steps import Step, step_around
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence

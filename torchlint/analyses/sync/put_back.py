@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.steps import Step
+from torchlint.analyses.loops.steps import Step
 from torchlint.analyses.sync.branching import follows_answer, waiting_step
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence

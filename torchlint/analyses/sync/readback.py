@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.host_calls import HOST_TENSORS
-from torchlint.analyses.host_use import DEFERRABLE, KEPT, HostFlow, Use
+from torchlint.analyses.devices.host_calls import HOST_TENSORS
+from torchlint.analyses.devices.host_use import DEFERRABLE, KEPT, HostFlow, Use
+from torchlint.analyses.loops.steps import Step, step_of
 from torchlint.analyses.once import once
-from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.foreign_reads import ForeignRead, foreign_reads
 from torchlint.analyses.sync.residence import Residence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.conditions import are_alternatives
-from torchlint.analyses.host_use import Use
+from torchlint.analyses.devices.host_use import Use
 from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.element_reads import element_reads
 from torchlint.analyses.sync.parameter_reads import parameter_reads

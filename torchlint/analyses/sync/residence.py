@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compatibility import is_of_another_library
-from torchlint.analyses.steps import Step, called_per_step, is_forward
-from torchlint.analyses.sync.provenance import calls_behind, is_computed_from_parameters, is_handed_in, runs_model
+from torchlint.analyses.devices.provenance import calls_behind, is_computed_from_parameters, is_handed_in, runs_model
+from torchlint.analyses.loops.steps import Step, called_per_step, is_forward
 from torchlint.semantics.dataflow import parameter_of_function, upstream
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.conditions import conditions, exclude
-from torchlint.analyses.datasets import held_on_accelerator
-from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.devices.moves import moves_to_accelerator
+from torchlint.analyses.loading.datasets import held_on_accelerator
+from torchlint.analyses.loops.steps import Step, called_per_step, step_of
 from torchlint.analyses.once import once
-from torchlint.analyses.steps import Step, called_per_step, step_of
 from torchlint.analyses.sync.readback import reads
 from torchlint.semantics.dataflow import is_changed, parameter_of_function, reaches
 from torchlint.semantics.entities import Call, Function, Loop, Role

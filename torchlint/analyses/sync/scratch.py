@@ -14,7 +14,7 @@ from torchlint.analyses.xfer.factories import agreement_of
 from torchlint.semantics.values import Kind, Place
 
 if TYPE_CHECKING:
-    from torchlint.analyses.steps import Step
+    from torchlint.analyses.loops.steps import Step
     from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 

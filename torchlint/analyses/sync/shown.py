@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.host_calls import is_log
-from torchlint.analyses.host_use import KEPT, HostFlow, Use
+from torchlint.analyses.devices.host_calls import is_log
+from torchlint.analyses.devices.host_use import KEPT, HostFlow, Use
+from torchlint.analyses.loops.steps import Step, step_of
 from torchlint.analyses.once import once
-from torchlint.analyses.steps import Step, step_of
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.residence import Residence
+from torchlint.analyses.texts import is_string, is_text
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Kind, Place
@@ -109,18 +110,6 @@ def _wants_numbers(model: Model, node: cst.CSTNode) -> bool:
     return False
 
 
-def is_text(model: Model, node: cst.CSTNode) -> bool:
-    """Whether an expression makes a text of other values."""
-    match node:
-        case cst.FormattedString():
-            return True
-        case cst.BinaryOperation(left=left, operator=cst.Modulo()):
-            return _is_string(model, left)
-        case cst.Call(func=cst.Attribute(value=text, attr=cst.Name(value="format"))):
-            return _is_string(model, text)
-    return False
-
-
 def _is_for_readers(model: Model, shown: Shown) -> bool:
     """Whether a text is kept or shown, and names no file, and no key; nor is it one that only a failure asks for."""
     if any(isinstance(above, (cst.Assert, cst.Raise)) for above in model.ancestors(shown.node)):
@@ -183,9 +172,9 @@ def _parts(model: Model, node: cst.CSTNode) -> tuple[list[cst.CSTNode] | None, b
             return list(inner), True
         case cst.ConcatenatedString(left=left, right=right):
             return [left, right], True
-        case cst.BinaryOperation(left=left, operator=cst.Modulo(), right=right) if _is_string(model, left):
+        case cst.BinaryOperation(left=left, operator=cst.Modulo(), right=right) if is_string(model, left):
             return [right], True
-        case cst.BinaryOperation(left=left, operator=cst.Add(), right=right) if _is_string(model, node):
+        case cst.BinaryOperation(left=left, operator=cst.Add(), right=right) if is_string(model, node):
             return [left, right], False
         case cst.Call():
             call = model.call(node)
@@ -196,7 +185,7 @@ def _parts(model: Model, node: cst.CSTNode) -> tuple[list[cst.CSTNode] | None, b
             return [element.value for element in node.elements], False
         case cst.IfExp(body=body, orelse=orelse):
             return [body, orelse], False
-        case cst.Name() if _is_string(model, node):
+        case cst.Name() if is_string(model, node):
             return _written(model, node), False
     return None, False
 
@@ -208,7 +197,3 @@ def _written(model: Model, text: cst.Name) -> list[cst.CSTNode]:
         return []
     writes = (write for write in binding.writes if write.function is function)
     return [w.value for w in writes if w.value is not None and reaches(model, binding, w.target, text)]
-
-
-def _is_string(model: Model, node: cst.CSTNode) -> bool:
-    return model.value(node).kind is Kind.STRING

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.moves import moves_to_accelerator
-from torchlint.analyses.steps import step_of
+from torchlint.analyses.devices.moves import moves_to_accelerator
+from torchlint.analyses.loops.steps import step_of
 from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.round_trips import Trip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.steps import is_gated
+from torchlint.analyses.loops.steps import is_gated
 from torchlint.analyses.time.device_queue import BLOCKS, DeviceQueue, State
 from torchlint.analyses.time.readings import reads_clock
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.housekeeping import CLOCKS
+from torchlint.analyses.loops.housekeeping import CLOCKS
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.host_branch import runs_on_host
-from torchlint.analyses.housekeeping import CLOCKS
+from torchlint.analyses.devices.host_branch import runs_on_host
+from torchlint.analyses.loops.housekeeping import CLOCKS
 from torchlint.analyses.once import once
 from torchlint.analyses.time.array_results import hands_back_arrays
 from torchlint.analyses.time.device_queue import DeviceQueue, Work, follows_wait

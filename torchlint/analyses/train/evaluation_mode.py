@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import conditions
-from torchlint.analyses.epochs import loops_around_calls
 from torchlint.analyses.evaluation_names import evaluates_by_name, is_held_out, is_over_data
 from torchlint.analyses.gradients import modules_of_optimizer
+from torchlint.analyses.loops.epochs import loops_around_calls
+from torchlint.analyses.loops.phases import calls_setting, truths
+from torchlint.analyses.loops.step_cycle import optimizer_of
 from torchlint.analyses.mem.gradients_on_the_way import reached
-from torchlint.analyses.mem.parameter_free import module_of
-from torchlint.analyses.mem.single_tensor import is_graphless
 from torchlint.analyses.mem.trial_runs import is_unit_test
-from torchlint.analyses.mode_layers import mode_layer
-from torchlint.analyses.module_mode import Mode, modes_at, switch_behind
+from torchlint.analyses.modules.mode_layers import mode_layer
+from torchlint.analyses.modules.module_mode import Mode, modes_at, switch_behind
+from torchlint.analyses.modules.parameter_free import module_of
 from torchlint.analyses.once import once
-from torchlint.analyses.phases import calls_setting, truths
-from torchlint.analyses.step_cycle import optimizer_of
+from torchlint.analyses.single_tensor import is_graphless
 from torchlint.semantics.dataflow import reaches, text
 from torchlint.semantics.entities import Call, Function, Loop, Role, Write
 from torchlint.semantics.tree import walk

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torchlint import spelling
 from torchlint.analyses.vectorize.shapes import ATOM, SCALAR, UNKNOWN_DTYPE, Axis, DType, Lifted, Missing, Rank
+from torchlint.edits import spelling
 
 if TYPE_CHECKING:
     from torchlint.analyses.vectorize.lifting import Lifter

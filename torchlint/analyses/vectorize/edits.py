@@ -13,8 +13,8 @@ import libcst as cst
 from torchlint.analyses.vectorize.aftermath import Consumer
 from torchlint.analyses.vectorize.plan import Plan
 from torchlint.analyses.vectorize.shapes import Lifted
+from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
-from torchlint.rewrite import Rewriter
 from torchlint.rule import NoFixError
 from torchlint.semantics.tree import walk
 

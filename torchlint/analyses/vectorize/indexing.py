@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint import spelling
 from torchlint.analyses.vectorize.shapes import ATOM, Axis, Dimension, Lifted, RefusedError
+from torchlint.edits import spelling
 from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind
 

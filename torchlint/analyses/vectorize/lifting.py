@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint import spelling
 from torchlint.analyses.vectorize import alignment, batching, indexing, layout, mapping, products
 from torchlint.analyses.vectorize.operation import Operation
 from torchlint.analyses.vectorize.purity import impurity
@@ -36,6 +35,7 @@ from torchlint.analyses.vectorize.shapes import (
 )
 from torchlint.analyses.vectorize.tensors import PASSING, Tensors
 from torchlint.analyses.vectorize.vocabulary import ROUNDED_ALIKE_IF_REAL
+from torchlint.edits import spelling
 from torchlint.semantics import dataflow
 from torchlint.semantics.tree import walk
 

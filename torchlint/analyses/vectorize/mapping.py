@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint import spelling
 from torchlint.analyses.vectorize import alignment, mappable
 from torchlint.analyses.vectorize.mapped_ranks import Ranks
 from torchlint.analyses.vectorize.operation import Operation, called_module
 from torchlint.analyses.vectorize.shapes import ATOM, Axis, Lifted, Missing, RefusedError
 from torchlint.analyses.vectorize.vocabulary import ROW_LOSSES
+from torchlint.edits import spelling
 from torchlint.semantics.tree import children, walk
 from torchlint.semantics.values import Kind
 

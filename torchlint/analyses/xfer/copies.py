@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.feeding import reach, repeats
-from torchlint.analyses.loaders import Loader, loaders
-from torchlint.analyses.moves import Move, moves_of_unknown_origin, moves_to_accelerator
+from torchlint.analyses.devices.moves import Move, moves_of_unknown_origin, moves_to_accelerator
+from torchlint.analyses.loading.feeding import reach, repeats
+from torchlint.analyses.loading.loaders import Loader, loaders
+from torchlint.analyses.loading.pinnable import are_left_alone
 from torchlint.analyses.once import once
-from torchlint.analyses.pinnable import are_left_alone
 from torchlint.analyses.tensor_writes import Written, written_at
 from torchlint.finding import Confidence
 from torchlint.semantics.dataflow import parameter_of_function, reaches, unfilled_default

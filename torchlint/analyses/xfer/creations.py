@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.conditions import are_alternatives
+from torchlint.analyses.devices.moves import moves_to_accelerator, names_cuda_type
 from torchlint.analyses.exceptions import is_on_trial
-from torchlint.analyses.moves import moves_to_accelerator, names_cuda_type
+from torchlint.analyses.loops.steps import runs_few_times
 from torchlint.analyses.once import once
 from torchlint.analyses.order import is_before
-from torchlint.analyses.steps import runs_few_times
 from torchlint.analyses.xfer.agreement import Agreement
 from torchlint.analyses.xfer.host_tensors import Made, brings_numbers, is_host_copy, made
 from torchlint.analyses.xfer.numbers import equal_numbers, looks_like_number, may_hold_numbers, numbers_given

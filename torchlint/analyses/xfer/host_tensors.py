@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.moves import moves_to_accelerator
+from torchlint.analyses.devices.moves import moves_to_accelerator
 from torchlint.analyses.order import is_before
 from torchlint.analyses.variable_wrapper import VARIABLE
 from torchlint.analyses.xfer.agreement import (

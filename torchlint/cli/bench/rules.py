@@ -66,7 +66,7 @@ def _chosen(codes: str) -> tuple[list[Scenario], list[str]]:
 
 def _fixed(scenario: Scenario) -> str:
     from torchlint.config import Settings
-    from torchlint.fixing import fix_source
+    from torchlint.fixing.passes import fix_source
     from torchlint.source import Source
 
     return fix_source(Source.from_text(scenario.program), Settings.selecting(scenario.rule), unsafe=True).source.text

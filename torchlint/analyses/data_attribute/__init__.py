@@ -1,0 +1,1 @@
+"""Reads of `.data`: what is made of them, and whether they are of tensors."""

@@ -1,0 +1,1 @@
+"""Where tensors are, what moves them, and what asks for them on the host."""

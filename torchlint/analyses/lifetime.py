@@ -1,0 +1,124 @@
+"""How long what is put into a variable stays there: which iterations, and whether beyond the function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.single_tensor import is_graphless
+from torchlint.semantics.tree import walk
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Guard, Loop
+    from torchlint.semantics.model import Model
+
+_COMPREHENSIONS = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """`loops`: those around the place whose iterations the variable survives, innermost first. `beyond`: it survives
+    the call of the function as well.
+    """
+
+    loops: tuple[Loop, ...]
+    beyond: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.loops) or self.beyond
+
+
+def root(model: Model, holder: cst.CSTNode) -> Binding | None:
+    """The variable or attribute of self that an object is reached through: `logs` of `logs["train"][0]`."""
+    while True:
+        binding = model.binding(holder)
+        if binding is not None:
+            return binding
+        match holder:
+            case cst.Subscript() | cst.Attribute():
+                holder = holder.value
+            case cst.Call(func=cst.Attribute(value=inner)):
+                holder = inner
+            case _:
+                return None
+
+
+def lifetime(model: Model, binding: Binding, place: cst.CSTNode, *, handed_in: bool = False) -> Lifetime:
+    """How long something stays that is added to a variable at a place. With `handed_in`, an object that came in as an
+    argument lives on in the caller.
+    """
+    resets = list(_resets(model, binding, place))
+    loops: list[Loop] = []
+    for loop in model.loops_around(place):
+        if any(_runs_with(model, reset, place, loop) for reset in resets):
+            return Lifetime(tuple(loops), beyond=False)
+        if not loop.is_comprehension:
+            loops.append(loop)
+    outer = binding.cls is not None or binding.scope_function is not model.function(place)
+    outlives = outer or (handed_in and binding.is_parameter)
+    return Lifetime(tuple(loops), outlives and not any(_runs_with(model, reset, place, None) for reset in resets))
+
+
+def of_comprehension(model: Model, node: cst.CSTNode) -> Lifetime:
+    """What a comprehension collects survives the iterations of its own loops."""
+    assert isinstance(node, _COMPREHENSIONS)
+    loop = model.loop_of(node.for_in)
+    return Lifetime((loop,) if loop is not None else (), beyond=False)
+
+
+def _resets(model: Model, binding: Binding, place: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Where a variable gets a new value, or its container is emptied."""
+    statement = model.statement(place)
+    for write in binding.writes:
+        if write.statement is statement or write.kind in ("augmented", "parameter"):
+            continue
+        value = write.value
+        if value is None or is_graphless(model.value(value)) or not _mentions(model, value, binding):
+            yield write.target
+    for read in binding.reads:
+        parent = model.parent(read)
+        if isinstance(parent, cst.Attribute) and parent.attr.value == "clear":
+            yield read
+        if isinstance(parent, cst.Subscript) and isinstance(model.parent(parent), cst.Del):
+            yield read
+
+
+def _mentions(model: Model, value: cst.CSTNode, binding: Binding) -> bool:
+    return any(model.binding(node) is binding for node in walk(value))
+
+
+def _runs_with(model: Model, reset: cst.CSTNode, place: cst.CSTNode, loop: Loop | None) -> bool:
+    """Whether a reset runs whenever a place does, once per iteration of a loop, or per call of the function."""
+    if model.function(reset) is not model.function(place):
+        return False
+    if loop is not None and loop not in model.loops_around(reset):
+        return False
+    here = {(guard.node, guard.branch) for guard in model.guards(place, inside=loop)}
+    return all(
+        (guard.node, guard.branch) in here or _is_in_first_iteration(model, guard, loop)
+        for guard in model.guards(reset, inside=loop)
+    )
+
+
+def _is_in_first_iteration(model: Model, guard: Guard, outer: Loop | None) -> bool:
+    """`if i == 0:` in a loop that counts from 0, which each iteration of the outer one runs through."""
+    match guard.test:
+        case cst.Comparison(left=cst.Name() as name, comparisons=[cst.ComparisonTarget(cst.Equal(), cst.Integer("0"))]):
+            binding = model.binding(name) if guard.branch == "body" else None
+        case _:
+            return False
+    around = [loop for loop in model.loops_around(name) if loop is not outer] if binding is not None else []
+    written = {write.loop for write in binding.writes if write.kind == "for"} if binding is not None else set()
+    return any(loop in written and _counts_from_zero(loop, name) for loop in around)
+
+
+def _counts_from_zero(loop: Loop, name: cst.Name) -> bool:
+    match loop.iterable, loop.target:
+        case cst.Call(func=cst.Name("enumerate"), args=[_]), cst.Tuple(elements=[first, *_]):
+            return isinstance(first.value, cst.Name) and first.value.value == name.value
+        case cst.Call(func=cst.Name("range"), args=[_] | [cst.Arg(cst.Integer("0")), *_]), cst.Name():
+            return True
+    return False

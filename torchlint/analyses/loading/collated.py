@@ -1,0 +1,46 @@
+"""What the collate functions of a file's loaders put into a batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.loading.loaders import loaders
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.analyses.loading.loaders import Loader
+    from torchlint.semantics.entities import Function
+    from torchlint.semantics.model import Model
+
+
+def collating(loader: Loader) -> list[tuple[Model, Function]]:
+    """The functions that may collate the batches, each with the file that it is in."""
+    model, collate = loader.model, loader.option("collate_fn")
+    if not collate.given:
+        return []
+    behind = model.function_behind(collate.value)
+    local = ((model, model.function_of(node)) for node in collate.value.origins)
+    return [behind] if behind is not None else [(home, each) for home, each in local if each is not None]
+
+
+def is_collated_as_list(model: Model, entry: cst.BaseExpression) -> bool:
+    """`batch["drops"]`, for which every collate function of its loaders has made a list, that no copy to a device makes
+    a tensor of."""
+    binding = model.binding(entry)
+    if binding is not None and len(binding.writes) == 1 and binding.writes[0].kind == "assign":
+        entry = binding.writes[0].value if binding.writes[0].value is not None else entry
+    match entry:
+        case cst.Subscript(
+            value=cst.Name() as batch, slice=[cst.SubscriptElement(cst.Index(cst.SimpleString() as name))]
+        ):
+            binding, key = model.binding(batch), name.evaluated_value
+        case _:
+            return False
+    drawn = [write.loop for write in binding.writes if write.kind == "for"] if binding is not None else []
+    origins = frozenset(origin for loop in drawn if loop is not None for origin in loop.iterates.origins)
+    functions = [each for loader in loaders(model) if loader.built & origins for each in collating(loader)]
+    made = [home.value(node.value) for home, function in functions for node in function.returns if node.value]
+    fields = [value.field(key) if isinstance(key, str) else None for value in made]
+    return bool(fields) and all(field is not None and field.kind is Kind.LIST for field in fields)

@@ -1,0 +1,69 @@
+"""Batches that page-locked memory means nothing to: torch pins tensors, containers of them, and what has a method for
+it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.loading.collated import collating
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.analyses.loading.loaders import Loader
+    from torchlint.semantics.entities import Function
+    from torchlint.semantics.model import Model
+
+_DEPTH = 3
+
+
+def are_left_alone(loader: Loader) -> bool:
+    """Whether the collate function returns an object of a class of the project that has no `pin_memory()`, or puts one
+    into what it returns, as DETR does with its images."""
+    functions = collating(loader)
+    return bool(functions) and all(_returns_own_objects(function, home, loader.model) for home, function in functions)
+
+
+def is_collated_out_of_sight(loader: Loader) -> bool:
+    """Whether something collates the batches of which no function is in sight, such as an object that is called."""
+    collate = loader.option("collate_fn")
+    return collate.given and collate.value.kind is not Kind.NONE and not loader.is_graphs and not collating(loader)
+
+
+def _returns_own_objects(function: Function, home: Model, model: Model) -> bool:
+    returned = [node.value for node in function.returns]
+    return bool(returned) and all(
+        node is not None and any(_is_own_object(part, home, model) for part in (node, *_stored(node, home)))
+        for node in returned
+    )
+
+
+def _stored(returned: cst.BaseExpression, home: Model) -> Iterator[cst.BaseExpression]:
+    """What is put into the parts of a list that a function returns: `batch[0] = padded(batch[0])`."""
+    match returned:
+        case cst.Call(func=func, args=[arg]) if home.qualified(func) in ("builtins.tuple", "builtins.list"):
+            returned = arg.value
+    binding = home.binding(returned)
+    for read in binding.reads if binding is not None else ():
+        part = home.parent(read)
+        target = home.parent(part) if isinstance(part, cst.Subscript) and part.value is read else None
+        statement = home.parent(target) if isinstance(target, cst.AssignTarget) else None
+        if isinstance(statement, cst.Assign):
+            yield statement.value
+
+
+def _is_own_object(node: cst.BaseExpression, home: Model, model: Model, depth: int = _DEPTH) -> bool:
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name):
+        return False
+    call = home.call(node)
+    if call.target is not None and call.targets_class is None:
+        entered = call.target
+        made = [each.value for each in entered.returns if each.value is not None] if depth else []
+        return any(_is_own_object(each, home, model, depth - 1) for each in made)
+    header = re.compile(rf"^class {node.func.value}(?:\(\s*(?:object)?\s*\))?:", re.MULTILINE)
+    texts = {source.path: source.text for source in (home.source, model.source, *model.files_beside())}
+    defining = [text for text in texts.values() if header.search(text)]
+    return bool(defining) and not any("def pin_memory(" in text for text in defining)

@@ -1,0 +1,35 @@
+"""What the function that puts the samples of a loader together has to do for each batch."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from torchlint.analyses.loading.datasets import calls_made
+from torchlint.semantics.tree import last_name
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Argument, Call
+    from torchlint.semantics.model import Model
+
+_TOKENIZING = re.compile(
+    r"(\w+_)?tokeni[sz]er?|encode(_\w+)?|batch_encode\w*|convert_tokens_to_ids|texts?_to_\w+|numericali[sz]e"
+)
+
+
+def encodes_text(collate: Argument, model: Model) -> bool:
+    """Whether a collate function looks words up, text by text, so that the samples are made when a batch is."""
+    found = [function for node in collate.value.origins if (function := model.function_of(node)) is not None]
+    behind = model.function_behind(collate.value) if not found else None
+    functions = found if behind is None else [behind[1]]
+    return any(_encodes(call) for function in functions for call in calls_made(function))
+
+
+def _encodes(call: Call) -> bool:
+    """`tokenizer(texts)`, `vocab.encode_batch(texts, 128)`; neither `model.encode(x)` nor `name.encode("utf-8")`."""
+    if not call.arguments or call.receiver_value.is_(Kind.MODULE, Kind.STRING, Kind.TENSOR):
+        return False
+    first = call.arguments[0]
+    is_constant = call.argument("encoding", 0).value.constant is not None
+    return _TOKENIZING.fullmatch(last_name(call.node.func)) is not None and not (first.keyword or is_constant)

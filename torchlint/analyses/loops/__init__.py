@@ -1,0 +1,1 @@
+"""What the loops of a program are: training steps, epochs, phases, and what ends them."""

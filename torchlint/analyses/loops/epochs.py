@@ -1,0 +1,359 @@
+"""Samplers that shuffle by epoch, the epoch loops that consume them, and whether anybody tells them the epoch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.loading.samplers import LOADERS, SAMPLER, lent_samplers, shuffles
+from torchlint.analyses.loops.extent import rounds
+from torchlint.semantics.dataflow import given_to
+from torchlint.semantics.entities import Call, Loop, Role
+from torchlint.semantics.frameworks import SET_EPOCH
+from torchlint.semantics.tree import arms, walk
+from torchlint.semantics.values import Kind, Value
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Binding, Function
+    from torchlint.semantics.model import Model
+    from torchlint.source import Source
+
+_BATCH_SAMPLER = "torch.utils.data.BatchSampler"
+_HARMLESS = re.compile(
+    r"(builtins\.(len|print|enumerate|zip|iter|next|isinstance|type|str|repr|bool|list|id|min|max|sum|range|hasattr)"
+    r"|tqdm\b.*|math\..*|logging\..*|rich\..*)$"
+)
+_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StaleSampler:
+    """A shuffling sampler whose batches are trained on in every iteration of `epochs`, always in the same order.
+
+    `drawn_from` is what the steps iterate over, or what is handed to the function of another file that holds them.
+    `home` is the model of the file in which the epochs are, where that is another one, and `kept` the variable in which
+    that file keeps the loader.
+    """
+
+    sampler: Call
+    loader: Call
+    drawn_from: cst.BaseExpression
+    epochs: Loop
+    home: Model | None = None
+    kept: Binding | None = None
+
+
+def stale_samplers(model: Model) -> Iterator[StaleSampler]:
+    """Samplers that nobody tells the epoch, as far as this file can know, in source order."""
+    if model.frameworks & SET_EPOCH:
+        return
+    for sampler in model.calls_to(SAMPLER):
+        if not shuffles(sampler):
+            continue
+        for loader in model.calls:
+            if loader.callee in LOADERS and _takes(loader, sampler, model):
+                found = _epochs_over(sampler, loader, model)
+                if found is None:
+                    found = _epochs_elsewhere(sampler, loader, model)
+                elif _may_be_told(sampler, loader, model):
+                    continue
+                if found is not None:
+                    yield found
+                    break
+    for sampler, loader in lent_samplers(model):
+        found = _epochs_over(sampler, loader, model)
+        if found is not None and not _may_be_told(sampler, loader, model):
+            yield found
+
+
+def _takes(loader: Call, sampler: Call, model: Model) -> bool:
+    """Whether a loader draws from the sampler, directly or in batches."""
+    for name, position in (("sampler", 3), ("batch_sampler", 4)):
+        argument = loader.argument(name, position)
+        if argument.given and _made_by(argument.value, sampler, model):
+            return True
+    return False
+
+
+def _made_by(value: Value, call: Call, model: Model, depth: int = 0) -> bool:
+    """Whether a value may be what the call returns, or a batch sampler or loader around it."""
+    if call.node in value.origins:
+        return True
+    if depth == _DEPTH:
+        return False
+    makers = [model.call(origin) for origin in value.origins if isinstance(origin, cst.Call)]
+    return any(
+        maker.callee in LOADERS or maker.callee == _BATCH_SAMPLER
+        for maker in makers
+        if any(_made_by(model.value(arg.value), call, model, depth + 1) for arg in maker.arguments)
+    )
+
+
+# -- epochs over a loader
+
+
+def _epochs_over(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
+    """The training loop over a loader and the epoch loop around it, if loader and sampler outlive an epoch."""
+    for drawn_from, around in _passes(loader, model):
+        for epochs in around:
+            if epochs.role is not Role.EPOCHS or rounds(model, epochs) == 1:
+                continue
+            if not _made_again(sampler, loader, epochs, model):
+                return StaleSampler(sampler, loader, drawn_from, epochs)
+    return None
+
+
+def _passes(loader: Call, model: Model) -> Iterator[tuple[cst.BaseExpression, Iterator[Loop]]]:
+    """Where the batches of a loader are trained on, here or in a function of another file, and the loops around it."""
+    for steps in model.loops:
+        if _trains(steps, model) and _iterates(steps, loader, model):
+            assert steps.iterable is not None
+            yield steps.iterable, outer_loops(steps, model)
+    for call in model.calls:
+        for given, home, reads in given_elsewhere(call, partial(_holds_any, (loader,), model), model):
+            if any(_trains(loop, home) and not reads.isdisjoint(walk(loop.iterable)) for loop in home.loops):  # type: ignore[arg-type]
+                yield given, chain(call.loops(), loops_around_calls(call.function, model))
+
+
+def given_elsewhere(
+    call: Call, is_meant: Callable[[Value], bool], model: Model
+) -> Iterator[tuple[cst.BaseExpression, Model, set[cst.CSTNode]]]:
+    """The arguments that are meant, of a function of another file: the expression, the model of that file, and where
+    the function reads it."""
+    elsewhere = model.elsewhere(call)
+    if elsewhere is None or elsewhere[1].cls is not None or any(arg.star for arg in call.arguments):
+        return
+    home, function = elsewhere
+    for index, arg in enumerate(call.arguments):
+        if is_meant(model.value(arg.value)):
+            positional = function.params[index : index + 1] if arg.keyword is None else [arg.keyword.value]
+            bindings = [function.scope.bindings[name] for name in positional if name in function.scope.bindings]
+            yield arg.value, home, {read for binding in bindings for read in binding.reads}
+
+
+def _trains(loop: Loop, model: Model) -> bool:
+    return loop.role is Role.STEPS and loop.iterable is not None and bool(model.effects(loop).optimizer_steps)
+
+
+def _iterates(loop: Loop, loader: Call, model: Model) -> bool:
+    iterable = loop.iterable
+    assert iterable is not None
+    return loader.node in loop.iterates.origins or any(
+        loader.node in value.origins and value.kind in (Kind.LOADER, Kind.ITERATOR)
+        for node in walk(iterable)
+        if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
+        for value in [model.value(node)]
+    )
+
+
+def outer_loops(loop: Loop, model: Model) -> Iterator[Loop]:
+    """The loops around a loop, in its function and around the calls of that function."""
+    yield from list(loop.around())[1:]
+    yield from loops_around_calls(loop.function, model)
+
+
+def loops_around_calls(function: Function, model: Model, depth: int = 0) -> Iterator[Loop]:
+    """The loops around the calls of a function, and around the calls of the functions that make them."""
+    if depth < _DEPTH and not function.is_module:
+        for caller in function.callers:
+            yield from caller.loops()
+            yield from loops_around_calls(caller.function, model, depth + 1)
+
+
+def _made_again(sampler: Call, loader: Call, epochs: Loop, model: Model) -> bool:
+    """Whether each epoch builds its own loader or sampler, with a seed that may follow the epoch."""
+    return any(
+        epochs in call.loops() or epochs in loops_around_calls(call.function, model) for call in (sampler, loader)
+    )
+
+
+# -- epochs in other files
+
+
+def _epochs_elsewhere(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
+    """The epochs of a file that gets the loader from a function of this one, where no file there sets any epoch."""
+    function = sampler.function
+    if loader.function is not function or function.is_module or function.cls is not None or function.callers:
+        return None
+    places = [_place_of(loader, returned.value, model) for returned in function.returns]
+    if None in places or len(set(places)) != 1 or any(map(_sets_epochs, (model.source, *model.users()))):
+        return None
+    for home, call in model.calls_elsewhere(function):
+        found = _epochs_with(sampler, loader, call, places[0], home)
+        if found is not None and not any(map(_sets_epochs, (home.source, *home.neighbours()))):
+            return found
+    return None
+
+
+def _sets_epochs(source: Source) -> bool:
+    return "set_epoch" in source.text
+
+
+def _place_of(loader: Call, returned: cst.BaseExpression | None, model: Model) -> int | None:
+    """At which place of what is returned a loader is: -1 where it is returned by itself, None where it is not."""
+    parts = [element.value for element in returned.elements] if isinstance(returned, cst.Tuple) else [returned]
+    found = [place for place, part in enumerate(parts) if part is not None and _is_loader(part, loader, model)]
+    if len(found) != 1:
+        return None
+    return found[0] if isinstance(returned, cst.Tuple) else -1
+
+
+def _is_loader(node: cst.BaseExpression, loader: Call, model: Model) -> bool:
+    value = model.value(node)
+    return value.kind is Kind.LOADER and loader.node in value.origins
+
+
+def _epochs_with(sampler: Call, loader: Call, call: Call, place: int | None, home: Model) -> StaleSampler | None:
+    kept = _kept_in(call, place, home)
+    if kept is None or home.frameworks & SET_EPOCH:
+        return None
+    for steps in home.loops:
+        if not _trains(steps, home) or not comes_from(steps.iterable, kept, home, wrapped=True):
+            continue
+        for epochs in outer_loops(steps, home):
+            again = epochs in call.loops() or epochs in loops_around_calls(call.function, home)
+            if epochs.role is Role.EPOCHS and not again:
+                assert steps.iterable is not None
+                return StaleSampler(sampler, loader, steps.iterable, epochs, home, kept)
+    return None
+
+
+def _kept_in(call: Call, place: int | None, home: Model) -> Binding | None:
+    """The variable in which a caller keeps the loader, and nothing else."""
+    target: cst.CSTNode | None = None
+    match home.parent(call.node), place:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=elements))]), int(index) if index >= 0:
+            plain = index < len(elements) and all(isinstance(element, cst.Element) for element in elements)
+            target = elements[index].value if plain else None
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() | cst.Attribute() as single)]), -1:
+            target = single
+    binding = home.binding(target) if target is not None else None
+    return binding if binding is not None and (len(binding.writes) == 1 or _is_always_made(binding)) else None
+
+
+def _is_always_made(binding: Binding) -> bool:
+    """Whether all that a variable holds is what one call or another returns, in one and the same loop or outside."""
+    same_place = len({write.loop for write in binding.writes}) == 1
+    return same_place and all(write.kind == "assign" and isinstance(write.value, cst.Call) for write in binding.writes)
+
+
+def comes_from(node: cst.CSTNode | None, kept: Binding, home: Model, wrapped: bool, depth: int = 0) -> bool:
+    """Whether an expression can be what a variable holds: itself, under another name, or a parameter that gets it.
+
+    wrapped: a progress bar around it will do.
+    """
+    if node is None or depth > _DEPTH:
+        return False
+    if isinstance(node, cst.IfExp):
+        return all(comes_from(arm, kept, home, wrapped, depth) for arm in arms(node))
+    if isinstance(node, cst.Call):
+        wraps = wrapped and node.args and (home.call(node).callee is not None or isinstance(node.func, cst.Name))
+        return bool(wraps) and comes_from(node.args[0].value, kept, home, wrapped, depth)
+    binding = home.binding(node)
+    if binding is None or binding is kept:
+        return binding is kept
+    if binding.is_parameter and len(binding.writes) == 1:
+        given = [part for caller in binding.scope_function.callers for part in given_to(caller, binding)]
+        return any(comes_from(part, kept, home, wrapped, depth + 1) for part in given)
+    assigned = len(binding.writes) == 1 and binding.writes[0].kind == "assign" and not binding.writes[0].unpacked
+    return assigned and comes_from(binding.writes[0].value, kept, home, wrapped, depth + 1)
+
+
+# -- who may set the epoch
+
+
+def _may_be_told(sampler: Call, loader: Call, model: Model) -> bool:
+    """Whether `set_epoch` may reach the sampler: here, through an alias, or in code that gets hold of it."""
+    kept = (sampler, loader)
+    for call in model.calls:
+        if call.method == "set_epoch" or _writes_attribute(call):
+            if not _is_other_sampler(call, kept, model):
+                return True
+        elif call.target is None and _is_handed(call, kept, model) and not _keeps_hands_off(call, kept, model):
+            return True
+    return "set_epoch" in _strings(model) or any(_leaves_file(made, model) for made in kept)
+
+
+def _writes_attribute(call: Call) -> bool:
+    """`sampler.__setattr__(name, epoch)`, where the name may be that of the epoch."""
+    return call.method == "__setattr__" and call.argument("name", 0).value.constant in (None, "epoch")
+
+
+def _is_other_sampler(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
+    """The receiver of `set_epoch` is known, and is something else."""
+    receiver = call.receiver
+    while isinstance(receiver, cst.Attribute) and receiver.attr.value in ("sampler", "batch_sampler", "dataset"):
+        receiver = receiver.value
+    origins = model.value(receiver).origins if receiver is not None else frozenset()
+    known = all(isinstance(origin, cst.Call) and model.call(origin).callee in (SAMPLER, *LOADERS) for origin in origins)
+    return bool(origins) and known and not any(_made_by(model.value(receiver), made, model) for made in kept)  # type: ignore[arg-type]
+
+
+def _keeps_hands_off(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
+    name = call.callee or ""
+    if call in kept or name in LOADERS or name == _BATCH_SAMPLER or _HARMLESS.match(name):
+        return True
+    return _only_draws(call, kept, model)
+
+
+def _is_handed(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
+    return any(_holds_any(kept, model, model.value(arg.value)) for arg in call.arguments)
+
+
+def _holds_any(kept: tuple[Call, ...], model: Model, value: Value) -> bool:
+    return any(_contains(value, made, model) for made in kept)
+
+
+def _only_draws(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
+    """Whether a function of another file does nothing with a loader but iterate over it and ask for its length."""
+    given = list(given_elsewhere(call, partial(_holds_any, kept, model), model))
+    return bool(given) and all(reads and all(_draws(read, home) for read in reads) for _, home, reads in given)
+
+
+def _draws(read: cst.CSTNode, home: Model) -> bool:
+    match home.parent(read):
+        case cst.For() | cst.CompFor():
+            return True
+        case cst.Attribute(attr=cst.Name(value=name)):
+            return name in ("dataset", "batch_size")
+        case cst.Arg() as arg:
+            call = home.parent(arg)
+            return isinstance(call, cst.Call) and _HARMLESS.match(home.call(call).callee or "") is not None
+    return False
+
+
+def _strings(model: Model) -> str:
+    """All string literals, where `getattr(sampler, "set_epoch")` would show."""
+    return " ".join(node.value for node in walk(model.module) if isinstance(node, cst.SimpleString))
+
+
+def _leaves_file(made: Call, model: Model) -> bool:
+    """Whether the function that builds it is called from elsewhere, or hands it to a caller out of sight."""
+    for function in model.functions:
+        if function.callers and not function.passed_around:
+            continue
+        for returned in function.returns:
+            if returned.value is not None and _contains(model.value(returned.value), made, model):
+                return True
+    return False
+
+
+def _contains(value: Value, made: Call, model: Model, depth: int = 0) -> bool:
+    """Whether a value is, or holds, what a call made; the batches of a loader are not the loader."""
+    if depth == _DEPTH:
+        return False
+    if value.kind not in (Kind.TENSOR, Kind.BATCH, Kind.ITERATOR) and _made_by(value, made, model):
+        return True
+    parts = [*(value.items or ()), *(part for _, part in value.known_fields)]
+    if value.element is not None and value.is_container:
+        parts.append(value.element)
+    return any(_contains(part, made, model, depth + 1) for part in parts)
+
+
+# -- naming it

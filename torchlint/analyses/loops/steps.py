@@ -1,0 +1,510 @@
+"""How often a node runs: once per training step or evaluation batch, or on a condition that makes it rare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.analyses.loops.exits import ends_program, leaves_function
+from torchlint.analyses.loops.extent import rounds
+from torchlint.analyses.loops.lone_losses import lone_losses
+from torchlint.analyses.loops.single_runs import runs_once
+from torchlint.semantics.dataflow import unfilled_default, upstream
+from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
+from torchlint.semantics.guards import conjuncts
+from torchlint.semantics.tree import children, is_name, walk
+from torchlint.semantics.values import Kind, Value
+from torchlint.semantics.vocabulary import EXITS
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call
+    from torchlint.semantics.foreign import ForeignCall
+    from torchlint.semantics.model import Model
+
+_COUNTING = ("builtins.enumerate", "builtins.range")
+_GATES = frozenset(["log", "handler"])
+_STEPPING = (Role.STEPS, Role.EVALUATION, Role.ELEMENTS, Role.PLAIN)
+_DEPTH = 3
+_FEW = 4
+
+
+class Step(NamedTuple):
+    """What runs once per training step or evaluation batch."""
+
+    loop: Loop | None  # None: each call of the function is one step
+    role: Role
+    is_hook: bool = False  # a framework calls the function, with model and batch on the device
+
+    @property
+    def rhythm(self) -> str:
+        if self.loop is None:
+            return "in every step" if self.role is Role.STEPS else "for every batch"
+        role = next((loop.role for loop in self.loop.around() if loop.role in (Role.STEPS, Role.EVALUATION)), None)
+        if role is None:
+            return "in every iteration"
+        return "in every training step" if role is Role.STEPS else "after every evaluation batch"
+
+
+def step_of(model: Model, node: cst.CSTNode) -> Step | None:
+    """The step that runs the node once each time, on no condition that makes it rare."""
+    known = model.once(_known_steps)
+    if node not in known:
+        known[node] = _step_of(model, node)
+    return known[node]
+
+
+def _known_steps(_: Model) -> dict[cst.CSTNode, Step | None]:
+    return {}
+
+
+def _step_of(model: Model, node: cst.CSTNode) -> Step | None:
+    loop = next((loop for loop in model.loops_around(node) if not _is_within_step(model, loop)), None)
+    if (loop is not None and loop.role not in _STEPPING) or is_gated(model, node, loop):
+        return None
+    if loop is not None:
+        if _drives_environment(model, loop) or _runs_seldom(model, loop):
+            return None
+        if any(map(leaves_function, model.guards(node, inside=loop))):
+            return None if is_gated(model, node, None) else _step_of_function(model, node)
+        return Step(loop, loop.role)
+    return _step_of_function(model, node)
+
+
+def _step_of_function(model: Model, node: cst.CSTNode) -> Step | None:
+    """The step that runs the function of a node once each time."""
+    function = model.function(node)
+    if function.hook is not None:
+        return Step(None, function.hook.role, is_hook=function.hook.on_device)
+    role = called_per_step(model, function) or (Role.STEPS if _is_for_others(model, function) else None)
+    return Step(None, role) if role is not None else None
+
+
+def is_forward(function: Function) -> bool:
+    """Whether it is the `forward` of a module."""
+    return function.name == "forward" and function.cls is not None and function.cls.is_module
+
+
+def _is_for_others(model: Model, function: Function, depth: int = _DEPTH) -> bool:
+    """A model, or a loss, that nobody is seen to run is there for somebody's training; and what it calls, with it."""
+    if function.is_module or not depth:
+        return False
+    if function in model.once(lone_losses):
+        return True
+    if is_forward(function) and not function.callers:
+        return not any(True for _ in model.calls_elsewhere(function))
+    calls = [call for call in function.callers if not call.loops() and not is_gated(model, call.node, None)]
+    return any(_is_for_others(model, call.function, depth - 1) for call in calls)
+
+
+def step_around(model: Model, node: cst.CSTNode) -> Step | None:
+    """The training step or evaluation batch that runs the node at least once, in an inner loop perhaps."""
+    inner: Loop | None = None
+    for loop in model.loops_around(node):
+        if loop.role in (Role.STEPS, Role.EVALUATION) and not ends_at_once(loop):
+            if _drives_environment(model, loop):
+                return None
+            if is_gated(model, node, loop):
+                return Step(inner, inner.role) if inner is not None else None
+            return Step(loop, loop.role)
+        if _runs_models(model, loop) and not is_gated(model, node, loop):
+            inner = loop
+    outermost = model.loops_around(node)[-1:]
+    if outermost and outermost[0].role is Role.EPOCHS:
+        return None
+    if not outermost or is_gated(model, node, None):
+        return None
+    return _step_of_function(model, outermost[0].node) or (Step(inner, inner.role) if inner is not None else None)
+
+
+def _runs_models(model: Model, loop: Loop) -> bool:
+    """Whether a loop that counts its rounds, be it in an evaluation at intervals, runs a model in each of them."""
+    return loop.role in (Role.PLAIN, Role.ELEMENTS) and any(call.loop is loop for call in model.effects(loop).forwards)
+
+
+def is_gated(model: Model, node: cst.CSTNode, loop: Loop | None) -> bool:
+    """Whether the node runs at some iterations only: to log something, to handle an error, to begin something."""
+    guards = model.guards(node, inside=loop)
+    if any(runs_once(model, guard) or ends_program(model, guard) or _picks(model, guard) for guard in guards):
+        return True
+    if any(_is_switched_off(model, guard) for guard in guards):
+        return True
+    gates = (guard for guard in guards if guard.kind in _GATES)
+    return any(not _trains(model, guard) and not is_the_rest(guard) for guard in gates) or any(
+        _is_of_skipped(model, guard) for guard in guards
+    )
+
+
+def _is_switched_off(model: Model, guard: Guard) -> bool:
+    """`show = False` and `if show:`, which nothing ever makes true, and a parameter that no call in sight fills."""
+    if guard.branch != "body" or guard.test is None:
+        return False
+    for part in conjuncts(guard.test):
+        binding = model.binding(part) if isinstance(part, cst.Name) else None
+        if binding is not None and binding.writes and not binding.is_global and all(map(_is_false, binding.writes)):
+            return True
+        match unfilled_default(model, part):
+            case cst.Name(value="False"):
+                return True
+    return False
+
+
+def _is_false(write: Write) -> bool:
+    match write.value:
+        case cst.Name(value="False"):
+            return write.kind == "assign" and not write.unpacked
+    return False
+
+
+def _picks(model: Model, guard: Guard) -> bool:
+    """`if i in shown:` of the `i` that counts the batches: some of them are picked."""
+    return (
+        guard.branch == "body"
+        and guard.test is not None
+        and any(
+            isinstance(part, cst.Comparison)
+            and isinstance(part.comparisons[0].operator, cst.In)
+            and _counts(model, part.left)
+            for part in conjuncts(guard.test)
+        )
+    )
+
+
+def _counts(model: Model, node: cst.BaseExpression) -> bool:
+    """`i` of `for i, batch in enumerate(loader)` and of `for i in range(n)`."""
+    binding = model.binding(node)
+    loops = [w.loop for w in binding.writes if w.kind == "for" and w.loop is not None] if binding is not None else []
+    for loop in loops:
+        first = loop.target.elements[0].value if isinstance(loop.target, cst.Tuple) else loop.target
+        iterable = loop.iterable
+        while isinstance(iterable, cst.Call) and model.call(iterable).callee not in _COUNTING and iterable.args:
+            iterable = iterable.args[0].value
+        if isinstance(iterable, cst.Call) and first is not None and model.binding(first) is binding:
+            return True
+    return False
+
+
+def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Role | None:
+    """The role of the loop that calls a function once per iteration, here or in another file."""
+    if function.is_module or function.is_generator or not depth:
+        return None
+    if not function.callers and not function.foreign_callers:
+        if is_whole_step(model, function):
+            return Role.STEPS
+        return _step_of_module(model, function, depth) or _step_of_base(model, function)
+    for foreign in function.foreign_callers:
+        found = (
+            foreign.role if foreign.role in (Role.STEPS, Role.EVALUATION) else _foreign_step(model, function, foreign)
+        )
+        if found is not None:
+            return found
+    for call in function.callers:
+        step = next((loop for loop in call.loops() if not _is_within_step(model, loop)), None)
+        if is_gated(model, call.node, step):
+            continue
+        if step is None:
+            role = called_per_step(model, call.function, depth - 1)
+            if role is not None:
+                return role
+        elif step.role in (Role.STEPS, Role.EVALUATION) and not (
+            _drives_environment(model, step) or _goes_over_loaders(model, step, function) or _is_over_display(step)
+        ):
+            return step.role
+    return None
+
+
+def _is_over_display(loop: Loop) -> bool:
+    """`for kernel in (dense, sparse): check(kernel)`: as many calls as there are things listed."""
+    over = loop.iterable
+    if isinstance(over, cst.Call) and over.args:  # `enumerate([...])`, `zip([...], [...])`
+        over = over.args[0].value
+    return isinstance(over, (cst.List, cst.Tuple)) and not any(
+        isinstance(part, cst.StarredElement) for part in over.elements
+    )
+
+
+def _goes_over_loaders(model: Model, loop: Loop, function: Function) -> bool:
+    """`for part, loader in loaders.items(): evaluate(loader)`: each iteration is a pass over all batches of one."""
+    if not isinstance(loop.iterable, cst.Call) or model.call(loop.iterable).method not in ("items", "values"):
+        return False
+    own = (each for each in model.loops if each.function is function and not each.is_comprehension)
+    return any(each.role in (Role.STEPS, Role.EVALUATION) for each in own)
+
+
+def _step_of_module(model: Model, function: Function, depth: int) -> Role | None:
+    """The role of the loop of another file that runs a model, or a loss, of this one, or a method of it."""
+    if function.cls is None or not function.cls.is_module or function.name.startswith("__"):
+        return None
+    for home, call in model.calls_elsewhere(function):
+        step = next((loop for loop in call.loops() if not _is_within_step(home, loop)), None)
+        if is_gated(home, call.node, step):
+            continue
+        role = step.role if step is not None else called_per_step(home, call.function, depth - 1)
+        if role in (Role.STEPS, Role.EVALUATION):
+            return role
+    return None
+
+
+def _step_of_base(model: Model, function: Function) -> Role | None:
+    """The role of the loop of a base class in another file that calls a method which this class puts in its place."""
+    for home, call in _calls_of_base(model, function):
+        loop = next((loop for loop in call.loops() if not _is_within_step(home, loop)), None)
+        if loop is None or is_gated(home, call.node, loop) or _drives_environment(home, loop):
+            continue
+        role = _unseen_step(home, function, model, call, loop)
+        if role is not None:
+            return role
+    return None
+
+
+def _calls_of_base(model: Model, function: Function) -> Iterator[tuple[Model, Call]]:
+    """`self.process(batch)` in a base class of another file than the one that says what `process` does."""
+    for ancestor in function.cls.lineage() if function.cls is not None else ():
+        behind = [model.class_behind(base) for base in ancestor.bases if base is not None]
+        for home, base in (found for found in behind if found is not None and found[0] is not model):
+            for call in home.calls:
+                is_of_self = is_name(call.receiver, call.function.own_name)
+                if is_of_self and call.method == function.name and call.function.cls in [*base.lineage()]:
+                    yield home, call
+
+
+def is_whole_step(model: Model, function: Function) -> bool:
+    """Whether a function that nobody calls in sight does all that a training step does, with a model that it is given:
+    whoever calls it does so in a loop. An optimizer that is given a closure may do all of the training by itself."""
+    steps = [call for call in function.calls if call.is_optimizer_step]
+    if not function.is_step or function.is_pass or function.name.startswith("test_"):
+        return False
+    if not steps or any(call.loops() or call.arguments for call in steps):
+        return False
+    forwards = [call for call in model.effects(function).forwards if call.function is function]
+    return not any(_makes(model, function, call.receiver or call.node.func) for call in forwards)
+
+
+def _makes(model: Model, function: Function, module: cst.BaseExpression) -> bool:
+    """Whether a model is made in a function, as in a test of it."""
+    return any(model.function(made) is function for made in model.value(module).origins)
+
+
+def _foreign_step(model: Model, function: Function, foreign: ForeignCall) -> Role | None:
+    """What a loop of another file is that calls the function, where that file does not see what the function does."""
+    caller = model.caller(foreign) if foreign.in_loop else None
+    if caller is None or any(_drives_environment(caller[0], loop) for loop in caller[1].loops()):
+        return None
+    return _unseen_step(caller[0], function, model, caller[1], caller[1].loops()[0])
+
+
+def _unseen_step(home: Model, function: Function, model: Model, call: Call, loop: Loop) -> Role | None:
+    """What a loop is whose file does not see what the function does that it calls."""
+    if function.is_step:
+        return Role.STEPS
+    runs_batch = not function.is_pass and bool(model.effects(function).forwards)
+    is_batch = runs_batch and loop.role is Role.PLAIN and isinstance(loop.node, cst.For)
+    return Role.EVALUATION if is_batch and _is_given(home, call, loop) else None
+
+
+def _is_given(model: Model, call: Call, loop: Loop) -> bool:
+    """Whether a call is given something that the iteration has got or made."""
+    found = (binding for arg in call.arguments for binding in upstream(model, arg.value, loop))
+    return any(write.loop is loop for binding in found for write in binding.writes)
+
+
+def _runs_seldom(model: Model, loop: Loop) -> bool:
+    """A loop over the samples of one batch, at log intervals of the steps, or in a function that is called at them.
+    One that runs a model at them, for each batch of those that the function goes through, is an evaluation. One over
+    two or three things, which no step calls or at intervals only, and one that waits for somebody, are none."""
+    function = loop.function
+    if _waits_for_somebody(loop) or (loop.parent is None and _is_short(model, loop)):
+        return True
+    steps = [outer for outer in loop.around() if outer.role in (Role.STEPS, Role.EVALUATION)]
+    step = next(iter(steps), None)
+    if step is loop and loop.role is Role.STEPS and len(steps) > 1 and not model.effects(loop).optimizer_steps:
+        return bool(model.effects(steps[1]).optimizer_steps) and is_gated(model, loop.node, steps[1])
+    if step is not None:
+        return step is not loop and not _runs_models(model, loop) and is_gated(model, loop.node, step)
+    if not _picks_samples(model, loop) or (loop.parent is not None and _runs_models(model, loop)):
+        return False
+    if not function.callers or function.foreign_callers:
+        return False
+    return all(is_gated(model, call.node, next(iter(call.loops()), None)) for call in function.callers)
+
+
+def _is_short(model: Model, loop: Loop) -> bool:
+    is_short = (count := rounds(model, loop)) is not None and count <= _FEW
+    return is_short and (called_per_step(model, loop.function) is None or is_gated(model, loop.node, None))
+
+
+def _waits_for_somebody(loop: Loop) -> bool:
+    """Whether an iteration reads from the keyboard, itself or in a function that it calls."""
+    entered = [call.target for call in loop.calls if call.target is not None]
+    calls = [*loop.calls, *(inner for target in entered for inner in target.calls)]
+    return any(call.callee == "builtins.input" for call in calls)
+
+
+def _picks_samples(model: Model, loop: Loop) -> bool:
+    """`x[i]` for the variable of the loop; `losses[i] = ...` picks nothing."""
+    binding = model.binding(loop.target) if isinstance(loop.target, cst.Name) else None
+    parts = (_part_at(model, read) for read in binding.reads) if binding is not None else ()
+    return any(part is not None and not isinstance(model.parent(part), cst.AssignTarget) for part in parts)
+
+
+def _part_at(model: Model, index: cst.CSTNode) -> cst.CSTNode | None:
+    """`x[i]` of `i`."""
+    above = model.parent(model.parent(index) or index)
+    return model.parent(above) if isinstance(above, cst.SubscriptElement) else None
+
+
+def _is_of_skipped(model: Model, guard: Guard) -> bool:
+    """The branch for batches whose loss is found to be of no use, where the other one trains."""
+    if not isinstance(guard.node, cst.If) or not isinstance(guard.node.orelse, cst.Else):
+        return False
+    branches = guard.node.body, guard.node.orelse
+    own, other = branches if guard.branch == "body" else branches[::-1]
+    asks = any(isinstance(node, cst.Call) and model.call(node).method == "item" for node in walk(guard.node.test))
+    return asks and bool(model.effects(other).backward) and not model.effects(own).backward
+
+
+def _trains(model: Model, guard: Guard) -> bool:
+    """`if step % 5 == 0:` around a backward pass is no interval for logging, but a second kind of step; around the
+    update of the weights it is the end of one step, for which gradients of several batches were added up. A pass whose
+    gradients are only looked at, beside the one that trains, is neither."""
+    if not isinstance(guard.node, cst.If):
+        return False
+    branch = guard.node.body if guard.branch == "body" else guard.node.orelse
+    if branch is None or guard.kind != "log":
+        return False
+    done = model.effects(branch)
+    if done.optimizer_steps or not done.backward:
+        return bool(done.optimizer_steps)
+    around = model.effects(model.loop(guard.node) or model.function(guard.node))
+    return not (around.optimizer_steps and set(around.backward) - set(done.backward))
+
+
+def is_the_rest(guard: Guard) -> bool:
+    """What runs but in the first iteration, or but every n steps."""
+    match guard.test:
+        case cst.Comparison(left=cst.BinaryOperation(operator=cst.Modulo()), comparisons=[target]):
+            rest = "body" if isinstance(target.operator, (cst.NotEqual, cst.IsNot, cst.GreaterThan)) else "else"
+        case cst.Comparison(
+            left=cst.Name() | cst.BinaryOperation(),
+            comparisons=[cst.ComparisonTarget(cst.Equal(), cst.Integer() | cst.BinaryOperation() | cst.Call())],
+        ):
+            rest = "else"
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(cst.LessThan() | cst.LessThanEqual(), cst.Integer())]):
+            rest = "else"
+        case cst.BinaryOperation(operator=cst.Modulo()):
+            rest = "body"
+        case _:
+            return False
+    return guard.branch == rest
+
+
+def _is_within_step(model: Model, loop: Loop) -> bool:
+    """A comprehension, a loop over a few names, models, a list of known length or the entries of a dict, or none at
+    all."""
+    if loop.is_comprehension or ends_at_once(loop):
+        return True
+    if loop.role is Role.MODULES:
+        return any(call.loop is loop for call in model.effects(loop).forwards)
+    if loop.role not in (Role.PLAIN, Role.ELEMENTS):
+        return False
+    if _is_over_keys(model, loop):
+        return True
+    if loop.parent is None:
+        return False
+    if isinstance(loop.iterable, cst.Call):
+        call = model.call(loop.iterable)
+        counted = _counted(model, call)
+        return call.method in ("items", "values", "keys") or (counted is not None and _is_of_known_length(counted))
+    if isinstance(loop.iterable, (cst.List, cst.Tuple)) or loop.iterates.kind is Kind.DICT:
+        return True
+    return _is_of_known_length(loop.iterates)
+
+
+def _is_over_keys(model: Model, loop: Loop) -> bool:
+    """`for name in counts: total += counts[name]`"""
+    entries = model.binding(loop.iterable) if isinstance(loop.iterable, cst.Name) else None
+    key = model.binding(loop.target) if isinstance(loop.target, cst.Name) else None
+    if entries is None or key is None or not loop.iterates.is_(Kind.UNKNOWN, Kind.DICT):
+        return False
+    asked = (model.parent(read) for read in entries.reads if loop in model.loops_around(read))
+    return any(
+        isinstance(entry, cst.Subscript)
+        and any(isinstance(part.slice, cst.Index) and model.binding(part.slice.value) is key for part in entry.slice)
+        for entry in asked
+    )
+
+
+def _is_of_known_length(value: Value) -> bool:
+    return value.is_(Kind.LIST, Kind.TUPLE) and bool(value.items)
+
+
+def _counted(model: Model, call: Call) -> Value | None:
+    """`losses` of `range(len(losses))` and of `enumerate(losses)`."""
+    whole = call.arguments[0].value if len(call.arguments) == 1 else None
+    if call.callee == "builtins.range" and isinstance(whole, cst.Call):
+        call = model.call(whole)
+        return model.value(call.arguments[0].value) if call.callee == "builtins.len" and call.arguments else None
+    return model.value(whole) if call.callee == "builtins.enumerate" and whole is not None else None
+
+
+def ends_at_once(loop: Loop) -> bool:
+    """`for x, y in loader: ...; break` looks at the first batch only, as does one that ends the program, and one that
+    begins with `if shown == 1: break`."""
+    first, last = (loop.body[0], loop.body[-1]) if loop.body else (None, None)
+    if isinstance(first, cst.If) and _leaves(first.body) and _counts_one(first.test):
+        ends = first.orelse is None
+    else:
+        ends = _leaves(last) or _exits(loop, last)
+    return ends and not any(isinstance(node, cst.Continue) for node in _own_statements(loop.body))
+
+
+def _exits(loop: Loop, line: cst.CSTNode | None) -> bool:
+    match line:
+        case cst.SimpleStatementLine(body=[*_, cst.Expr(value=cst.Call() as ending)]):
+            return any(call.node is ending and call.callee in EXITS for call in loop.calls)
+    return False
+
+
+def _leaves(part: cst.CSTNode | None) -> bool:
+    """Whether a statement, or the last of a block, ends the loop around it."""
+    if isinstance(part, cst.IndentedBlock):
+        part = part.body[-1] if part.body else None
+    ends = (cst.Break, cst.Return, cst.Raise)
+    return isinstance(part, (cst.SimpleStatementLine, cst.SimpleStatementSuite)) and isinstance(part.body[-1], ends)
+
+
+def _counts_one(test: cst.BaseExpression) -> bool:
+    """`shown == 1`, `i > 0`"""
+    match test:
+        case cst.Comparison(left=cst.Name(), comparisons=[cst.ComparisonTarget(operator=how, comparator=limit)]):
+            is_reached = isinstance(how, (cst.Equal, cst.GreaterThanEqual))
+            rest = {1: is_reached, 0: isinstance(how, cst.GreaterThan)}
+            return isinstance(limit, cst.Integer) and rest.get(limit.evaluated_value, False)
+    return False
+
+
+def runs_few_times(loop: Loop) -> bool:
+    """`for i in range(2)`."""
+    match loop.iterable:
+        case cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=cst.Integer() as count)]):
+            return count.evaluated_value <= _FEW
+    return False
+
+
+def _own_statements(nodes: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    """The statements of a loop and of what it branches into, without those of loops and functions in it."""
+    for node in nodes:
+        if not isinstance(node, (cst.For, cst.While, cst.FunctionDef, cst.ClassDef)):
+            yield node
+            yield from _own_statements(children(node))
+
+
+def _drives_environment(model: Model, loop: Loop) -> bool:
+    """`observation, reward, ... = env.step(action)`: the loop waits for the device in each iteration anyway."""
+    for call in loop.calls:
+        if call.method == "step" and call.arguments and call.receiver_value.is_(Kind.UNKNOWN, Kind.INSTANCE):
+            above = model.parent(call.node)
+            if isinstance(above, cst.Assign) and isinstance(above.targets[0].target, cst.Tuple):
+                return True
+    return False

@@ -1,0 +1,1 @@
+"""Modules: their mode, their parameters, and the options that they are built with."""

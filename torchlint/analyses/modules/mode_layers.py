@@ -1,0 +1,153 @@
+"""Modules that compute something else in training than in evaluation: dropout, batch norm, and what is made of them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.modules.constructor_options import Given, arguments_of, can_run, option, zeros_by_default
+from torchlint.analyses.order import in_order
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.entities import Call, Class
+    from torchlint.semantics.model import Model
+    from torchlint.semantics.values import Value
+
+_NORMS = re.compile(r"torch\.nn\.(Lazy)?(Batch|SyncBatch)Norm\w*")
+_DROPOUTS = re.compile(r"torch\.nn\.(functional\.)?\w*[dD]ropout\w*")
+_RECURRENT = re.compile(r"torch\.nn\.(LSTM|GRU|RNN)")
+_TRANSFORMERS = re.compile(r"torch\.nn\.Transformer(EncoderLayer|DecoderLayer)?")
+_NETWORKS = re.compile(r"torchvision\.models\.(\w+\.)*(alexnet|vgg|resnet|resnext|wide_resnet|densenet|googlenet"
+                       r"|inception|mobilenet|mnasnet|shufflenet|squeezenet|efficientnet|regnet)\w*")  # fmt: skip
+
+# Only behind the features of these is a dropout.
+_PLAIN_FEATURES = re.compile(r"torchvision\.models\.(\w+\.)*(alexnet|vgg\d+|squeezenet\w*)")
+_NO_CLASSES_OF_PROJECTS = ("torch.", "builtins.", "numpy.")
+
+
+def mode_layer(model: Model, value: Value) -> str | None:
+    """The layer for which it makes a difference whether a module is in training; None where none is in sight."""
+    known, key = model.once(_known_layers), (value.kind, value.ref, value.origins)
+    if key not in known:
+        known[key] = _Search().of_value(model, value)
+    return known[key]
+
+
+def _known_layers(_: Model) -> dict[tuple[Kind, str | None, frozenset[cst.CSTNode]], str | None]:
+    """What has been found for the modules of a file: many reads ask for each."""
+    return {}
+
+
+class _Search:
+    def __init__(self) -> None:
+        self._seen: set[object] = set()
+
+    def of_value(self, model: Model, value: Value) -> str | None:
+        if value.kind is not Kind.MODULE:
+            return None
+        found = None
+        if value.ref is not None and not any(_makes(model, origin, value.ref) for origin in value.origins):
+            found = self._of_class(model, value.ref, None, {})
+        for origin in in_order(model, value.origins):
+            found = found or self._of_expression(model, origin, {})
+        return found
+
+    def _of_expression(self, model: Model, made: cst.CSTNode, given: Given) -> str | None:
+        """The layer in what an expression builds, as `Sequential(Linear(8, 8), Dropout())`, or is given."""
+        if made in self._seen:
+            return None
+        self._seen.add(made)
+        is_part = any(_takes_part(node) for node in walk(made))
+        for node in walk(made):
+            if isinstance(node, cst.Call):
+                found = self._of_call(model, model.call(node), given)
+            else:
+                found = self.of_value(model, model.value(node)) if isinstance(node, (cst.Name, cst.Attribute)) else None
+            if found is not None and not (is_part and _PLAIN_FEATURES.fullmatch(found)):
+                return found
+        return None
+
+    def _of_call(self, model: Model, call: Call, given: Given) -> str | None:
+        """given: what the parameters of the function hold in which the call stands, as far as that is known."""
+        if call.callee is None or _runs_what_is_made_here(model, call):
+            return None
+        if _depends_on_mode(model, call, given):
+            return call.callee
+        return self._of_class(model, call.callee, call, given)
+
+    def _of_class(self, model: Model, dotted: str, made: Call | None, given: Given) -> str | None:
+        found = model.class_behind(dotted) if not dotted.startswith(_NO_CLASSES_OF_PROJECTS) else None
+        if found is None:
+            return None
+        home, cls = found
+        own = arguments_of(model, made, home, cls, given) if made is not None else zeros_by_default(home, cls)
+        key = cls, frozenset((name, value.kind, value.constant) for name, value in own.items())
+        if key in self._seen:
+            return None
+        self._seen.add(key)
+        return self._of_methods(home, cls, own)
+
+    def _of_methods(self, model: Model, cls: Class, given: Given) -> str | None:
+        builder = cls.method("__init__")
+        for part in cls.lineage():
+            for method in part.methods.values():
+                known = given if method is builder else {}
+                for call in method.calls:
+                    may_run = method is not builder or can_run(model, call, known)
+                    may_run = may_run and not (part.bases == ["torch.nn.Module"] and _is_left_out(model, call))
+                    layer = self._of_call(model, call, known) if may_run else None
+                    if layer is not None:
+                        return layer
+            for base in part.bases:
+                layer = self._of_class(model, base, None, {}) if base is not None else None
+                if layer is not None:
+                    return layer
+        return None
+
+
+def _runs_what_is_made_here(model: Model, call: Call) -> bool:
+    """`self.drop(x)` of a layer that the class makes itself: what it is made with tells more."""
+    binding = model.binding(call.node.func)
+    writes = binding.writes if binding is not None and binding.cls is not None else []
+    return bool(writes) and all(write.function.name == "__init__" and _is_made(write.value) for write in writes)
+
+
+def _is_made(value: cst.BaseExpression | None) -> bool:
+    return isinstance(value, (cst.Call, cst.Tuple))
+
+
+def _is_left_out(model: Model, call: Call) -> bool:
+    """Whether a layer is put into an attribute that nobody reads: it is never applied."""
+    statement = model.small_statement(call.node)
+    if not isinstance(statement, cst.Assign) or statement.value is not call.node or len(statement.targets) > 1:
+        return False
+    binding = model.binding(statement.targets[0].target)
+    return binding is not None and binding.cls is not None and not binding.reads
+
+
+def _takes_part(node: cst.CSTNode) -> bool:
+    """`net.features`, `list(net.children())[:9]`"""
+    return isinstance(node, cst.Subscript) or (isinstance(node, cst.Attribute) and node.attr.value == "features")
+
+
+def _makes(model: Model, origin: cst.CSTNode, dotted: str) -> bool:
+    return isinstance(origin, cst.Call) and model.call(origin).callee == dotted
+
+
+def _depends_on_mode(model: Model, call: Call, given: Given) -> bool:
+    name = call.callee or ""
+    if _NORMS.fullmatch(name):
+        tracked = call.argument("track_running_stats")
+        return not (tracked.given and tracked.value.constant is False)
+    if _DROPOUTS.fullmatch(name):
+        return option(model, call, "p", 1 if ".functional." in name else 0, given).constant != 0
+    dropout = option(model, call, "dropout", None, given).constant
+    if _RECURRENT.fullmatch(name):
+        return call.argument("dropout").given and dropout != 0 and not call.argument("num_layers", 2).absent
+    if _TRANSFORMERS.fullmatch(name):
+        return dropout != 0
+    return _NETWORKS.fullmatch(name) is not None

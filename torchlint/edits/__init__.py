@@ -1,0 +1,1 @@
+"""What edits are written with: nodes and text in, edits out."""

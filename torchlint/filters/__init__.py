@@ -1,0 +1,1 @@
+"""Which findings count: suppressions, the baseline, changed lines."""

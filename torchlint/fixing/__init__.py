@@ -1,0 +1,1 @@
+"""Applying fixes, and what must hold of what they leave."""

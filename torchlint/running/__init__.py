@@ -1,0 +1,1 @@
+"""Many files: processes, machines, the cache and the progress bar."""
