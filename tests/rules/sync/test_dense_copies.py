@@ -42,3 +42,26 @@ def test_scores_of_which_only_the_argmax_is_used_are_copied_for_nothing(body: st
 @pytest.mark.parametrize("body", SILENT.values(), ids=SILENT)
 def test_scores_that_the_host_needs_and_places_that_the_device_finds_are_silent(body: str) -> None:
     assert findings(evaluation(body, "" if "global" in body else "kept = []", "return kept"), "SYNC03") == []
+
+
+SCRIPT = """
+import numpy as np
+import torch
+from data import loader
+
+net = torch.nn.Linear(4, 3).cuda()
+kept = []
+with torch.no_grad():
+    for x, y in loader:
+        scores = net(x.cuda()).cpu().numpy()
+        kept.append(np.argmax(scores, axis=1))
+print(kept)
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "count"), [("", 1), ("print(scores)", 0), ("def show():\n    print(scores)", 0), ("scores = 3", 1)]
+)
+def test_scores_of_a_script(more: str, count: int) -> None:
+    assert len(findings(SCRIPT.format(more=more), "SYNC03")) == count

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.loops.steps import is_gated
 from torchlint.analyses.mem.needless_graph import Extent, evaluations
-from torchlint.semantics.dataflow import reaches, sources
+from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _gets(model: Model, backward: Call, made: Sequence[cst.CSTNode]) -> bool:
     loss = backward.receiver
     given = [loss] if loss is not None else []
     given += [argument.value for argument in backward.arguments]
-    reads = [read for node in given for read in sources(model, node)]
+    reads = _reads_behind(model, given)
     for node in made:
         binding = model.binding(node)
         if binding is not None:
@@ -71,3 +71,20 @@ def _gets(model: Model, backward: Call, made: Sequence[cst.CSTNode]) -> bool:
             if any(reaches(model, binding, node, read) for read in held):
                 return True
     return False
+
+
+def _reads_behind(model: Model, given: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
+    """The reads that a value is computed from, each through what was written before it, and not through what the same
+    names hold later."""
+    found = [read for node in given for read in walk(node) if model.binding(read) is not None]
+    seen: set[cst.CSTNode] = set()
+    for read in found:  # it grows while the loop runs
+        binding, function = model.binding(read), model.function(read)
+        for write in binding.writes if binding is not None else ():
+            if write.value is None or write.target in seen or write.kind == "for" or write.function is not function:
+                continue
+            if binding is not None and reaches(model, binding, write.target, read):
+                seen.add(write.target)
+                parts = [*walk(write.value), *([write.target] if write.kind == "augmented" else [])]
+                found.extend(part for part in parts if model.binding(part) is not None)
+    return found

@@ -120,6 +120,6 @@ class _Uses:
         function = self._model.function(name)
         seeing = [read for read in binding.reads if reaches(self._model, binding, name, read)]
         self._work += seeing
-        return not binding.is_global and not any(
+        return (not binding.is_global or function.is_module) and not any(
             self._model.function(read) is not function or is_changed(self._model, read) for read in seeing
         )
