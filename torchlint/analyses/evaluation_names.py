@@ -15,6 +15,7 @@ _NAMES = re.compile(
     r"(?i)(^|_|\b)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*|sampl\w*|generat\w*|translat\w*|recogni\w*|score"
     r"|detect\w*|caption\w*|decode|demo|greedy\w*|beam\w*|(choose|select)_action)(_|\b|$)|[a-z](Eval|Valid|Test|Infer|Predict)"
 )
+_OPTIONS = re.compile(r"(?i)\b\w*(cfg|conf|config|opts?|options?|args|params|settings)\.")
 _HELD_OUT = re.compile(
     r"(?i)(^|_|\b)(val|valid|validation|test|dev|eval|holdout|inference)(_|set|data|load|iter|dl|gen|$|[A-Z])"
 )
@@ -27,8 +28,9 @@ def evaluates_by_name(function: Function) -> bool:
 
 
 def is_held_out(loop: Loop) -> bool:
-    """Whether a loop is over validation or test data, by the name of what it iterates over."""
-    return loop.iterable is not None and _HELD_OUT.search(text(loop.iterable)) is not None
+    """Whether a loop is over validation or test data, by the name of what it iterates over. `test_cfg.steps` is none,
+    but an option for tests."""
+    return loop.iterable is not None and _HELD_OUT.search(_OPTIONS.sub("", text(loop.iterable))) is not None
 
 
 def is_over_loader(loop: Loop) -> bool:

@@ -479,4 +479,19 @@ def validate(batches):
     first.backward()
     print(total.item())
 """,
+    "rounds of a part of a pass, as many as the options for tests say": """
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    def forward_test(self, x, test_cfg):
+        refined = x.clone()
+        for _ in range(test_cfg.steps):
+            refined = refined + self.forward(refined)
+        return refined
+""",
 }
