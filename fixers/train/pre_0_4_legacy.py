@@ -40,6 +40,7 @@ _SHARED = "a change of the result in place may then make backward() raise, where
 _OF_DIMENSIONS = frozenset(
     "view size dim permute transpose unsqueeze squeeze topk chunk split flatten reshape expand t bmm mm".split()
 )
+_BUFFERS = ("running_mean", "running_var", "num_batches_tracked")  # of a layer that normalises: without gradients
 _ELEMENT = "the value becomes a Python number, which waits for the device"
 
 
@@ -222,11 +223,18 @@ def _may_stand_bare(read: DataRead, model: Model) -> bool:
         read.use is Use.INDIFFERENT
         or takes_no_gradient(read.node, model)
         or _counts(read.owner, model)
+        or _is_buffer(read.owner, model)
         or is_plain_gradient(read.owner, model)
         or _is_computed_without_graph(read, model)
         or _is_comparison(read.owner, model)
         or _has_no_graph(read, model)
     )
+
+
+def _is_buffer(node: cst.BaseExpression, model: Model) -> bool:
+    """`layer.running_mean`, but not a running mean of the program's own."""
+    is_named = isinstance(node, cst.Attribute) and node.attr.value in _BUFFERS
+    return is_named and model.binding(node) is None and not model.value(node).carries
 
 
 def _is_thrown_away(node: cst.CSTNode, model: Model) -> bool:

@@ -163,3 +163,13 @@ def test_lines_in_a_row_are_written_alike(between: str, after: str) -> None:
     lines = f"{between}row = x.cpu().data.numpy()\nprint(out, row)\n"
     new = changed(made.replace("detach()", "data") + lines)
     assert new == made + lines.replace("x.cpu().data.numpy()", after)
+
+
+def test_what_a_layer_has_seen_has_no_graph() -> None:
+    code = "norm = nn.BatchNorm1d(2)\nmean = norm.running_mean.data.clone()\nprint(norm.weight.data.clone())\n"
+    new = changed(code)
+    assert "mean = norm.running_mean.clone()\n" in new
+    assert "norm.weight.detach().clone()" in new
+    own = "class Mean:\n    def add(self, x):\n        self.running_mean = net(x).mean()\n"
+    own += "        return 0.9 * self.running_mean.data.clone()\n"
+    assert "self.running_mean.detach().clone()" in changed(own)
