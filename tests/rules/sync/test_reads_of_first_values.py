@@ -11,7 +11,8 @@ from tests.support import findings, fixed
 @pytest.mark.parametrize(
     ("start", "body", "count"),
     [
-        ("mean = -1", "if mean < 0:\n    mean = loss.item()\nmean = 0.9 * mean", 1),
+        ("mean = -1", "if mean < 0:\n    mean = loss.item()\nmean = 0.9 * mean", 0),  # once
+        ("mean = -1", "now = loss.item()\nif mean < 0:\n    mean = now\nmean = 0.9 * mean + 0.1 * now", 1),
         ("mean = -1.0", "now = loss.item()\nmean = now if mean == -1.0 else 0.9 * mean + 0.1 * now", 1),
         ("mean = 1", "if mean < 0:\n    mean = loss.item()\nmean = 0.9 * mean", 0),  # it may become negative, or not
         ("mean = -1", "if mean < 0.1:\n    stop()\nmean = loss.item()", 0),  # it is asked in every step
