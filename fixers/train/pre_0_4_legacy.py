@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -28,12 +27,13 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
 
 from ._aliases import without_alias
+from ._data_together import reads_beside, reads_in_row, together
 from ._gradient_uses import is_plain_gradient, sees_leaves, takes_no_gradient
 from ._variable import unwrap
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Binding, Write
+    from torchlint.semantics.entities import Binding, Function, Write
     from torchlint.semantics.model import Model
 
 _SHARED = "a change of the result in place may then make backward() raise, where it went unnoticed before"
@@ -80,17 +80,18 @@ def _read(read: DataRead, model: Model) -> Fix:
         raise NoFixError("the condition around it asks for a `Variable`, and with it goes the other branch")
     if _is_explained(read.node, model):
         raise NoFixError("the comment on it speaks of a `Variable`")
-    beside = _reads_beside(read, model)
+    beside = reads_beside(read, model)
     rewriter = Rewriter(model)
     name = model.span(read.node.attr)
     if read.use in (Use.ELEMENT, Use.NUMBER, Use.CHOICE):
         return _item(read, rewriter, model)
     if _is_first_of_computed(read, model) or _is_first_of_unknown(read, model):
         raise NoFixError("whether that is an element, or the number of a tensor without dimensions, is not known")
-    bare = _may_stand_bare(read, model) and (
-        read.use is Use.INDIFFERENT or all(_may_stand_bare(other, model) for other in _reads_in_row(read, model))
+    bare_reads = model.once(_bare_reads)
+    bare = read.node in bare_reads and (
+        read.use is Use.INDIFFERENT or all(other.node in bare_reads for other in reads_in_row(read, model))
     )
-    if _keeps_all_as_it_is(read.node, model) and bare and all(_may_stand_bare(other, model) for other in beside):
+    if _keeps_all_as_it_is(read.node, model) and bare and all(other.node in bare_reads for other in beside):
         gone = rewriter.remove_statement(read.node)
         assert gone is not None
         certain = all(other.certain for other in (read, *beside))
@@ -149,19 +150,18 @@ def _wrapper_that_stays(model: Model) -> cst.CSTNode | None:
 
 def _read_that_stays(read: DataRead, model: Model) -> cst.CSTNode | None:
     """Another read of `.data` in the same function that has no fix."""
-    function = model.function(read.node)
-    return next((node for node in model.once(_reads_that_stay) if model.function(node) is function), None)
+    return model.once(_first_that_stays).get(model.function(read.node))
 
 
-def _reads_that_stay(model: Model) -> list[cst.CSTNode]:
-    found = []
+def _first_that_stays(model: Model) -> dict[Function, cst.CSTNode]:
+    found: list[cst.CSTNode] = []
     for read in data_reads(model):
         try:
             _read(read, model)
         except NoFixError:
             if not _is_thrown_away(read.node, model):
                 found.append(read.node)
-    return [*found, *unclear_reads(model)]
+    return {model.function(node): node for node in reversed([*found, *unclear_reads(model)])}
 
 
 def _is_first_of_computed(read: DataRead, model: Model) -> bool:
@@ -215,6 +215,10 @@ def _has_parts(tensor: cst.CSTNode, model: Model) -> bool:
         case cst.For(iter=each) | cst.CompFor(iter=each):
             return each is tensor
     return False
+
+
+def _bare_reads(model: Model) -> frozenset[cst.CSTNode]:
+    return frozenset(read.node for read in data_reads(model) if _may_stand_bare(read, model))
 
 
 def _may_stand_bare(read: DataRead, model: Model) -> bool:
@@ -302,7 +306,7 @@ def _is_made_of_cut(node: cst.BaseExpression | None, model: Model) -> bool:
                 return True
             node = node.func.value
         elif isinstance(node, cst.Attribute):
-            return node in {read.node for read in data_reads(model)}
+            return node in model.once(together).reads
         else:
             node = node.value
     return False
@@ -389,81 +393,3 @@ def _is_made_in_sight(node: cst.BaseExpression | None, model: Model, seen: set[B
             return model.grad_enabled(node) is False
         return call.target is None and call.foreign is None
     return isinstance(node, cst.BinaryOperation) or (isinstance(node, cst.List) and not node.elements)
-
-
-def _reads_in_row(read: DataRead, model: Model) -> list[DataRead]:
-    """The reads of `.data` in the lines beside it that do the same with something else: all are written alike."""
-    found = {other.node: other for other in data_reads(model)}
-    twins = _twins(model.small_statement(read.node), model)
-    return [found[node] for twin in twins for node in _data_attributes(twin) if node in found]
-
-
-def _reads_beside(read: DataRead, model: Model) -> list[DataRead]:
-    """The other reads of `.data` in the statement, which keeps to one idiom."""
-    found = {other.node: other for other in data_reads(model)}
-    statement = model.small_statement(read.node)
-    beside = [node for node in _data_attributes(statement) if node is not read.node]
-    if any(isinstance(model.parent(node), cst.AssignTarget) for node in beside):
-        raise NoFixError("the statement writes to a `.data`, and two idioms in one help nobody")
-    if not all(node in found for node in beside):
-        raise NoFixError("another `.data` of the statement has to stay, and two idioms in one help nobody")
-    if any(node not in found for twin in _twins(statement, model) for node in _data_attributes(twin)):
-        raise NoFixError("the same in the line beside it has to stay, and two idioms in a row help nobody")
-    for each in (read.node, *beside):
-        if any(node not in found for node in _same_elsewhere(each, model)):
-            raise NoFixError(f"the function writes to `{model.code(each)}`, and two idioms for it help nobody")
-    return [found[node] for node in beside]
-
-
-def _same_elsewhere(data: cst.Attribute, model: Model) -> Iterator[cst.Attribute]:
-    """The other places of the function that have `.data` of the same tensor."""
-    function = model.function(data)
-    if not function.is_module:
-        others = (node for node in _data_attributes(function.node) if node is not data and node.deep_equals(data))
-        yield from (node for node in others if model.function(node) is function)
-
-
-def _data_attributes(statement: cst.CSTNode | None) -> list[cst.Attribute]:
-    nodes = walk(statement) if statement is not None else ()
-    return [node for node in nodes if isinstance(node, cst.Attribute) and node.attr.value == "data"]
-
-
-def _twins(statement: cst.CSTNode | None, model: Model) -> Iterator[cst.CSTNode]:
-    """The statements in a row with one that do the same: they call the same function, fill the same container, or take
-    the `.data` of something as it is, or call the same method of it."""
-    line = model.statement(statement) if isinstance(statement, (cst.Assign, cst.Expr)) else None
-    siblings = list(getattr(model.parent(line), "body", ())) if line is not None else []
-    if line not in siblings:
-        return
-    at = siblings.index(line)
-    for row in (reversed(siblings[:at]), siblings[at + 1 :]):
-        for beside in row:
-            match beside:
-                case cst.SimpleStatementLine(body=[cst.Assign() | cst.Expr() as other]) if _are_alike(other, statement):
-                    yield other
-                case _:
-                    break
-
-
-def _are_alike(one: cst.CSTNode | None, other: cst.CSTNode | None) -> bool:
-    return not _shapes(one).isdisjoint(_shapes(other))
-
-
-def _shapes(statement: cst.CSTNode | None) -> set[tuple[str, str]]:
-    """What function a statement calls, what container it fills, and whether it takes `.data`."""
-    match statement:
-        case cst.Assign(value=cst.Call(func=cst.Name(value=name))):
-            return {("call", name)}
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Name(value=name)))]):
-            return {("fill", name)}
-        case cst.Assign(value=cst.Attribute(attr=cst.Name(value="data")) | cst.IfExp()):
-            return {("data", "")}
-        case cst.Assign(
-            value=cst.Call(
-                func=cst.Attribute(value=cst.Attribute(attr=cst.Name(value="data")), attr=cst.Name(value=name))
-            )
-        ):
-            return {("data", name)}
-        case cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value="append")))):
-            return {("append", "")}
-    return set()

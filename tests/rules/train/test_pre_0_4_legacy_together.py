@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+
 import pytest
 
 from tests.support import findings, fixed
@@ -173,3 +175,21 @@ def test_what_a_layer_has_seen_has_no_graph() -> None:
     own = "class Mean:\n    def add(self, x):\n        self.running_mean = net(x).mean()\n"
     own += "        return 0.9 * self.running_mean.data.clone()\n"
     assert "self.running_mean.detach().clone()" in changed(own)
+
+
+def test_the_work_grows_with_the_number_of_reads_and_not_with_its_square() -> None:
+    def calls(reads: int) -> int:
+        lines = "".join(f"    y{i} = net(x)\n    out[{i}] = y{i}.data\n" for i in range(reads))
+        profile = cProfile.Profile()
+        found = profile.runcall(findings, f"{HEAD}def keep(x, out):\n{lines}", "TRAIN10")
+        assert len(found) == reads
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(1)  # what is imported and read once
+    few, many = calls(50), calls(200)
+    assert many < 8 * few
+
+
+def test_the_conditions_of_a_file_are_no_statement() -> None:
+    code = "def pick(x, other):\n    if other.data is None:\n        x = net(x)\n    y = net(x)\n"
+    assert "    if y.max() > 0:\n" in changed(code + "    if y.data.max() > 0:\n        return x\n")

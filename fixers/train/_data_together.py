@@ -1,0 +1,109 @@
+"""`.data` that stands together, which is written alike: in one statement, in a row of like lines, of one tensor in a
+function."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.data_attribute.reads import data_reads
+from torchlint.rule import NoFixError
+
+if TYPE_CHECKING:
+    from torchlint.analyses.data_attribute.reads import DataRead
+    from torchlint.semantics.entities import Function
+    from torchlint.semantics.model import Model
+
+
+@dataclass
+class Together:
+    """Every `.data` of a file by where it stands. `reads` are those that a fix may change, `kept` the tensors of a
+    function of which one is none of them."""
+
+    reads: dict[cst.CSTNode, DataRead]
+    in_statement: dict[cst.CSTNode, list[cst.Attribute]] = field(default_factory=lambda: defaultdict(list))
+    row_of: dict[cst.CSTNode, list[cst.CSTNode]] = field(default_factory=dict)
+    mixed_rows: set[cst.CSTNode] = field(default_factory=set)
+    kept: set[tuple[Function, str]] = field(default_factory=set)
+
+
+def together(model: Model) -> Together:
+    found = Together({read.node: read for read in data_reads(model)})
+    bodies = {}
+    for node in model.nodes_of(cst.Attribute):
+        if isinstance(node, cst.Attribute) and node.attr.value == "data":
+            if node not in found.reads:
+                found.kept.add((model.function(node), model.code(node)))
+            statement = model.small_statement(node)
+            if statement is not None and (body := model.parent(model.statement(statement))) is not None:
+                found.in_statement[statement].append(node)
+                bodies[body] = True
+    for body in bodies:
+        for row in _rows(body):
+            found.row_of.update(dict.fromkeys(row, row))
+            if any(node not in found.reads for statement in row for node in found.in_statement.get(statement, ())):
+                found.mixed_rows.update(row)
+    return found
+
+
+def reads_in_row(read: DataRead, model: Model) -> list[DataRead]:
+    """The reads of `.data` in the lines beside it that do the same with something else."""
+    found = model.once(together)
+    own = model.small_statement(read.node)
+    row = found.row_of.get(own, ()) if own is not None else ()
+    others = (statement for statement in row if statement is not own)
+    nodes = (node for statement in others for node in found.in_statement.get(statement, ()))
+    return [found.reads[node] for node in nodes if node in found.reads]
+
+
+def reads_beside(read: DataRead, model: Model) -> list[DataRead]:
+    """The other reads of `.data` in the statement. Raises NoFixError where one that it would have to be like stays."""
+    found = model.once(together)
+    statement = model.small_statement(read.node)
+    all_of_it = found.in_statement.get(statement, ()) if statement is not None else ()
+    beside = [node for node in all_of_it if node is not read.node]
+    if any(isinstance(model.parent(node), cst.AssignTarget) for node in beside):
+        raise NoFixError("the statement writes to a `.data`, and two idioms in one help nobody")
+    if not all(node in found.reads for node in beside):
+        raise NoFixError("another `.data` of the statement has to stay, and two idioms in one help nobody")
+    if statement in found.mixed_rows:
+        raise NoFixError("the same in the line beside it has to stay, and two idioms in a row help nobody")
+    function = model.function(read.node)
+    for each in (read.node, *beside):
+        if not function.is_module and (function, model.code(each)) in found.kept:
+            raise NoFixError(f"the function writes to `{model.code(each)}`, and two idioms for it help nobody")
+    return [found.reads[node] for node in beside]
+
+
+def _rows(body: cst.CSTNode) -> list[list[cst.CSTNode]]:
+    """The statements of a body that do the same one after the other."""
+    lines = getattr(body, "body", ())
+    alone = [
+        line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else line for line in lines
+    ]
+    return [list(row) for does, row in groupby(alone, _does) if does is not None]
+
+
+def _does(statement: cst.CSTNode) -> tuple[str, str] | None:
+    """What function a statement calls, what container it fills, whether it takes the `.data` of something as it is, or
+    what method it calls of it."""
+    match statement:
+        case cst.Assign(value=cst.Call(func=cst.Name(value=name))):
+            return ("call", name)
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Name(value=name)))]):
+            return ("fill", name)
+        case cst.Assign(value=cst.Attribute(attr=cst.Name(value="data")) | cst.IfExp()):
+            return ("data", "")
+        case cst.Assign(
+            value=cst.Call(
+                func=cst.Attribute(value=cst.Attribute(attr=cst.Name(value="data")), attr=cst.Name(value=name))
+            )
+        ):
+            return ("data", name)
+        case cst.Expr(value=cst.Call(func=cst.Attribute(attr=cst.Name(value="append")))):
+            return ("append", "")
+    return None
