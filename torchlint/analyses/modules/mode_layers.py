@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
@@ -33,7 +33,7 @@ def mode_layer(model: Model, value: Value) -> str | None:
     """The layer for which it makes a difference whether a module is in training; None where none is in sight."""
     known, key = model.once(_known_layers), (value.kind, value.ref, value.origins)
     if key not in known:
-        known[key] = _Search().of_value(model, value)
+        known[key] = _Search().run(model, value)
     return known[key]
 
 
@@ -42,9 +42,26 @@ def _known_layers(_: Model) -> dict[tuple[Kind, str | None, frozenset[cst.CSTNod
     return {}
 
 
+_ClassAsMade: TypeAlias = tuple["Class", frozenset[tuple[str, Kind, object]]]  # and what its constructor is given
+
+
+def _without_layer(_: Model) -> set[_ClassAsMade]:
+    """The classes of a file in which none has been found: all files of the project that use them ask for it."""
+    return set()
+
+
 class _Search:
     def __init__(self) -> None:
         self._seen: set[object] = set()
+        self._entered: list[tuple[set[_ClassAsMade], _ClassAsMade]] = []
+        self._passed_over = False  # a layer, of which only what lies before it is used
+
+    def run(self, model: Model, value: Value) -> str | None:
+        found = self.of_value(model, value)
+        if found is None and not self._passed_over:  # so there is nothing in any class that was entered on the way
+            for known, key in self._entered:
+                known.add(key)
+        return found
 
     def of_value(self, model: Model, value: Value) -> str | None:
         if value.kind is not Kind.MODULE:
@@ -67,8 +84,10 @@ class _Search:
                 found = self._of_call(model, model.call(node), given)
             else:
                 found = self.of_value(model, model.value(node)) if isinstance(node, (cst.Name, cst.Attribute)) else None
-            if found is not None and not (is_part and _PLAIN_FEATURES.fullmatch(found)):
-                return found
+            if found is not None:
+                if not (is_part and _PLAIN_FEATURES.fullmatch(found)):
+                    return found
+                self._passed_over = True
         return None
 
     def _of_call(self, model: Model, call: Call, given: Given) -> str | None:
@@ -86,9 +105,11 @@ class _Search:
         home, cls = found
         own = arguments_of(model, made, home, cls, given) if made is not None else zeros_by_default(home, cls)
         key = cls, frozenset((name, value.kind, value.constant) for name, value in own.items())
-        if key in self._seen:
+        known = home.once(_without_layer)
+        if key in known or key in self._seen:
             return None
         self._seen.add(key)
+        self._entered.append((known, key))
         return self._of_methods(home, cls, own)
 
     def _of_methods(self, model: Model, cls: Class, given: Given) -> str | None:
