@@ -25,12 +25,11 @@ from pathlib import Path
 from platform import python_version
 from typing import TextIO
 
-from torchlint.task import Surroundings, Task
-from torchlint.work import process
-
 from torchlint.config import Settings
 from torchlint.diagnostics import is_failure
 from torchlint.finding import Finding
+from torchlint.running.task import Surroundings, Task
+from torchlint.running.work import process
 from torchlint.source import is_worth_linting
 
 HEADER = "| package | version | files | lines | analysed | findings | CPU seconds |\n|---|---|---|---|---|---|---|"
