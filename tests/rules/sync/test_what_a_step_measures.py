@@ -212,3 +212,32 @@ bare = net.module if hasattr(net, "module") else net
 @pytest.mark.parametrize(("read", "count"), [("bare.last_loss", 1), ("net.last_loss", 1), ("other.last_loss", 0)])
 def test_what_a_network_keeps_is_read_by_another_name_of_it(read: str, count: int) -> None:
     assert len(findings(KEPT.format(read=read), "SYNC01")) == count
+
+
+SAMPLED = """
+import torch
+from torch import nn
+from kernels import sample
+
+
+class Down(nn.Module):
+    def __init__(self, width, stride):
+        super().__init__()
+        self.linear = nn.Linear(3, width)
+        self.stride = stride
+
+    def forward(self, parts):
+        points, rows, ends = parts
+        sizes, count = [ends[0].item() // self.stride], ends[0].item() // self.stride
+        for i in range(1, ends.shape[0]):
+            count += (ends[i].item() - ends[i - 1].item()) // self.stride
+            sizes.append(count)
+        sizes = torch.cuda.IntTensor(sizes)
+        points = sample(points, ends, sizes)
+        ends = sizes
+        return [points, self.linear(rows), ends]
+"""
+
+
+def test_numbers_that_the_step_makes_a_tensor_of_are_no_measure() -> None:
+    assert findings(SAMPLED, "SYNC01") == []

@@ -16,7 +16,7 @@ from torchlint.analyses.unread import is_never_read
 from torchlint.semantics.dataflow import parameter_of_function, reaches, text
 from torchlint.semantics.entities import Binding, Call, Function, Loop
 from torchlint.semantics.values import Kind, Place
-from torchlint.semantics.vocabulary import is_loss_function, is_loss_module
+from torchlint.semantics.vocabulary import is_loss_function, is_loss_module, makes_tensor
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -418,11 +418,22 @@ class HostFlow:
         elif host_calls.needs(call):
             self._use |= Use.NEEDED
         elif host_calls.collects(call):
-            self._use |= Use.COLLECTED
+            self._use |= Use.NEEDED if self._is_made_a_tensor(call) else Use.COLLECTED
             self._read_back(call)
         else:
             self._use |= Use.HANDED
             self._on(site, True)
+
+    def _is_made_a_tensor(self, call: Call) -> bool:
+        """`torch.tensor(sizes)`, in the step, of a list that it begins anew: it works on with the numbers."""
+        held = self._model.binding(call.receiver) if call.receiver is not None else None
+        if held is None or held.is_parameter or held.cls is not None or held.scope_function is not call.function:
+            return False
+        if not all(write.loop is self._loop for write in held.writes if write.kind == "assign"):
+            return False
+        sites = (self._model.parent(arg) for read in held.reads if isinstance(arg := self._model.parent(read), cst.Arg))
+        made = (self._model.call(site).callee for site in sites if isinstance(site, cst.Call))
+        return any(name is not None and makes_tensor(name) for name in made)
 
     def _read_back(self, call: Call) -> None:
         """`losses[-1]` in the loop, right after `losses.append(loss)`."""
