@@ -67,3 +67,23 @@ def test_a_method_that_initialises_weights_sets_up_whoever_calls_it() -> None:
     assert initialising != code
     assert [finding.line for finding in findings(code, "VEC01")] == [13, 19]
     assert [finding.line for finding in findings(initialising, "VEC01")] == [19]
+
+
+DEPTHS = """
+import torch
+from torch import nn
+
+
+def build(depth, rate):
+    rates = {listed}
+    return nn.ModuleList([nn.Dropout(rates[i]) for i in range(depth)])
+"""
+
+
+def test_a_list_of_numbers_that_the_host_has_made_is_no_work() -> None:
+    assert findings(DEPTHS.format(listed="[x.item() for x in torch.linspace(0, rate, depth)]"), "VEC06") == []
+
+
+def test_work_on_the_rows_of_a_fresh_tensor_is_work() -> None:
+    code = DEPTHS.format(listed="torch.stack([x.exp() for x in torch.linspace(0, rate, depth)])")
+    assert len(findings(code, "VEC06")) == 1

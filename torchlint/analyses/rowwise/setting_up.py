@@ -1,4 +1,4 @@
-"""Loops that run once for a module, when it is built: nothing waits for a few rows there."""
+"""Loops that run once for a module, when it is built, or read a few numbers of the host: nothing waits for them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.guards import conjuncts
+from torchlint.semantics.values import Place
+from torchlint.semantics.vocabulary import makes_tensor
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Function, Loop
@@ -22,6 +24,23 @@ def only_sets_up(model: Model, loop: Loop) -> bool:
     if loop.parent is not None or any(other.parent is loop for other in model.loops):
         return False
     return _makes_what_is_missing(model, loop.node) or _builds(model, loop.function, _DEPTH)
+
+
+def lists_numbers(model: Model, loop: Loop) -> bool:
+    """`[x.item() for x in torch.linspace(0, rate, depth)]`, which is a list of numbers spelled like this in every
+    network with stochastic depth."""
+    comprehension = model.parent(loop.node)
+    made, each = loop.iterable, loop.target
+    if not isinstance(comprehension, (cst.ListComp, cst.GeneratorExp)) or not isinstance(made, cst.Call):
+        return False
+    if not makes_tensor(model.call(made).callee or "") or model.value(made).place is not Place.HOST:
+        return False
+    if not isinstance(each, cst.Name):
+        return False
+    match comprehension.elt:
+        case cst.Call(func=cst.Attribute(value=read, attr=cst.Name(value="item"))):
+            return model.binding(read) is model.binding(each)
+    return False
 
 
 def _builds(model: Model, function: Function, depth: int) -> bool:

@@ -33,7 +33,7 @@ from torchlint.analyses.rowwise.names import spelled
 from torchlint.analyses.rowwise.nature import is_report
 from torchlint.analyses.rowwise.restacking import taken_apart
 from torchlint.analyses.rowwise.selections import is_selection
-from torchlint.analyses.rowwise.setting_up import only_sets_up
+from torchlint.analyses.rowwise.setting_up import lists_numbers, only_sets_up
 from torchlint.analyses.rowwise.sorting import sorted_tensor, walks_rows
 from torchlint.analyses.rowwise.spared_memory import frees_memory, is_one_of_two_ways, spares_memory
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
@@ -130,7 +130,7 @@ class _Finder:
         if isinstance(loop.node, cst.For):
             return loop.node if loop.node.orelse is None and loop.node.asynchronous is None else None
         comprehension = self._model.parent(loop.node)
-        if not isinstance(comprehension, (cst.ListComp, cst.GeneratorExp)):
+        if not isinstance(comprehension, (cst.ListComp, cst.GeneratorExp)) or lists_numbers(self._model, loop):
             return None
         return collector(self._model, comprehension) or comprehension
 
