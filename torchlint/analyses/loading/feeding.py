@@ -16,7 +16,8 @@ from torchlint.analyses.devices.moves import (
 )
 from torchlint.analyses.lifetime import root
 from torchlint.analyses.loading.loaders import CLASSES, Loader, are_moved_elsewhere, copies_batches
-from torchlint.analyses.loops.steps import ends_at_once, runs_few_times
+from torchlint.analyses.loops.first_iteration import ends_at_once
+from torchlint.analyses.loops.steps import runs_few_times
 from torchlint.analyses.loops.trial_loops import is_trial
 from torchlint.finding import Confidence
 from torchlint.semantics.class_bodies import is_placeholder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.loops.steps import ends_at_once
+from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.semantics import torch_api
 from torchlint.semantics.tree import walk
 from torchlint.semantics.vocabulary import module_method
