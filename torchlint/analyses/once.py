@@ -1,4 +1,4 @@
-"""Analyses that several rules and fixers ask for, worked out once for a file."""
+"""Analyses that several rules and fixers ask for, worked out once for a file, or for each of its nodes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _Found = TypeVar("_Found")
+_Node = TypeVar("_Node")
 
 
 def once(analysis: Callable[[Model], Iterable[_Found]]) -> Callable[[Model], tuple[_Found, ...]]:
@@ -21,5 +22,21 @@ def once(analysis: Callable[[Model], Iterable[_Found]]) -> Callable[[Model], tup
     @wraps(analysis)
     def found(model: Model) -> tuple[_Found, ...]:
         return model.once(run)
+
+    return found
+
+
+def once_for_each(analysis: Callable[[Model, _Node], _Found]) -> Callable[[Model, _Node], _Found]:
+    """The same for a function that says something of one node, or of whatever else it is given."""
+
+    def answers(_: Model) -> dict[_Node, _Found]:
+        return {}
+
+    @wraps(analysis)
+    def found(model: Model, node: _Node) -> _Found:
+        known = model.once(answers)
+        if node not in known:
+            known[node] = analysis(model, node)
+        return known[node]
 
     return found

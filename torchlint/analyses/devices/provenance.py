@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.tree import children
 from torchlint.semantics.values import Kind, Place
@@ -25,22 +26,12 @@ _NUMPY = re.compile(r"(?i)numpy|numpif|ndarray")
 _LIMIT = 400
 
 
+@once_for_each
 def calls_behind(model: Model, node: cst.CSTNode) -> Sequence[Call]:
     """The calls that a value is computed by, on its way through the variables of its function and those of its callers.
 
     What a forward pass is given counts no more, and copies to the host end the way.
     """
-    known = model.once(_known_calls)
-    if node not in known:
-        known[node] = _calls_behind(model, node)
-    return known[node]
-
-
-def _known_calls(_: Model) -> dict[cst.CSTNode, list[Call]]:
-    return {}
-
-
-def _calls_behind(model: Model, node: cst.CSTNode) -> list[Call]:
     found: list[Call] = []
     seen: set[cst.CSTNode] = set()
     followed: set[tuple[Binding, Function]] = set()

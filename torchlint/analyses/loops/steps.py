@@ -12,6 +12,7 @@ from torchlint.analyses.loops.extent import rounds
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.lone_losses import lone_losses
 from torchlint.analyses.loops.single_runs import runs_once
+from torchlint.analyses.once import once_for_each
 from torchlint.semantics.dataflow import unfilled_default, upstream
 from torchlint.semantics.entities import Function, Guard, Loop, Role, Write
 from torchlint.semantics.guards import conjuncts
@@ -47,19 +48,9 @@ class Step(NamedTuple):
         return "in every training step" if role is Role.STEPS else "after every evaluation batch"
 
 
+@once_for_each
 def step_of(model: Model, node: cst.CSTNode) -> Step | None:
     """The step that runs the node once each time, on no condition that makes it rare."""
-    known = model.once(_known_steps)
-    if node not in known:
-        known[node] = _step_of(model, node)
-    return known[node]
-
-
-def _known_steps(_: Model) -> dict[cst.CSTNode, Step | None]:
-    return {}
-
-
-def _step_of(model: Model, node: cst.CSTNode) -> Step | None:
     loop = next((loop for loop in model.loops_around(node) if not _is_within_step(model, loop)), None)
     if (loop is not None and loop.role not in _STEPPING) or is_gated(model, node, loop):
         return None
