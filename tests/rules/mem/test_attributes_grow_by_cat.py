@@ -66,3 +66,28 @@ def test_an_attribute_that_grows_in_each_iteration_is_found_and_left_to_its_auth
 @pytest.mark.parametrize("code", SILENT.values(), ids=SILENT)
 def test_an_attribute_that_somebody_works_with_or_that_grows_seldom_is_silent(code: str) -> None:
     assert findings(code, "MEM10") == []
+
+
+@pytest.mark.parametrize(
+    ("test", "otherwise", "count"),
+    [
+        ('"out" not in seen', "else", 1),
+        ("i == 0", "else", 1),
+        ('"out" not in seen', "if rows", 0),
+    ],
+)
+def test_an_entry_of_a_dict_that_another_branch_begins_grows(test: str, otherwise: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        def collect(rows):
+            seen = {{}}
+            for i, row in enumerate(rows):
+                if {test}:
+                    seen["out"] = row.clone()
+                {otherwise}:
+                    seen["out"] = torch.cat([seen["out"].clone(), row])
+            return seen
+    """
+    found = findings(code, "MEM10")
+    assert [finding.fix for finding in found] == [None] * count

@@ -18,6 +18,13 @@ def f(xs):
         out = torch.cat([out, x * 2])
     return out
 """,
+    "copied first": """\
+def f(xs):
+    out = torch.empty(0, 3)
+    for x in xs:
+        out = torch.cat([out.clone(), x * 2])
+    return out
+""",
     "along another dimension": """\
 def f(xs):
     out = torch.zeros(4, 0)

@@ -59,7 +59,7 @@ def _growth(model: Model, call: Call) -> Growth | None:
     binding = _holder(model, target) if target is not None else None
     if target is None or binding is None or binding.shared or len(elements) < 2:
         return None
-    places = [place for place, element in enumerate(elements) if _is_same(element, target)]
+    places = [place for place, element in enumerate(elements) if _is_same(_copied(element), target)]
     if len(places) != 1 or places[0] not in (0, len(elements) - 1):
         return None
     chosen = _chosen(target)
@@ -72,12 +72,13 @@ def _growth(model: Model, call: Call) -> Growth | None:
         _counts(model, loops[0]) and _starts_empty(model, binding, call) and not _is_chain(model, loops[0])
     ):
         return None
-    grown = elements[places[0]]
+    grown = _copied(elements[places[0]])
     inside: list[cst.CSTNode] = [read for read in binding.reads if loops[0].node in model.ancestors(read)]
     if chosen is not None:
         inside = [node for read in inside if (node := _place(model, read, target, grown)) is not None]
     elif isinstance(target, cst.Subscript):
-        inside = [node for read in inside if (node := _entry(model, read, target)) is not None and node is not target]
+        entries = [node for read in inside if (node := _entry(model, read, target)) is not None]
+        inside = [node for node in entries if node is not target and not _begins(model, node, target)]
     reads = [read for read in inside if read is not grown]
     if any(not is_watch(model, read) for read in reads) or (reads and isinstance(loops[0].node, cst.While)):
         return None
@@ -146,12 +147,16 @@ def _place(model: Model, read: cst.CSTNode, target: cst.Subscript | cst.Name, gr
         node, above = above, model.parent(above)
     if node is target or node is grown:
         return None
-    if isinstance(above, cst.AssignTarget) and node.deep_equals(target):
-        statement, growth = model.statement(node), model.statement(target)
-        conditions = (around for around in model.ancestors(growth) if isinstance(around, cst.If))
-        if any(_are_apart(model, condition, statement, growth) for condition in conditions):
-            return None
-    return node
+    return None if _begins(model, node, target) else node
+
+
+def _begins(model: Model, node: cst.CSTNode, target: cst.Subscript | cst.Name) -> bool:
+    """Whether the entry gets its first value here, in another branch than the one in which it grows."""
+    if not isinstance(model.parent(node), cst.AssignTarget) or not node.deep_equals(target):
+        return False
+    statement, growth = model.statement(node), model.statement(target)
+    conditions = (around for around in model.ancestors(growth) if isinstance(around, cst.If))
+    return any(_are_apart(model, condition, statement, growth) for condition in conditions)
 
 
 def _key(entry: cst.Subscript) -> str | None:
@@ -180,6 +185,14 @@ def elements_of(call: cst.Call) -> list[cst.BaseExpression]:
         return []
     elements = first.value.elements
     return [] if any(isinstance(element, cst.StarredElement) for element in elements) else [e.value for e in elements]
+
+
+def _copied(element: cst.BaseExpression) -> cst.BaseExpression:
+    """What a `clone()` copies, before `torch.cat` copies it again."""
+    match element:
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="clone")), args=[]):
+            return inner
+    return element
 
 
 def _is_same(node: cst.BaseExpression, target: cst.Name | cst.Subscript) -> bool:
