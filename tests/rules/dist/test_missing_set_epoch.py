@@ -45,6 +45,12 @@ for epoch in range(3):
     for batch in loader:
         step(model, optimizer, batch)
 """
+ITERATOR = """
+for epoch in range(3):
+    batches = iter(loader)
+    for _ in range(2):
+        step(model, optimizer, next(batches))
+"""
 
 # Every case is run before and after its fix.
 CASES = [
@@ -184,6 +190,9 @@ CASES = [
         id="loader handed to a trainer",
     ),
     pytest.param(
+        MAKE + ITERATOR, "    sampler.set_epoch(epoch)", id="drawn from an iterator that each epoch begins again"
+    ),
+    pytest.param(
         MAKE + LOOP.replace("for epoch in range(3)", "epoch = 0\nwhile epoch < 3") + "    epoch += 1\n",
         "    sampler.set_epoch(epoch)",
         id="V6 while",
@@ -252,6 +261,10 @@ SILENT = [
         id="N1 evaluation",
     ),
     pytest.param(MAKE + "for batch in loader:\n    step(model, optimizer, batch)\n", id="N2 single pass"),
+    pytest.param(
+        MAKE + "batches = iter(loader)" + ITERATOR.replace("    batches = iter(loader)\n", ""),
+        id="one iterator for all epochs",
+    ),
     pytest.param("import lightning\n" + MAKE + LOOP, id="N3 framework"),
     pytest.param(
         "from accelerate import Accelerator\nloader = Accelerator().prepare(DataLoader(data, sampler="

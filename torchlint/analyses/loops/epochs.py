@@ -115,6 +115,12 @@ def _passes(loader: Call, model: Model) -> Iterator[tuple[cst.BaseExpression, It
         if _trains(steps, model) and _iterates(steps, loader, model):
             assert steps.iterable is not None
             yield steps.iterable, outer_loops(steps, model)
+    for drawn in model.calls_to("builtins.next"):
+        inner = drawn.loop
+        if inner is not None and drawn.arguments and _trains(inner, model) and _is_iterator(drawn, loader, model):
+            source = drawn.arguments[0].value
+            around = [loop for loop in outer_loops(inner, model) if _begins_again(source, loop, inner, model)]
+            yield source, iter(around)
     for call in model.calls:
         for given, home, reads in given_elsewhere(call, partial(_holds_any, (loader,), model), model):
             if any(_trains(loop, home) and not reads.isdisjoint(walk(loop.iterable)) for loop in home.loops):  # type: ignore[arg-type]
@@ -150,6 +156,21 @@ def _iterates(loop: Loop, loader: Call, model: Model) -> bool:
         if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
         for value in [model.value(node)]
     )
+
+
+def _is_iterator(drawn: Call, loader: Call, model: Model) -> bool:
+    """Whether `next()` draws from an iterator over a loader."""
+    value = model.value(drawn.arguments[0].value)
+    return value.kind is Kind.ITERATOR and loader.node in value.origins
+
+
+def _begins_again(iterator: cst.BaseExpression, epochs: Loop, steps: Loop, model: Model) -> bool:
+    """Whether an iterator that the steps draw from is made in a loop around them, or in the function that it calls."""
+    binding = model.binding(iterator)
+    if binding is None or binding.cls is not None or binding.scope_function is not steps.function:
+        return False
+    made_in = (write.loop for write in binding.writes)
+    return epochs.function is not steps.function or any(loop and epochs in loop.around() for loop in made_in)
 
 
 def outer_loops(loop: Loop, model: Model) -> Iterator[Loop]:
