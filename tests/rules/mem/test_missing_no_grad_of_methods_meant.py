@@ -80,22 +80,24 @@ def test_one_of_several_forward_passes_that_are_meant_decides_by_itself(
 
 
 @pytest.mark.parametrize(
-    ("given", "update", "count"),
+    ("given", "optional", "update", "count"),
     [
-        ("x, y, x", "grad(loss, w)[0]", 0),
-        ("x, y", "grad(loss, w)[0]", 1),
-        ("x, y, x", "w.mean()", 1),
+        ("x, y, x", "", "grad(loss, w)[0]", 0),
+        ("x, y, x", ", scale=1, shift=0", "grad(loss, w)[0]", 0),
+        ("x, y, x", ", scale", "grad(loss, w)[0]", 1),
+        ("x, y", "", "grad(loss, w)[0]", 1),
+        ("x, y, x", "", "w.mean()", 1),
     ],
 )
 def test_a_pass_that_fits_the_call_takes_gradients_on_the_way(
-    tmp_path: Path, given: str, update: str, count: int
+    tmp_path: Path, given: str, optional: str, update: str, count: int
 ) -> None:
     learner = f"""
         import torch
         from torch.autograd import grad
 
         class Learner(torch.nn.Module):
-            def forward(self, support, labels, query):
+            def forward(self, support, labels, query{optional}):
                 w = torch.ones(4, requires_grad=True)
                 loss = ((support * w).sum(1) - labels).square().mean()
                 return query * (w - {update})

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchlint.semantics.signatures import Signature
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import module_method
 
@@ -31,12 +32,14 @@ def _runs_module(call: Call) -> bool:
 
 
 def passes_that_fit(model: Model, call: Call, telling: re.Pattern[str]) -> Iterator[tuple[Model, Function]]:
-    """The forward passes in other files, whose text has what is looked for, that take as many arguments as a call of a
-    module out of sight gives, where those are more than the usual one or two."""
+    """The forward passes in other files, whose text has what is looked for, that can take the arguments of a call of a
+    module out of sight, where those are more than the usual one or two."""
     given = len(call.arguments)
     if _runs_module(call) and given > _USUAL and call.target is None and call.foreign is None:
         for home, function in methods_elsewhere(model, "forward", set(), telling):
-            if len(function.params) - 1 == given:
+            signature = Signature.of(function)
+            taken = signature.positional[1:]
+            if given <= len(taken) and signature.defaults.keys() >= {*taken[given:]}:
                 yield home, function
 
 
