@@ -142,6 +142,18 @@ LONG = (
         pytest.param(LONG.replace(", d)", ", dd)"), LONG, FILL, id="one that was longer"),
         pytest.param(LONG.replace("d)", "d" * 20 + ")"), LONG.replace("d)", "d" * 20 + ", e)"), FILL, id="a few more"),
         pytest.param(SHORT, LONG, FILL + LONG * 2, id="where such lines are the custom"),
+        pytest.param(
+            LONG.replace(", d)", ", dd)"),
+            LONG.replace(", d)", ", dd, eee)"),
+            f"{FILL}x = {'1' * 103}\n",
+            id="a few more where nobody measured",
+        ),
+        pytest.param(
+            SHORT,
+            "    the_offset_of_it = (torch.zeros(3, number, dtype=kind) * half).requires_grad_()\n",
+            FILL,
+            id="a group that a method is called on",
+        ),
         pytest.param(SHORT, LONG.replace(", d)", ", d"), FILL, id="no Python"),
         pytest.param(SHORT, '    x = """' + LONG[8:-1] + '"""\n', FILL, id="a string"),
     ],

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_BREAKS = 3  # of one line
 _CUSTOM = 2  # longer lines of a file without settings: so many, and nobody minds another
+_FORMATTED_LIMIT = 100  # more than formatters are told: longer lines were never measured
 _FEW = 8  # more characters on a line that was too long before
 _LEAST = 15  # characters that a bracket holds are worth a line of their own
 _DIRECTIVE = re.compile(
@@ -37,8 +38,9 @@ def within_length(before: Source, after: Source, project: Project | None) -> Sou
     given = project.line_length(str(before.path)) if project is not None else None
     own = before.text.splitlines()
     limit = given or before.customary_length
+    near = limit - _FEW if given is None and limit > _FORMATTED_LIMIT else limit
     for _ in range(_MOST_BREAKS):
-        grown = list(_grown(own, after, limit))
+        grown = list(_grown(own, after, limit, near))
         layout = layout_of(after.text) if grown and given is None else None
         rows = [row for row, line in grown if given or _stands_out(line, own) or _is_between_brackets(row, layout)]
         edits = _breaks(after, rows, limit, is_said=given is not None)
@@ -54,16 +56,16 @@ def closes_on_own_line(text: str) -> bool:
     return layout is not None and layout.closes_on_own_line
 
 
-def _grown(own: Sequence[str], after: Source, limit: int) -> Iterator[tuple[int, str]]:
+def _grown(own: Sequence[str], after: Source, limit: int, near: int) -> Iterator[tuple[int, str]]:
     """The lines that are too long, by their index, and longer than any of those whose place they take: a few characters
-    more on a line that nobody broke are no reason to break it."""
+    more on a line that nobody broke, although it had no more room, are no reason to break it."""
     lines = _lines(after.text)
     stripped = [line.rstrip("\r\n") for line in lines]
     if all(len(line) <= limit for line in stripped):
         return
     for _, first, last, start, end in SequenceMatcher(None, own, stripped, autojunk=False).get_opcodes():
         replaced = max(map(len, own[first:last]), default=0)
-        replaced += _FEW if replaced > limit else 0
+        replaced += _FEW if replaced > near else 0
         for row in range(start, end):
             if own[first:last] != stripped[start:end] and len(stripped[row]) > max(limit, replaced):
                 yield row, stripped[row]
@@ -87,6 +89,7 @@ class _Bracket:
     row: int
     depth: int
     is_index: bool
+    is_group: bool  # around a part of an expression
     is_list: bool = True  # its commas belong to no `for` or `lambda`
     first: int = -1
     end: int = -1
@@ -257,8 +260,12 @@ def _opened(layout: Layout, bracket: _Bracket, row: int, limit: int) -> list[Edi
 def _is_worth_a_line(layout: Layout, bracket: _Bracket) -> bool:
     """Whether a bracket holds enough, is closed on its line, and has not much behind it."""
     row = bracket.row
-    is_whole = bracket.end_row == row and not bracket.is_index and bracket.end - bracket.first >= _LEAST
-    return is_whole and _SHORT_REST.fullmatch(layout.line(row)[bracket.end - layout.starts[row] :]) is not None
+    if bracket.end_row != row or bracket.is_index or bracket.end - bracket.first < _LEAST:
+        return False
+    rest = layout.line(row)[bracket.end - layout.starts[row] :]
+    if bracket.is_group and not layout.closes_on_own_line and rest.startswith(")."):
+        return False  # `(`, and below `a * b).sum()`
+    return _SHORT_REST.fullmatch(rest) is not None
 
 
 def _lines(text: str) -> list[str]:
@@ -331,6 +338,7 @@ class _Reader:
             or before.type == tokenize.STRING
             or (before.type == tokenize.NAME and not iskeyword(before.string))
         )
-        bracket = _Bracket(start, row, len(self.stack), token.string == "[" and is_value)
+        is_index, is_group = token.string == "[" and is_value, token.string == "(" and not is_value
+        bracket = _Bracket(start, row, len(self.stack), is_index, is_group)
         self.brackets.append(bracket)
         self.stack.append(bracket)
