@@ -274,6 +274,15 @@ out = torch.stack([m @ x[i] for i in range(n)])
     "vectors and matrices": ("out = torch.stack([x[i] @ v[i].t() for i in range(n)])", FLOATS),
     "gram": ("out = torch.stack([v[i] @ v[i].T for i in range(n)])", FLOATS),
     "dot": ("out = torch.stack([torch.dot(x[i], y[i]) for i in range(n)])", FLOATS),
+    "dot over pairs": (
+        """\
+out = torch.zeros(n, n)
+for i in range(n):
+    for k in range(n):
+        out[i, k] = torch.dot(x[k], y[i])
+""",
+        FLOATS,
+    ),
     "outer": ("out = torch.stack([torch.outer(x[i], y[i]) for i in range(n)])", FLOATS),
     "quadratic form": ("out = torch.stack([x[i] @ (w @ w.t()) @ y[i] for i in range(n)])", FLOATS),
     "einsum": ("out = torch.stack([torch.einsum('qp,p->q', v[i], x[i]) for i in range(n)])", FLOATS),

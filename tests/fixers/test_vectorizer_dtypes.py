@@ -106,6 +106,11 @@ RANKS = {
         ({"u": ("n", "p")},),
         " * y",
     ),
+    "vectors, of each row with each": (
+        "out = torch.zeros(n)\nfor i in range(n):\n    for k in range(n):\n        out[i] += (x[i] @ y[k]).exp()",
+        ({"u": ()},),
+        "(x @ y[:n].T).exp()",
+    ),
     "a view of as many sizes": (
         "out = torch.stack([x[i].view(1, p).view(x[i][None].shape) @ y[i] for i in range(n)])",
         ({"u": ()},),

@@ -74,6 +74,10 @@ def _aligned(lifter: Lifter, left: Lifted, right: Lifted) -> tuple[Lifted, Lifte
 def _dot(lifter: Lifter, left: Lifted, right: Lifted, dtype: DType) -> Lifted:
     if not left.axes:
         return _at(right, left, SCALAR, dtype)
+    axes = alignment.union([left, right])
+    if len(left.axes) == len(right.axes) == 1 and len(axes) == 2:  # of each row with each: no table of all products
+        rows, columns = (left, right) if left.axes[0] == axes[0] else (right, left)
+        return _at(rows, columns.but(text=f"{columns.atom}.T", level=ATOM), SCALAR, dtype)
     first, second = _aligned(lifter, left, right)
     text = f"({first.within(PRODUCT)} * {second.within(UNARY)}).sum(-1)"
     return Lifted(text, ATOM, alignment.union([left, right]), SCALAR, dtype, exact=False)
