@@ -90,8 +90,11 @@ def fix(report: Report, model: Model) -> Fix:
 def _is_cast_behind(creation: Creation, rewriter: Rewriter, model: Model) -> bool:
     """`torch.ones(n).type_as(x).long()`: the type that the copy brings is not the one in the end."""
     cast, factory = _call_on(creation.move.node, model), creation.factory
-    is_plain = factory.callee in _CASTABLE and creation.source is factory.node and factory.argument("dtype").absent
-    return cast is not None and is_plain and _cast_type(cast, rewriter, model) is not None
+    if cast is None or creation.source is not factory.node or not factory.argument("dtype").absent:
+        return False
+    if creation.made.agreement is Agreement.RANDOM and _is_long_by_itself(factory, model):
+        return _is_cast_to_long(cast, model)
+    return factory.callee in _CASTABLE and _cast_type(cast, rewriter, model) is not None
 
 
 def _would_leave_a_second_name(creation: Creation, model: Model) -> bool:
@@ -203,13 +206,9 @@ def _dtype(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
     """The type to make the tensor in, and the casts that this replaces, those of the copy left out."""
     factory = creation.factory
     own = _call_on(factory.node, model)
-    if (
-        own is not None
-        and own is not creation.move.node
-        and target.dtype is None
-        and _is_long_by_itself(factory, model)
-    ):
-        return None, [own] if model.code(own).endswith(".long()") else []
+    own = _call_on(own, model) if own is creation.move.node else own
+    if own is not None and target.dtype is None and _is_long_by_itself(factory, model):
+        return None, [own] if _is_cast_to_long(own, model) else []
     castable = factory.callee in _CASTABLE or creation.made.agreement is not Agreement.EXACT
     if len(creation.made.factories) > 1 or not factory.argument("dtype").absent:
         return None, []
@@ -234,6 +233,10 @@ def _is_long_by_itself(factory: Call, model: Model) -> bool:
     return factory.callee in _OF_INTEGERS and counts and factory.argument("dtype").absent
 
 
+def _is_cast_to_long(call: cst.Call, model: Model) -> bool:
+    return model.code(call).endswith(".long()")
+
+
 def _counts(factory: Call, model: Model) -> bool:
     """`torch.arange(n)` of whole numbers, which are the same in all types of integers."""
     return factory.callee == "torch.arange" and all(model.value(arg.value).dtype == "int" for arg in factory.arguments)
@@ -248,7 +251,7 @@ def _dtype_of_numbers(
     factory = creation.factory
     cast, numbers = _call_on(factory.node, model), numbers_given(factory, model)
     is_long = SIZED_CLASSES.get(factory.callee or "", "torch.int64") == "torch.int64"
-    if is_long and is_range(numbers, model) and cast is not None and model.code(cast).endswith(".long()"):
+    if is_long and is_range(numbers, model) and cast is not None and _is_cast_to_long(cast, model):
         return None, [cast] if cast is not creation.move.node else []  # `torch.arange` counts in that type
     alike = equal_numbers(numbers) if numbers is not None else None
     is_constant = alike is not None and _constant(alike[1], is_typed=True) is not None

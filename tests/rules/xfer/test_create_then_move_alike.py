@@ -135,6 +135,8 @@ def test_a_range_counts_in_whole_numbers_without_a_cast() -> None:
     [
         ("torch.randint(2, 9, (n,)).long()", "torch.randint(2, 9, (n,), device=x.device)"),
         ("torch.arange(7).long()", "torch.arange(7, device=x.device)"),
+        ("torch.randperm(n).type_as(x).long()", "torch.randperm(n, device=x.device)"),
+        ("torch.randperm(n).type_as(x).int()", "torch.randperm(n, dtype=x.dtype, device=x.device).int()"),
         (
             "torch.randint(2, 9, (n,), dtype=torch.int).long()",
             "torch.randint(2, 9, (n,), dtype=torch.int, device=x.device).long()",
@@ -145,7 +147,7 @@ def test_a_range_counts_in_whole_numbers_without_a_cast() -> None:
     ],
 )
 def test_what_makes_integers_by_itself_needs_no_cast_and_names_stay(made: str, written: str) -> None:
-    before = returning(f"{made}.to(x.device)")
+    before = returning(made if "type_as" in made else f"{made}.to(x.device)")
     after = fixed(before, "XFER01", unsafe=True)
     assert f"return {written}\n" in after
     results = []
