@@ -12,7 +12,7 @@ from torchlint.analyses.mem.step_parts import all_evaluations, is_part_of_step
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rule import NoFixError
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import bare_text, reaches
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import last_name, walk
@@ -112,7 +112,7 @@ def _is_switched_there(call: Call, model: Model) -> bool:
 def _is_decided(line: cst.BaseStatement, phase: str, model: Model) -> bool:
     """Whether a line stands in a branch that is taken in one of the phases only."""
     tests = (above.test for above in model.ancestors(line) if isinstance(above, cst.If))
-    return any(model.code(test) in (phase, f"not {phase}") for test in tests)
+    return any(bare_text(test) in (phase, f"not {phase}") for test in tests)
 
 
 def _under(block: Sequence[cst.BaseStatement], header: str, rewriter: Rewriter, model: Model) -> list[Edit]:

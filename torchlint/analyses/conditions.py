@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import text
+from torchlint.semantics.dataflow import bare_text, text
 from torchlint.semantics.guards import conjuncts
 
 if TYPE_CHECKING:
@@ -55,4 +55,4 @@ def normal(test: cst.BaseExpression) -> tuple[str, bool]:
                     return text(left).strip(), same is (other.value == "True")
             if isinstance(operator, cst.NotEqual):
                 return f"{text(left).strip()} == {text(other).strip()}", False
-    return text(test.with_changes(lpar=(), rpar=()) if test.lpar else test).strip(), True
+    return bare_text(test).strip(), True

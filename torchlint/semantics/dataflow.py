@@ -36,6 +36,11 @@ def text(node: cst.CSTNode) -> str:
     return _PRINTER.code_for_node(node)
 
 
+def bare_text(node: cst.BaseExpression) -> str:
+    """The same without the parentheses around all of it."""
+    return text(node.with_changes(lpar=(), rpar=()) if node.lpar else node)
+
+
 def _is_bare(dot: cst.Dot) -> bool:
     """Whether there is nothing around a dot."""
     before, after = dot.whitespace_before, dot.whitespace_after

@@ -176,6 +176,11 @@ def test_one_switch_for_several_places_is_for_the_user_to_set(more: str, is_fixe
     assert ("set_grad_enabled" in fixed(code, "MEM05", "MEM09")) is is_fixed
 
 
+def test_a_condition_is_not_given_its_parentheses_twice() -> None:
+    code = SETUP + SCATTERED.format(more="pass").replace("if is_train:", "if (is_train):")
+    assert "with torch.set_grad_enabled(is_train):\n" in fixed(code, "MEM05", "MEM09")
+
+
 LONG = """
 def train_model(model, loaders, optimizer, crit):
     for phase in ["train", "val"]:

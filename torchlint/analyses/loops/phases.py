@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import given_to, text
+from torchlint.semantics.dataflow import bare_text, given_to, text
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ def condition(guard: Guard, model: Model) -> str:
     while isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         test, holds = test.expression, not holds
     if isinstance(test, cst.Name) and any(_is_given(value) is False for value in _held(test, model, 0)):
-        return f"{text(test)} is not None" if holds else f"{text(test)} is None"
+        return f"{bare_text(test)} is not None" if holds else f"{bare_text(test)} is None"
     if holds:
-        return text(test)
-    return f"not {text(test)}" if isinstance(test, (cst.Name, cst.Attribute)) else f"not ({text(test)})"
+        return bare_text(test)
+    return f"not {text(test)}" if isinstance(test, (cst.Name, cst.Attribute)) else f"not ({bare_text(test)})"
 
 
 def calls_setting(test: cst.BaseExpression, state: bool, model: Model, depth: int = 0) -> Iterator[Call]:
