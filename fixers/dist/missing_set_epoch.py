@@ -81,7 +81,7 @@ def _through_loader(stale: StaleSampler, model: Model, home: Model) -> tuple[str
 
 def _is_only_loader(loader: cst.BaseExpression, stale: StaleSampler, home: Model) -> bool:
     if stale.kept is not None:
-        return len(stale.kept.writes) == 1
+        return stale.only and len(stale.kept.writes) == 1
     return home.value(loader).origins == {stale.loader.node}
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import given_to
+from torchlint.semantics.dataflow import parameter_of_function
+from torchlint.semantics.signatures import Signature
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Call, Function
+    from torchlint.semantics.entities import Binding, Call, Function
     from torchlint.semantics.model import Model
 
 SAMPLER = "torch.utils.data.DistributedSampler"
@@ -52,14 +53,56 @@ def _only_source(model: Model, sampler: cst.BaseExpression, loader: Call) -> Cal
 def _lends(model: Model, maker: Call, home: Model, function: Function) -> bool:
     returned = {statement.value for statement in function.returns}
     made = [call for call in home.calls_to(SAMPLER) if call.function is function and call.node in returned]
-    return bool(made) and all(_is_told_to_shuffle(model, maker, home, call) for call in made)
+    return bool(made) and all(Told(maker, model, function, home).shuffles(call) for call in made)
 
 
-def _is_told_to_shuffle(model: Model, maker: Call, home: Model, sampler: Call) -> bool:
-    """`DistributedSampler(data, shuffle=shuffle)` in a function that is given a `shuffle=True`."""
-    shuffle = sampler.argument("shuffle", 3)
-    binding = home.binding(shuffle.node) if shuffle.given and shuffle.node is not None else None
-    if binding is None or not binding.is_parameter or len(binding.writes) != 1:
-        return shuffles(sampler)
-    given = [model.value(node).constant for node in given_to(maker, binding)]
-    return given == [True]
+class Told:
+    """What a call tells the function that it enters, as far as constants say."""
+
+    def __init__(self, call: Call, caller: Model, function: Function, home: Model) -> None:
+        self._call = call
+        self._caller = caller
+        self._function = function
+        self._home = home
+
+    def shuffles(self, sampler: Call) -> bool:
+        """`DistributedSampler(data, shuffle=shuffle)` in a function that is given a `shuffle=True`."""
+        shuffle = sampler.argument("shuffle", 3)
+        if shuffle.node is None:
+            return shuffle.absent
+        return shuffle.given and self._truth(shuffle.node) is True
+
+    def may_reach(self, node: cst.CSTNode) -> bool:
+        """Whether no test on the way to a node says otherwise."""
+        guards = (guard for guard in self._home.guards(node) if guard.test is not None)
+        return all(self._truth(guard.test) in (None, guard.branch == "body") for guard in guards if guard.test)
+
+    def _truth(self, test: cst.BaseExpression) -> bool | None:
+        """None where it is not known."""
+        match test:
+            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                truth = self._truth(inner)
+                return None if truth is None else not truth
+            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(cst.Equal() | cst.NotEqual(), right)]):
+                sides = self._constant(left), self._constant(right)
+                is_equal = isinstance(test.comparisons[0].operator, cst.Equal)
+                return None if None in sides else (sides[0] == sides[1]) is is_equal
+        constant = self._constant(test)
+        return constant if isinstance(constant, bool) else None
+
+    def _constant(self, node: cst.BaseExpression) -> object:
+        binding = self._home.binding(node)
+        if binding is None or not binding.is_parameter or binding.scope_function is not self._function:
+            return self._home.value(node).constant
+        if len(binding.writes) != 1 or any(arg.star for arg in self._call.arguments):
+            return None
+        given = self._given(binding)
+        if given is not None:
+            return self._caller.value(given).constant
+        default = Signature.of(self._function).defaults.get(binding.name)
+        return self._home.value(default).constant if default is not None else None
+
+    def _given(self, parameter: Binding) -> cst.BaseExpression | None:
+        args = self._call.node.args
+        filled = (arg for arg in args if parameter_of_function(self._call, self._function, arg) is parameter)
+        return next((arg.value for arg in filled), None)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.loading.samplers import LOADERS, SAMPLER, lent_samplers, shuffles
+from torchlint.analyses.loading.samplers import LOADERS, SAMPLER, Told, lent_samplers, shuffles
 from torchlint.analyses.loops.extent import rounds
 from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.entities import Call, Loop, Role
 from torchlint.semantics.frameworks import SET_EPOCH
-from torchlint.semantics.tree import arms, walk
+from torchlint.semantics.tree import arms, is_name, walk
 from torchlint.semantics.values import Kind, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Function
+    from torchlint.semantics.entities import Binding, Function, Write
     from torchlint.semantics.model import Model
     from torchlint.source import Source
 
@@ -38,7 +38,7 @@ class StaleSampler:
 
     `drawn_from` is what the steps iterate over, or what is handed to the function of another file that holds them.
     `home` is the model of the file in which the epochs are, where that is another one, and `kept` the variable in which
-    that file keeps the loader.
+    that file keeps the loader, which may be another one unless it is the `only` one.
     """
 
     sampler: Call
@@ -47,6 +47,7 @@ class StaleSampler:
     epochs: Loop
     home: Model | None = None
     kept: Binding | None = None
+    only: bool = True
 
 
 def stale_samplers(model: Model) -> Iterator[StaleSampler]:
@@ -54,13 +55,11 @@ def stale_samplers(model: Model) -> Iterator[StaleSampler]:
     if model.frameworks & SET_EPOCH:
         return
     for sampler in model.calls_to(SAMPLER):
-        if not shuffles(sampler):
-            continue
         for loader in model.calls:
             if loader.callee in LOADERS and _takes(loader, sampler, model):
-                found = _epochs_over(sampler, loader, model)
+                found = _epochs_over(sampler, loader, model) if shuffles(sampler) else None
                 if found is None:
-                    found = _epochs_elsewhere(sampler, loader, model)
+                    found = _epochs_of_callers(sampler, loader, model)
                 elif _may_be_told(sampler, loader, model):
                     continue
                 if found is not None:
@@ -194,21 +193,29 @@ def _made_again(sampler: Call, loader: Call, epochs: Loop, model: Model) -> bool
     )
 
 
-# -- epochs in other files
+# -- epochs of callers
 
 
-def _epochs_elsewhere(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
-    """The epochs of a file that gets the loader from a function of this one, where no file there sets any epoch."""
+def _epochs_of_callers(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
+    """The epochs of a file that gets the loader from a function of this one, or of this file, where a call says whether
+    to shuffle; nowhere there does anybody set any epoch."""
     function = sampler.function
-    if loader.function is not function or function.is_module or function.cls is not None or function.callers:
+    if loader.function is not function or function.is_module or function.cls is not None:
         return None
-    places = [_place_of(loader, returned.value, model) for returned in function.returns]
+    if shuffles(sampler) and function.callers:
+        return None
+    returned = [value for s in function.returns if (value := s.value) is not None and not is_name(value, "None")]
+    places = [_place_of(loader, value, model) for value in returned]
     if None in places or len(set(places)) != 1 or any(map(_sets_epochs, (model.source, *model.users()))):
         return None
-    for home, call in model.calls_elsewhere(function):
-        found = _epochs_with(sampler, loader, call, places[0], home)
+    for home, call in chain(((model, call) for call in function.callers), model.calls_elsewhere(function)):
+        told = Told(call, home, function, model)
+        if not told.shuffles(sampler) or not told.may_reach(loader.node):
+            continue
+        found = _epochs_with(sampler, loader, call, places[0], home, model)
         if found is not None and not any(map(_sets_epochs, (home.source, *home.neighbours()))):
-            return found
+            made = {node for value in returned for node in model.value(_part(value, places[0])).origins}
+            return replace(found, only=all(node is loader.node or not told.may_reach(node) for node in made))
     return None
 
 
@@ -225,12 +232,18 @@ def _place_of(loader: Call, returned: cst.BaseExpression | None, model: Model) -
     return found[0] if isinstance(returned, cst.Tuple) else -1
 
 
+def _part(returned: cst.BaseExpression, place: int | None) -> cst.BaseExpression:
+    return returned.elements[place].value if isinstance(returned, cst.Tuple) and place is not None else returned
+
+
 def _is_loader(node: cst.BaseExpression, loader: Call, model: Model) -> bool:
     value = model.value(node)
     return value.kind is Kind.LOADER and loader.node in value.origins
 
 
-def _epochs_with(sampler: Call, loader: Call, call: Call, place: int | None, home: Model) -> StaleSampler | None:
+def _epochs_with(
+    sampler: Call, loader: Call, call: Call, place: int | None, home: Model, model: Model
+) -> StaleSampler | None:
     kept = _kept_in(call, place, home)
     if kept is None or home.frameworks & SET_EPOCH:
         return None
@@ -241,7 +254,7 @@ def _epochs_with(sampler: Call, loader: Call, call: Call, place: int | None, hom
             again = epochs in call.loops() or epochs in loops_around_calls(call.function, home)
             if epochs.role is Role.EPOCHS and not again:
                 assert steps.iterable is not None
-                return StaleSampler(sampler, loader, steps.iterable, epochs, home, kept)
+                return StaleSampler(sampler, loader, steps.iterable, epochs, home if home is not model else None, kept)
     return None
 
 
@@ -282,8 +295,26 @@ def comes_from(node: cst.CSTNode | None, kept: Binding, home: Model, wrapped: bo
     if binding.is_parameter and len(binding.writes) == 1:
         given = [part for caller in binding.scope_function.callers for part in given_to(caller, binding)]
         return any(comes_from(part, kept, home, wrapped, depth + 1) for part in given)
-    assigned = len(binding.writes) == 1 and binding.writes[0].kind == "assign" and not binding.writes[0].unpacked
-    return assigned and comes_from(binding.writes[0].value, kept, home, wrapped, depth + 1)
+    if len(binding.writes) != 1 or binding.writes[0].kind != "assign":
+        return False
+    if binding.writes[0].unpacked:
+        parts = _parts_returned(binding.writes[0], home)
+        return bool(parts) and all(comes_from(part, kept, home, wrapped, depth + 1) for part in parts)
+    return comes_from(binding.writes[0].value, kept, home, wrapped, depth + 1)
+
+
+def _parts_returned(write: Write, home: Model) -> list[cst.BaseExpression | None]:
+    """What a function of the same file returns at the place of `loader` in `loader, _ = make_loaders()`."""
+    call = home.call(write.value) if isinstance(write.value, cst.Call) else None
+    match home.small_statement(write.target):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=elements))]) if call and call.target:
+            places = [place for place, element in enumerate(elements) if element.value is write.target]
+        case _:
+            return []
+    tuples = [returned.value for returned in call.target.returns if isinstance(returned.value, cst.Tuple)]
+    if len(places) != 1 or len(tuples) != len(call.target.returns):
+        return []
+    return [tuple_.elements[places[0]].value if len(tuple_.elements) == len(elements) else None for tuple_ in tuples]
 
 
 # -- who may set the epoch
