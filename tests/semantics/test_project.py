@@ -425,3 +425,18 @@ def test_a_file_may_take_something_of_another_where_an_import_leads_there(tmp_pa
         },
     )
     assert Project().may_take(str(tmp_path / "main.py"), str(tmp_path / "engine.py")) is may
+
+
+@pytest.mark.parametrize(("beside", "found"), [("README.md", []), ("requirements.txt", []), ("notes.md", ["MEM05"])])
+def test_a_project_without_its_history_begins_where_it_introduces_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str, found: list[str]
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    driver = DRIVER.format(evaluation="with torch.no_grad(): engine.evaluate(net, loader)")
+    texts = {"tools/engine.py": ENGINE, "main.py": driver.replace("import engine", "from tools import engine")}
+    write(tmp_path / "project", {**texts, beside: ""})
+    (tmp_path / "project" / "pyproject.toml").unlink()
+    source = Source.read(tmp_path / "project" / "tools" / "engine.py")
+    findings = lint(source, Settings.selecting("MEM05"), strict=True, project=Project())
+    assert [finding.code for finding in findings] == found

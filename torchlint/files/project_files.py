@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +15,8 @@ from torchlint.files.requirement import TorchRequirement, is_statement, torch_in
 
 _REPOSITORY = (".git", ".hg")
 _PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "torchlint.toml")
+_TOP = re.compile(r"(?i)(licen[cs]e|readme|requirements|environment)(\.(txt|md|rst|ya?ml))?")
+_NEAR = 4
 _SETTINGS = frozenset(name.rpartition("/")[2] for name in SETTINGS)
 _MOST_FILES = 4_000
 _Said = TypeVar("_Said")
@@ -33,7 +36,8 @@ class ProjectFiles:
 
     def root(self, file: str) -> str:
         """The folder of the repository that the file is in; without one, of the nearest project file; without that the
-        working directory, or the file's own folder where it lies elsewhere."""
+        working directory. Where the file lies elsewhere, as in a repository that was downloaded without its history,
+        the nearest folder with a README or its like, or the file's own."""
         folder = os.path.dirname(file)
         if folder not in self._roots:
             self._roots[folder] = self._find_root(folder)
@@ -46,7 +50,9 @@ class ProjectFiles:
                 if not self.names_in(candidate).isdisjoint(markers):
                     return candidate
         here = os.getcwd()
-        return here if here in above[:-1] else folder
+        if here in above[:-1]:
+            return here
+        return next((place for place in above[:_NEAR] if any(map(_TOP.fullmatch, self.names_in(place)))), folder)
 
     def line_length(self, file: str) -> int | None:
         """What the nearest settings of a formatter say between the file and the root of its project."""
