@@ -160,7 +160,7 @@ class _Run:
         for rule in rules:
             try:
                 with self._timed(rule.code):
-                    reports = list(rule().check(model))
+                    reports = [report for report in rule().check(model) if not self._runs_without(report.needs_torch)]
                     found = [(report, self._finding(rule, report, model)) for report in reports]
             except SourceMismatchError:
                 raise
@@ -257,6 +257,15 @@ class _Run:
         why = f"it needs torch {needed}, and {older}"
         why = f"{fix.why.rstrip('.')}; {why}" if fix.why else why
         return replace(fix, applicability=Applicability.DISPLAY, why=why)
+
+    def _runs_without(self, needed: str) -> bool:
+        """Whether the file is to run with an older torch than that, too."""
+        if not needed or self.project is None:
+            return False
+        target = self.settings.target_torch
+        return (
+            version(target) < version(needed) if target is not None else self._older_torch(version(needed)) is not None
+        )
 
     def _older_torch(self, needed: tuple[int, ...]) -> str | None:
         """What says that an older torch than that runs the file."""

@@ -54,7 +54,8 @@ class Report:
     """What a rule yields: the node to point at and the message.
 
     `facts` is what its fixer needs. `chain` tells the reader why, in the order in which the code runs; where a rule
-    gives none, the engine asks the model how the value at `node` came about.
+    gives none, the engine asks the model how the value at `node` came about. `needs_torch`: the oldest torch release
+    with which it is a finding; where the project runs with an older one, it is none.
     """
 
     node: cst.CSTNode
@@ -62,6 +63,7 @@ class Report:
     confidence: Confidence = Confidence.CERTAIN
     facts: Any = None
     chain: tuple[Fact, ...] = ()
+    needs_torch: str = ""
 
 
 class Rule(ABC):

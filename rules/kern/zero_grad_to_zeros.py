@@ -16,9 +16,10 @@ class ZeroGradToZeros(Rule):
 
     Finds `zero_grad(set_to_none=False)`, and loops over parameters that fill each `.grad` with zeros, or replace it by
     a tensor of zeros; also loops over the parameters of a network that set each `.grad` to None, as was advised until
-    `zero_grad()` did it. Files that add to `.grad` by hand, and those that capture CUDA graphs or tie gradients to
-    fixed memory, are left alone: they need the tensor to stay. So are projects in which one parameter takes over the
-    gradient of another, as a model that several processes share does.
+    `zero_grad()` did it, where the project runs with no such torch. Files that add to `.grad` by hand, and those that
+    capture CUDA graphs or tie gradients to fixed memory, are left alone: they need the tensor to stay. So are projects
+    in which one parameter takes over the gradient of another, as a model that several processes share does, and what
+    gradients are before there is an optimizer.
 
     ## Why is this bad
 
@@ -95,7 +96,7 @@ class ZeroGradToZeros(Rule):
                 chain = (
                     Fact(zeroed.network, f"`{network}` is a module of torch, whose `zero_grad()` drops gradients"),
                 )
-                yield Report(zeroed.node, message, facts=zeroed, chain=chain)
+                yield Report(zeroed.node, message, facts=zeroed, chain=chain, needs_torch="2.0")
                 continue
             if zeroed.call is not None:
                 what = f"`{zeroed.gradient}` fills every gradient with zeros"

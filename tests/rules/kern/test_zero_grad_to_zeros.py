@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -351,3 +352,42 @@ def test_a_gradient_that_is_read_before_the_next_pass_stays_a_tensor(before: str
     after_fix = fixed(code, "KERN02")
     assert ("set_to_none" not in after_fix) is is_fixed
     exec(after_fix, {})
+
+
+@pytest.mark.parametrize(("asked", "count"), [("torch==1.9.0", 0), ("torch>=1.9", 0), ("torch>=2.1", 1), ("numpy", 1)])
+def test_gradients_are_dropped_by_hand_for_an_older_torch(tmp_path: Path, asked: str, count: int) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{asked}\n")
+    file = tmp_path / "train.py"
+    file.write_text(
+        "import torch\n"
+        "net = torch.nn.Linear(3, 1)\n"
+        "for x in torch.randn(2, 4, 3):\n"
+        "    for p in net.parameters():\n"
+        "        p.grad = None\n"
+        "    net(x).mean().backward()\n"
+    )
+    source = Source.read(file)
+    assert len(lint(source, Settings.selecting("KERN02"), strict=True, project=Project())) == count
+    older = replace(Settings.selecting("KERN02"), target_torch="1.13")
+    assert lint(source, older, strict=True, project=Project()) == []
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "count"), [("", "opt = torch.optim.Adam(params)", 0), ("opt = torch.optim.Adam(params)", "", 1)]
+)
+def test_gradients_are_given_to_begin_with(above: str, below: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        def tune(layer, batches):
+            params = list(layer.parameters())
+            {above}
+            for param in params:
+                param.grad = torch.zeros_like(param)
+            {below}
+            for x in batches:
+                layer(x).mean().backward()
+                opt.step()
+                opt.zero_grad()
+        """
+    assert len(findings(code, "KERN02")) == count

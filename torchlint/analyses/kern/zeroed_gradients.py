@@ -66,14 +66,22 @@ def _zeroed(model: Model, gradients: list[cst.Attribute]) -> Iterator[Zeroed]:
         fills = [node for node in gradients if _fills(model, node, loop)]
         if not fills or not isinstance(loop.node, cst.For) or _is_stepped_on(model, loop):
             continue
-        if loop.function.name == "__init__":  # no pass has left any yet: the tensors get gradients to begin with
-            continue
-        if _is_made_anew(model, loop):
+        if _is_made_anew(model, loop) or _is_before_training(loop):
             continue
         if _is_over_parameters(loop, fills) and _takes_part_in_training(model, loop):
             fill = fills[0] if len(fills) == 1 else None
             node = loop.node if holds_nothing_else(model, loop) else model.small_statement(fills[0]) or loop.node
             yield Zeroed(node, text(fills[0]), loop=loop, fill=fill, network=_network(model, loop))
+
+
+def _is_before_training(loop: Loop) -> bool:
+    """Whether no pass has left any gradients yet, since there is no optimizer so far: the tensors get some to begin
+    with."""
+    if loop.function.name == "__init__":
+        return True
+    calls = loop.function.calls
+    behind = max((calls.index(call) for call in calls if loop in call.loops()), default=-1) + 1
+    return loop.parent is None and any(call.value.kind is Kind.OPTIMIZER for call in calls[behind:])
 
 
 def _dropped(model: Model, gradients: list[cst.Attribute]) -> Iterator[Zeroed]:
