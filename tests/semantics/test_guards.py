@@ -60,6 +60,7 @@ def kinds_around(code: str) -> list[str]:
         "torch.distributed.get_rank() == 0 and i % 10 == 0",
         "i == 0 and rank == 0",
         "iteration in testing_iterations",
+        "num_iters in chosen",
         "self.global_step in milestones and rank == 0",
     ],
 )
@@ -116,6 +117,10 @@ def test_a_weight_that_shrinks_stays_above_zero(condition: str) -> None:
         ("phase in testing_phases", "phase"),
         ("step_name in several", "other"),
         ("name not in steps", "other"),
+        ("torch.isnan(x).any() or x.max() > 3", "handler"),
+        ("not math.isfinite(loss)", "handler"),
+        ("math.isfinite(loss)", "other"),
+        ("torch.isnan(x).sum() == 0", "other"),
     ],
 )
 def test_conditions_that_may_hold_in_every_iteration(condition: str, kind: str) -> None:
@@ -179,3 +184,7 @@ def test_a_read_at_an_interval_beside_the_window_is_rare() -> None:
 def test_a_window_that_never_resets_is_found() -> None:
     code = TRAINING + "    if window_ends(i):\n        opt.step()\n"
     assert [found.code for found in findings(code.replace("        opt.zero_grad()\n", ""), "TRAIN01")] == ["TRAIN01"]
+
+
+def test_what_a_broken_value_ends_is_no_condition_of_the_rest() -> None:
+    assert kinds_around("    if torch.isnan(x).any():\n        continue\n    print(x)\n") == ["other"]

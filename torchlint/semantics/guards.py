@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.semantics.entities import Guard, Loop, Write
 from torchlint.semantics.scopes import Scopes
-from torchlint.semantics.tree import dotted, walk
+from torchlint.semantics.tree import dotted, last_name, walk
 
 _LOG_NAMES = re.compile(
     r"(?i)(log(?!it|_?(alpha|prob|p\b|pi\b|std|sigma|var|ent|det|snr|softmax|scale|temp))|print|verbos|interval|freq"
@@ -23,8 +23,9 @@ _SINKS = re.compile(
 _RANK_NAMES = re.compile(
     r"(?i)(^|_)(rank|local_rank|global_rank|is_main|is_master|master|main_process|is_primary|global_zero|process_zero)"
 )
+_BROKEN = frozenset({"isnan", "isinf"})
 _REMAINDERS = frozenset({"divmod", "fmod", "remainder"})
-_ROUNDS = re.compile(r"(?i)(^|_)(step|iter|iteration|epoch)(_?(no|num|idx|index|i))?$")
+_ROUNDS = re.compile(r"(?i)(^|_)(step|iter|iteration|epoch)s?(_?(no|num|idx|index|i))?$")
 _CONSTANTS = ("None", "True", "False")
 _CLOCKS = frozenset({"time", "perf_counter", "monotonic", "now"})
 _PHASE_NAMES = re.compile(r"(?i)^(is_)?(train|training|phase|mode|split|eval|evaluate|is_eval|backward|test|valid)\w*$")
@@ -88,6 +89,8 @@ class Guards:
             may_be_rare = kind == "other" or (kind == "optional" and _compares_variables(parent.test))
             if may_be_rare and branch == "body" and isinstance(parent, cst.If) and self._sets_its_pace(parent):
                 kind = "log"
+            elif kind == "other" and branch == "body" and _asks_for_breakage(parent.test):
+                kind = "handler"
             yield Guard(parent, parent.test, kind, branch)
         elif isinstance(parent, cst.BooleanOperation) and child is parent.right:
             branch = "body" if isinstance(parent.operator, cst.And) else "else"
@@ -234,6 +237,22 @@ def _asks_for_sign(test: cst.BaseExpression) -> bool:
         case cst.Comparison(comparisons=[cst.ComparisonTarget(comparator=cst.Integer() | cst.Float() as bound)]):
             return float(bound.evaluated_value) == 0
     return isinstance(test, cst.Name)
+
+
+def _asks_for_breakage(test: cst.BaseExpression) -> bool:
+    """`torch.isnan(loss).any() or ...`, `not math.isfinite(total)`: what follows is for what should not happen."""
+    match test:
+        case cst.BooleanOperation(left=left, right=right):
+            return _asks_for_breakage(left) or _asks_for_breakage(right)
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            return "isfinite" in _called(inner)
+        case cst.Comparison():
+            return False
+    return not _BROKEN.isdisjoint(_called(test))
+
+
+def _called(test: cst.BaseExpression) -> set[str]:
+    return {last_name(node.func) for node in walk(test) if isinstance(node, cst.Call)}
 
 
 def _is_inside(scopes: Scopes, node: cst.CSTNode, suite: cst.BaseSuite) -> bool:
