@@ -45,7 +45,8 @@ def torch_function(entry: Entry, given: Arguments, enabled: bool | None) -> Valu
     if entry.kind in ("factory", "legacy-tensor"):
         return _factory(entry, given, enabled)
     arguments = given.all()
-    place = mixed_place([_flat(value) for value in arguments])
+    flat = [_flat(value) for value in arguments]
+    place = Place.HOST if flat and all(value.kind is Kind.NUMBER for value in flat) else mixed_place(flat)
     if not arguments:
         return returned(entry, NUMBER, given, enabled, place)
     first = given.positional[0] if given.positional else given.get("input") or arguments[0]

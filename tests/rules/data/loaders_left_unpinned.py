@@ -7,6 +7,13 @@ from textwrap import dedent
 from tests.rules.data.unpinned_loaders import HEADER, LOOP, script
 
 LOOK_ALIKES = {
+    "images of which the loop makes tensors": HEADER
+    + dedent(
+        """
+        for batch in DataLoader(images, 64, collate_fn=list):
+            print(model(torch.stack([prepare(image) for image in batch]).to(device)).mean())
+        """
+    ),
     "a list that stands for no samples": script("loader = DataLoader([])\n"),
     "a list of samples that another file computed": script(
         """\

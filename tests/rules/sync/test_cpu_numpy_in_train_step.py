@@ -462,3 +462,15 @@ def test_a_batch_among_other_things_that_are_unpacked_is_the_batch(taken: str, c
 def test_what_other_processes_send_did_not_come_from_the_host(filled: str, count: int) -> None:
     code = evaluation(f"labels = torch.empty(9).cuda()\n{filled}\nboard.add(labels.cpu().numpy())", "board = make()")
     assert len(findings(code, "SYNC03")) == count
+
+
+@pytest.mark.parametrize(
+    ("behind", "count"),
+    [
+        ("if show_plots:\n    paint(flow)\nelse:\n    write(flow)", 0),
+        ("if show_plots:\n    paint(flow)", 1),
+    ],
+)
+def test_a_copy_that_both_branches_need_is_needed_in_every_iteration(behind: str, count: int) -> None:
+    code = evaluation(f"flow = out[0].cpu()\n{behind}", "from drawing import paint, write, show_plots")
+    assert len(findings(code, "SYNC03")) == count

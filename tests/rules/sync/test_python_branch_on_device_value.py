@@ -81,6 +81,11 @@ def test_what_a_forward_makes_of_a_list_of_inputs_may_be_anywhere() -> None:
     assert len(findings(code, "SYNC05")) == 1
 
 
+def test_the_sizes_of_inputs_are_no_tensors() -> None:
+    code = FORWARD.format(name="forward").replace("torch.min(labels) >= 0", "torch.all(out.shape == labels.shape)")
+    assert len(findings(code, "SYNC05")) == 1
+
+
 def test_the_forward_of_a_model_that_runs_once_is_no_step() -> None:
     code = FORWARD.format(name="forward") + "\n\nprint(Margin().to(device)(torch.ones(2, 3), torch.ones(2)))\n"
     assert findings(code, "SYNC05") == []

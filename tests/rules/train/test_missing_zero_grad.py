@@ -212,3 +212,25 @@ def test_an_optimizer_that_nothing_makes_is_not_used_once_more(made: str, is_fix
     code += "    net(x).sum().backward()\n    opt.step()\n"
     assert len(findings(code, "TRAIN01")) == 1
     assert ("opt.zero_grad()" in fixed(code, "TRAIN01")) is is_fixed
+
+
+@pytest.mark.parametrize(("reset", "count"), [("critic", 0), ("opt_c", 0), ("opt_g", 1)])
+def test_a_network_that_comes_with_its_optimizer_is_reset_by_itself(reset: str, count: int) -> None:
+    code = f"""
+        import torch
+        from critics import Critic
+
+        def build():
+            critic, generator = Critic(3), Critic(4)
+            opt_c = torch.optim.Adam(critic.parameters())
+            opt_g = torch.optim.Adam(generator.parameters())
+            return critic, opt_c, opt_g
+
+        def train(batches):
+            critic, opt_c, opt_g = build()
+            for x in batches:
+                {reset}.zero_grad()
+                critic(x).mean().backward()
+                opt_c.step()
+        """
+    assert len(findings(code, "TRAIN01")) == count

@@ -35,7 +35,14 @@ class Reads:
         self._loop = loop
 
     def seeing(self, statement: cst.CSTNode, binding: Binding) -> Iterator[tuple[cst.CSTNode, When]]:
-        """Every read that can see what `statement` wrote."""
+        """Every read that can see what `statement` wrote. Where both branches of a condition read it, none is rare."""
+        found = list(self._seeing(statement, binding))
+        rare = [read for read, when in found if when is When.SELDOM]
+        for read, when in found:
+            is_always = when is When.SELDOM and any(are_alternatives(self._model, read, other) for other in rare)
+            yield read, When.NOW if is_always else when
+
+    def _seeing(self, statement: cst.CSTNode, binding: Binding) -> Iterator[tuple[cst.CSTNode, When]]:
         function = self._model.function(statement)
         for read in binding.reads:
             if self._model.function(read) is not function:

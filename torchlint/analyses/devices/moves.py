@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -104,7 +104,11 @@ def _batches_in(node: cst.CSTNode, model: Model) -> Iterator[Value]:
                 stack.extend((source, True) for source in computed)
         elif not _asks_for_size(part):
             inner = _takes_tensors(model.call(part)) if isinstance(part, cst.Call) else proven
-            parts = [part.value] if isinstance(part, cst.Subscript) else children(part)
+            match part:  # of what it goes through, a comprehension holds no more than it says of each
+                case cst.Subscript(value=held) | cst.ListComp(elt=held) | cst.GeneratorExp(elt=held):
+                    parts: Sequence[cst.CSTNode] = [held]
+                case _:
+                    parts = children(part)
             stack.extend((child, inner) for child in parts)
             if proven and isinstance(part, cst.Call) and (entered := model.call(part).target) is not None:
                 returned = [node.value for node in entered.returns if node.value is not None]

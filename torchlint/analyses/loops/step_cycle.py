@@ -163,9 +163,10 @@ def _run_backward(model: Model) -> frozenset[str]:
 
 
 def _is_of_sibling(reset: Reset, optimizer: cst.BaseExpression, model: Model) -> bool:
-    """Whether a reset is that of the other optimizer in `opt_g, opt_d = self.optimizers()`."""
+    """Whether a reset is that of the other optimizer in `opt_g, opt_d = self.optimizers()`; in `net, opt = build()` it
+    is that of its network."""
     match reset.node:
-        case cst.Call(func=cst.Attribute(value=other)):
+        case cst.Call(func=cst.Attribute(value=other)) if model.value(other).kind is not Kind.MODULE:
             mine, theirs = model.binding(optimizer), model.binding(other)
         case _:
             return False
