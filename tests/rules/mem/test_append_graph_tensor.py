@@ -263,3 +263,19 @@ def test_one_list_is_not_detached_where_another_keeps_the_graph_of_the_same_pass
     assert findings(code, "MEM01")
     after = fixed(code, "MEM01")
     assert ("log_prob.detach()" in after) is is_fixed
+
+
+@pytest.mark.parametrize(("use", "count"), [("x[best]", 0), ("x * best", 1)])
+def test_what_picks_rows_has_no_graph(use: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        def shrink(net: torch.nn.Module, batches):
+            kept = []
+            for x in batches:
+                scores, best = net(x)
+                print(({use}).mean().item())
+                kept.append(best)
+            print([each.sum().item() for each in kept])
+        """
+    assert len(findings(code, "MEM01")) == count

@@ -98,3 +98,38 @@ if __name__ == "__main__":
 )
 def test_what_a_file_does_with_its_own_network_when_it_is_run(more: str, count: int) -> None:
     assert len(findings(SHOWN.format(more=more), "MEM05")) == count
+
+
+@pytest.mark.parametrize(("image", "count"), [("frame.numpy()", 0), ("frame.cuda()", 1)])
+def test_an_object_out_of_sight_that_takes_arrays_is_no_network(image: str, count: int) -> None:
+    code = f"""
+        import torch
+        from keypoints import Detector
+
+        model = Detector(top_k=4096)
+
+        def detect(frames):
+            for frame in frames:
+                image = {image}
+                found = model(image)
+                print(found.mean().item())
+        """
+    assert len(findings(code, "MEM05")) == count
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "count"),
+    [("blank = torch.ones(1, 3, 8, 8).cuda(); model(blank)", 0), ("score = model(first).mean().item()", 1)],
+)
+def test_a_pass_that_warms_up_leaves_no_graph(warm_up: str, count: int) -> None:
+    code = f"""
+        import torch
+
+        def evaluate(model: torch.nn.Module, loader, first):
+            model.eval()
+            {warm_up}
+            with torch.no_grad():
+                for x in loader:
+                    print(model(x.cuda()).mean().item())
+        """
+    assert len(findings(code, "MEM05")) == count

@@ -435,3 +435,44 @@ def jacobian(output, inputs, direction):
 )
 def test_a_loop_goes_again_and_again_through_what_its_function_got(inside: str, given: str, count: int) -> None:
     assert len(findings(REPEATED.format(inside=inside, given=given), "MEM04")) == count
+
+
+ROOT = """
+import torch
+
+class Root(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, f, x, *phi):
+        ctx.f = f
+        ctx.save_for_backward(x, *phi)
+        return x
+
+    @staticmethod
+    def backward(ctx, slope):
+        {function}
+        x, *phi = ctx.saved_tensors
+        with torch.enable_grad():
+            y = f(x.detach())
+        return (None, None, *torch.autograd.grad(y, phi, slope, retain_graph=True))
+"""
+
+
+@pytest.mark.parametrize(("function", "count"), [("f = ctx.f", 0), ("f = torch.nn.Linear(3, 1)", 1)])
+def test_a_function_that_was_handed_in_may_hold_a_part_of_the_graph(function: str, count: int) -> None:
+    code = ROOT.format(function=function)
+    assert len(findings(code, "MEM04")) == count
+
+
+def test_a_function_that_holds_a_part_of_the_graph_needs_it() -> None:
+    code = (
+        ROOT.format(function="f = ctx.f")
+        + """
+w = torch.ones(3, requires_grad=True)
+scale = w.exp()
+Root.apply(lambda x: (scale * x).sum(), torch.ones(()), w).backward()
+scale.sum().backward()
+"""
+    )
+    exec(code, {})
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(code.replace(", retain_graph=True", ""), {})

@@ -11,7 +11,7 @@ from torchlint.analyses.lifetime import root
 from torchlint.analyses.mem.array_reads import is_read_as_array
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_frozen
-from torchlint.analyses.modules.parameter_free import is_parameter_free_pass
+from torchlint.analyses.modules.parameter_free import class_of_module, is_parameter_free_pass
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import text
@@ -32,6 +32,7 @@ _DIFFERENTIATING = re.compile(
     r"(?!torch\.|numpy\.)(\w+\.)+(?!(\w+_)?(requires|no|zero|clip|toggle|enable|disable|stop)_grad)"
     r"(\w+_)?(grad|gradients?|jacobian|hessian|laplacian|divergence)"
 )
+_FILLING = frozenset({"torch.ones", "torch.zeros", "torch.empty", "torch.rand", "torch.randn"})
 _TRANSFORMERS = re.compile(r"^\s*(from|import)\s+(transformers|peft|unsloth)\b", re.MULTILINE)
 
 
@@ -63,6 +64,8 @@ class RecordedPasses:
             return False
         if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
             return False
+        if self._is_given_array(call) or self._is_warm_up(call):
+            return False
         if call.method not in (None, "forward") and isinstance(self._model.parent(call.node), cst.Expr):
             return self._is_volatile_run(call)  # `net.sample(0.5)`, which draws its weights anew
         if LOSS_NAMES.search(last_name(call.node.func)) and self._is_given_no_graph(call):
@@ -72,6 +75,34 @@ class RecordedPasses:
         ):
             return False
         return not is_frozen(self._model, call) and not is_parameter_free_pass(self._model, call)
+
+    def _is_given_array(self, call: Call) -> bool:
+        """Whether an object out of sight, taken for a network, gets an array: it makes tensors of images, say, itself,
+        and decides about autograd there."""
+        given = [self._model.value(arg.value) for arg in call.arguments if arg.keyword is None]
+        return bool(given) and given[0].kind is Kind.ARRAY and class_of_module(self._model, call) is None
+
+    def _is_warm_up(self, call: Call) -> bool:
+        """`net(torch.zeros(1, 3, 8, 8).cuda())`, once, by a statement that leaves nothing: no graph is kept."""
+        if call.loops() or not isinstance(self._model.parent(call.node), cst.Expr):
+            return False
+        made = [value for arg in call.arguments for value in self._assigned(arg.value)]
+        return bool(made) and all(map(self._is_filled, made))
+
+    def _is_filled(self, value: cst.BaseExpression) -> bool:
+        while (
+            isinstance(value, cst.Call)
+            and isinstance(value.func, cst.Attribute)
+            and isinstance(value.func.value, cst.Call)
+        ):
+            value = value.func.value
+        return isinstance(value, cst.Call) and self._model.call(value).callee in _FILLING
+
+    def _assigned(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+        binding = self._model.binding(node)
+        if binding is None:
+            return [node]
+        return [write.value for write in binding.writes if write.value is not None]
 
     def _is_unread(self, call: Call) -> bool:
         """Whether nobody looks at what a pass returns, so that it runs for what the network keeps of it."""

@@ -113,12 +113,36 @@ def _may_come_with_graph(model: Model, source: cst.BaseExpression, inputs: froze
     """Whether a part of what gradients are taken of may have been computed from the inputs elsewhere: inputs that are
     made on the spot are in nothing that is handed in.
     """
+    if _comes_of_unknown_function(model, source, inputs):
+        return True
     holders = [holder for binding in inputs for holder in _holders(model, binding)]
     if any(holder in upstream(model, source) for holder in holders):
         return True  # it may keep what was computed of its parts: a distribution keeps its probabilities
     if not holders and not any(binding.is_parameter or binding.cls is not None for binding in inputs):
         return not inputs
     return any(binding.is_parameter or binding.cls is not None for binding in _held(model, source, inputs))
+
+
+def _comes_of_unknown_function(model: Model, source: cst.BaseExpression, inputs: frozenset[Binding]) -> bool:
+    """Whether a function that was handed in, or kept for a backward pass, computes from inputs that were there before:
+    it may hold what was computed of them already, and others go back through that."""
+    made = [write.value for binding in inputs for write in binding.writes if write.value is not None]
+    if made and all(is_leaf(model, value) for value in made):
+        return False
+    held = {binding for binding in _held(model, source, inputs) if binding.cls is None}
+    values = [source, *(write.value for binding in held for write in binding.writes if write.value is not None)]
+    names = (node for value in values for node in walk(value) if isinstance(node, cst.Name))
+    return any(_is_function_handed_in(model, name) for name in names)
+
+
+def _is_function_handed_in(model: Model, name: cst.Name) -> bool:
+    """`f`, which is called, where it is a parameter, or an attribute of one: `f, x = ctx.f, ctx.x`."""
+    binding = model.binding(name)
+    if binding is None or not binding.called or model.value(name).kind is not Kind.UNKNOWN:
+        return False
+    taken = [write.value for write in binding.writes if isinstance(write.value, (cst.Attribute, cst.Tuple))]
+    roots = (model.binding(node) for value in taken for node in walk(value) if isinstance(node, cst.Name))
+    return binding.is_parameter or any(root is not None and root.is_parameter for root in roots)
 
 
 def _held(model: Model, source: cst.BaseExpression, inputs: frozenset[Binding]) -> Iterator[Binding]:

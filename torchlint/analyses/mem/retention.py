@@ -80,7 +80,14 @@ def _retentions(model: Model) -> list[Retention]:
 
 
 def _has_no_graph(graph: cst.BaseExpression, model: Model) -> bool:
-    return _is_leaf(graph, model) or comes_without_graph(model, graph)
+    return _is_leaf(graph, model) or comes_without_graph(model, graph) or _is_index(graph, model)
+
+
+def _is_index(graph: cst.BaseExpression, model: Model) -> bool:
+    """Whether `x[chosen]` picks by a variable: numbers of places, or truth values, come without a graph."""
+    binding = model.binding(graph) if isinstance(graph, cst.Name) else None
+    parts = (model.parent(read) for read in binding.reads) if binding is not None else ()
+    return any(isinstance(part, cst.Index) and part.star is None for part in parts)
 
 
 def _is_leaf(graph: cst.BaseExpression, model: Model) -> bool:
