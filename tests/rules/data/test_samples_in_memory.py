@@ -174,3 +174,14 @@ loader = DataLoader(Cuts(bytes_of_a_book), 64, pin_memory=True)
 def test_a_stretch_at_a_place_that_is_drawn_lies_in_memory(start: str, found: int) -> None:
     code = "import random\nimport numpy as np\n" + script(CUTS.format(start=start))
     assert len(findings(code, "DATA01")) == found
+
+
+def test_a_dataset_that_comes_through_many_functions_by_two_ways_each() -> None:
+    handed_on = [f"def run{i}(images):\n    run{i - 1}(images)\n    run{i - 1}(images)\n" for i in range(1, 40)]
+    code = [
+        "from torchvision.datasets import ImageFolder",
+        "def run0(images):\n    for x, y in DataLoader(images, 8, pin_memory=True):\n        net(x.cuda())\n",
+        *handed_on,
+        "run39(ImageFolder('photos'))",
+    ]
+    assert len(findings(script("\n".join(code) + "\n", loop=""), "DATA01")) == 1

@@ -11,10 +11,11 @@ import libcst as cst
 
 from torchlint.analyses.devices.moves import is_accelerator, moves_to_accelerator, names_cuda_type
 from torchlint.semantics.dataflow import given_to, reaches
+from torchlint.semantics.entities import Binding
 from torchlint.semantics.values import Kind, Place, Value
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Class, Function
+    from torchlint.semantics.entities import Call, Class, Function
     from torchlint.semantics.model import Model
 
 
@@ -233,15 +234,27 @@ def _members(source: cst.CSTNode, model: Model) -> list[cst.CSTNode]:
     return [origin for origins in named for origin in origins]
 
 
-def _given(arg: cst.BaseExpression, model: Model, asked: frozenset[Binding]) -> list[cst.CSTNode]:
-    """What a call in this file gives a parameter that is asked for."""
-    named = _origins(arg, model, asked) if isinstance(arg, (cst.Name, cst.Attribute)) else []
-    return named or [arg]
+def _origins(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode]:
+    """What a name stands for; of a parameter, what the calls in this file give it, be it through other functions."""
+    found: list[cst.CSTNode] = []
+    asked: set[Binding] = set()
+    waiting: list[cst.BaseExpression] = [node]
+    while waiting:
+        part = waiting.pop()
+        named = _named(part, model) if isinstance(part, (cst.Name, cst.Attribute)) else []
+        if not isinstance(named, Binding):
+            found += named or ([part] if part is not node else [])
+        elif named not in asked:
+            asked.add(named)
+            given = [arg for call in named.scope_function.callers for arg in given_to(call, named)]
+            waiting += reversed(given)
+            if not given and part is not node:
+                found.append(part)
+    return found
 
 
-def _origins(
-    node: cst.Name | cst.Attribute, model: Model, asked: frozenset[Binding] = frozenset()
-) -> list[cst.CSTNode]:
+def _named(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode] | Binding:
+    """What a name stands for, or the parameter that it is."""
     origins = model.value(node).origins
     if origins:
         return list(origins)
@@ -251,9 +264,8 @@ def _origins(
         for write in (binding.writes if binding is not None else ())
         if reaches(model, binding, write.target, node)  # type: ignore[arg-type]
     ]
-    if binding is not None and binding.is_parameter and values == [None] and binding not in asked:
-        given = [arg for call in binding.scope_function.callers for arg in given_to(call, binding)]
-        return [origin for arg in given for origin in _given(arg, model, asked | {binding})]
+    if binding is not None and binding.is_parameter and values == [None]:
+        return binding
     found: list[cst.CSTNode] = []
     for value in values:
         # One step back: `train, test = random_split(images, ...)`, `points = all_points[:100]`.
