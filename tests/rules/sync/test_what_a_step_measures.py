@@ -241,3 +241,18 @@ class Down(nn.Module):
 
 def test_numbers_that_the_step_makes_a_tensor_of_are_no_measure() -> None:
     assert findings(SAMPLED, "SYNC01") == []
+
+
+@pytest.mark.parametrize(
+    ("used", "told"),
+    [
+        ("parts = out.split(sizes)\n(parts[0].mean() + loss).backward()", 0),
+        ("longest = max(sizes)\nloss = loss + out[:longest].mean()", 0),
+        ("for size in sizes:\n    loss = loss + out[:size].mean()", 0),
+        ("print(sizes)", 1),
+        ("means.append(sum(sizes) / len(sizes))", 1),
+    ],
+)
+def test_numbers_of_a_list_that_the_step_begins_anew_are_followed(used: str, told: int) -> None:
+    code = training("sizes = []\nsizes.append((out > 0).sum().item())\n" + used, "means = []", "print(means)")
+    assert len(findings(code, "SYNC01")) == told

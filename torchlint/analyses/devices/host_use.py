@@ -418,22 +418,29 @@ class HostFlow:
         elif host_calls.needs(call):
             self._use |= Use.NEEDED
         elif host_calls.collects(call):
-            self._use |= Use.NEEDED if self._is_made_a_tensor(call) else Use.COLLECTED
+            self._use |= Use.COLLECTED
             self._read_back(call)
+            self._read_whole(call)
         else:
             self._use |= Use.HANDED
             self._on(site, True)
 
-    def _is_made_a_tensor(self, call: Call) -> bool:
-        """`torch.tensor(sizes)`, in the step, of a list that it begins anew: it works on with the numbers."""
+    def _read_whole(self, call: Call) -> None:
+        """`torch.tensor(sizes)` and `x.split(sizes)`, in the step, of a list that it begins anew: it works on with the
+        numbers."""
         held = self._model.binding(call.receiver) if call.receiver is not None else None
         if held is None or held.is_parameter or held.cls is not None or held.scope_function is not call.function:
-            return False
+            return
         if not all(write.loop is self._loop for write in held.writes if write.kind == "assign"):
-            return False
-        sites = (self._model.parent(arg) for read in held.reads if isinstance(arg := self._model.parent(read), cst.Arg))
-        made = (self._model.call(site).callee for site in sites if isinstance(site, cst.Call))
-        return any(name is not None and makes_tensor(name) for name in made)
+            return
+        for read in held.reads:
+            above = self._model.parent(read)
+            site = self._model.parent(above) if isinstance(above, cst.Arg) else None
+            callee = self._model.call(site).callee if isinstance(site, cst.Call) else None
+            if callee is not None and makes_tensor(callee):
+                self._use |= Use.NEEDED
+            elif callee != "builtins.len" and not isinstance(above, (cst.Attribute, cst.AugAssign, cst.Subscript)):
+                self._on(read, True)
 
     def _read_back(self, call: Call) -> None:
         """`losses[-1]` in the loop, right after `losses.append(loss)`."""
