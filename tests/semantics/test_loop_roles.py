@@ -185,3 +185,29 @@ def test_a_batch_that_several_inner_steps_share_is_no_epoch(header: str, role: R
         """
     )
     assert [loop.role for loop in model.loops] == [role, Role.STEPS]
+
+
+@pytest.mark.parametrize(
+    ("over", "role"),
+    [
+        ("for i, (x, name) in enumerate(self.valid_loader):", Role.EVALUATION),
+        ("for x, name in tqdm(valid_dataloader):", Role.EVALUATION),
+        ("for x, name in self.speakers:", Role.EPOCHS),
+        ("for name, x in loaders.items():", Role.EPOCHS),
+        ("for name, x in [('large', torch.utils.data.DataLoader(self.large, 8))]:", Role.EPOCHS),
+        ("for x in torch.utils.data.DataLoader(self.large, 8):", Role.EVALUATION),
+        ("for i, (x, y) in enumerate(torch.utils.data.DataLoader(self.large, 8)):", Role.EVALUATION),
+    ],
+)
+def test_a_batch_that_a_model_takes_in_chunks_is_a_batch(over: str, role: Role) -> None:
+    model = model_of(
+        f"""
+        import torch
+        class Tester:
+            def test(self, net, loaders, valid_dataloader):
+                {over}
+                    for part in split(x):
+                        out = net(part)
+        """
+    )
+    assert [loop.role for loop in model.loops] == [role, Role.EVALUATION]

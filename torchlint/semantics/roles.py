@@ -93,7 +93,7 @@ class RoleFinder:
             if (loop.role in (Role.PLAIN, Role.ELEMENTS) and (loop in around or any(map(_runs_pass, loop.calls)))) or (
                 loop.role is Role.EVALUATION and (_is_over_checkpoints(loop) or self._only_runs_passes(loop))
             ):
-                loop.role = Role.EPOCHS
+                loop.role = Role.EVALUATION if loop in around and _is_over_batches(loop) else Role.EPOCHS
 
 
 def _spread(
@@ -226,6 +226,13 @@ def _yields_batches(iterates: Value) -> bool:
     return _has_batch(iterates if iterates.kind is Kind.LOADER else element_of(iterates))
 
 
+def _is_over_batches(loop: Loop) -> bool:
+    """Whether each iteration has one batch; where it has a loader, it is a pass over the data."""
+    element = element_of(loop.iterates)
+    is_batch = element.kind is Kind.BATCH or any(item.kind is Kind.BATCH for item in element.items or ())
+    return loop.iterates.kind is Kind.LOADER or is_batch or _unpacks_loader(loop)
+
+
 def _unpacks_loader(loop: Loop) -> bool:
     """`for real, _ in train_loader:`, also with `enumerate` and `tqdm`, of a loader that nobody in sight makes."""
     iterable, target = loop.iterable, loop.target
@@ -233,9 +240,8 @@ def _unpacks_loader(loop: Loop) -> bool:
         if is_name(iterable.func, "enumerate") and isinstance(target, cst.Tuple) and target.elements:
             target = target.elements[-1].value
         iterable = iterable.args[0].value
-    return (
-        isinstance(target, cst.Tuple) and isinstance(iterable, cst.Name) and _LOADER.search(iterable.value) is not None
-    )
+    name = iterable.attr if isinstance(iterable, cst.Attribute) else iterable
+    return isinstance(target, cst.Tuple) and isinstance(name, cst.Name) and _LOADER.search(name.value) is not None
 
 
 def _has_batch(value: Value) -> bool:
