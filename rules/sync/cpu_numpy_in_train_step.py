@@ -80,7 +80,7 @@ class CpuNumpyInTrainStep(Rule):
     code = "SYNC03"
     name = "cpu-numpy-in-train-step"
     triggers = (
-        *(".cpu", ".tolist", 'to("cpu', "to('cpu", 'device("cpu', "device('cpu"),
+        *(".cpu", ".tolist", '"cpu', "'cpu"),
         *("Tensor(", "zeros(", "ones(", "empty(", "full("),
     )
 

@@ -311,7 +311,21 @@ def _assigned_gate(scopes: Scopes, test: cst.Name | cst.Attribute, depth: int) -
     if binding is None or not binding.writes:
         return False
     whole = [write.value for write in binding.writes if write.kind == "assign" and not _is_part_of_result(write)]
-    return any(value is not None and kind_of(scopes, value, depth + 1) == "log" for value in whole)
+    return any(value is not None and _is_gate(scopes, value, depth) for value in whole)
+
+
+def _is_gate(scopes: Scopes, value: cst.BaseExpression, depth: int) -> bool:
+    if isinstance(value, cst.IfExp):
+        return any(_is_gate(scopes, part, depth) for part in (value.test, value.body, value.orelse))
+    return not _makes_object(value) and kind_of(scopes, value, depth + 1) == "log"
+
+
+def _makes_object(value: cst.BaseExpression) -> bool:
+    """`Attack(model, save_steps=False)`, which is there or not, whatever it is told."""
+    match value:
+        case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
+            return name[:1].isupper()
+    return False
 
 
 def _is_part_of_result(write: Write) -> bool:

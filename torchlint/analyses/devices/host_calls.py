@@ -37,13 +37,21 @@ _NEEDING_BUILTINS = word_set("range chr zip enumerate map filter iter next open 
 _REDUCTIONS = word_set(
     """
     sum mean max min std var median average prod any all item count_nonzero nansum nanmean norm dot trace nanmax nanmin
-    accuracy_score
+    """
+)
+# Of sklearn.metrics: one number of truths and guesses.
+_MEASURES = word_set(
+    """
+    accuracy_score average_precision_score balanced_accuracy_score cohen_kappa_score explained_variance_score f1_score
+    fbeta_score hamming_loss hinge_loss jaccard_score log_loss matthews_corrcoef max_error mean_absolute_error
+    mean_absolute_percentage_error mean_squared_error mean_squared_log_error median_absolute_error precision_score
+    r2_score recall_score roc_auc_score root_mean_squared_error top_k_accuracy_score zero_one_loss
     """
 )
 # They copy numbers into a tensor on the host.
 HOST_TENSORS = ("torch.tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor")
 _PAIRING = word_set("zip enumerate len")
-_REDUCING_PACKAGES = word_set("numpy torch builtins sklearn")
+_REDUCING_PACKAGES = word_set("numpy torch builtins")
 _METERS = re.compile(r"(?i)(^|[._])\w*(meter|averager?|runningscore)$")
 _FLOAT_FORMAT = re.compile(r"\{[^{}]*:[^{}]*[eEfFgG]\}")  # of an array with one element only
 
@@ -109,7 +117,7 @@ def saves(call: Call) -> bool:
 def reduces(call: Call) -> bool:
     """Whether a function makes fewer numbers of an array; `accuracy_score` makes one of two."""
     package, last = _names(call)
-    return package in _REDUCING_PACKAGES and last in _REDUCTIONS
+    return (package in _REDUCING_PACKAGES and last in _REDUCTIONS) or (package == "sklearn" and last in _MEASURES)
 
 
 def gives_number(call: Call) -> bool:

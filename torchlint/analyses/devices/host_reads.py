@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.loops.steps import is_the_rest
 from torchlint.analyses.order import is_before
+from torchlint.semantics.dataflow import reaches
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Function, Guard, Loop, Write
@@ -49,7 +50,7 @@ class Reads:
                 if binding.cls is None:
                     yield read, When.CALLED if self._is_called_later(read, function) else When.UNKNOWN
             elif not self.is_in_loop(read):
-                if not self._is_rewritten(binding, statement, read):
+                if self._may_get(binding, statement, read) and not self._is_rewritten(binding, statement, read):
                     yield read, When.LATER
             elif self._sees(read, statement, binding):
                 yield read, When.SELDOM if self.is_rare(read) else When.NOW
@@ -73,6 +74,11 @@ class Reads:
     def is_in_loop(self, node: cst.CSTNode) -> bool:
         return self._loop is None or self._loop in self._model.loops_around(node)
 
+    def _may_get(self, binding: Binding, statement: cst.CSTNode, read: cst.CSTNode) -> bool:
+        """Whether nothing else is always written between a statement and a read out of the loop, before it perhaps."""
+        written = [write.target for write in binding.writes if statement in self._model.ancestors(write.target)]
+        return not written or any(reaches(self._model, binding, target, read) for target in written)
+
     def _is_rewritten(self, binding: Binding, statement: cst.CSTNode, read: cst.CSTNode) -> bool:
         """Whether a read behind the loop gets what another statement has written in between."""
         blocks = [node for node in self._model.ancestors(read) if isinstance(node, cst.IndentedBlock)]
@@ -86,7 +92,10 @@ class Reads:
         )
 
     def _sees(self, read: cst.CSTNode, statement: cst.CSTNode, binding: Binding) -> bool:
-        """Behind the statement it does; before it, in the next iteration, unless something else is written first."""
+        """In a loop over it and behind the statement it does; before it, in the next iteration, unless something else
+        is written first."""
+        if isinstance(statement, cst.For) and statement in self._model.ancestors(read):
+            return True
         if is_before(self._model, statement, read) and not are_alternatives(self._model, statement, read):
             return True
         if self._loop is not None and any(write.statement is self._loop.node for write in binding.writes):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _LEAVING = frozenset(["item", "cpu", "numpy", "tolist", "size", "dim", "numel"])
+_METADATA = frozenset(["shape", "dtype", "device", "ndim"])
 _OBJECTS = (Kind.MODULE, Kind.OPTIMIZER, Kind.INSTANCE, Kind.SCHEDULER, Kind.LOADER)
 _ADDING = frozenset(["append", "extend", "insert", "appendleft"])
 _NUMPY = re.compile(r"(?i)numpy|numpif|ndarray")
@@ -53,6 +54,26 @@ def calls_behind(model: Model, node: cst.CSTNode) -> Sequence[Call]:
                 work.extend(_sources(model, at))
             if read is not None:
                 followed.add(read)
+    return found
+
+
+def parameters_behind(model: Model, node: cst.CSTNode) -> list[Binding]:
+    """Parameters of functions that this file does not call itself, whose elements a value is computed from."""
+    found: list[Binding] = []
+    seen: set[cst.CSTNode] = set()
+    work = [node]
+    while work and len(seen) < _LIMIT:
+        at = work.pop()
+        if at in seen or (isinstance(at, cst.Attribute) and at.attr.value in _METADATA):
+            continue
+        seen.add(at)
+        call = model.call(at) if isinstance(at, cst.Call) else None
+        if _is_on_host(model, at, call) or (call is not None and runs_model(model, call)):
+            continue
+        binding = model.binding(at)
+        if binding is not None and binding.is_parameter and not binding.scope_function.callers:
+            found.append(binding)
+        work.extend(_sources(model, at))
     return found
 
 

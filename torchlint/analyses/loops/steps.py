@@ -183,7 +183,7 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
     if not function.callers and not function.foreign_callers:
         if is_whole_step(model, function):
             return Role.STEPS
-        return _step_of_module(model, function, depth) or _step_of_base(model, function)
+        return _step_of_others(model, function, depth) or _step_of_base(model, function)
     for foreign in function.foreign_callers:
         found = (
             foreign.role if foreign.role in (Role.STEPS, Role.EVALUATION) else _foreign_step(model, function, foreign)
@@ -215,6 +215,11 @@ def _is_over_display(loop: Loop) -> bool:
     )
 
 
+def _saves_each_time(loop: Loop) -> bool:
+    """Whether each iteration puts a model into a file, which takes longer than any step."""
+    return any(call.callee == "torch.save" and call.loop is loop for call in loop.calls)
+
+
 def _goes_over_loaders(model: Model, loop: Loop, function: Function) -> bool:
     """`for part, loader in loaders.items(): evaluate(loader)`: each iteration is a pass over all batches of one."""
     if not isinstance(loop.iterable, cst.Call) or model.call(loop.iterable).method not in ("items", "values"):
@@ -223,13 +228,16 @@ def _goes_over_loaders(model: Model, loop: Loop, function: Function) -> bool:
     return any(each.role in (Role.STEPS, Role.EVALUATION) for each in own)
 
 
-def _step_of_module(model: Model, function: Function, depth: int) -> Role | None:
-    """The role of the loop of another file that runs a model, or a loss, of this one, or a method of it."""
-    if function.cls is None or not function.cls.is_module or function.name.startswith("__"):
+def _step_of_others(model: Model, function: Function, depth: int) -> Role | None:
+    """The role of the loop of another file that calls a function of this one, or runs a model, or a loss, of it, or a
+    method of that."""
+    if (function.cls is not None and not function.cls.is_module) or function.name.startswith("__"):
         return None
     for home, call in model.calls_elsewhere(function):
         step = next((loop for loop in call.loops() if not _is_within_step(home, loop)), None)
         if is_gated(home, call.node, step):
+            continue
+        if step is not None and (_drives_environment(home, step) or _is_over_display(step) or _saves_each_time(step)):
             continue
         role = step.role if step is not None else called_per_step(home, call.function, depth - 1)
         if role in (Role.STEPS, Role.EVALUATION):

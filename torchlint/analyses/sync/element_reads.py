@@ -20,6 +20,7 @@ from torchlint.analyses.sync.shown import written_texts
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.semantics.dataflow import is_changed, reaches
 from torchlint.semantics.entities import Role
+from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import walk, without_subscripts
 from torchlint.semantics.values import Kind, Place
 
@@ -71,7 +72,7 @@ def element_reads(model: Model) -> list[ElementReads]:
         if how in _WHOLE and _is_cut_out(element):
             continue
         for loop, tensor, is_iterated in _sources(model, element, rows=of_row):
-            if how != "index" and not model.value(tensor).is_tensor:
+            if how != "index" and not (model.value(tensor).is_tensor or (how == "item" and _is_moved(model, tensor))):
                 continue
             if how in _WHOLE and model.guards(node, inside=loop):
                 continue
@@ -268,6 +269,15 @@ def _places(part: cst.BaseSlice, is_of_host: bool) -> list[cst.BaseExpression]:
     if isinstance(part, cst.Slice):
         return [bound for bound in (part.lower, part.upper) if bound is not None]
     return [part.value] if isinstance(part, cst.Index) and is_of_host else []
+
+
+def _is_moved(model: Model, node: cst.BaseExpression) -> bool:
+    """Whether it is what `.to(device)` has given back, of whatever: no list can do that."""
+    binding = model.binding(node)
+    writes = [w for w in binding.writes if reaches(model, binding, w.target, node)] if binding is not None else []
+    pairs = [(w.target, assigned_pairs(model.small_statement(w.target))) for w in writes]
+    given = [next((value for target, value in found if target is written), None) for written, found in pairs]
+    return bool(given) and all(isinstance(value, cst.Call) and model.call(value).method == "to" for value in given)
 
 
 def _shifted(model: Model, place: cst.BaseExpression) -> cst.BaseExpression:

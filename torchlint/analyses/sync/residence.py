@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compatibility import is_of_another_library
-from torchlint.analyses.devices.provenance import calls_behind, is_computed_from_parameters, is_handed_in, runs_model
-from torchlint.analyses.loops.steps import Step, called_per_step, is_forward
+from torchlint.analyses.devices.provenance import (
+    calls_behind,
+    is_computed_from_parameters,
+    is_handed_in,
+    parameters_behind,
+    runs_model,
+)
+from torchlint.analyses.loops.steps import Step, called_per_step, is_forward, step_of
 from torchlint.semantics.dataflow import parameter_of_function, upstream
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
@@ -62,7 +68,9 @@ class Residence:
             return False
         moved = value.place is Place.ACCELERATOR and self._is_moved_on(self._model.function(tensor))
         if step.loop is None or step.role in (Role.STEPS, Role.EVALUATION):
-            return moved or (value.kind is not Kind.BATCH and self._is_computed(tensor, step))
+            return (
+                moved or (value.kind is not Kind.BATCH and self._is_computed(tensor, step)) or self._is_lent_by(tensor)
+            )
         if self._is_computed_by_loop(tensor, step.loop, moved):
             return True
         is_of_part = self._is_measure_of_part(tensor, step.loop) or self._is_apart_from_rows(tensor, step.loop)
@@ -186,6 +194,17 @@ class Residence:
             return all(is_handed_in(self._model, call.receiver or call.node.func) for call in forwards)
         return is_trained and any(
             call.receiver is not None and is_handed_in(self._model, call.receiver) for call in calls
+        )
+
+    def _is_lent_by(self, tensor: cst.BaseExpression) -> bool:
+        """Whether it is computed from what a step of another file gives to a function, and may have on the device."""
+        return any(
+            parameter_of_function(call, parameter.scope_function, arg) is parameter
+            and (around := step_of(home, call.node)) is not None
+            and home.once(Residence).may_be_device(arg.value, around)
+            for parameter in parameters_behind(self._model, tensor)
+            for home, call in self._model.calls_elsewhere(parameter.scope_function)
+            for arg in call.arguments
         )
 
     def _is_noted_by_model(self, tensor: cst.BaseExpression, step: Step) -> bool:
