@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 _NAMES = re.compile(
     r"(?i)(^|_|\b)(eval\w*|valid\w*|val|test\w*|infer\w*|predict\w*|sampl\w*|generat\w*|translat\w*|recogni\w*|score"
-    r"|detect\w*|caption\w*|decode|demo|greedy\w*|beam\w*|(choose|select)_action)(_|\b|$)|[a-z](Eval|Valid|Test|Infer|Predict)"
+    r"|detect\w*|caption\w*|decode|demo|greedy\w*|beam\w*|(choose|select)_action)(_|\b|$)"
+    r"|(?-i:[a-z](Eval|Valid|Test|Infer|Predict))"
 )
 _OPTIONS = re.compile(r"(?i)\b\w*(cfg|conf|config|opts?|options?|args|params|settings)\.")
 _HELD_OUT = re.compile(
-    r"(?i)(^|_|\b)(val|valid|validation|test|dev|eval|holdout|inference)(_|set|data|load|iter|dl|gen|$|[A-Z])"
+    r"(?i)(^|_|\b)(val|valid|validat\w+|tests?|testing|dev|eval|evaluat\w+|holdout|inference)"
+    r"(_|set|data|load|iter|batch|dl|gen|$|(?-i:[A-Z]))"
 )
 _DATA = re.compile(r"(?i)(loader|batches|dataset|data_?iter|dl)\w*\b")
 

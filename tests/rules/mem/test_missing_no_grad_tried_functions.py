@@ -133,3 +133,20 @@ def test_a_pass_that_warms_up_leaves_no_graph(warm_up: str, count: int) -> None:
                     print(model(x.cuda()).mean().item())
         """
     assert len(findings(code, "MEM05")) == count
+
+
+@pytest.mark.parametrize(("parts", "count"), [("known_values", 0), ("devices", 0), ("valParts", 1), ("val_parts", 1)])
+def test_values_are_no_validation(parts: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+
+        class World(nn.Module):
+            def __init__(self, net: nn.Module):
+                super().__init__()
+                self.net = net
+
+            def passes(self, x, {parts}):
+                return torch.cat([self.net(x[i], each) for i, each in enumerate({parts})])
+        """
+    assert len(findings(code, "MEM05")) == count

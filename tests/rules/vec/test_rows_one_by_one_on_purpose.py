@@ -132,3 +132,20 @@ class Codec(torch.nn.Module):
 def test_whoever_runs_it_says_whether_the_rows_go_one_by_one(first: str, test: str, count: int) -> None:
     code = TWO_WAYS.replace("if one_by_one", f"if {test}")
     assert len(findings(code.format(first=first), "VEC02")) == count
+
+
+STREAMED = """
+import torch
+
+@torch.no_grad()
+def advance(layer: torch.nn.Module, rows: torch.Tensor, out: torch.Tensor):
+    for i in range(len(rows)):
+        out[i].copy_({}, non_blocking=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("computed", "count"), [('layer(rows[i].to("cuda").unsqueeze(0))[0]', 0), ("layer(rows[i].unsqueeze(0))[0]", 1)]
+)
+def test_rows_that_go_to_the_device_and_back_need_not_fit_there(computed: str, count: int) -> None:
+    assert len(findings(STREAMED.format(computed), "VEC02")) == count

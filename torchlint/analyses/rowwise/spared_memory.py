@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.devices.moves import moves_to_accelerator
 from torchlint.semantics.dataflow import text
 
 if TYPE_CHECKING:
@@ -30,6 +31,14 @@ def frees_memory(model: Model, loop: cst.CSTNode) -> bool:
     """Whether the function of a loop hands cached blocks back: one that takes the layers of a network to the GPU one by
     one has no memory for the activations of all rows."""
     return any(call.callee == "torch.cuda.empty_cache" for call in model.function(loop).calls)
+
+
+def streams_rows(model: Model, loop: cst.CSTNode) -> bool:
+    """Whether each row goes to the device, and what is computed of it is copied into a row of a tensor that is there
+    already: neither tensor has to fit on the device."""
+    calls = list(model.calls_in(loop))
+    stored = any(call.method == "copy_" and isinstance(call.receiver, cst.Subscript) for call in calls)
+    return stored and any(moves_to_accelerator(call, model) for call in calls)
 
 
 def is_one_of_two_ways(model: Model, loop: cst.CSTNode, step: cst.CSTNode) -> bool:

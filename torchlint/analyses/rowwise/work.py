@@ -35,7 +35,12 @@ from torchlint.analyses.rowwise.restacking import taken_apart
 from torchlint.analyses.rowwise.selections import is_selection
 from torchlint.analyses.rowwise.setting_up import lists_numbers, only_sets_up
 from torchlint.analyses.rowwise.sorting import sorted_tensor, walks_rows
-from torchlint.analyses.rowwise.spared_memory import frees_memory, is_one_of_two_ways, spares_memory
+from torchlint.analyses.rowwise.spared_memory import (
+    frees_memory,
+    is_one_of_two_ways,
+    spares_memory,
+    streams_rows,
+)
 from torchlint.analyses.rowwise.state import Depends, Fault, Kept, Path, Sink, Step, Trace
 from torchlint.analyses.rowwise.trace import trace_of, trace_of_comprehension
 from torchlint.analyses.rowwise.windows import cuts_windows
@@ -155,7 +160,8 @@ class _Finder:
         final = trace.is_final
         step = None if Fault.CHUNKS in trace.faults else costly.at_once(self._model, root, trace)
         runs_network = step is not None and step.name == "forward"
-        if runs_network and (is_put_in_line(self._model, root) or frees_memory(self._model, root)):
+        on_purpose = (is_put_in_line, frees_memory, streams_rows)
+        if runs_network and any(is_meant(self._model, root) for is_meant in on_purpose):
             return None
         if step is not None:
             code = costly.code_of(step)
