@@ -280,15 +280,6 @@ def test_a_loop_that_watches_the_length_is_less_certain() -> None:
 
 
 LOOK_ALIKES = {
-    "a part of every hundredth iteration": """\
-def sample(net, x):
-    out = x
-    for t in range(1000):
-        x = net(x, t)
-        if t % 100 == 0:
-            out = torch.cat([out, x])
-    return out
-""",
     "along each dimension of a shape": """\
 def widened(old, new):
     out = old.clone()

@@ -67,7 +67,7 @@ def _growth(model: Model, call: Call) -> Growth | None:
     loops = tuple(_carrying_loops(model, call, binding))
     if chosen is not None:
         loops = tuple(loop for loop in loops if not _chooses(model, loop, chosen) and not _counts_only(loop))
-    if not loops or is_short(model, loops) or is_of_dict(loops[0]) or _is_for_some_rounds(model, call):
+    if not loops or is_short(model, loops) or is_of_dict(loops[0]) or _is_for_some_rounds(model, call, binding):
         return None
     if is_of_layers(loops[0]) and not (
         _counts(model, loops[0]) and _starts_empty(model, binding, call) and not _is_chain(model, loops[0])
@@ -87,18 +87,19 @@ def _growth(model: Model, call: Call) -> Growth | None:
     return Growth(call.node, text(target), parts, places[0] == 0, loops, binding, bool(reads))
 
 
-def _is_for_some_rounds(model: Model, call: Call) -> bool:
-    """`if step % 100 == 0`, `if step in shown`, which few rounds come to; a flag holds in all of them or in none."""
-    return any(
-        guard.kind == "log" and guard.test is not None and not is_the_rest(guard) and _changes(model, guard.test, call)
-        for guard in model.guards(call.node, call.loop)
-    )
+def _is_for_some_rounds(model: Model, call: Call, grown: Binding) -> bool:
+    """`if step % 100 == 0`, `if step in shown`, which few rounds come to; a flag holds in all of them or in none, and
+    `shown is None` in the first."""
+    for guard in model.guards(call.node, call.loop):
+        if guard.kind == "log" and guard.test is not None and not is_the_rest(guard):
+            asked = {model.binding(node) for node in walk(guard.test) if isinstance(node, (cst.Name, cst.Attribute))}
+            if grown not in asked and any(binding is not None and _changes(binding, call) for binding in asked):
+                return True
+    return False
 
 
-def _changes(model: Model, test: cst.BaseExpression, call: Call) -> bool:
-    bindings = (model.binding(node) for node in walk(test) if isinstance(node, (cst.Name, cst.Attribute)))
-    writes = (write for binding in bindings if binding is not None for write in binding.writes)
-    return call.loop is not None and any(call.loop.holds(write.loop) for write in writes)
+def _changes(binding: Binding, call: Call) -> bool:
+    return call.loop is not None and any(call.loop.holds(write.loop) for write in binding.writes)
 
 
 def _assigned(model: Model, call: cst.Call) -> cst.Name | cst.Subscript | None:
