@@ -347,11 +347,12 @@ def _called(factory: Call, name: str, rewriter: Rewriter, model: Model) -> list[
 
 
 def _named(factory: Call, first: cst.BaseExpression, name: str, rewriter: Rewriter, model: Model) -> list[Edit]:
-    """Another name for what makes the tensor, and the further lines of its first argument under the first one."""
+    """Likewise, where only the lines of the first argument need be under it."""
     start, begin = model.span(factory.node.func)[0], model.span(first)[0]
     columns = len(model.code(factory.node.func)) - len(name)
+    edits = _called(factory, name, rewriter, model)
     aligned = rewriter.moved_left(first, columns) if "\n" not in model.source.text[start:begin] else []
-    return [rewriter.replace(factory.node.func, name), *aligned]
+    return edits if len(edits) > 1 else [*edits, *aligned]
 
 
 def _constant(number: cst.BaseExpression, is_typed: bool) -> str | None:

@@ -103,12 +103,22 @@ def test_constants_wrapped_for_no_gradient_are_made_on_the_device() -> None:
             'torch.empty(2,|            x.size(1),|            dtype=torch.float32, device="cuda")',
         ),
         (
+            "torch.FloatTensor([2, x.size(1)],|                  ).cuda()",
+            'torch.tensor([2, x.size(1)], dtype=torch.float32, device="cuda",|             )',
+        ),
+        (
             "torch.FloatTensor(|  2, x.size(1)).cuda()",
             'torch.empty(|  2, x.size(1), dtype=torch.float32, device="cuda")',
         ),
         ("torch.zeros(2, 2,|            x.size(1)).cuda()", 'torch.zeros(2, 2,|            x.size(1), device="cuda")'),
     ],
-    ids=["a name as long", "a shorter one", "not under the first argument", "lines filled as far as they go"],
+    ids=[
+        "a name as long",
+        "a shorter one",
+        "only the bracket",
+        "not under the first argument",
+        "lines filled as far as they go",
+    ],
 )
 def test_lines_stay_under_the_first_argument(before: str, after: str) -> None:
     code = "import torch\n\ndef pad(x):\n    x = x.cuda()\n    pad = {}\n    return pad\n"
