@@ -280,6 +280,13 @@ def test_a_loop_that_watches_the_length_is_less_certain() -> None:
 
 
 LOOK_ALIKES = {
+    "scales, of which there are three by default": """\
+def collect(x, scales=[0.5, 1, 2]):
+    out = torch.zeros(0, 3)
+    for k, scale in enumerate(scales):
+        out = torch.cat([out, x * scale])
+    return out
+""",
     "along each dimension of a shape": """\
 def widened(old, new):
     out = old.clone()

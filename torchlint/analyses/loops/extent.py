@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.semantics.vocabulary import ITERATION_WRAPPERS
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Loop
+    from torchlint.semantics.entities import Loop, Write
     from torchlint.semantics.model import Model
 
 FEW = 6
@@ -99,13 +99,21 @@ def _count(model: Model, node: cst.BaseExpression) -> int | None:
 
 
 def _count_written(model: Model, name: cst.Name) -> int | None:
-    """How many elements a variable has that a list or tuple of so many is written for, which does not grow."""
+    """How many elements a variable has that a list or tuple of so many is written for, which does not grow; of a
+    parameter, as many as it has by default, if any."""
     binding = model.binding(name)
     if binding is None or len(binding.writes) != 1 or binding.methods & _GROWING:
         return None
     write = binding.writes[0]
+    if (default := _default(model, write)) is not None:
+        return (_count(model, default) or None) if isinstance(default, (cst.Tuple, cst.List)) else None
     is_written_out = write.kind == "assign" and not write.unpacked and isinstance(write.value, (cst.Tuple, cst.List))
     return _count(model, write.value) if is_written_out and write.value is not None else None
+
+
+def _default(model: Model, write: Write) -> cst.BaseExpression | None:
+    parameter = model.parent(write.target) if write.kind == "parameter" else None
+    return parameter.default if isinstance(parameter, cst.Param) else None
 
 
 def _number(model: Model, node: cst.BaseExpression) -> int | None:
@@ -115,8 +123,7 @@ def _number(model: Model, node: cst.BaseExpression) -> int | None:
     if isinstance(constant, int) and not isinstance(constant, bool):
         return constant
     binding = model.binding(node)
-    if binding is None or len(binding.writes) != 1 or binding.writes[0].kind != "parameter":
+    if binding is None or len(binding.writes) != 1:
         return None
-    parameter = model.parent(binding.writes[0].target)
-    default = parameter.default if isinstance(parameter, cst.Param) else None
+    default = _default(model, binding.writes[0])
     return int(default.value, 0) if isinstance(default, cst.Integer) else None
