@@ -13,7 +13,7 @@ from torchlint.analyses.exceptions import is_caught
 from torchlint.analyses.loops.steps import step_of
 from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.readback import reads as all_reads
-from torchlint.analyses.sync.repeated_reads import Again, Several, numbers, written_between
+from torchlint.analyses.sync.repeated_reads import Again, Several, is_read_each_time, numbers, written_between
 from torchlint.analyses.sync.shown import shown_tensors
 from torchlint.analyses.tensor_writes import Written
 from torchlint.edits.rewriter import Rewriter
@@ -47,7 +47,6 @@ _WORDS: dict[type[cst.BaseCompOp], str] = {
     cst.Equal: "eq",
     cst.NotEqual: "ne",
 }
-_BRANCHING = (cst.BaseComp, cst.CompFor, cst.Lambda, cst.IfExp, cst.BooleanOperation)
 _ENDS = (cst.Continue, cst.Break, cst.Return, cst.Raise)
 
 
@@ -215,12 +214,12 @@ def _is_line_of_its_own(line: cst.CSTNode | None) -> bool:
 def _check_can_move(model: Model, read: Readback) -> None:
     """It must be possible to read right before the statement, which reads on every way."""
     statement = model.small_statement(read.node)
-    if statement is None:
+    head = model.statement(read.node) if statement is None else None
+    if head is not None and (not isinstance(head, cst.If) or isinstance(model.parent(head), cst.If)):
         raise NoFixError(f"`{model.code(read.node)}` stands in the head of a statement")
-    inside = takewhile(lambda node: node is not statement, model.ancestors(read.node))
-    if any(isinstance(above, _BRANCHING) for above in inside):
+    if not is_read_each_time(model, read.node):
         raise NoFixError(f"`{model.code(read.node)}` is not read each time that its statement runs")
-    if not isinstance(model.parent(statement), cst.SimpleStatementLine):
+    if statement is not None and not isinstance(model.parent(statement), cst.SimpleStatementLine):
         raise NoFixError("the statement has no line of its own")
     if not only_computes(model, read.tensor):
         raise NoFixError(f"`{model.code(read.tensor)}` may do more than compute")

@@ -76,6 +76,12 @@ def test_what_is_read_again_is_found_where_it_is_read_the_second_time(code: str)
     assert f"on line {first.line}" in second.message
 
 
+@pytest.mark.parametrize(("asked", "code"), [("", "SYNC02"), ("step > 3 and ", "SYNC01")])
+def test_what_a_condition_has_asked_for_each_time_is_read_again(asked: str, code: str) -> None:
+    body = f"if {asked}loss.item() > 9:\n    break\nprint(loss.item())"
+    assert [finding.code for finding in findings(training(body), *ALL)] == [code]
+
+
 @pytest.mark.parametrize("code", SINGLE.values(), ids=SINGLE)
 def test_reads_of_different_numbers_in_different_statements_are_matters_of_their_own(code: str) -> None:
     assert [finding.code for finding in findings(code, *ALL)] == ["SYNC01", "SYNC01"]
@@ -144,6 +150,7 @@ NAMED = {
     "a new name": "kept.append(loss.item())\nmore.append(loss.item())",
     "the name that it has": "value = loss.item()\nkept.append(value)\nmore.append(loss.item() * 2)",
     "on one way": "kept.append(loss.item())\nif step > 0:\n    more.append(loss.item())",
+    "asked for first": "if loss.item() > 99:\n    break\nkept.append(loss.item())\nmore.append(loss.item())",
     "three times": "kept.append(loss.item())\nmore.append(loss.item())\nkept.append(-loss.item())",
     "by float": "kept.append(float(loss))\nmore.append(float(loss))",
 }

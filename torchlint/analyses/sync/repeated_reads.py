@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.devices.host_use import Use
+from torchlint.analyses.loops.steps import step_of
 from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.element_reads import element_reads
 from torchlint.analyses.sync.parameter_reads import parameter_reads
-from torchlint.analyses.sync.readback import FOREIGN, Readback, deferrable_readbacks
+from torchlint.analyses.sync.readback import FOREIGN, Readback, deferrable_readbacks, reads
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.semantics.dataflow import hold_the_same
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
+
+_BRANCHING = (cst.BaseComp, cst.CompFor, cst.Lambda, cst.IfExp, cst.BooleanOperation)
 
 
 class Again(NamedTuple):
@@ -51,6 +56,7 @@ def numbers(model: Model) -> Numbers:
         if not read.is_number or read.node in others:
             continue
         first = next((earlier for earlier in read_before if _reads_the_same(model, earlier, read)), None)
+        first = first or _needed_before(model, read)
         if first is not None:
             found.again.append(Again(first, read))
             continue
@@ -64,6 +70,25 @@ def numbers(model: Model) -> Numbers:
         else:
             found.single.append((summed or group)[0])
     return found
+
+
+def _needed_before(model: Model, read: Readback) -> Readback | None:
+    """An earlier read of the same number that the step waits for: `if math.isnan(loss.item()): ...`"""
+    for node, tensor, how in reads(model):
+        if how != read.how or not isinstance(tensor, cst.Name) or step_of(model, node) != read.step:
+            continue
+        if is_before(model, node, read.node) and is_read_each_time(model, node):
+            earlier = replace(read, node=node, tensor=tensor)
+            if _reads_the_same(model, earlier, read):
+                return earlier
+    return None
+
+
+def is_read_each_time(model: Model, node: cst.CSTNode) -> bool:
+    """Whether each run of its statement, or of the head of it, comes by a node."""
+    statement = model.small_statement(node) or model.statement(node)
+    inside = takewhile(lambda above: above is not statement, model.ancestors(node))
+    return not any(isinstance(above, _BRANCHING) for above in inside)
 
 
 def _reads_the_same(model: Model, first: Readback, read: Readback) -> bool:
