@@ -234,3 +234,19 @@ def test_the_lines_of_what_is_added_up_stay() -> None:
 def test_the_sum_of_a_list_stays_a_sum() -> None:
     code = "import torch\n\n\ndef f(x, y):\n    rows = [x.exp(), y.exp()]\n    return sum(rows)\n"
     assert fixed(code, *RULES) == code
+
+
+@pytest.mark.parametrize("test", ["isinstance(x, list)", "many"])
+@pytest.mark.parametrize("rest", ["return x.cpu(), x.size(0)", "x = x.cpu()\n    return x"])
+def test_what_another_branch_does_with_a_name_says_nothing_of_what_it_is(test: str, rest: str) -> None:
+    part = "return torch.cat([row.cpu() for row in x])"
+    code = f"import torch\n\n\ndef f(x, many):\n    if {test}:\n        {part}\n    {rest}\n"
+    assert fixed(code, *RULES) == code
+
+
+def test_what_a_network_returns_may_be_a_list() -> None:
+    code = (
+        "import torch\n\n\ndef f(net, x):\n    outs = net.forward(x)\n    loss = 0\n    for out in outs:\n"
+        "        loss += torch.sigmoid(out).mean()\n    return loss\n"
+    )
+    assert fixed(code, *RULES) == code

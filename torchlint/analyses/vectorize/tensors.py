@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.vectorize.dtypes import DEFAULT, cast, cast_by_to, dtype_argument
 from torchlint.analyses.vectorize.reaching import Reaching
 from torchlint.analyses.vectorize.shapes import INT64, SCALAR, UNKNOWN_DTYPE, Dimension, DType, Rank
@@ -170,10 +171,8 @@ class Tensors:
                 module = self._model.value(function)
                 if module.kind is Kind.MODULE:
                     return (module.ref or "").startswith("torch.nn.") and module.ref not in _RETURNS_MORE
-                kind, _, method = (self._model.call(node).callee or "").rpartition(".")
-                if kind == "torch.Tensor" and not is_tensor_method(method):  # but one of a class that derives from it
-                    return False
-                return isinstance(function, cst.Attribute)  # what has methods of tensors is no list of them
+                # What has methods of tensors is no list of them; `net.forward(x)` and methods of other classes may be.
+                return isinstance(function, cst.Attribute) and is_tensor_method(function.attr.value)
             case cst.BinaryOperation(left=left, right=right):
                 return self._is_tensor(left, place, depth) or self._is_tensor(right, place, depth)
             case cst.UnaryOperation(expression=inner) | cst.Comparison(left=inner) | cst.Subscript(value=inner):
@@ -220,7 +219,7 @@ class Tensors:
         """What the uses of the name that surely ran say about it."""
         if facts.number:
             return facts
-        tensor = facts.tensor or bool(binding.methods & _TENSOR_ONLY and len(binding.writes) == 1)
+        tensor = facts.tensor or (len(binding.writes) == 1 and self._has_methods_of_tensors(binding, place))
         array = tensor
         for read in binding.reads:
             if not self._uses.surely_read(read, write, place):
@@ -234,6 +233,18 @@ class Tensors:
                 self.learn_least(facts.rank, least)
         tensor = tensor or (array and self._model.value(node).kind is Kind.TENSOR)
         return replace(facts, tensor=tensor, array=array or tensor)
+
+    def _has_methods_of_tensors(self, binding: Binding, place: cst.CSTNode) -> bool:
+        """What another branch calls says nothing of this one: `if isinstance(x, list): ... else: x.cpu()`"""
+        if not binding.methods & _TENSOR_ONLY:
+            return False
+        callers = (self._model.parent(read) for read in binding.reads)
+        return any(
+            isinstance(above, cst.Attribute)
+            and above.attr.value in _TENSOR_ONLY
+            and not are_alternatives(self._model, above, place)
+            for above in callers
+        )
 
     # calls
 
