@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.loading.loaders import CLASSES
+from torchlint.analyses.loading.loaders import CLASSES, loaders
 from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from torchlint.finding import Edit
     from torchlint.semantics.entities import Argument
     from torchlint.semantics.model import Model
+
+_MANY = 6
 
 
 def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter, beside: str | None = None) -> list[Edit]:
@@ -40,6 +42,14 @@ def set_option(loader: Loader, name: str, value: str, rewriter: Rewriter, beside
             stored = f"{loader.model.code(options)}[{rewriter.string(name, key)}] = {value}"
             return [rewriter.insert_after(store, stored)]
     raise NoFixError("the options come from a dict that is not made for loaders alone")
+
+
+def check_is_not_one_of_many(loader: Loader, name: str) -> None:
+    """Raises NoFixError where so many loaders of a function would each be given the option."""
+    beside = (other for other in loaders(loader.model) if other.site.function is loader.site.function)
+    count = sum(not other.option(name).given for other in beside)
+    if count > _MANY:
+        raise NoFixError(f"{count} loaders of the function would each say it: options for them all are for you to make")
 
 
 def _place(loader: Loader, other: Argument | None) -> cst.CSTNode | None:

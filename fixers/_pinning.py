@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from torchlint.fixers._loader_options import set_option
+from torchlint.fixers._loader_options import check_is_not_one_of_many, set_option
 
 from torchlint.analyses.devices.cuda_flags import AVAILABLE, cuda_flag, needs_cuda
 from torchlint.analyses.devices.device_option import device_at, follows_option, is_device, runs_on_host_by_default
@@ -61,10 +61,13 @@ def _known_pinnings(_: Model) -> dict[Loader, Pinning | NoFixError]:
 def _pinning(loader: Loader) -> Pinning:
     if loader.option("pin_memory").given:
         raise NoFixError("pinning is turned off there, and why is for you to say")
+    if any(other.option("pin_memory").given and other.is_pinned is False for other in loaders(loader.model)):
+        raise NoFixError("pinning is turned off for another loader of the file, and they would part ways")
     if "pin_memory" in "".join(_COMMENT.findall(loader.model.code(loader.site.node))):
         raise NoFixError("a comment in the call speaks of pinning, as of something that was taken out")
     if (other := _handed_on_unpinned(loader)) is not None:
         raise NoFixError(f"`{other.name}` beside it goes where nobody sees whether its batches are copied")
+    check_is_not_one_of_many(loader, "pin_memory")
     rewriter = Rewriter(loader.model)
     condition, imports = _condition(loader, rewriter)
     edits = set_option(loader, "pin_memory", condition, rewriter)

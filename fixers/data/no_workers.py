@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
-from torchlint.fixers._loader_options import set_option
+from torchlint.fixers._loader_options import check_is_not_one_of_many, set_option
 
 from torchlint.analyses.callers_by_name import calls_in_other_files
 from torchlint.analyses.data.own_process import (
@@ -51,6 +51,7 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("the dataset holds a function without a name of its own, which no other process can be sent")
     if holds_open_file(loader):
         raise NoFixError("the dataset holds an open file, in which all workers would read from the same place")
+    check_is_not_one_of_many(loader, "num_workers")
     imports: list[Edit] = []
     workers = _asked_of_user(model, report.node)
     if workers is None:

@@ -78,3 +78,22 @@ def test_one_without_workers_is_pinned_beside_one_with_workers(workers: str, pin
     code = code.replace("num_workers=4", f"num_workers={workers}")
     assert len(findings(code, "DATA02")) == 2
     assert fixed(code, "DATA02", "XFER02", unsafe=True).count("pin_memory") == pinned
+
+
+@pytest.mark.parametrize(("beside", "pinned"), [("", 2), ("loader = DataLoader(train_set, pin_memory=False)", 0)])
+def test_none_is_pinned_where_pinning_is_turned_off_for_another(beside: str, pinned: int) -> None:
+    use = "for x, _ in train_loader:\n        print(model(x.to(device)).sum())"
+    code = PROGRAM.replace("USE", use) + f"\n\ndef load(train_set):\n    {beside or 'pass'}\n"
+    assert fixed(code, "DATA02", "XFER02", unsafe=True).count("pin_memory=torch") == pinned
+
+
+@pytest.mark.parametrize(("count", "is_fixed"), [(6, True), (7, False)])
+def test_options_for_many_loaders_are_for_the_author_to_make(count: int, is_fixed: bool) -> None:
+    loop = "for x, _ in part{}:\n        print(model(x.to(device)).sum())\n    "
+    made = "part{} = DataLoader(train_set, batch_size=64)\n    "
+    use = "".join(text.format(at) for text in (made, loop) for at in range(count)) + "pass"
+    code = PROGRAM.replace("    train_loader = DataLoader(train_set, batch_size=64, num_workers=4)\n", "")
+    code = code.replace("    test_loader = DataLoader(test_set, batch_size=64, num_workers=4)\n", "")
+    code = code.partition("    with torch")[0].replace("USE", use)
+    assert len(findings(code, "DATA01")) == count
+    assert ("num_workers" in fixed(code, "DATA01", unsafe=True)) is is_fixed
