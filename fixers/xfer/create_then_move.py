@@ -108,8 +108,17 @@ def _would_leave_a_second_name(creation: Creation, model: Model) -> bool:
 def _is_rounded_once(creation: Creation, target: Target, model: Model) -> bool:
     """Whether written numbers no longer pass through the default type on their way to another."""
     factory = creation.factory
-    numbers = numbers_given(factory, model) if creation.source is factory.node else None
-    return numbers is not None and target.dtype is not None and factory.argument("dtype").absent
+    if creation.source is not factory.node or target.dtype is None or not factory.argument("dtype").absent:
+        return False
+    return numbers_given(factory, model) is not None or _is_filled_with_integer(factory)
+
+
+def _is_filled_with_integer(factory: Call) -> bool:
+    """`torch.full(size, -100)`"""
+    match factory.node.args:
+        case [_, cst.Arg(keyword=None, value=cst.Integer() | cst.UnaryOperation(expression=cst.Integer()))]:
+            return factory.callee == "torch.full"
+    return False
 
 
 # -- edits
@@ -165,7 +174,23 @@ def _edits(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
         raise NoFixError("a line that is too long would say twice where it goes")
     if any("#" in model.source.text[edit.start : edit.end] for edit in edits):
         raise NoFixError("a comment stands inside of the call")
+    if _joins_lines_too_long(creation.move.node, edits, model):
+        raise NoFixError("its lines would become one that is too long")
     return edits
+
+
+def _joins_lines_too_long(move: cst.Call, edits: Sequence[Edit], model: Model) -> bool:
+    """Whether taking the copy away makes one line of two, which is longer than any should be."""
+    start, end = model.span(model.statement(move))
+    text, after = model.source.text, model.source.text[start:end]
+    inside = [edit for edit in edits if start <= edit.start and edit.end <= end]
+    if not any("\n" in text[edit.start : edit.end] for edit in inside):
+        return False
+    for edit in sorted(inside, key=lambda edit: edit.start, reverse=True):
+        after = after[: edit.start - start] + edit.text + after[edit.end - start :]
+    margin = start - (text.rfind("\n", 0, start) + 1)
+    longest = max((len(line) for line in (" " * margin + after).splitlines()), default=0)
+    return longest > max(model.line_length, _WIDE)
 
 
 def _grows_too_long(move: cst.Call, edits: Sequence[Edit], allowed: int, model: Model) -> bool:
@@ -210,6 +235,7 @@ def _dtype(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
     if own is not None and target.dtype is None and _is_long_by_itself(factory, model):
         return None, [own] if _is_cast_to_long(own, model) else []
     castable = factory.callee in _CASTABLE or creation.made.agreement is not Agreement.EXACT
+    castable = castable or _is_filled_with_integer(factory)
     if len(creation.made.factories) > 1 or not factory.argument("dtype").absent:
         return None, []
     if numbers_given(factory, model) is not None:
@@ -445,15 +471,18 @@ def _whole_statement(creation: Creation, model: Model) -> cst.CSTNode | None:
 
 
 def _moved_again(move: cst.Call, target: Target, model: Model) -> list[cst.Call]:
-    """`.type_as(x).to(x.device)`, `.to(device).to(device=device)`: the second move, which finds nothing left to do."""
-    method = model.parent(move)
-    outer = model.parent(method) if method is not None else None
-    match outer:
+    """`.type_as(x).to(x.device)`, `.to(device).to(device=device)`: the second move, which finds nothing left to do.
+    Raises NoFixError where it goes elsewhere."""
+    match outer := _call_on(move, model):
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(keyword=name, star="", value=to)]):
-            is_device = name is None or name.value == "device"
-            return [outer] if is_device and outer.func is method and model.code(to) == target.device else []
+            if name is not None and name.value != "device":
+                return []
+            if model.code(to) == target.device:
+                return [outer]
+            if model.value(to).kind is Kind.DEVICE or name is not None:
+                raise NoFixError(f"`{model.code(to)}` is where it goes from there")
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="cuda")), args=[]):
-            return [outer] if outer.func is method and target.device.strip("\"'") == "cuda" else []
+            return [outer] if target.device.strip("\"'") == "cuda" else []
     return []
 
 

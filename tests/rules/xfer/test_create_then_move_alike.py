@@ -291,3 +291,25 @@ def test_a_type_that_is_given_without_its_name_is_given_once(rest: str) -> None:
     for numbers in ("[1, 0]", "1"):
         [found] = findings(returning(f"torch.as_tensor({numbers}, {rest}).to(x.device)"), "XFER01")
         assert found.fix is None
+
+
+@pytest.mark.parametrize(("number", "after"), [("-100", ", dtype=x.dtype, device=x.device)"), ("0.5", ").to(")])
+def test_a_tensor_that_is_filled_with_an_integer_is_made_in_the_type_of_another(number: str, after: str) -> None:
+    code = returning(f"torch.cat([torch.full((n, 3), {number}).to(x.device, x.dtype), torch.where(x > 0, x, -x)])")
+    assert f"torch.full((n, 3), {number}{after}" in fixed(code, "XFER01", unsafe=True)
+    assert fixed(code, "XFER01", unsafe=False) == code
+
+
+def test_a_copy_that_goes_on_to_another_device_stays() -> None:
+    code = "import torch\n\ndef ones(x, y):\n    x = x.cuda()\n    return torch.ones(3).type_as(x).to(y.device)\n"
+    assert findings(code, "XFER01")
+    assert fixed(code, "XFER01", unsafe=True) == code
+
+
+def test_lines_that_would_become_too_long_a_one_stay() -> None:
+    value = "torch.ones((x.shape[0], x.shape[1])).to(\n        device) * 2"
+    code = f"import torch\n\ndef steps(x, device):\n    some_steps, others = {value}, {value}\n"
+    code += "    return some_steps, others\n"
+    assert fixed(code, "XFER01", unsafe=True) == code
+    shorter = code.replace("some_steps, others = ", "a, b = ").replace("(x.shape[0], x.shape[1])", "2")
+    assert "torch.ones(2, device=device) * 2, torch.ones" in fixed(shorter, "XFER01", unsafe=True)
