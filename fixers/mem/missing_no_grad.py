@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _LONG = 30  # lines: a longer loop is not indented as a whole, only the statements in it that run the model
 _LONG_ELSEWHERE = 10  # likewise of a loop that is not over data, such as a search or an episode
 _TRAINING = {"backward", "gradients", "optimizer_steps"}
+_TAKEN_OUT = re.compile(r"#\s*(with\s+|@)(torch\.)?(no_grad|inference_mode|set_grad_enabled)\b")
 _DECORATOR = "0.4.1"  # the first release in which `no_grad` decorates functions
 _SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
@@ -83,11 +85,14 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
             raise NoFixError("a part of the function switches autograd off already, and the other belongs there, too")
         if _may_fail_to_import(name, model):
             raise NoFixError(f"`{name.partition('.')[0]}` need not be there when the function is defined")
+        _check_was_not_taken_out(region)
         body = [line for line in region.body.body if isinstance(line, cst.BaseStatement)]
         cuts = needless_cuts(body, rewriter, model)
         return [rewriter.decorate(region, f"@{name}()"), *cuts, *_without_bare(found, rewriter)]
     header = f"with {name}({found.phase or ''}):"
     blocks = _blocks(model, found)
+    for block in blocks:
+        _check_was_not_taken_out(block[0])
     if found.phase is not None and any(_is_decided(block[0], found.phase, model) for block in blocks):
         raise NoFixError(f"what runs where `{found.phase}` is decided around it already")
     edits = [edit for block in blocks for edit in _under(block, header, rewriter, model)]
@@ -96,6 +101,13 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
     if found.phase is None:
         edits += needless_cuts([line for block in blocks for line in block], rewriter, model)
     return outermost(edits)
+
+
+def _check_was_not_taken_out(statement: cst.CSTNode) -> None:
+    """Raises NoFixError where a comment right above has the switch: `# with torch.no_grad():`"""
+    above = [*getattr(statement, "leading_lines", ()), *getattr(statement, "lines_after_decorators", ())]
+    if any(line.comment is not None and _TAKEN_OUT.match(line.comment.value) for line in above):
+        raise NoFixError("a comment above has the switch, as something that was taken out")
 
 
 def _is_switched_there(call: Call, model: Model) -> bool:

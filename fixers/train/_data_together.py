@@ -72,6 +72,9 @@ def reads_beside(read: DataRead, model: Model) -> list[DataRead]:
         raise NoFixError("another `.data` of the statement has to stay, and two idioms in one help nobody")
     if statement in found.mixed_rows:
         raise NoFixError("the same in the line beside it has to stay, and two idioms in a row help nobody")
+    above = getattr(model.statement(read.node), "leading_lines", ())
+    if any(line.comment is not None and model.code(read.node) in line.comment.value for line in above):
+        raise NoFixError(f"a comment above speaks of `{model.code(read.node)}`")
     function = model.function(read.node)
     for each in (read.node, *beside):
         if not function.is_module and (function, model.code(each)) in found.kept:

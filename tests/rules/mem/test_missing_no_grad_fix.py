@@ -18,6 +18,18 @@ for x, y in loader:
     loss.backward()
     opt.step()
 """,
+    "somebody has taken the switch out": """def test(net, loader):
+    net.eval()
+    for x, y in loader:
+        # with torch.no_grad():
+        hits = net(x).argmax(1) == y
+        net.train()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+        print(hits.float().mean().item())
+""",
     "other code runs at every yield": """def pseudo_labels(net, loader):
     net.eval()
     for x, y in loader:
