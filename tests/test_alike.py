@@ -182,3 +182,20 @@ def test_like_places_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None
     lines = "".join(f"    a{i} = torch.ones({i}, 1).to(x.device)\n" for i in range(100))
     assert len(findings(f"import torch\n\n\ndef f(x):\n{lines}", "XFER01")) == 100
     assert len(looked) <= 400
+
+
+@pytest.mark.parametrize(("other", "is_changed"), [("", False), (".double()", True)])
+def test_what_another_method_has_word_for_word_is_changed_with_it_or_not_at_all(other: str, is_changed: bool) -> None:
+    code = f"""\
+import torch
+
+
+class Net:
+    def encode(self, x: torch.Tensor):
+        return x, torch.randn(x.size()).cuda(x.data.get_device())
+
+    def forward(self, x):
+        x, noise = self.decode(x)
+        return torch.randn(x.size()).cuda(x.data.get_device()){other}
+"""
+    assert ("device=x" in fixed(code, "XFER01", unsafe=True)) is is_changed

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -76,6 +77,7 @@ class _Places:
         }
         self._edited = _merged((edit.start, edit.end) for edit in edits)
         self._all: dict[str | None, dict[_Likeness, list[cst.CSTNode]]] = {}
+        self._words: dict[cst.ClassDef, defaultdict[str, list[cst.CSTNode]]] = {}
         self._left: dict[tuple[str | None, _Likeness, _Change], cst.CSTNode | None] = {}
 
     def left(self, node: cst.CSTNode, fix: Fix) -> cst.CSTNode | None:
@@ -91,7 +93,7 @@ class _Places:
         like = (_place(node, kept, model), _look(own, kept, model))
         key = (kept, like, change)
         if key not in self._left:
-            others = self._with(kept).get(like, ())
+            others = (*self._with(kept).get(like, ()), *self._twins(own))
             left = (other for other in others if change.concerns(other) and not self._is_edited(other))
             self._left[key] = next(left, None)
         return self._left[key]
@@ -105,6 +107,19 @@ class _Places:
                     like = (_place(other, kept, model), _look(other, kept, model))
                     places.setdefault(like, []).append(other)
         return self._all[kept]
+
+    def _twins(self, node: cst.CSTNode) -> list[cst.CSTNode]:
+        """What other methods of the class have word for word."""
+        model = self._model
+        around = next((above for above in model.ancestors(node) if isinstance(above, cst.ClassDef)), None)
+        if around is None:
+            return []
+        if around not in self._words:
+            words = self._words[around] = defaultdict(list)
+            for other in model.nodes_of(cst.Call):
+                if around in model.ancestors(other) and _outermost(other, model) is other:
+                    words[model.code(other)].append(other)
+        return [other for other in self._words[around][model.code(node)] if other is not node]
 
     def _is_edited(self, node: cst.CSTNode) -> bool:
         start, end = self._model.span(node)
