@@ -303,3 +303,15 @@ class Sampler(nn.Module):
         return F.dropout(x, p=drop)
 """
     assert len(findings(code, "TRAIN07")) == count
+
+
+@pytest.mark.parametrize(("made", "count"), [("nn.Conv2d", 1), ("nn.MaxPool2d", 0), ("getattr(nn, f'MaxPool{n}d')", 0)])
+def test_modules_in_a_list_are_hidden_where_they_have_something_to_train(made: str, count: int) -> None:
+    code = f"""\
+class Net(nn.Module):
+    def __init__(self, sizes, n):
+        super().__init__()
+        make = {made}
+        self.parts = [make(size, 3) for size in sizes]
+"""
+    assert len(found(code)) == count

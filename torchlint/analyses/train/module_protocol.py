@@ -25,6 +25,7 @@ _CALLED_OTHERWISE = re.compile(r"(gpytorch|botorch|linear_operator|pyro|keras|te
 _REMOTE = re.compile(r"torch\.distributed(\.| import )rpc\b|\bRemoteModule\b")
 _REGISTERING = frozenset({"add_module", "register_module", "parameters", "named_parameters", "_modules"})
 _PLAIN_USES = frozenset({"append", "extend", "insert"})
+_ANY = "torch.nn.Module"  # one of its classes, as in `getattr(nn, name)(...)`
 
 
 # -- forward
@@ -189,7 +190,7 @@ def _makes_module(model: Model, node: cst.BaseExpression) -> bool:
     if not isinstance(node, cst.Call):
         return False
     value = model.value(node)
-    if value.kind is not Kind.MODULE or value.ref is None or value.origins != {node}:
+    if value.kind is not Kind.MODULE or value.ref in (None, _ANY) or value.origins != {node}:
         return False
     return not is_parameter_free(value.ref)
 
