@@ -250,3 +250,14 @@ def test_what_a_network_returns_may_be_a_list() -> None:
         "        loss += torch.sigmoid(out).mean()\n    return loss\n"
     )
     assert fixed(code, *RULES) == code
+
+
+def test_a_length_that_each_branch_measures_is_not_negative() -> None:
+    code = (
+        "import torch\n\n\ndef f(x, m: torch.Tensor):\n    if isinstance(x, list):\n        n = len(x[0])\n    else:\n"
+        "        n = x.shape[0]\n    out = torch.zeros(n)\n    for i in range(n):\n"
+        "        out[i] = torch.det(m[i, :, :]).log()\n    return out\n"
+    )
+    after = fixed(code, *RULES)
+    assert "torch.det(m[:n])" in after
+    assert "max(" in fixed(code.replace("n = x.shape[0]", "n = 3 - x.shape[0]"), *RULES)

@@ -15,7 +15,7 @@ from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.vectorize.tensors import Tensors
-    from torchlint.semantics.entities import Write
+    from torchlint.semantics.entities import Binding, Write
     from torchlint.semantics.model import Model
 
 _DEPTH = 8
@@ -61,7 +61,7 @@ class Sizes:
         binding = self._model.binding(node)
         write = self._reaching.reaching(binding, place) if binding is not None else None
         if write is None:
-            return Size(0, f"{node.value}@{id(place)}", node.value, False)
+            return Size(0, f"{node.value}@{id(place)}", node.value, self._is_always_measured(binding))
         found: Size | None = None
         if write.kind == "assign" and write.value is not None:
             if write.unpacked:
@@ -71,6 +71,14 @@ class Sizes:
         if found is not None:
             return replace(found, text=node.value)
         return Size(0, f"{node.value}@{id(write.target)}", node.value, False)
+
+    def _is_always_measured(self, binding: Binding | None) -> bool:
+        """Whether each branch writes a length: `n = x[0].shape[0]`, `n = len(x)`."""
+        writes = binding.writes if binding is not None else []
+        return bool(writes) and all(
+            write.kind == "assign" and not write.unpacked and write.value is not None and self.measured(write.value)
+            for write in writes
+        )
 
     def _unpacked_length(self, write: Write, depth: int) -> Size | None:
         """Of `n` in `b, n = x.shape`."""
