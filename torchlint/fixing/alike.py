@@ -109,7 +109,7 @@ class _Places:
         return self._all[kept]
 
     def _twins(self, node: cst.CSTNode) -> list[cst.CSTNode]:
-        """What other methods of the class have word for word."""
+        """What other methods of the class have word for word; what a constructor does once is another matter."""
         model = self._model
         around = next((above for above in model.ancestors(node) if isinstance(above, cst.ClassDef)), None)
         if around is None:
@@ -117,7 +117,8 @@ class _Places:
         if around not in self._words:
             words = self._words[around] = defaultdict(list)
             for other in model.nodes_of(cst.Call):
-                if around in model.ancestors(other) and _outermost(other, model) is other:
+                is_once = model.function(other).name == "__init__"
+                if not is_once and around in model.ancestors(other) and _outermost(other, model) is other:
                     words[model.code(other)].append(other)
         return [other for other in self._words[around][model.code(node)] if other is not node]
 
