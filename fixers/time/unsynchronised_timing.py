@@ -19,7 +19,7 @@ from torchlint.semantics.entities import Role
 if TYPE_CHECKING:
     from torchlint.analyses.time.stopwatch import Interval
     from torchlint.rule import Report
-    from torchlint.semantics.entities import Function
+    from torchlint.semantics.entities import Call, Function
     from torchlint.semantics.model import Model
 
 _WHY = "the program waits for the device before both readings, and reports other times"
@@ -77,8 +77,13 @@ def _needs_cuda(statement: cst.CSTNode, model: Model) -> bool:
 
 def _waits_unasked(function: Function, asked: Conditions, model: Model) -> bool:
     """Whether the function waits for the device on the same conditions elsewhere, and asks for none there."""
-    waits = (call for call in function.calls if call.callee == "torch.cuda.synchronize")
+    waits = (call for call in function.calls if call.callee == "torch.cuda.synchronize" and not _is_tried(call, model))
     return any(conditions(model, call.node).items() <= asked.items() for call in waits)
+
+
+def _is_tried(call: Call, model: Model) -> bool:
+    """Whether the program goes on where the call fails."""
+    return any(isinstance(above, cst.Try) for above in model.ancestors(call.node))
 
 
 def _statement(reading: cst.Call, model: Model) -> cst.BaseSmallStatement:
