@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compatibility import is_of_another_library
+from torchlint.analyses.devices.moves import moves_to_accelerator
 from torchlint.analyses.devices.provenance import (
     calls_behind,
     is_computed_from_parameters,
@@ -17,6 +18,7 @@ from torchlint.analyses.devices.provenance import (
     runs_model,
 )
 from torchlint.analyses.loops.steps import Step, called_per_step, is_forward, step_of
+from torchlint.analyses.order import is_before
 from torchlint.semantics.dataflow import parameter_of_function, upstream
 from torchlint.semantics.entities import Function, Role
 from torchlint.semantics.frameworks import PLACE
@@ -45,7 +47,7 @@ class Residence:
     def __init__(self, model: Model) -> None:
         self._model = model
         self.has_accelerator = _has_accelerator(model)
-        self._on_host: dict[Function, bool] = {}
+        self._on_host: dict[Loop, bool] = {}
         self._lent: dict[Function, bool] = {}
         names = _names_devices(model)
         self._only_follows = not self.has_accelerator and names is None and _follows_tensors(model)
@@ -64,7 +66,7 @@ class Residence:
             return False
         if self._is_made_of_host_tensors(tensor):
             return False
-        if step.loop is not None and (self._makes_its_models(step.loop) or self._stays_on_host(step.loop.function)):
+        if step.loop is not None and (self._makes_its_models(step.loop) or self._stays_on_host(step.loop)):
             return False
         moved = value.place is Place.ACCELERATOR and self._is_moved_on(self._model.function(tensor))
         if step.loop is None or step.role in (Role.STEPS, Role.EVALUATION):
@@ -119,7 +121,7 @@ class Residence:
         """Whether a loop that runs no model computes the tensor anew, from what this file has moved to a device."""
         if step.loop is None or is_forward_pass(self._model, step.loop.function):
             return False
-        if not self._is_moved_on(step.loop.function):
+        if not self._is_moved_on(step.loop.function) or self._stays_on_host(step.loop):
             return False
         value = self._model.value(tensor)
         if value.kind is not Kind.TENSOR or value.place is not Place.ACCELERATOR:
@@ -296,11 +298,26 @@ class Residence:
             for value in map(self._model.value, modules)
         )
 
-    def _stays_on_host(self, function: Function) -> bool:
-        """Whether a function makes the models that it runs, and neither it nor they say a word of a device."""
-        if function not in self._on_host:
-            self._on_host[function] = self._has_host_models(function)
-        return self._on_host[function]
+    def _stays_on_host(self, loop: Loop) -> bool:
+        """Whether the function of a loop makes the models that it runs, and neither it nor they say a word of a device,
+        or whether it moves them to the host first."""
+        if loop not in self._on_host:
+            self._on_host[loop] = self._has_host_models(loop.function) or self._runs_what_is_moved_to_host(loop)
+        return self._on_host[loop]
+
+    def _runs_what_is_moved_to_host(self, loop: Loop) -> bool:
+        """`net.cpu()` before the loop, and nothing in the function that goes to a device."""
+        model, calls = self._model, loop.function.calls
+        run = [call for call in model.effects(loop.node).forwards if call.function is loop.function]
+        if not run or any(moves_to_accelerator(call, model) for call in calls):
+            return False
+        moved = {
+            model.binding(call.receiver)
+            for call in calls
+            if call.method in ("cpu", "to") and call.receiver is not None and call.receiver_value.kind is Kind.MODULE
+            if call.value.place is Place.HOST and not model.guards(call.node) and is_before(model, call.node, loop.node)
+        }
+        return all((owner := model.binding(call.receiver or call.node.func)) and owner in moved for call in run)
 
     def _has_host_models(self, function: Function) -> bool:
         model = self._model
