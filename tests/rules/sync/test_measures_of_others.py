@@ -196,3 +196,44 @@ class Losses(nn.Module):
 def test_the_entries_of_two_dicts_that_go_by_the_same_names_in_two_loops(used: str, count: int) -> None:
     code = NAMED.lstrip().format(used=used)
     assert [found.line for found in findings(code, "SYNC01")] == [line_of(code, ".item()")] * count
+
+
+KEPT = """
+import torch
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+class Trainer:
+    def __init__(self, model, parts, optimizer, writer):
+        self.model = torch.nn.parallel.DistributedDataParallel(model)
+        self.parts_of, self.optimizer, self.writer = parts, optimizer, writer
+        self.parts = {{}}
+
+    def report(self, step):
+        for name, value in self.parts.items():
+            self.writer.add_scalar(name, value.item(), step)
+
+    def fit(self, loader):
+        for step, (x, y) in enumerate(loader):
+            self.optimizer.zero_grad()
+            out = self.model(x.to(device))
+            {kept}
+            loss = out.mean()
+            loss.backward()
+            self.optimizer.step()
+            self.report(step)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "count"),
+    [
+        ("self.parts = self.parts_of(out, y.to(device))", 1),
+        ("self.parts = {'all': out.detach().cpu().mean()}", 0),
+        ("self.parts = self.optimizer.state_of()", 0),
+    ],
+)
+def test_what_one_method_keeps_of_its_step_another_reads(kept: str, count: int) -> None:
+    code = KEPT.lstrip().format(kept=kept)
+    assert [found.line for found in findings(code, "SYNC01")] == [line_of(code, ".item()")] * count

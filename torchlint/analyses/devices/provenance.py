@@ -145,7 +145,10 @@ def _sources(model: Model, node: cst.CSTNode) -> list[cst.CSTNode]:
     if binding.is_parameter:
         return [given for call in binding.scope_function.callers for given in given_to(call, binding)]
     function = model.function(node)
-    written = [write.value for write in binding.writes if write.value is not None and write.function is function]
+    writes = [write for write in binding.writes if write.function is function]
+    if not writes and binding.cls is not None and not binding.is_parameter:
+        writes = binding.writes
+    written = [write.value for write in writes if write.value is not None]
     added = (_added(model, read) for read in binding.reads if model.function(read) is function)
     return [*written, *chain.from_iterable(added)]
 
