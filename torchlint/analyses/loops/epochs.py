@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.loading.samplers import LOADERS, SAMPLER, Told, lent_samplers, shuffles
+from torchlint.analyses.loops.endless import endless_draws
 from torchlint.analyses.loops.extent import rounds
 from torchlint.semantics.dataflow import given_to
 from torchlint.semantics.entities import Call, Loop, Role
@@ -57,7 +58,7 @@ def stale_samplers(model: Model) -> Iterator[StaleSampler]:
     for sampler in model.calls_to(SAMPLER):
         for loader in model.calls:
             if loader.callee in LOADERS and _takes(loader, sampler, model):
-                found = _epochs_over(sampler, loader, model) if shuffles(sampler) else None
+                found = _epochs_in_sight(sampler, loader, model) if shuffles(sampler) else None
                 if found is None:
                     found = _epochs_of_callers(sampler, loader, model)
                 elif _may_be_told(sampler, loader, model):
@@ -66,7 +67,7 @@ def stale_samplers(model: Model) -> Iterator[StaleSampler]:
                     yield found
                     break
     for sampler, loader in lent_samplers(model):
-        found = _epochs_over(sampler, loader, model)
+        found = _epochs_in_sight(sampler, loader, model)
         if found is not None and not _may_be_told(sampler, loader, model):
             yield found
 
@@ -97,6 +98,10 @@ def _made_by(value: Value, call: Call, model: Model, depth: int = 0) -> bool:
 # -- epochs over a loader
 
 
+def _epochs_in_sight(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
+    return _epochs_over(sampler, loader, model) or _epochs_without_end(sampler, loader, model)
+
+
 def _epochs_over(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
     """The training loop over a loader and the epoch loop around it, if loader and sampler outlive an epoch."""
     for drawn_from, around in _passes(loader, model):
@@ -106,6 +111,35 @@ def _epochs_over(sampler: Call, loader: Call, model: Model) -> StaleSampler | No
             if not _made_again(sampler, loader, epochs, model):
                 return StaleSampler(sampler, loader, drawn_from, epochs)
     return None
+
+
+def _epochs_without_end(sampler: Call, loader: Call, model: Model) -> StaleSampler | None:
+    """The rounds of a generator that begins the loader again and again, where the steps draw from it."""
+    for call in model.calls:
+        for drawn in endless_draws(model, call):
+            if not _holds_any((loader,), model, model.value(drawn.given)) or "set_epoch" in drawn.home.source.text:
+                continue
+            if _is_trained_on(call, model):
+                home = drawn.home if drawn.home is not model else None
+                return StaleSampler(sampler, loader, drawn.read, drawn.rounds, home)
+    return None
+
+
+def _is_trained_on(batches: Call, model: Model) -> bool:
+    """Whether training steps take what a call gives, be it under a name, one after another."""
+    places: list[cst.CSTNode] = [batches.node]
+    match model.small_statement(batches.node):
+        case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value) if value is batches.node:
+            binding = model.binding(target)
+            places += binding.reads if binding is not None else []
+    for steps in model.loops:
+        if _trains(steps, model) and not set(walk(steps.iterable)).isdisjoint(places):  # type: ignore[arg-type]
+            return True
+    return any(
+        any(arg.value in places for arg in drawn.arguments)
+        and any(_trains(loop, model) for loop in chain(drawn.loops(), loops_around_calls(drawn.function, model)))
+        for drawn in model.calls_to("builtins.next")
+    )
 
 
 def _passes(loader: Call, model: Model) -> Iterator[tuple[cst.BaseExpression, Iterator[Loop]]]:
@@ -349,7 +383,7 @@ def _is_other_sampler(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
 
 def _keeps_hands_off(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
     name = call.callee or ""
-    if call in kept or name in LOADERS or name == _BATCH_SAMPLER or _HARMLESS.match(name):
+    if call in kept or call.is_forward or name in LOADERS or name == _BATCH_SAMPLER or _HARMLESS.match(name):
         return True
     return _only_draws(call, kept, model)
 
@@ -370,10 +404,10 @@ def _only_draws(call: Call, kept: tuple[Call, ...], model: Model) -> bool:
 
 def _draws(read: cst.CSTNode, home: Model) -> bool:
     match home.parent(read):
-        case cst.For() | cst.CompFor():
+        case cst.For() | cst.CompFor() | cst.From():
             return True
         case cst.Attribute(attr=cst.Name(value=name)):
-            return name in ("dataset", "batch_size")
+            return name in ("dataset", "batch_size", "__iter__")
         case cst.Arg() as arg:
             call = home.parent(arg)
             return isinstance(call, cst.Call) and _HARMLESS.match(home.call(call).callee or "") is not None
