@@ -206,8 +206,23 @@ def test_a_batch_that_a_model_takes_in_chunks_is_a_batch(over: str, role: Role) 
         class Tester:
             def test(self, net, loaders, valid_dataloader):
                 {over}
-                    for part in split(x):
+                    parts = split(self.scaled(x))
+                    for part in parts:
                         out = net(part)
+        """
+    )
+    assert [loop.role for loop in model.loops] == [role, Role.EVALUATION]
+
+
+@pytest.mark.parametrize(("over", "role"), [("self.parts(x)", Role.EVALUATION), ("self.times", Role.EPOCHS)])
+def test_what_a_model_makes_of_a_batch_in_many_passes_is_no_part_of_it(over: str, role: Role) -> None:
+    model = model_of(
+        f"""
+        class Sampler:
+            def sample(self, net, valid_loader):
+                for x, name in valid_loader:
+                    for t in {over}:
+                        x = net(x, self.step(t))
         """
     )
     assert [loop.role for loop in model.loops] == [role, Role.EVALUATION]

@@ -88,12 +88,14 @@ class RoleFinder:
         calls = {function: function.calls for function in functions}
         for function in _spread(calls, lambda call: False, _entered, lambda function: function.is_pass):
             function.is_pass = True
-        around = {outer for loop in loops if loop.role in working for outer in list(loop.around())[1:]}
+        pairs = [(loop, outer) for loop in loops if loop.role in working for outer in list(loop.around())[1:]]
+        around = {outer for _, outer in pairs}
+        parted = {outer for loop, outer in pairs if _goes_over_parts(loop, outer)}
         for loop in loops:
             if (loop.role in (Role.PLAIN, Role.ELEMENTS) and (loop in around or any(map(_runs_pass, loop.calls)))) or (
                 loop.role is Role.EVALUATION and (_is_over_checkpoints(loop) or self._only_runs_passes(loop))
             ):
-                loop.role = Role.EVALUATION if loop in around and _is_over_batches(loop) else Role.EPOCHS
+                loop.role = Role.EVALUATION if loop in parted and _is_over_batches(loop) else Role.EPOCHS
 
 
 def _spread(
@@ -224,6 +226,24 @@ def _tensor_rows(element: Value) -> bool:
 
 def _yields_batches(iterates: Value) -> bool:
     return _has_batch(iterates if iterates.kind is Kind.LOADER else element_of(iterates))
+
+
+def _goes_over_parts(inner: Loop, outer: Loop) -> bool:
+    """Whether a loop goes over what is made of the target of the one around it."""
+    targets = {node.value for node in walk(outer.target) if isinstance(node, cst.Name)} if outer.target else set()
+    work = [inner.iterable] if inner.iterable is not None else []
+    seen: set[str] = set()
+    while work:
+        names = {node.value for node in walk(work.pop()) if isinstance(node, cst.Name)}
+        if names & targets:
+            return True
+        for name in names - seen:
+            binding = outer.function.scope.bindings.get(name)
+            writes = binding.writes if binding is not None else []
+            inside = (write for write in writes if write.loop is not None and outer in write.loop.around())
+            work += [write.value for write in inside if write.value is not None]
+        seen |= names
+    return False
 
 
 def _is_over_batches(loop: Loop) -> bool:
