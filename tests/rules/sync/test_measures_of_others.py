@@ -156,11 +156,32 @@ def measure(out, y):
 )
 def test_a_helper_asks_what_the_steps_of_another_file_give_it(tmp_path: Path, call: str, count: int) -> None:
     (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "measures.py").write_text(HELPER)
     (tmp_path / "main.py").write_text(CALLER.format(call))
+    assert _lines(tmp_path, HELPER) == [line_of(HELPER, "assert")] * count
+
+
+def _lines(tmp_path: Path, helper: str) -> list[int]:
+    (tmp_path / "measures.py").write_text(helper)
     source = Source.read(tmp_path / "measures.py")
     found = lint(source, Settings.selecting("SYNC05"), strict=True, project=Project())
-    assert [finding.line for finding in found] == [line_of(HELPER, "assert")] * count
+    return [finding.line for finding in found]
+
+
+@pytest.mark.parametrize(
+    ("guard", "count"),
+    [
+        ("if mode == 'strict':", 0),
+        ("if len(out) > 3 and debug:", 0),
+        ("if mode != 'strict':\n        guess = guess + 1\n    else:", 0),
+        ("if len(out) > 3:", 1),
+    ],
+)
+def test_what_the_call_of_another_file_may_switch_off_is_silent(tmp_path: Path, guard: str, count: int) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "main.py").write_text(CALLER.format("measure(out, y)"))
+    helper = HELPER.replace("measure(out, y)", "measure(out, y, mode='', debug=False)")
+    helper = helper.replace("    return share(", f"    {guard}\n        return share(")
+    assert _lines(tmp_path, helper) == [line_of(helper, "assert")] * count
 
 
 NAMED = """

@@ -69,7 +69,30 @@ def _step_of_function(model: Model, node: cst.CSTNode) -> Step | None:
     if function.hook is not None:
         return Step(None, function.hook.role, is_hook=function.hook.on_device)
     role = called_per_step(model, function) or (Role.STEPS if _is_for_others(model, function) else None)
-    return Step(None, role) if role is not None else None
+    return Step(None, role) if role is not None and not _is_option(model, node, function) else None
+
+
+def _is_option(model: Model, node: cst.CSTNode, function: Function) -> bool:
+    """Whether calls in other files alone say if a function comes to a node: `if debug:`, `if mode == "peak":`."""
+    if function.callers or function.foreign_callers or function.is_step:
+        return False
+    if function.cls is not None or not any(True for _ in model.calls_elsewhere(function)):
+        return False
+    for guard in model.guards(node):
+        for part in conjuncts(guard.test) if guard.test is not None else ():
+            match part:
+                case cst.Name() | cst.UnaryOperation(operator=cst.Not(), expression=cst.Name()):
+                    asked = part if isinstance(part, cst.Name) else part.expression
+                case cst.Comparison(left=cst.Name() as asked, comparisons=[target]) if isinstance(
+                    target.comparator, cst.SimpleString
+                ):
+                    pass
+                case _:
+                    continue
+            binding = model.binding(asked)
+            if binding is not None and binding.is_parameter and binding.scope_function is function:
+                return True
+    return False
 
 
 def is_forward(function: Function) -> bool:
@@ -195,6 +218,8 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
         if is_gated(model, call.node, step):
             continue
         if step is None:
+            if _is_option(model, call.node, call.function):
+                continue
             role = called_per_step(model, call.function, depth - 1)
             if role is not None:
                 return role
