@@ -116,7 +116,8 @@ class StatementEdits(CodeLayout):
             outer = self._model.parent(condition)
             alone = not isinstance(outer, (cst.IndentedBlock, cst.Module)) or len(outer.body) == 1
             if not alone and "#" not in self._text[start : self._line_end(end)]:
-                return Edit(self._line_start(start), self._line_end(end), "")
+                first = self._line_start(start)
+                return Edit(first, self._past_blank_lines(first, self._line_end(end)), "")
         return self.remove_statement(node)
 
     def indent_under(self, statements: Sequence[Sibling], header: str) -> list[Edit] | None:

@@ -202,3 +202,9 @@ def test_a_cache_that_is_emptied_for_what_was_just_freed_is_left_to_its_author(a
     code += f"        {above}\n        torch.cuda.empty_cache()\n"
     assert len(findings(code, "MEM06")) == 1
     assert ("empty_cache" not in fixed(code, "MEM06")) is is_fixed
+
+
+def test_of_the_blank_lines_around_a_condition_that_goes_one_gap_stays() -> None:
+    code = f"{HEADER}\n@torch.no_grad()\ndef warm_up(x, gpus):\n    for _ in range(10):\n        y = model(x)\n\n"
+    code += "        if gpus:\n            torch.cuda.empty_cache()\n\n    return y\n"
+    assert fixed(code, "MEM06").endswith("        y = model(x)\n\n    return y\n")
