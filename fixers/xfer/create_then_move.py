@@ -52,6 +52,7 @@ _CASTS = {
 # Factories that make the same numbers in the type that is asked for as in another that is cast to it.
 _CASTABLE = frozenset({"torch.zeros", "torch.ones", "torch.eye", "torch.empty", *SIZED_CLASSES})
 _OF_INTEGERS = ("torch.randint", "torch.randperm", "torch.arange")  # of 64 bits, where nothing else is said
+_FEW = 8  # characters more than the lines of the file have, where one is made of two
 _WIDE = 120  # characters of a line that says twice where it goes
 _CONSTANTS: dict[float, str] = {0: "torch.zeros", 1: "torch.ones"}
 _OF_TENSOR = {
@@ -190,7 +191,7 @@ def _joins_lines_too_long(move: cst.Call, edits: Sequence[Edit], model: Model) -
         after = after[: edit.start - start] + edit.text + after[edit.end - start :]
     margin = start - (text.rfind("\n", 0, start) + 1)
     longest = max((len(line) for line in (" " * margin + after).splitlines()), default=0)
-    return longest > max(model.line_length, _WIDE)
+    return longest > model.line_length + _FEW
 
 
 def _grows_too_long(move: cst.Call, edits: Sequence[Edit], allowed: int, model: Model) -> bool:

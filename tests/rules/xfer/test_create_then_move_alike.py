@@ -311,5 +311,6 @@ def test_lines_that_would_become_too_long_a_one_stay() -> None:
     code = f"import torch\n\ndef steps(x, device):\n    some_steps, others = {value}, {value}\n"
     code += "    return some_steps, others\n"
     assert fixed(code, "XFER01", unsafe=True) == code
+    assert len(max(code.splitlines(), key=len)) < 100
     shorter = code.replace("some_steps, others = ", "a, b = ").replace("(x.shape[0], x.shape[1])", "2")
     assert "torch.ones(2, device=device) * 2, torch.ones" in fixed(shorter, "XFER01", unsafe=True)
