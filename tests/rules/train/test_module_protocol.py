@@ -315,3 +315,11 @@ class Net(nn.Module):
         self.parts = [make(size, 3) for size in sizes]
 """
     assert len(found(code)) == count
+
+
+@pytest.mark.parametrize(("other", "count"), [("os", 1), ("crypten", 0)])
+def test_what_looks_like_a_module_may_be_one_of_another_package(other: str, count: int) -> None:
+    code = f"import torch\nimport {other}\n\nprivate = load('net.pt')\nprivate.eval()\n"
+    assert len(findings(code + "print(private.forward(torch.ones(3)))\n", "TRAIN07")) == count
+    accuracy = "def accuracy(net, x, y):\n    net.eval()\n    return (net(x).argmax(1) == y).float().mean().item()\n"
+    assert len(findings(code + accuracy, "MEM05")) == count

@@ -12,6 +12,7 @@ from torchlint.analyses.mem.array_reads import is_read_as_array
 from torchlint.analyses.mem.fate import Fate, Tracer
 from torchlint.analyses.mem.frozen_modules import is_frozen
 from torchlint.analyses.modules.parameter_free import class_of_module, is_parameter_free_pass
+from torchlint.analyses.other_autograd import has_other_autograd
 from torchlint.analyses.variable_wrapper import is_volatile_pass
 from torchlint.semantics import torch_api
 from torchlint.semantics.dataflow import text
@@ -61,6 +62,8 @@ class RecordedPasses:
         if not (call.is_forward or self._hands_on(call) or self._is_cut_off(call) or self._is_volatile_run(call)):
             return False
         if any(_asks_for_other_library(guard) for guard in self._model.guards(call.node)):
+            return False
+        if has_other_autograd(self._model) and self._model.value(call.node.func).ref is None:
             return False
         if self._makes_module(call) or self._decides_inside(call) or is_read_as_array(self._model, call.node):
             return False

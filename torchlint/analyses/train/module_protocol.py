@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.exceptions import is_on_trial
+from torchlint.analyses.other_autograd import has_other_autograd
 from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free, module_method
@@ -35,6 +36,8 @@ def direct_forwards(model: Model) -> Iterator[Call]:
     """Calls of the `forward` of a module other than one's own or that of a base, where `__call__` is torch's."""
     for call in model.calls_to(".forward"):
         if call.receiver is None or _is_own(call) or is_on_trial(call.node, model):
+            continue
+        if has_other_autograd(model) and call.receiver_value.ref is None:
             continue
         if call.receiver_value.kind is Kind.MODULE:
             if not _has_call_of_its_own(model, call) and not _may_be_plain(model, call):
