@@ -257,6 +257,22 @@ def test_a_tensor_that_counts_a_range_stays_a_tensor() -> None:
     assert value_of(model, "longest").kind is Kind.TENSOR
 
 
+def test_a_tensor_that_is_changed_in_place_stays_where_it_is() -> None:
+    model = model_of(
+        """
+        import torch
+        def add(parts):
+            total, there = torch.zeros(4), torch.zeros(4).cuda()
+            for part in parts:
+                total += part
+                there += part
+            return total, there
+        """
+    )
+    places = [model.value(binding_of(model, name, "add").reads[-1]).place for name in ("total", "there")]
+    assert places == [Place.HOST, Place.ACCELERATOR]
+
+
 def test_a_tensor_that_is_changed_in_place_keeps_its_type_and_shape() -> None:
     model = model_of(
         """

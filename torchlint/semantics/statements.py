@@ -166,7 +166,8 @@ class Statements(Declared):
             result = result.but(optional=True)
         if current.kind is Kind.TENSOR and result.is_tensor and not current.optional:  # it is changed in place
             rank = result.rank if current.rank is None else current.rank
-            result = result.but(dtype=current.dtype or result.dtype, rank=rank)
+            place = result.place if current.place is Place.UNKNOWN else current.place
+            result = result.but(dtype=current.dtype or result.dtype, rank=rank, place=place)
         self.assign(node.target, result)
         self.values[node] = result
 

@@ -208,3 +208,23 @@ def test_of_the_blank_lines_around_a_condition_that_goes_one_gap_stays() -> None
     code = f"{HEADER}\n@torch.no_grad()\ndef warm_up(x, gpus):\n    for _ in range(10):\n        y = model(x)\n\n"
     code += "        if gpus:\n            torch.cuda.empty_cache()\n\n    return y\n"
     assert fixed(code, "MEM06").endswith("        y = model(x)\n\n    return y\n")
+
+
+@pytest.mark.parametrize(("test", "count"), [("x.shape[-2] > 2000 and not self.training", 0), ("not self.training", 1)])
+def test_a_cache_that_is_emptied_for_large_inputs_is_not_emptied_in_every_step(test: str, count: int) -> None:
+    code = f"""
+        import torch
+        from torch import nn
+
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(4, 4)
+
+            def forward(self, x):
+                out = self.net(x)
+                if {test}:
+                    torch.cuda.empty_cache()
+                return out
+        """
+    assert len(findings(code, "MEM06")) == count

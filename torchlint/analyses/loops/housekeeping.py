@@ -13,6 +13,7 @@ from torchlint.analyses.devices.moves import moves_to_accelerator
 from torchlint.analyses.loops.step_cycle import changes
 from torchlint.semantics.dataflow import text
 from torchlint.semantics.entities import Binding, Call, Function, Guard, Loop, Role, Write
+from torchlint.semantics.guards import conjuncts
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Kind, Place
 from torchlint.semantics.vocabulary import is_loss_module, is_parameter_free
@@ -284,9 +285,16 @@ def _is_about_device(guard: Guard) -> bool:
     if isinstance(guard.node, cst.If) and guard.branch == "else" and guard.node.orelse is None:
         return True  # `if ...: continue` above
     if guard.kind in ("phase", "rank"):
-        return True
+        return guard.test is None or not any(map(_measures, conjuncts(guard.test)))
     test = text(guard.test) if guard.test is not None else ""
     return _DEVICE_TEST.search(test) is not None and _MEASURE.search(test) is None
+
+
+def _measures(test: cst.BaseExpression) -> bool:
+    """`z.shape[-2] > 2000`, which is for large inputs."""
+    return isinstance(test, cst.Comparison) and isinstance(
+        test.comparisons[0].operator, (cst.GreaterThan, cst.GreaterThanEqual, cst.LessThan, cst.LessThanEqual)
+    )
 
 
 def _is_sweep(model: Model, loop: Loop) -> bool:
