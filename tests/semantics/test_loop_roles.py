@@ -214,7 +214,10 @@ def test_a_batch_that_a_model_takes_in_chunks_is_a_batch(over: str, role: Role) 
     assert [loop.role for loop in model.loops] == [role, Role.EVALUATION]
 
 
-@pytest.mark.parametrize(("over", "role"), [("self.parts(x)", Role.EVALUATION), ("self.times", Role.EPOCHS)])
+@pytest.mark.parametrize(
+    ("over", "role"),
+    [("self.parts(x)", Role.EVALUATION), ("range(0, 90, 10)", Role.EVALUATION), ("self.times", Role.EPOCHS)],
+)
 def test_what_a_model_makes_of_a_batch_in_many_passes_is_no_part_of_it(over: str, role: Role) -> None:
     model = model_of(
         f"""

@@ -229,7 +229,9 @@ def _yields_batches(iterates: Value) -> bool:
 
 
 def _goes_over_parts(inner: Loop, outer: Loop) -> bool:
-    """Whether a loop goes over what is made of the target of the one around it."""
+    """Whether a loop goes over what is made of the target of the one around it, or in strides."""
+    if _strides(inner):
+        return True
     targets = {node.value for node in walk(outer.target) if isinstance(node, cst.Name)} if outer.target else set()
     work = [inner.iterable] if inner.iterable is not None else []
     seen: set[str] = set()
