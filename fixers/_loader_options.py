@@ -49,7 +49,7 @@ def check_is_not_one_of_many(loader: Loader, name: str) -> None:
     beside = (other for other in loaders(loader.model) if other.site.function is loader.site.function)
     count = sum(not other.option(name).given for other in beside)
     if count > _MANY:
-        raise NoFixError(f"{count} loaders of the function would each say it: options for them all are for you to make")
+        raise NoFixError(f"the {count} loaders of the function would each say it: options for all are for you to make")
 
 
 def _place(loader: Loader, other: Argument | None) -> cst.CSTNode | None:
