@@ -12,6 +12,7 @@ from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Fix
 from torchlint.rule import NoFixError
 from torchlint.semantics.entities import Role
+from torchlint.semantics.tree import walk
 
 from .._rows import row_around
 from ._waits import waits_beside
@@ -45,6 +46,8 @@ def fix(report: Report, model: Model) -> Fix:
         raise NoFixError("the text that is shown is made before, in another statement")
     if _OVERWRITTEN.search(model.code(shown.node)):
         raise NoFixError("the line is written over in every step, and would stand still in between")
+    if (own := _own_interval(counter, shown.step.loop, model)) is not None:
+        raise NoFixError(f"the loop has an interval, `{own}`, and which is meant is for you to say")
     row = _beside(line, shown, model)
     methods = {_method(other, model) for other in shown_tensors(model) if _line(other, model) in row}
     if any(_ON_BAR.match(method) for method in methods):
@@ -54,6 +57,16 @@ def fix(report: Report, model: Model) -> Fix:
     if methods.intersection(_BY_STEP):
         return Fix(tuple(edits), Applicability.DISPLAY, "A curve would have one of 100 points only.")
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY)
+
+
+def _own_interval(counter: str, loop: Loop | None, model: Model) -> str | None:
+    """`i % args.print_freq`, a setting by which the loop does other things already."""
+    for node in walk(loop.node) if loop is not None else ():
+        match node:
+            case cst.BinaryOperation(operator=cst.Modulo(), left=left, right=cst.Name() | cst.Attribute()):
+                if model.code(left) == counter:
+                    return model.code(node)
+    return None
 
 
 def _method(shown: Shown, model: Model) -> str:

@@ -208,6 +208,12 @@ def test_a_variable_that_nobody_reads_counts_nothing() -> None:
     assert fixed(code, "SYNC04") == code
 
 
+@pytest.mark.parametrize(("interval", "is_fixed"), [("step % 5", True), ("step % every", False)])
+def test_which_interval_is_meant_is_for_the_author_to_say_where_there_is_one(interval: str, is_fixed: bool) -> None:
+    code = training(f"print(f'{{loss:.4f}}')\nif {interval} == 0:\n    save(model)", "every = 50")
+    assert all((finding.fix is not None) is is_fixed for finding in findings(code, "SYNC04"))
+
+
 def test_no_fix_where_each_step_reads_the_device_anyway() -> None:
     code = training("print(f'{loss:.4f}')\nseen = out.max().item()\nassert seen")
     assert all(finding.fix is None for finding in findings(code, "SYNC04"))
