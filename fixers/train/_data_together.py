@@ -72,6 +72,8 @@ def reads_beside(read: DataRead, model: Model) -> list[DataRead]:
         raise NoFixError("another `.data` of the statement has to stay, and two idioms in one help nobody")
     if statement in found.mixed_rows:
         raise NoFixError("the same in the line beside it has to stay, and two idioms in a row help nobody")
+    if isinstance(outer := model.parent(read.node), cst.Attribute) and outer.attr.value == "grad":
+        raise NoFixError(f"`{model.code(outer)}` is None, and what is meant is for you to say")
     above = getattr(model.statement(read.node), "leading_lines", ())
     if any(line.comment is not None and model.code(read.node) in line.comment.value for line in above):
         raise NoFixError(f"a comment above speaks of `{model.code(read.node)}`")

@@ -357,6 +357,7 @@ def test_comparisons_and_indices_have_no_graph_to_cut(before: str, after: str) -
         ("    # warning: this returns a Variable!\n    return torch.stack([label.view(-1).data])\n", False),
         ("    # as a Variable\n    return torch.autograd.Variable(label.view(-1).data.double())\n", True),
         ("    # label.view(-1).data, as it is\n    return torch.stack([label.view(-1).data])\n", False),
+        ("    return torch.stack([label.view(-1).data.grad])\n", False),
         ("    # the labels\n    return torch.stack([label.view(-1).data])\n", True),
     ],
 )
