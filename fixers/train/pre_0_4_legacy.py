@@ -382,8 +382,11 @@ def _holds_what_is_made_in_sight(binding: Binding, model: Model, seen: set[Bindi
 
 
 def _is_made_in_sight(node: cst.BaseExpression | None, model: Model, seen: set[Binding]) -> bool:
+    """Whether all tensors that an expression is made of are. What a function is given may have a graph next time."""
     while isinstance(node, cst.Subscript):
         node = node.value
+    if _is_made_of_cut(node, model):
+        return True
     binding = model.binding(node) if isinstance(node, cst.Name) else None
     if binding is not None:
         return binding in seen or (bool(binding.writes) and _holds_what_is_made_in_sight(binding, model, seen))
@@ -391,5 +394,14 @@ def _is_made_in_sight(node: cst.BaseExpression | None, model: Model, seen: set[B
         call = model.call(node)
         if call.is_forward or _is_called_without_graph(node, model):
             return model.grad_enabled(node) is False
-        return call.target is None and call.foreign is None
-    return isinstance(node, cst.BinaryOperation) or (isinstance(node, cst.List) and not node.elements)
+        if call.target is not None or call.foreign is not None:
+            return False
+        given = [arg.value for arg in node.args] + ([call.receiver] if call.receiver is not None else [])
+    elif isinstance(node, cst.BinaryOperation):
+        given = [node.left, node.right]
+    elif isinstance(node, (cst.List, cst.Tuple)):
+        given = [element.value for element in node.elements]
+    else:
+        return False
+    values = ((part, model.value(part)) for part in given)
+    return all(_is_made_in_sight(part, model, seen) for part, value in values if value.is_tensor or value.is_container)

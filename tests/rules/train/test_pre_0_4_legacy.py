@@ -256,3 +256,32 @@ def test_what_a_function_also_writes_to_stays_as_it_is() -> None:
     assert "change = p.grad.data.sign() + 0.1 * p.data" in after
     after = fixed(STEP.replace("WRITE", "print(change)"), "TRAIN10")
     assert "change = p.grad.detach().sign() + 0.1 * p.detach()" in after
+
+
+SHOWN_TO_A_FUNCTION = """\
+import torch
+from torch import nn
+
+net = nn.Linear(4, 4)
+
+def shown(gate):
+{body}
+
+for x in torch.ones(2, 4):
+    with torch.no_grad():
+        out = net(x)
+    shown(out)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("return torch.sigmoid(gate[0]).data.numpy()", "return torch.sigmoid(gate[0]).detach().numpy()"),
+        ("return (2 * gate).data.numpy()", "return (2 * gate).detach().numpy()"),
+        ("both = torch.cat([gate, gate])\n    return both.data.numpy()", "return both.detach().numpy()"),
+        ("return torch.zeros(4).sin().data.numpy()", "return torch.zeros(4).sin().numpy()"),
+    ],
+)
+def test_what_is_made_of_what_a_function_is_given_may_have_a_graph_next_time(body: str, after: str) -> None:
+    assert after in fixed(SHOWN_TO_A_FUNCTION.format(body="    " + body), "TRAIN10")
