@@ -207,6 +207,16 @@ VARIANTS = {
 
 
 LOOK_ALIKES = {
+    "the branch for a program without a GPU": script(
+        """\
+        for x, y in loader:
+            if device == "cuda":
+                x, y = x.cuda(non_blocking=True), y.cuda(non_blocking=True)
+            else:
+                x, y = x.to(device), y.to(device)
+            criterion(model(x), y).backward()
+        """
+    ),
     "what had to be cast, which is copied by that to memory that is not pinned": script(
         """\
         for x, boxes in loader:

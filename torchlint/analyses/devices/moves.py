@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.devices.host_branch import is_for_host
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.tree import arms, children
 from torchlint.semantics.values import UNKNOWN, Kind, Place, Value
@@ -43,7 +44,7 @@ def moves(model: Model) -> list[Move]:
     found = []
     for call in model.calls:
         source = _source(call, model)
-        if source is None:
+        if source is None or is_for_host(call.node, model):
             continue
         value = model.value(_underlying(source))
         if value.place is Place.ACCELERATOR:
