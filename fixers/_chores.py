@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from torchlint.finding import Edit
     from torchlint.semantics.model import Model
 
+_REASON = re.compile(r"cache|memory|\boom\b|synchron|wait|finish", re.IGNORECASE)
+
 
 def taken_out(chore: Chore, model: Model) -> Edit:
     """The edit that takes the call out. Raises NoFixError where it cannot go by itself."""
@@ -21,6 +24,8 @@ def taken_out(chore: Chore, model: Model) -> Edit:
         raise NoFixError("the call is in a helper, which other code may call as well")
     if not isinstance(model.parent(chore.site.node), cst.Expr):
         raise NoFixError("the call is part of a larger expression")
+    if _REASON.search(Rewriter(model).comments(chore.site.node)):
+        raise NoFixError("a comment beside it says what it is for")
     edit = Rewriter(model).remove_with_condition(chore.site.node)
     assert edit is not None
     return edit

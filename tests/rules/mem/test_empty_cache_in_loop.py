@@ -182,6 +182,8 @@ def test_silent(code: str) -> None:
     ("above", "is_fixed"),
     [
         ("y = model(x)", True),
+        ("# free the memory", False),
+        ("# and so on", True),
         ("del y", False),
         ("gc.collect()", False),
         ("if x.ndim:\n            del y", False),
@@ -190,6 +192,8 @@ def test_silent(code: str) -> None:
     ],
     ids=[
         "a pass",
+        "a comment says what for",
+        "another comment",
         "a variable is deleted",
         "garbage is collected",
         "a variable is deleted on a condition",
