@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from torchlint.fixers._loader_options import check_is_not_one_of_many, set_option
 
+from torchlint.analyses.conditions import conditions
 from torchlint.analyses.devices.cuda_flags import AVAILABLE, cuda_flag, needs_cuda
 from torchlint.analyses.devices.device_option import device_at, follows_option, is_device, runs_on_host_by_default
 from torchlint.analyses.devices.visible_devices import chosen_later
@@ -92,9 +93,14 @@ def _is_beside_pinned(loader: Loader) -> bool:
 
 
 def _is_beside_always_pinned(loader: Loader) -> bool:
-    """Whether another loader of the same function says `pin_memory=True`."""
-    beside = (other for other in loaders(loader.model) if other.site.function is loader.site.function)
-    return any(is_name(other.option("pin_memory").node, "True") for other in beside)
+    """Whether another loader of the same function says `pin_memory=True`, on no condition that this one has not."""
+    model = loader.model
+    asked = conditions(model, loader.site.node)
+    return any(
+        is_name(other.option("pin_memory").node, "True") and conditions(model, other.site.node).items() <= asked.items()
+        for other in loaders(model)
+        if other.site.function is loader.site.function
+    )
 
 
 def _is_read(loader: Loader) -> bool:

@@ -71,12 +71,20 @@ def test_batches_that_go_to_cuda_whatever_the_option_says() -> None:
     assert "pin_memory=True" in fixed(code, "DATA02")
 
 
-@pytest.mark.parametrize("option", ["pin_memory=True", "pin_memory=args.pinned"])
-def test_a_loader_is_told_to_pin_like_the_one_beside_it(option: str) -> None:
+@pytest.mark.parametrize(
+    ("option", "before", "asks"),
+    [
+        ("pin_memory=True", "", False),
+        ("pin_memory=args.pinned", "", True),
+        ("pin_memory=True", "if torch.cuda.is_available(): ", True),
+    ],
+)
+def test_a_loader_is_told_to_pin_like_the_one_beside_it(option: str, before: str, asks: bool) -> None:
     code = program("pass", "args.device", "cuda")
-    other = f"other = DataLoader(images, batch_size=9, num_workers=4, {option})"
+    other = f"{before}other = DataLoader(images, batch_size=9, num_workers=4, {option})"
     code = code.replace("    model = nn", f"    {other}\n    print(next(iter(other)))\n    model = nn")
-    assert ("is_available" in fixed(code, "DATA02")) is ("args.pinned" in option)
+    changed = fixed(code, "DATA02").replace(before, "")
+    assert ("is_available" in changed) is asks
 
 
 @pytest.mark.parametrize(("comment", "is_fixed"), [("# pin_memory=True,", False), ("# in turn", True)])
