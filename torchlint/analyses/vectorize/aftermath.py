@@ -157,11 +157,10 @@ def _sees_loop(model: Model, reaching: Reaching, root: cst.For, binding: Binding
     common = next((node for node in model.ancestors(root) if isinstance(node, _LOOPS) and node in around), None)
     if at < start and common is None:
         return False
-    for write in binding.writes:
-        if root in model.ancestors(write.target) or not reaching.runs_before(write, read):
-            continue
-        if (start < reaching.order(write.target) < at) or (
+    for write in reversed(binding.writes):  # of many loops over one name, each read is after the write of its own
+        is_between = start < reaching.order(write.target) < at or (
             at < start and common is not None and common in model.ancestors(write.target)
-        ):
+        )
+        if is_between and root not in model.ancestors(write.target) and reaching.runs_before(write, read):
             return False
     return True
