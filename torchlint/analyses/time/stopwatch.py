@@ -58,6 +58,7 @@ def unsynchronised_intervals(model: Model) -> Iterator[Interval]:
             yield interval
 
 
+@once
 def differences(model: Model) -> Iterator[tuple[cst.Call, cst.Call]]:
     """Two readings of a clock, of which the difference is reported."""
     for end, since in _reported(model):
