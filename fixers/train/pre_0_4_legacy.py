@@ -330,7 +330,7 @@ def _counts(node: cst.BaseExpression, model: Model) -> bool:
 def _is_computed_without_graph(read: DataRead, model: Model) -> bool:
     """Whether an operation makes a new tensor of the one, where autograd records nothing: `torch.max(x.data, 1)`, and
     `x.data.cpu() - y` of tensors."""
-    if model.grad_enabled(read.node) is not False:
+    if model.grad_enabled(read.node) is not False or _is_given_to_helper(read.owner, model):
         return False
     parent = model.parent(read.node)
     call = model.parent(parent) if isinstance(parent, (cst.Arg, cst.Attribute)) else None
@@ -341,6 +341,21 @@ def _is_computed_without_graph(read: DataRead, model: Model) -> bool:
         return False
     package, _, name = (model.call(call).callee or "").rpartition(".")
     return name in NEW_TENSORS and (isinstance(parent, cst.Attribute) or package == "torch")
+
+
+def _is_given_to_helper(tensor: cst.BaseExpression, model: Model) -> bool:
+    """Whether a function is given a tensor, or what methods make it of, and only its callers switch autograd off."""
+    function = model.function(tensor)
+    while isinstance(tensor, (cst.Subscript, cst.Call)):
+        inner = tensor.value if isinstance(tensor, cst.Subscript) else model.call(tensor).receiver
+        if inner is None:
+            break
+        tensor = inner
+    binding = model.binding(tensor) if isinstance(tensor, cst.Name) else None
+    if binding is None or not any(write.kind == "parameter" for write in binding.writes):
+        return False
+    body = getattr(function.node, "body", None)
+    return not function.decorators and body is not None and model.grad_enabled(body) is False
 
 
 def _is_tensor(node: cst.BaseExpression, model: Model) -> bool:
@@ -372,7 +387,9 @@ def _is_drawn(write: Write, model: Model) -> bool:
 
 def _is_called_without_graph(node: cst.BaseExpression | None, model: Model) -> bool:
     """Whether a call computes something of its arguments where autograd records nothing."""
-    return isinstance(node, cst.Call) and bool(node.args) and model.grad_enabled(node) is False
+    if not isinstance(node, cst.Call) or not node.args or model.grad_enabled(node) is not False:
+        return False
+    return not _is_given_to_helper(node, model)
 
 
 def _holds_what_is_made_in_sight(binding: Binding, model: Model, seen: set[Binding]) -> bool:

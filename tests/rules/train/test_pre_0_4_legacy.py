@@ -280,6 +280,8 @@ for x in torch.ones(2, 4):
         ("return torch.sigmoid(gate[0]).data.numpy()", "return torch.sigmoid(gate[0]).detach().numpy()"),
         ("return (2 * gate).data.numpy()", "return (2 * gate).detach().numpy()"),
         ("both = torch.cat([gate, gate])\n    return both.data.numpy()", "return both.detach().numpy()"),
+        ("part = gate.mul(2).clamp(0, 1)\n    return part[0].data", "return part[0].detach()"),
+        ("return gate.data.mul(255)", "return gate.detach().mul(255)"),
         ("return torch.zeros(4).sin().data.numpy()", "return torch.zeros(4).sin().numpy()"),
     ],
 )
