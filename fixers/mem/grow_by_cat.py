@@ -86,8 +86,11 @@ def _check_is_alone(model: Model, growth: Growth, statement: cst.CSTNode | None,
         raise NoFixError("the loop has an `else`")
     if any(catches(node, model) for node in model.ancestors(loop)):
         raise NoFixError("an exception that is caught around the loop would leave other parts behind")
-    for read in growth.binding.reads:
-        if loop in model.ancestors(read) and growth.call not in model.ancestors(read):
+    others = [read for read in growth.binding.reads if growth.call not in model.ancestors(read)]
+    if not others:
+        raise NoFixError(f"nothing reads `{growth.name}`, and what it is for is for you to say")
+    for read in others:
+        if loop in model.ancestors(read):
             raise NoFixError(f"the loop reads `{growth.name}` on {model.place(read)}")
 
 
