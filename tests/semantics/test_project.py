@@ -12,6 +12,7 @@ from tests.semantics.projects import model_of, value_of, write
 from torchlint.config import Settings
 from torchlint.engine import lint
 from torchlint.files.discovery import Target
+from torchlint.files.project_files import ProjectFiles
 from torchlint.running.runner import Options, run
 from torchlint.semantics.entities import Role
 from torchlint.semantics.model import Model
@@ -440,3 +441,14 @@ def test_a_project_without_its_history_begins_where_it_introduces_itself(
     source = Source.read(tmp_path / "project" / "tools" / "engine.py")
     findings = lint(source, Settings.selecting("MEM05"), strict=True, project=Project())
     assert [finding.code for finding in findings] == found
+
+
+@pytest.mark.parametrize(("beside", "root"), [("README.md", "project"), ("notes.md", ".")])
+def test_from_a_folder_with_several_such_projects_each_begins_where_it_introduces_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str, root: str
+) -> None:
+    for name in (f"project/{beside}", "project/tools/engine.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert ProjectFiles().root(str(tmp_path / "project/tools/engine.py")) == str((tmp_path / root).resolve())

@@ -35,9 +35,9 @@ class ProjectFiles:
         self._torch_installed: dict[str, TorchRequirement | None] = {}
 
     def root(self, file: str) -> str:
-        """The folder of the repository that the file is in; without one, of the nearest project file; without that the
-        working directory. Where the file lies elsewhere, as in a repository that was downloaded without its history,
-        the nearest folder with a README or its like, or the file's own."""
+        """The folder of the repository that the file is in; without one, of the nearest project file. Without that, as
+        in a repository that was downloaded without its history, a folder with a README or its like: the outermost from
+        the working directory on, or else that; where the file lies elsewhere the nearest, or else its own."""
         folder = os.path.dirname(file)
         if folder not in self._roots:
             self._roots[folder] = self._find_root(folder)
@@ -51,8 +51,12 @@ class ProjectFiles:
                     return candidate
         here = os.getcwd()
         if here in above[:-1]:
-            return here
-        return next((place for place in above[:_NEAR] if any(map(_TOP.fullmatch, self.names_in(place)))), folder)
+            inside = above[above.index(here) :: -1]
+            return next((place for place in inside if self._introduces_itself(place)), here)
+        return next((place for place in above[:_NEAR] if self._introduces_itself(place)), folder)
+
+    def _introduces_itself(self, folder: str) -> bool:
+        return any(map(_TOP.fullmatch, self.names_in(folder)))
 
     def line_length(self, file: str) -> int | None:
         """What the nearest settings of a formatter say between the file and the root of its project."""
