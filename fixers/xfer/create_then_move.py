@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers.xfer._long_lines import grows_too_long, joins_lines_too_long, outgrows_limit
 from torchlint.fixers.xfer._reach import check_reach, is_seeded, runs_once
 from torchlint.fixers.xfer._target import Target, known, target_of, tensor_of_both
 from torchlint.fixers.xfer._twins import cut, is_said_by_name, twins
@@ -52,7 +52,6 @@ _CASTS = {
 # Factories that make the same numbers in the type that is asked for as in another that is cast to it.
 _CASTABLE = frozenset({"torch.zeros", "torch.ones", "torch.eye", "torch.empty", *SIZED_CLASSES})
 _OF_INTEGERS = ("torch.randint", "torch.randperm", "torch.arange")  # of 64 bits, where nothing else is said
-_FEW = 8  # characters more than the lines of the file have, where one is made of two
 _WIDE = 120  # characters of a line that says twice where it goes
 _CONSTANTS: dict[float, str] = {0: "torch.zeros", 1: "torch.ones"}
 _OF_TENSOR = {
@@ -171,39 +170,15 @@ def _edits(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
             edits.append(rewriter.add_argument(factory.node, ", ".join(arguments), [*edits, *casts, *cuts]))
     edits += [*casts, *cuts]
     allowed = model.line_length if keeps else max(model.line_length, _WIDE)
-    if (keeps or len(creation.made.factories) > 1) and _grows_too_long(creation.move.node, edits, allowed, model):
+    if outgrows_limit(creation.move.node, edits, model):
+        raise NoFixError("a line that is too long would grow")
+    if (keeps or len(creation.made.factories) > 1) and grows_too_long(creation.move.node, edits, allowed, model):
         raise NoFixError("a line that is too long would say twice where it goes")
     if any("#" in model.source.text[edit.start : edit.end] for edit in edits):
         raise NoFixError("a comment stands inside of the call")
-    if _joins_lines_too_long(creation.move.node, edits, model):
+    if joins_lines_too_long(creation.move.node, edits, model):
         raise NoFixError("its lines would become one that is too long")
     return edits
-
-
-def _joins_lines_too_long(move: cst.Call, edits: Sequence[Edit], model: Model) -> bool:
-    """Whether taking the copy away makes one line of two, which is longer than any should be."""
-    start, end = model.span(model.statement(move))
-    text, after = model.source.text, model.source.text[start:end]
-    inside = [edit for edit in edits if start <= edit.start and edit.end <= end]
-    if not any("\n" in text[edit.start : edit.end] for edit in inside):
-        return False
-    for edit in sorted(inside, key=lambda edit: edit.start, reverse=True):
-        after = after[: edit.start - start] + edit.text + after[edit.end - start :]
-    margin = start - (text.rfind("\n", 0, start) + 1)
-    longest = max((len(line) for line in (" " * margin + after).splitlines()), default=0)
-    return longest > model.line_length + _FEW
-
-
-def _grows_too_long(move: cst.Call, edits: Sequence[Edit], allowed: int, model: Model) -> bool:
-    """Whether one of the lines that make and copy the tensor grows that was too long before, or is longer than allowed
-    then."""
-    start, end = model.span(move)
-    growth: Counter[int] = Counter()
-    for edit in edits:
-        if start <= edit.start <= end:
-            growth[model.source.line_number(edit.start)] += len(edit.text) - (edit.end - edit.start)
-    grown = [(len(model.source.line(row)), more) for row, more in growth.items() if more > 0]
-    return any(length > model.line_length or length + more > allowed for length, more in grown)
 
 
 def _casts_to_host(creation: Creation, folded: Sequence[cst.Call], rewriter: Rewriter, model: Model) -> list[Edit]:

@@ -314,3 +314,11 @@ def test_lines_that_would_become_too_long_a_one_stay() -> None:
     assert len(max(code.splitlines(), key=len)) < 100
     shorter = code.replace("some_steps, others = ", "a, b = ").replace("(x.shape[0], x.shape[1])", "2")
     assert "torch.ones(2, device=device) * 2, torch.ones" in fixed(shorter, "XFER01", unsafe=True)
+
+
+@pytest.mark.parametrize(("width", "is_fixed"), [(5, True), (60, False)])
+def test_a_line_that_is_far_too_long_does_not_grow(width: int, is_fixed: bool) -> None:
+    made = "torch.FloatTensor([0.3]).cuda()"
+    line = f"    return {'x' * width} + {'y' * width} + {made}\n"
+    code = f"import torch\n\ndef shift({'x' * width}, {'y' * width}):\n{line}"
+    assert ("device=" in fixed(code, "XFER01", unsafe=True)) is is_fixed
