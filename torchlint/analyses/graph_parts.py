@@ -284,20 +284,32 @@ def _binds(target: cst.CSTNode, targets: set[cst.CSTNode]) -> bool:
 
 
 def is_leaf(model: Model, value: cst.BaseExpression, depth: int = _DEPTH) -> bool:
-    """A tensor that a graph begins with: it holds none itself. A function may call itself: so deep it is followed."""
-    if model.value(value).ref == "torch.nn.Parameter":
+    """A tensor that a graph begins with, also where it is moved or kept in a list: it holds none itself, other than
+    what a network, or a computation, makes of it. A function may call itself: so deep it is followed."""
+    match value:
+        case cst.List() | cst.Tuple():
+            return any(is_leaf(model, element.value, depth) for element in value.elements)
+        case cst.ListComp() | cst.SetComp() | cst.GeneratorExp():
+            return is_leaf(model, value.elt, depth)
+        case cst.IfExp():
+            return is_leaf(model, value.body, depth) and is_leaf(model, value.orelse, depth)
+        case cst.Call():
+            return _makes_leaf(model, model.call(value), depth)
+    return model.value(value).ref == "torch.nn.Parameter"
+
+
+def _makes_leaf(model: Model, call: Call, depth: int) -> bool:
+    callee = call.callee or ""
+    if call.method == "requires_grad_" or callee in ("torch.autograd.Variable", "torch.nn.Parameter"):
         return True
-    for node in walk(value):
-        if isinstance(node, cst.Call):
-            call = model.call(node)
-            if call.method == "requires_grad_" or call.callee == "torch.autograd.Variable":
-                return True
-            if call.argument("requires_grad").given and (call.callee or "").startswith("torch."):
-                return True
-            if call.node is value and call.target is not None and not call.is_forward and depth:
-                parts = [node.value for node in call.target.returns]
-                return bool(parts) and all(part is not None and is_leaf(model, part, depth - 1) for part in parts)
-    return False
+    if call.argument("requires_grad").given and callee.startswith("torch."):
+        return True
+    if call.target is not None and not call.is_forward:
+        parts = [node.value for node in call.target.returns] if depth else []
+        return bool(parts) and all(part is not None and is_leaf(model, part, depth - 1) for part in parts)
+    if call.receiver is None or call.receiver_value.kind is Kind.MODULE or call.method in DIFFERENTIATED:
+        return False
+    return is_leaf(model, call.receiver, depth)
 
 
 def _may_have_graph(model: Model, value: cst.BaseExpression, *, unknown: bool = False) -> bool:
