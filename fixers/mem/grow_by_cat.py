@@ -29,6 +29,25 @@ _UNSAFE = "A part that a later iteration changes in place would change the resul
 
 def fix(report: Report, model: Model) -> Fix:
     growth: Growth = report.facts
+    collected = _collected(model, growth)
+    for other in _growths_beside(model, growth):
+        try:
+            _collected(model, other)
+        except NoFixError as left:
+            raise NoFixError(f"`{other.name}` grows beside it, and cannot be collected: {left}") from left
+    return collected
+
+
+def _growths_beside(model: Model, growth: Growth) -> list[Growth]:
+    """What grows in the same block: two of three tensors that go together would be put together in another way."""
+    from torchlint.analyses.mem.cat_growth import growths
+
+    block = model.parent(model.statement(growth.call))
+    beside = (other for other in growths(model) if model.parent(model.statement(other.call)) is block)
+    return [other for other in beside if other.call is not growth.call]
+
+
+def _collected(model: Model, growth: Growth) -> Fix:
     statement, loop = model.small_statement(growth.call), growth.loops[-1].node
     _check_is_alone(model, growth, statement, loop)
     made = _made_before(model, growth, loop)

@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.loops.extent import runs_few_times
 from torchlint.analyses.loops.steps import is_the_rest
+from torchlint.analyses.once import once
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import bound_names, prefixes, walk
@@ -45,6 +46,7 @@ class Growth:
     watched: bool
 
 
+@once
 def growths(model: Model) -> Iterator[Growth]:
     """Every tensor that grows in a loop and that no iteration works with."""
     for call in model.calls:
