@@ -288,7 +288,7 @@ def is_leaf(model: Model, value: cst.BaseExpression, depth: int = _DEPTH) -> boo
     what a network, or a computation, makes of it. A function may call itself: so deep it is followed."""
     match value:
         case cst.List() | cst.Tuple():
-            return any(is_leaf(model, element.value, depth) for element in value.elements)
+            return all(is_leaf(model, element.value, depth) for element in value.elements)
         case cst.ListComp() | cst.SetComp() | cst.GeneratorExp():
             return is_leaf(model, value.elt, depth)
         case cst.IfExp():
@@ -300,7 +300,9 @@ def is_leaf(model: Model, value: cst.BaseExpression, depth: int = _DEPTH) -> boo
 
 def _makes_leaf(model: Model, call: Call, depth: int) -> bool:
     callee = call.callee or ""
-    if call.method == "requires_grad_" or callee in ("torch.autograd.Variable", "torch.nn.Parameter"):
+    if call.method == "requires_grad_":
+        return not carries(call.receiver_value)
+    if callee in ("torch.autograd.Variable", "torch.nn.Parameter"):
         return True
     if call.argument("requires_grad").given and callee.startswith("torch."):
         return True

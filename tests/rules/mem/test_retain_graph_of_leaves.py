@@ -32,7 +32,12 @@ net = nn.Sequential(nn.Linear(4, 4), nn.Sigmoid())
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 train(net, nn.Linear(4, 4), [(torch.randn(3, 4), torch.randn(3, 4))] * 2, opt, 1)
 """
-WRAPPED = ["net(Variable(x))", "torch.relu(net(x.requires_grad_()))", "net(x.clone().requires_grad_(True)).float()"]
+WRAPPED = [
+    "net(Variable(x))",
+    "torch.relu(net(x.requires_grad_()))",
+    "net(x.clone().requires_grad_(True)).float()",
+    "net(x).requires_grad_()",
+]
 
 
 @pytest.mark.parametrize("output", WRAPPED)
@@ -42,6 +47,13 @@ def test_what_a_network_makes_of_a_leaf_has_a_graph_that_others_share(output: st
     exec(code, {})
     with pytest.raises(RuntimeError, match="second time"):
         exec(code.replace("retain_graph=True", ""), {})
+
+
+def test_a_leaf_in_a_list_says_nothing_of_what_stands_beside_it() -> None:
+    beside = DISTILLED.replace("output = {output}", "parts = {output}").replace("output", "parts[1]")
+    code = beside.replace("{parts[1]}", "[Variable(x), net(x)]").format(again="loss.backward()")
+    assert not findings(code, "MEM04")
+    exec(code, {})
 
 
 @pytest.mark.parametrize("output", WRAPPED)
