@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.exceptions import catches
+from torchlint.analyses.mem.cat_growth import Growth, growths
 from torchlint.analyses.new_tensors import makes_new_tensor
 from torchlint.analyses.order import is_before
 from torchlint.analyses.tensor_writes import Written, is_its_own, memory_of, mentions, written_at
@@ -18,7 +19,6 @@ from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
-    from torchlint.analyses.mem.cat_growth import Growth
     from torchlint.rule import Report
     from torchlint.semantics.model import Model
 
@@ -40,8 +40,6 @@ def fix(report: Report, model: Model) -> Fix:
 
 def _growths_beside(model: Model, growth: Growth) -> list[Growth]:
     """What grows in the same block: two of three tensors that go together would be put together in another way."""
-    from torchlint.analyses.mem.cat_growth import growths
-
     block = model.parent(model.statement(growth.call))
     beside = (other for other in growths(model) if model.parent(model.statement(other.call)) is block)
     return [other for other in beside if other.call is not growth.call]

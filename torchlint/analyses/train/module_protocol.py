@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.compatibility import has_other_autograd
 from torchlint.analyses.exceptions import is_on_trial
-from torchlint.analyses.other_autograd import has_other_autograd
 from torchlint.semantics.tree import is_name, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_parameter_free, module_method
