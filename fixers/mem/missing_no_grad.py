@@ -128,18 +128,31 @@ def _is_decided(line: cst.BaseStatement, phase: str, model: Model) -> bool:
 
 
 def _under(block: Sequence[cst.BaseStatement], header: str, rewriter: Rewriter, model: Model) -> list[Edit]:
-    """A block under a header of its own, or under the one right above it that says the same."""
+    """A block under a header of its own, or together with the block right above or below it that has the same one."""
     edits = rewriter.indent_under(block, header) or []
     body = list(getattr(model.parent(block[0]), "body", ()))
-    above = body[body.index(block[0]) - 1] if block[0] in body[1:] else None
-    if not edits or not isinstance(above, cst.With) or isinstance(above.body, cst.SimpleStatementSuite):
+    if not edits or body[body.index(block[0]) : body.index(block[0]) + len(block)] != list(block):
         return edits
-    text = model.source.text
-    start, end = model.span(above)[1], model.span(block[0])[0]
-    if text[start:end].strip() or text[model.span(above)[0] :].partition("\n")[0].strip() != header:
-        return edits
-    first, line = edits[0], rewriter.indentation(block[0]) + header + rewriter.newline
-    return [Edit(first.start, first.end, first.text.removeprefix(line)), *edits[1:]]
+    first, last = body.index(block[0]), body.index(block[0]) + len(block) - 1
+    if first > 0 and _is_under(body[first - 1], header, model) and _is_gap(body[first - 1], block[0], model):
+        line = rewriter.indentation(block[0]) + header + rewriter.newline
+        edits[0] = Edit(edits[0].start, edits[0].end, edits[0].text.removeprefix(line))
+    if last + 1 < len(body) and _is_under(below := body[last + 1], header, model) and _is_gap(block[-1], below, model):
+        start = model.span(below)[0]
+        start -= len(rewriter.indentation(below))
+        edits.append(Edit(start, model.source.text.index("\n", start) + 1, ""))
+    return edits
+
+
+def _is_under(node: cst.BaseStatement, header: str, model: Model) -> bool:
+    """Whether a statement is a block with a header that says that and nothing else."""
+    line = model.source.text[model.span(node)[0] :].partition("\n")[0]
+    return isinstance(node, cst.With) and isinstance(node.body, cst.IndentedBlock) and line.strip() == header
+
+
+def _is_gap(first: cst.BaseStatement, second: cst.BaseStatement, model: Model) -> bool:
+    """Whether nothing stands between two statements but blank lines."""
+    return not model.source.text[model.span(first)[1] : model.span(second)[0]].strip()
 
 
 def _without_bare(found: Evaluation, rewriter: Rewriter) -> list[Edit]:

@@ -13,7 +13,14 @@ from torchlint.analyses.exceptions import is_caught
 from torchlint.analyses.loops.steps import step_of
 from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.readback import reads as all_reads
-from torchlint.analyses.sync.repeated_reads import Again, Several, is_read_each_time, numbers, written_between
+from torchlint.analyses.sync.repeated_reads import (
+    Again,
+    Several,
+    is_read_each_time,
+    later_reads,
+    numbers,
+    written_between,
+)
 from torchlint.analyses.sync.shown import shown_tensors
 from torchlint.analyses.tensor_writes import Written
 from torchlint.edits.rewriter import Rewriter
@@ -38,6 +45,7 @@ _STACKED = "The tensors have to be on one device, and come out in one type, as t
 _AS_STACKED = (Applicability.UNSAFE, _STACKED)
 _NAMED = "Nothing writes to the tensor in between."
 _PLAIN = ("item", "float")  # the number as it is
+_UNNAMED = "value"
 _SILENT = ("float", "double", "detach", "cpu")  # methods that a name need not tell of
 _WORDS: dict[type[cst.BaseCompOp], str] = {
     cst.LessThan: "lt",
@@ -77,9 +85,12 @@ def _stacked(model: Model, several: Several) -> Fix:
     if values is not None:
         made = (rewriter.newline + indent).join(_lines([], function, tensors, indent, model))
         return Fix((*edits, rewriter.replace(values, made)), *_AS_STACKED)
+    wishes = [_wish(read, model) for read in reads]
+    if wishes.count(_UNNAMED) > 1:
+        raise NoFixError("several of the numbers have no name to go by")
     names: list[str] = []
-    for read in reads:
-        names.append(new_name(model, _wish(read, model), first, tuple(names)))
+    for wish in wishes:
+        names.append(new_name(model, wish, first, tuple(names)))
     lines = _lines(names, function, tensors, indent, model)
     edits = [*edits, rewriter.insert_before(first, *lines)]
     edits += [rewriter.replace(read.node, name) for read, name in zip(reads, names)]
@@ -156,7 +167,9 @@ def _named(model: Model, again: Again) -> Fix:
     statement = model.parent(first.node)
     rewriter = Rewriter(model)
     edits: list[Edit] = []
-    is_safe = _is_fresh(model, first) and written_between(model, first, read) is Written.NEVER
+    beside = [other for other in later_reads(model, first) if first.how in _PLAIN and not is_told(model, other.node)]
+    is_written = any(written_between(model, first, other) is not Written.NEVER for other in (read, *beside))
+    is_safe = _is_fresh(model, first) and not is_written
     applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE
     match statement:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]) if _is_written_once(model, target):
@@ -169,7 +182,7 @@ def _named(model: Model, again: Again) -> Fix:
                 rewriter.insert_before(first.node, f"{name} = {model.code(first.node)}"),
                 rewriter.replace(first.node, name),
             ]
-    edits.append(rewriter.replace(read.node, name))
+    edits += [rewriter.replace(other.node, name) for other in (read, *beside)]
     return Fix(tuple(edits), applicability, _NAMED)
 
 
@@ -262,12 +275,14 @@ def _wish(read: Readback, model: Model) -> str:
             name = last_name(variable)
             return f"{name}_item" if re.search(rf"\b{name}_value\b", model.source.text) else f"{name}_value"
         case cst.Call():
-            return _of_call(read.tensor) or "value"
+            return _of_call(read.tensor) or _UNNAMED
+        case cst.Subscript() as part:
+            return _of_part(part) or _UNNAMED
         case cst.BinaryOperation(operator=cst.Add(), left=left, right=right):
             pairs = takewhile(lambda pair: pair[0] == pair[1], zip(last_name(left), last_name(right)))
             shared = "".join(letter for letter, _ in pairs).rstrip("_0123456789")
             return f"{shared}_sum" if len(shared) > 1 else "sum_value"
-    return "value"
+    return _UNNAMED
 
 
 def _past_silent(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -291,7 +306,17 @@ def _of_call(node: cst.BaseExpression) -> str:
             word, number = _WORDS.get(type(operator)), limit.value if isinstance(limit, cst.Integer) else ""
             words = [_of_call(left), word or "", number or _of_call(limit)]
             return "_".join(words) if all(words) else ""
+        case cst.Subscript():
+            return _of_part(node)
         case _:
             return last_name(node)
     inner = _of_call(of)
     return inner if method in _SILENT or not inner else f"{inner}_{method}"
+
+
+def _of_part(part: cst.Subscript) -> str:
+    """`scores_0` of `scores[:, 0]`: the numbers that are written out."""
+    name = _of_call(part.value)
+    places = [element.slice.value for element in part.slice if isinstance(element.slice, cst.Index)]
+    written = [place.value for place in places if isinstance(place, cst.Integer)]
+    return "_".join([name, *written]) if name and len(written) == len(places) else ""

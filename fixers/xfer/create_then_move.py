@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from torchlint.fixers.xfer._casts import call_on, cast_again, cast_type, is_cast_to_long, is_shaped_only
 from torchlint.fixers.xfer._long_lines import grows_too_long, joins_lines_too_long, outgrows_limit
 from torchlint.fixers.xfer._reach import check_reach, is_seeded, runs_once
 from torchlint.fixers.xfer._target import Target, known, target_of, tensor_of_both
@@ -37,18 +38,6 @@ _WHY = {
 _WHY_ONCE = "In another type than the default one the numbers are rounded once, not twice, and have to fit."
 _WHY_RANGE = "Of no numbers, `torch.arange` makes integers too, and it takes no negative size."
 _WHY_NONE = "`.cuda(None)` means the current GPU, but `device=None` means the host."
-_CASTS = {
-    "long": "torch.long",
-    "int": "torch.int",
-    "short": "torch.short",
-    "bool": "torch.bool",
-    "byte": "torch.uint8",
-    "char": "torch.int8",
-    "float": "torch.float",
-    "double": "torch.double",
-    "half": "torch.half",
-    "bfloat16": "torch.bfloat16",
-}
 # Factories that make the same numbers in the type that is asked for as in another that is cast to it.
 _CASTABLE = frozenset({"torch.zeros", "torch.ones", "torch.eye", "torch.empty", *SIZED_CLASSES})
 _OF_INTEGERS = ("torch.randint", "torch.randperm", "torch.arange")  # of 64 bits, where nothing else is said
@@ -89,12 +78,12 @@ def fix(report: Report, model: Model) -> Fix:
 
 def _is_cast_behind(creation: Creation, rewriter: Rewriter, model: Model) -> bool:
     """`torch.ones(n).type_as(x).long()`: the type that the copy brings is not the one in the end."""
-    cast, factory = _call_on(creation.move.node, model), creation.factory
+    cast, factory = call_on(creation.move.node, model), creation.factory
     if cast is None or creation.source is not factory.node or not factory.argument("dtype").absent:
         return False
     if creation.made.agreement is Agreement.RANDOM and _is_long_by_itself(factory, model):
-        return _is_cast_to_long(cast, model)
-    return factory.callee in _CASTABLE and _cast_type(cast, rewriter, model) is not None
+        return is_cast_to_long(cast, model)
+    return factory.callee in _CASTABLE and cast_type(cast, rewriter, model) is not None
 
 
 def _would_leave_a_second_name(creation: Creation, model: Model) -> bool:
@@ -147,12 +136,13 @@ class _Names:
 def _edits(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> list[Edit]:
     dtype, folded = _dtype(creation, target, rewriter, model)
     keeps = f".to({target.dtype})" if target.dtype is not None and target.dtype != dtype else ""
-    whole = _whole_statement(creation, model) if not keeps else None
+    gone = [*folded, *_moved_again(creation.move.node, target, model)]
+    whole = _whole_statement(creation, gone, model) if not keeps else None
     removed = rewriter.remove_statement(whole) if whole is not None else None
     cuts = [removed if removed is not None else cut(creation.move.node, keeps, model)]
     if removed is None and not keeps:
         cuts += _without_parentheses(creation, model)
-    cuts += [cut(node, "", model) for node in (*folded, *_moved_again(creation.move.node, target, model))]
+    cuts += [cut(node, "", model) for node in gone if removed is None or whole not in set(model.ancestors(node))]
     casts = _casts_to_host(creation, folded, rewriter, model)
     edits: list[Edit] = []
     for factory in creation.made.factories:
@@ -206,14 +196,17 @@ def _casts_to_host(creation: Creation, folded: Sequence[cst.Call], rewriter: Rew
 def _dtype(creation: Creation, target: Target, rewriter: Rewriter, model: Model) -> tuple[str | None, list[cst.Call]]:
     """The type to make the tensor in, and the casts that this replaces, those of the copy left out."""
     factory = creation.factory
-    own = _call_on(factory.node, model)
-    own = _call_on(own, model) if own is creation.move.node else own
-    if own is not None and target.dtype is None and _is_long_by_itself(factory, model):
-        return None, [own] if _is_cast_to_long(own, model) else []
+    own = call_on(factory.node, model)
+    own = call_on(own, model) if own is creation.move.node else own
+    if target.dtype is None and _is_long_by_itself(factory, model):
+        last = call_on(creation.move.node, model)
+        own = last if last is not None and is_shaped_only(creation, model) else own
+        if own is not None:
+            return None, [own] if is_cast_to_long(own, model) else []
     castable = factory.callee in _CASTABLE or creation.made.agreement is not Agreement.EXACT
     castable = castable or _is_filled_with_integer(factory)
     if len(creation.made.factories) > 1 or not factory.argument("dtype").absent:
-        return None, []
+        return None, cast_again(creation, model) if target.dtype is None else []
     if numbers_given(factory, model) is not None:
         return _dtype_of_numbers(creation, target, rewriter, model)
     if not castable and not (target.holds_integers and _counts(factory, model)):
@@ -223,20 +216,16 @@ def _dtype(creation: Creation, target: Target, rewriter: Rewriter, model: Model)
     if creation.source is factory.node and target.dtype is not None:
         return target.dtype, []
     made_as = _filled(factory, model)
-    cast = _call_on(made_as, model)
+    cast = call_on(made_as, model)
     if cast is creation.move.node:
-        cast = _call_on(cast, model)
-    found = _cast_type(cast, rewriter, model) if cast is not None and factory.callee in _CASTABLE else None
+        cast = call_on(cast, model)
+    found = cast_type(cast, rewriter, model) if cast is not None and factory.callee in _CASTABLE else None
     return (found, [cast]) if found is not None and cast is not None and target.dtype is None else (None, [])
 
 
 def _is_long_by_itself(factory: Call, model: Model) -> bool:
     counts = factory.callee != "torch.arange" or _counts(factory, model)
     return factory.callee in _OF_INTEGERS and counts and factory.argument("dtype").absent
-
-
-def _is_cast_to_long(call: cst.Call, model: Model) -> bool:
-    return model.code(call).endswith(".long()")
 
 
 def _counts(factory: Call, model: Model) -> bool:
@@ -251,16 +240,16 @@ def _dtype_of_numbers(
     if creation.source is creation.factory.node and target.dtype is not None:
         return target.dtype, []
     factory = creation.factory
-    cast, numbers = _call_on(factory.node, model), numbers_given(factory, model)
+    cast, numbers = call_on(factory.node, model), numbers_given(factory, model)
     is_long = SIZED_CLASSES.get(factory.callee or "", "torch.int64") == "torch.int64"
-    if is_long and is_range(numbers, model) and cast is not None and _is_cast_to_long(cast, model):
+    if is_long and is_range(numbers, model) and cast is not None and is_cast_to_long(cast, model):
         return None, [cast] if cast is not creation.move.node else []  # `torch.arange` counts in that type
     alike = equal_numbers(numbers) if numbers is not None else None
     is_constant = alike is not None and _constant(alike[1], is_typed=True) is not None
     is_float = SIZED_CLASSES.get(factory.callee or "", "torch.float32") in (None, "torch.float32")
     if not (is_float or is_constant) or cast is None or cast is creation.move.node:
         return None, []
-    found = _cast_type(cast, rewriter, model) if target.dtype is None else None
+    found = cast_type(cast, rewriter, model) if target.dtype is None else None
     kept = found is not None and (is_constant or found.endswith((".float", ".float32")))
     return (found, [cast]) if kept else (None, [])
 
@@ -373,36 +362,10 @@ def _keeps_numbers(dtype: str | None, types: frozenset[str | None]) -> bool:
 
 def _filled(factory: Call, model: Model) -> cst.CSTNode:
     """`torch.LongTensor(n).zero_()` of the factory in it."""
-    above = _call_on(factory.node, model)
+    above = call_on(factory.node, model)
     if factory.callee in SIZED_CLASSES and above is not None and _filler(above) is not None:
         return above
     return factory.node
-
-
-def _call_on(node: cst.CSTNode, model: Model) -> cst.Call | None:
-    """The call of a method on what an expression gives."""
-    attribute = model.parent(node)
-    call = model.parent(attribute) if isinstance(attribute, cst.Attribute) else None
-    return call if isinstance(call, cst.Call) and call.func is attribute else None
-
-
-def _cast_type(call: cst.Call, rewriter: Rewriter, model: Model) -> str | None:
-    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-    if method in ("type", "to"):
-        only = call.args[0].value if len(call.args) == 1 and not call.args[0].star else None
-        host_class = SIZED_CLASSES.get(model.qualified(only) or "") if only is not None and method == "type" else None
-        if host_class is not None:
-            return known(host_class, call, rewriter)
-        return model.code(only) if only is not None and _is_type(only, method, model) else None
-    return rewriter.known_name(_CASTS[method], call) if method in _CASTS and not call.args else None
-
-
-def _is_type(node: cst.BaseExpression, method: str, model: Model) -> bool:
-    """Whether an expression is a dtype, or the attribute of that name of something: `x.to(self.dtype)`. What is given
-    to `type` may be a class of tensors, or the name of one."""
-    is_called_one = isinstance(node, cst.Attribute) and node.attr.value == "dtype"
-    value = model.value(node)
-    return value.kind is Kind.DTYPE or (method == "to" and is_called_one and value.kind is Kind.UNKNOWN)
 
 
 def _renamed(
@@ -412,9 +375,9 @@ def _renamed(
     arguments has no elements."""
     if not has_sizes(factory, model):
         raise NoFixError(f"what `{model.code(factory.node.func)}` is given may be no sizes")
-    filler = _call_on(factory.node, model)
+    filler = call_on(factory.node, model)
     if filler is creation.move.node:
-        filler = _call_on(filler, model)
+        filler = call_on(filler, model)
     name = (_filler(filler) if filler is not None else None) or "torch.empty"
     own = SIZED_CLASSES[factory.callee or ""] if not has_dtype else None
     typed = [f"dtype={names.known(own)}"] if own is not None else []
@@ -437,9 +400,12 @@ def _filler(call: cst.Call) -> str | None:
     return None
 
 
-def _whole_statement(creation: Creation, model: Model) -> cst.CSTNode | None:
-    """`x = x.to(device)`, which nothing is left of."""
-    match model.parent(creation.move.node):
+def _whole_statement(creation: Creation, gone: Sequence[cst.Call], model: Model) -> cst.CSTNode | None:
+    """`x = x.to(device)`, which nothing is left of, nor of the calls behind it that go."""
+    last = creation.move.node
+    while (behind := call_on(last, model)) is not None and behind in gone:
+        last = behind
+    match model.parent(last):
         case cst.Assign(targets=[cst.AssignTarget(target=target)]) as statement if creation.made.writes:
             same = model.binding(target) is model.binding(creation.source) is not None
             return statement if same else None
@@ -449,7 +415,7 @@ def _whole_statement(creation: Creation, model: Model) -> cst.CSTNode | None:
 def _moved_again(move: cst.Call, target: Target, model: Model) -> list[cst.Call]:
     """`.type_as(x).to(x.device)`, `.to(device).to(device=device)`: the second move, which finds nothing left to do.
     Raises NoFixError where it goes elsewhere."""
-    match outer := _call_on(move, model):
+    match outer := call_on(move, model):
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(keyword=name, star="", value=to)]):
             if name is not None and name.value != "device":
                 return []

@@ -358,3 +358,40 @@ def test_a_function_inside_of_what_goes_into_a_block_is_indented_with_it() -> No
     code = fixed(SETUP + NESTED, "MEM05", "MEM09")
     assert code.count("torch.no_grad()") == 1
     compile(code, "module.py", "exec")
+
+
+TARGETS = """\
+actor = nn.Linear(4, 8)
+for state, noise in loader:
+    wanted = (actor(state) + noise).clamp(
+        -1, 1
+    )
+{between}    {header}:
+        # of the next step
+        target = model(wanted)
+    loss = (model(state) - target).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "header", "is_one"),
+    [
+        ("", "with torch.no_grad()", True),
+        ("\n", "with torch.no_grad()", True),
+        ("    # the target\n", "with torch.no_grad()", False),
+        ("", "with torch.no_grad(), torch.autocast('cuda')", False),
+        ("    print(noise)\n", "with torch.no_grad()", False),
+    ],
+)
+def test_a_statement_goes_into_the_block_below_that_switches_gradients_off(
+    between: str, header: str, is_one: bool
+) -> None:
+    code = SETUP + TARGETS.format(between=between, header=header)
+    after = fixed(code, "MEM05", "MEM09")
+    start = "    with torch.no_grad():\n        wanted = (actor(state) + noise).clamp(\n            -1, 1\n"
+    assert start in after
+    assert after.count("with torch.no_grad()") == (1 if is_one else 2)
+    assert fixed(after, "MEM05", "MEM09") == after

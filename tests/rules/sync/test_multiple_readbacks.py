@@ -29,6 +29,8 @@ SEVERAL = {
         ("torch.mean(out).item()", "out_mean"),
         ("(out < 3).float().mean().item()", "out_lt_3_mean"),
         ("out.abs().mean().item()", "out_abs_mean"),
+        ("out[:, 0].mean().item()", "out_0_mean"),
+        ("out[step].mean().item()", "value"),
     ],
 )
 def test_a_number_is_named_after_what_it_is_of(read: str, name: str) -> None:
@@ -164,6 +166,26 @@ def test_a_number_that_has_a_name_is_read_once(body: str) -> None:
     assert repr(result_of(code, "train", 3)) == repr(result_of(new, "train", 3))
 
 
+IN_BETWEEN = {
+    "an assertion": ("assert loss.item() < 99", True),
+    "a text at an interval": ("if step % 2 == 0:\n    shown.append(f'{loss:.3f}')", True),
+    "the text of a tensor": ("shown.append(f'{loss}')", False),
+    "a text of what it is next": ("loss = loss * 2\nshown.append(f'{loss:.3f}')", False),
+    "what a function reads": ("more.append(lambda: loss.item())", False),
+    "what a comment explains": ("shown.append(f'{loss:.3f}')  # .item() is too slow here", False),
+}
+
+
+@pytest.mark.parametrize(("between", "takes_name"), IN_BETWEEN.values(), ids=IN_BETWEEN)
+def test_other_reads_of_the_same_number_take_the_name_too(between: str, takes_name: bool) -> None:
+    body = f"kept.append(loss.item())\nmore.append(loss.item())\n{between}"
+    code = training(body, "kept, more, shown = [], [], []", "return kept, shown", head=TORCH_ONLY)
+    new = fixed(code, "SYNC02", unsafe=False)
+    assert new != code
+    assert new.count("loss_value") == (4 if takes_name else 3)
+    assert result_of(code, "train", 3) == result_of(new, "train", 3)
+
+
 def test_a_name_that_is_taken_is_left_alone() -> None:
     body = "loss_value = 3\nkept.append(loss.item())\nkept.append(loss.item() + loss_value)"
     for taken, name in (("", "loss_item"), ("loss_item = 4\n", "loss_item_2")):
@@ -198,6 +220,7 @@ UNFIXED = {
     "numbers that may be arrays": training("history.append((out[0].item(), out[1].item()))", "history = []"),
     "reads on some ways only": training("print(loss.item() if step else 0, out.mean().item() if step else 0)"),
     "integers and reals": training("history.append((loss.item(), out.argmax(1).eq(y).sum().item()))", "history = []"),
+    "several without a name": training("print((loss * 2).item(), (loss * 3).item())"),
     "what runs the model": training("print(model(x).mean().item(), loss.item())"),
     "losses of each sample": training(
         "each = loss_of(out[:1], y[:1])\nprint(each.item(), torch.exp(each).item())",

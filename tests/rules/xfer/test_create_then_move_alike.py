@@ -130,6 +130,26 @@ def test_a_range_counts_in_whole_numbers_without_a_cast() -> None:
     assert {tensor.dtype for tensor in made} == {torch.long}
 
 
+ORDER = """\
+def order(x, n):
+    import torch
+    x = x.cuda()
+    order = torch.arange({}).view(-1, 1)
+    order = order.to(x.device).long()
+    start = torch.zeros(n).long()
+    start = start.to(x.device)
+    return order, start
+"""
+
+
+@pytest.mark.parametrize(("many", "is_known"), [("x.size(0)", True), ("n", False)])
+def test_a_cast_behind_the_copy_goes_with_it_where_it_changes_nothing(many: str, is_known: bool) -> None:
+    after = fixed(ORDER.format(many), "XFER01", unsafe=True)
+    assert f"order = torch.arange({many}, device=x.device).view(-1, 1)\n" in after
+    assert ("order.long()" in after) is not is_known
+    assert "    start = torch.zeros(n, dtype=torch.long, device=x.device)\n    return" in after
+
+
 @pytest.mark.parametrize(
     ("made", "written"),
     [
@@ -144,10 +164,19 @@ def test_a_range_counts_in_whole_numbers_without_a_cast() -> None:
         ("torch.randint(2, 9, (n,)).int()", "torch.randint(2, 9, (n,), device=x.device).int()"),
         ("torch.arange(1.5, 3).long()", "torch.arange(1.5, 3, device=x.device).long()"),
         ("torch.as_tensor([0.5, 2.5])", "torch.as_tensor([0.5, 2.5], device=x.device)"),
+        (
+            "torch.randint(2, 9, (n,)).view(1, -1).to(x.device).long()",
+            "torch.randint(2, 9, (n,), device=x.device).view(1, -1)",
+        ),
+        ("(torch.arange(7) / 2).to(x.device).long()", "(torch.arange(7, device=x.device) / 2).long()"),
+        ("torch.zeros(n, dtype=torch.float32).float()", "torch.zeros(n, dtype=torch.float32, device=x.device)"),
+        ("torch.zeros(n, dtype=torch.int).to(torch.int32)", "torch.zeros(n, dtype=torch.int, device=x.device)"),
+        ("torch.ones(n, dtype=torch.int).to(x.device).int()", "torch.ones(n, dtype=torch.int, device=x.device)"),
+        ("torch.ones(n, dtype=torch.int).float()", "torch.ones(n, dtype=torch.int, device=x.device).float()"),
     ],
 )
 def test_what_makes_integers_by_itself_needs_no_cast_and_names_stay(made: str, written: str) -> None:
-    before = returning(made if "type_as" in made else f"{made}.to(x.device)")
+    before = returning(made if "type_as" in made or "x.device" in made else f"{made}.to(x.device)")
     after = fixed(before, "XFER01", unsafe=True)
     assert f"return {written}\n" in after
     results = []

@@ -15,12 +15,16 @@ from torchlint.analyses.order import is_before
 from torchlint.analyses.sync.element_reads import element_reads
 from torchlint.analyses.sync.parameter_reads import parameter_reads
 from torchlint.analyses.sync.readback import FOREIGN, Readback, deferrable_readbacks, reads
+from torchlint.analyses.sync.shown import wants_number
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.semantics.dataflow import hold_the_same
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.semantics.model import Model
 
+FORMATTED = "format"
 _BRANCHING = (cst.BaseComp, cst.CompFor, cst.Lambda, cst.IfExp, cst.BooleanOperation)
 
 
@@ -70,6 +74,32 @@ def numbers(model: Model) -> Numbers:
         else:
             found.single.append((summed or group)[0])
     return found
+
+
+def later_reads(model: Model, first: Readback) -> Iterator[Readback]:
+    """What reads the number of a first read later in the same step and is no finding of its own: an assertion, or
+    `f"{loss:.4f}"`."""
+    binding, found = model.binding(first.tensor), model.once(numbers)
+    told = {first.node, *(again.read.node for again in found.again), *(read.node for read in found.single)}
+    told |= {read.node for several in found.several for read in several.reads}
+    for node, tensor, how in (*reads(model), *_formatted(model)):
+        if node in told or how not in (first.how, FORMATTED) or model.binding(tensor) is not binding:
+            continue
+        read = replace(first, node=node, tensor=tensor)
+        is_later = model.function(node) is model.function(first.node) and is_before(model, first.node, node)
+        if is_later and _reads_the_same(model, first, read):
+            yield read
+
+
+def _formatted(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
+    """`loss` of `f"{loss:.4f}"`"""
+    for text in model.nodes_of(cst.FormattedString):
+        assert isinstance(text, cst.FormattedString)
+        for part in text.parts:
+            match part:
+                case cst.FormattedStringExpression(expression=cst.Name() as name, conversion=None):
+                    if wants_number(model, part):
+                        yield name, name, FORMATTED
 
 
 def _needed_before(model: Model, read: Readback) -> Readback | None:

@@ -93,10 +93,10 @@ def _is_seen_on_device(model: Model, tensor: cst.BaseExpression) -> bool:
     value = model.value(tensor)
     if value.place is Place.ACCELERATOR or (value.carries and value.rank == 0):
         return True
-    return any(_wants_numbers(model, above) for above in model.ancestors(tensor))
+    return any(wants_number(model, above) for above in model.ancestors(tensor))
 
 
-def _wants_numbers(model: Model, node: cst.CSTNode) -> bool:
+def wants_number(model: Model, node: cst.CSTNode) -> bool:
     """`f"{loss:.4f}"`, `"%.4f" % loss`, `"{:.4f}".format(loss)`, and curves."""
     match node:
         case cst.FormattedStringExpression():
