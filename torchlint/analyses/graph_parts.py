@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.data_attribute.chain import VIEWS
 from torchlint.analyses.new_tensors import DIFFERENTIATED
 from torchlint.analyses.single_tensor import carries, is_graphless
 from torchlint.semantics.dataflow import reaches
 from torchlint.semantics.entities import Binding, Call, Class, Function, Loop, Write
 from torchlint.semantics.tree import children, last_name, walk
 from torchlint.semantics.values import Kind
-from torchlint.semantics.vocabulary import HARMLESS_PACKAGES
+from torchlint.semantics.vocabulary import HARMLESS_PACKAGES, is_tensor_method
+from torchlint.word_set import word_set
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
@@ -27,6 +29,10 @@ _STATE = re.compile(r"(?i)hidden|memory|reset|detach|(?<!load_)state(?!_dict)|re
 _CARRIED_NAMES = re.compile(r"(?i)fake|gen|recon|hidden|state|feat|emb|latent|loss|cost|logit|output|^z$|^h$|^c$")
 _DATA = re.compile(
     r"(?i)sample|batch|next|load|read|choice|preprocess|transform|augment|mask|shuffle|index|random|onehot|one_hot|noise|label"
+)
+# They save nothing for a backward pass, which may go through them as often as it likes.
+_MOVES = VIEWS | word_set(
+    "to cuda cpu float double half bfloat16 type type_as clone requires_grad_ retain_grad pin_memory"
 )
 _LIMIT = 600
 _DEPTH = 4
@@ -168,7 +174,8 @@ class GraphParts:
         if foreign or not here:
             # A closure may be called again and again.
             is_around = foreign and isinstance(read, cst.Name) and not write.function.is_module
-            brings = _may_have_graph(model, write.value, unknown=is_around) or _computes_of_given(model, write.value)
+            unknown = is_around or (not foreign and _is_worked_on(model, read))
+            brings = _brings_graph(model, write.value, unknown=unknown)
             self.reused = self.reused or brings or _is_kept_loss(model, write)
             return
         if self._comes_round(write, read) and _may_have_graph(model, write.value):
@@ -216,8 +223,11 @@ class GraphParts:
         for place, value in _put_into(self._model, binding, function):
             if is_graphless(self._model.value(value)):
                 continue
-            if self._loop is not None and self._loop in self._model.loops_around(place):
-                fresh = any(self._loop.holds(write.loop) for write in binding.writes if write.kind == "assign")
+            loop, around = self._loop, self._model.loops_around(place)
+            if loop is not None and loop.function is function and loop not in around:
+                self.reused = self.reused or _brings_graph(self._model, value, unknown=True)
+            elif loop is not None and loop in around:
+                fresh = any(loop.holds(write.loop) for write in binding.writes if write.kind == "assign")
                 if not fresh and _may_have_graph(self._model, value):
                     self.reused = True
             if function is self._home and _may_have_graph(self._model, value, unknown=True):
@@ -309,7 +319,7 @@ def _makes_leaf(model: Model, call: Call, depth: int) -> bool:
     if call.target is not None and not call.is_forward:
         parts = [node.value for node in call.target.returns] if depth else []
         return bool(parts) and all(part is not None and is_leaf(model, part, depth - 1) for part in parts)
-    if call.receiver is None or call.receiver_value.kind is Kind.MODULE or call.method in DIFFERENTIATED:
+    if call.receiver is None or call.receiver_value.kind is Kind.MODULE or call.method not in _MOVES:
         return False
     return is_leaf(model, call.receiver, depth)
 
@@ -336,9 +346,22 @@ def _may_have_graph(model: Model, value: cst.BaseExpression, *, unknown: bool = 
     return False
 
 
+def _brings_graph(model: Model, value: cst.BaseExpression, *, unknown: bool) -> bool:
+    """Whether what was made before the passes of a loop, or by another function, has a graph that they share."""
+    return _may_have_graph(model, value, unknown=unknown) or _computes_of_given(model, value)
+
+
+def _is_worked_on(model: Model, read: cst.CSTNode) -> bool:
+    """Whether something is taken for a tensor: `x.sum()`"""
+    above = model.parent(read)
+    while isinstance(above, cst.Subscript):
+        above = model.parent(above)
+    return isinstance(above, cst.Attribute) and is_tensor_method(above.attr.value)
+
+
 def _is_out_of_sight(call: Call) -> bool:
     package = (call.callee or "").partition(".")[0]
-    if call.target is not None or package in ("torch", "torchvision", *HARMLESS_PACKAGES):
+    if call.target is not None or package in ("torch", "torchvision", *HARMLESS_PACKAGES) or call.method in _MOVES:
         return False
     return not _DATA.search(call.method or last_name(call.node.func))
 
@@ -350,9 +373,15 @@ def _computes_of_given(model: Model, value: cst.BaseExpression) -> bool:
         node
         for node in walk(value)
         if isinstance(node, cst.BinaryOperation)
-        or (isinstance(node, cst.Call) and (model.call(node).method or last_name(node.func)) in DIFFERENTIATED)
+        or (isinstance(node, cst.Call) and _is_computation(model, model.call(node)))
     )
     return any(_is_given(model, part) for node in computations for part in walk(node))
+
+
+def _is_computation(model: Model, call: Call) -> bool:
+    name = call.method or last_name(call.node.func)
+    is_known = name in DIFFERENTIATED or is_tensor_method(name)
+    return is_known and name not in _MOVES and call.value.is_(Kind.TENSOR, Kind.UNKNOWN)
 
 
 def _is_given(model: Model, node: cst.CSTNode) -> bool:

@@ -1,0 +1,66 @@
+"""MEM04: what was computed before a loop, whose passes all go back through it, keeps its graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.support import findings
+
+PASSES = """
+import torch
+from torch import nn
+
+def train(enc, x, w):
+    net = nn.Linear(3, 3)
+    {made}
+    for step in range(3):
+        loss = {loss}
+        loss.backward(retain_graph=True)
+"""
+
+
+def run(code: str) -> None:
+    names: dict[str, Any] = {}
+    exec(code, names)
+    names["train"](nn.Tanh(), torch.rand(3, 3, requires_grad=True), nn.Parameter(torch.rand(3)))
+
+
+SHARED = [
+    ("parts = []\n    for row in x:\n        parts.append(net(row).tanh())", "sum(part.sum() for part in parts)"),
+    ("parts = []\n    for power in range(2, 4):\n        parts.append(w ** power)", "torch.stack(parts).sum()"),
+    ("parts = {}\n    parts['a'] = net(x).tanh()", "sum(part.sum() for part in parts.values())"),
+    ("parts = torch.zeros(3, 3)\n    for k in range(3):\n        parts[k] = net(x[k]).tanh()", "parts.sum()"),
+    ("parts = [enc(x)]", "parts[0].sum()"),
+    ("part = enc(x)", "part.sum()"),
+    ("part = w.gather(0, torch.tensor([0, 2]))", "part.sum()"),
+    ("part = torch.rand(3, requires_grad=True).cumprod(0)", "part.sum()"),
+    ("part = torch.rand(3, requires_grad=True).masked_select(w > -1)", "part.sum()"),
+]
+
+
+@pytest.mark.parametrize(("made", "loss"), SHARED)
+def test_all_passes_go_back_through_what_was_computed_before(made: str, loss: str) -> None:
+    code = PASSES.format(made=made, loss=loss)
+    assert not findings(code, "MEM04")
+    run(code)
+    with pytest.raises(RuntimeError, match="second time"):
+        run(code.replace("retain_graph=True", ""))
+
+
+OWN = [
+    ("parts = []\n    for row in x:\n        parts.append(row.detach())", "sum(net(part).sum() for part in parts)"),
+    ("part = torch.rand(3, requires_grad=True).to(x.device)", "net(part).tanh().sum()"),
+    ("part = w.view(3).clone()", "net(part).tanh().sum()"),
+    ("part = x.detach().cumprod(0)", "net(part).tanh().sum()"),
+]
+
+
+@pytest.mark.parametrize(("made", "loss"), OWN)
+def test_what_holds_nothing_that_a_pass_lets_go_needs_no_graph(made: str, loss: str) -> None:
+    code = PASSES.format(made=made, loss=loss)
+    assert len(findings(code, "MEM04")) == 1
+    run(code.replace("retain_graph=True", ""))
