@@ -24,6 +24,7 @@ _RANK_NAMES = re.compile(
     r"(?i)(^|_)(rank|local_rank|global_rank|is_main|is_master|master|main_process|is_primary|global_zero|process_zero)"
 )
 _BROKEN = frozenset({"isnan", "isinf"})
+_PACKAGES = frozenset({"torch", "np", "numpy", "math", "isnan", "isinf"})
 _REMAINDERS = frozenset({"divmod", "fmod", "remainder"})
 _ROUNDS = re.compile(r"(?i)(^|_)(step|iter|iteration|epoch)s?(_?(no|num|idx|index|i))?$")
 _CONSTANTS = ("None", "True", "False")
@@ -242,13 +243,22 @@ def _asks_for_sign(test: cst.BaseExpression) -> bool:
 def _asks_for_breakage(test: cst.BaseExpression) -> bool:
     """`torch.isnan(loss).any() or ...`, `not math.isfinite(total)`: what follows is for what should not happen."""
     match test:
-        case cst.BooleanOperation(left=left, right=right):
+        case cst.BooleanOperation(operator=cst.And(), left=left, right=right):
             return _asks_for_breakage(left) or _asks_for_breakage(right)
+        case cst.BooleanOperation(left=left, right=right):
+            asked = [_asks_for_breakage(left), _asks_for_breakage(right)]
+            return all(asked) or (any(asked) and _name_the_same(left, right))
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
             return "isfinite" in _called(inner)
         case cst.Comparison():
             return False
     return not _BROKEN.isdisjoint(_called(test))
+
+
+def _name_the_same(left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
+    """`torch.isnan(loss) or loss > 1e6`"""
+    names = ({node.value for node in walk(side) if isinstance(node, cst.Name)} for side in (left, right))
+    return bool(set.intersection(*names) - _PACKAGES)
 
 
 def _called(test: cst.BaseExpression) -> set[str]:

@@ -84,6 +84,13 @@ def test_what_a_condition_has_asked_for_each_time_is_read_again(asked: str, code
     assert [finding.code for finding in findings(training(body), *ALL)] == [code]
 
 
+@pytest.mark.parametrize(
+    "asked", ["assert out.requires_grad, f'{loss.item()}'", "if 3 < step < loss.item():\n    break"]
+)
+def test_what_is_asked_for_only_after_something_else_is_not_read_each_time(asked: str) -> None:
+    assert not findings(training(f"{asked}\nprint(loss.item())"), "SYNC02")
+
+
 @pytest.mark.parametrize("code", SINGLE.values(), ids=SINGLE)
 def test_reads_of_different_numbers_in_different_statements_are_matters_of_their_own(code: str) -> None:
     assert [finding.code for finding in findings(code, *ALL)] == ["SYNC01", "SYNC01"]

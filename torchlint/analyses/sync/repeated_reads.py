@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -117,8 +116,19 @@ def _needed_before(model: Model, read: Readback) -> Readback | None:
 def is_read_each_time(model: Model, node: cst.CSTNode) -> bool:
     """Whether each run of its statement, or of the head of it, comes by a node."""
     statement = model.small_statement(node) or model.statement(node)
-    inside = takewhile(lambda above: above is not statement, model.ancestors(node))
-    return not any(isinstance(above, _BRANCHING) for above in inside)
+    below = node
+    for above in model.ancestors(node):
+        match above:
+            case cst.Assert(msg=message) if message is below:
+                return False
+            case cst.Comparison(comparisons=[_, *later]) if below in later:
+                return False
+        if above is statement:
+            return True
+        if isinstance(above, _BRANCHING):
+            return False
+        below = above
+    return True
 
 
 def _reads_the_same(model: Model, first: Readback, read: Readback) -> bool:
