@@ -9,6 +9,7 @@ from tests.rewriting import EXPRESSION, applied, model_of, rewritten
 from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Edit
 
+LONG = "x" * 90
 METHOD_CALLS = [
     pytest.param("f(loss)\n", "loss", "f(loss.detach())\n", id="name"),
     pytest.param("f(a.b[0](1))\n", "a.b[0](1)", "f(a.b[0](1).detach())\n", id="chain"),
@@ -70,6 +71,7 @@ ARGUMENTS = [
     pytest.param("f(\n    a,  # c\n)\n", "f(\n    a,  # c\n    k=1,\n)\n", id="comment after the comma"),
     pytest.param("[f(\n    a) for b in c]\n", "[f(\n    a, k=1) for b in c]\n", id="one that was pushed down"),
     pytest.param("f(\n    a\n)\n", "f(\n    a,\n    k=1\n)\n", id="one in a column"),
+    pytest.param(f"f(\n    {LONG}\n)\n", f"f(\n    {LONG}, k=1\n)\n", id="one that is long"),
     pytest.param("f(\n    a  # c\n    ,\n)\n", "f(\n    a  # c\n    ,\n    k=1,\n)\n", id="comma on its own line"),
     pytest.param("f(\r\n    a,\r\n    b,\r\n)\r\n", "f(\r\n    a,\r\n    b,\r\n    k=1,\r\n)\r\n", id="CRLF"),
     pytest.param("f(\n\ta,\n\tb,\n)\n", "f(\n\ta,\n\tb,\n\tk=1,\n)\n", id="tabs"),
@@ -77,9 +79,6 @@ ARGUMENTS = [
     pytest.param("f(a, b = 2)\n", "f(a, b = 2, k = 1)\n", id="spaces around the equals sign"),
     pytest.param("f(a=lambda: 1)\n", "f(a=lambda: 1, k=1)\n", id="lambda last"),
 ]
-
-
-LONG = "x" * 90
 
 
 ARGUMENTS += [

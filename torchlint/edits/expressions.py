@@ -26,6 +26,7 @@ _ATOMS = (
     cst.BaseDict,
     cst.Ellipsis,
 )
+_SHORTEST_LIMIT = 79  # characters of a line that a formatter is told
 _WORD = re.compile(r"\w")
 _COMMENT_BEHIND_BRACKET = re.compile(r"[ \t,]*\)[^#\r\n]*#")
 
@@ -146,7 +147,7 @@ class ExpressionEdits(CodeLayout):
         if trailing is None and self._is_filled(container) and self._fits_behind(text, container, others):
             own_line = None
         at = end if trailing is None else trailing
-        if own_line is None and self._is_one_line_of_its_own(container) and trailing is None:
+        if trailing is None and self._is_one_line_of_its_own(container, own_line is None):
             return self.insert(at, f", {text}")
         if own_line is None:
             space = self._space_before(text, container, last, others)
@@ -199,13 +200,21 @@ class ExpressionEdits(CodeLayout):
         length = len(self._text[line_start:line_end].rstrip()) + moved + len(text) + 2
         return length <= self._model.line_length and self._ends_line(container, others)
 
-    def _is_one_line_of_its_own(self, container: Bracketed) -> bool:
-        """Whether several arguments or entries share the line below the opening bracket, and no other is there."""
+    def _is_one_line_of_its_own(self, container: Bracketed, is_shared: bool) -> bool:
+        """Whether the arguments or entries share the line below the opening bracket, and no other is there. A single
+        one has it where a formatter has put it there for its length."""
         entries = container.args if isinstance(container, cst.Call) else container.elements
         opening, end = self._model.span(container)
         lines = {self._line_start(self._model.span(entry)[0]) for entry in entries}
         below = self._line_start(opening) not in lines and self._line_start(end - 1) not in lines
-        return len(entries) > 1 and len(lines) == 1 and below
+        is_filled = is_shared if len(entries) > 1 else self._is_put_below(container)
+        return len(lines) == 1 and below and is_filled
+
+    def _is_put_below(self, container: Bracketed) -> bool:
+        start, end = self._model.span(container)
+        lines = [line.strip() for line in self._text[self._line_start(start) : self._line_end(end)].splitlines()]
+        too_long = len(self._margin(start)) + sum(map(len, lines)) > _SHORTEST_LIMIT
+        return too_long and "#" not in "".join(lines) and self._model.once(_is_formatted)
 
     def _is_pushed_down(self, container: Bracketed, last: Entry, end: int) -> bool:
         """`x.to(` above `device) for x in batch`: the line was too long, and no column of arguments was begun."""
