@@ -106,6 +106,7 @@ class GraphParts:
         if call.grad_enabled is False:
             return
         self._work.extend(arg.value for arg in call.arguments)
+        self.reused = self.reused or any(arg.star and self._may_hold_graph(arg.value) for arg in call.arguments)
         if call.receiver is not None:
             self._work.append(call.receiver)
         is_in_sight = call.target is not None and not call.target.is_generator
@@ -116,6 +117,14 @@ class GraphParts:
         elif call.target is not None and is_in_sight:
             returned = (node.value for node in call.target.returns)
             self._work.extend(value for value in returned if value is not None)
+
+    def _may_hold_graph(self, unpacked: cst.BaseExpression) -> bool:
+        """Whether a function was handed the arguments of a call, of which nobody can see what they are: the result of
+        another network may be among them, with which all blocks of a reversible network are called."""
+        binding = self._model.binding(unpacked)
+        if binding is None or not binding.is_parameter or binding.scope_function is not self._home:
+            return False
+        return not (self._home.callers or _DATA.search(binding.name) or is_graphless(self._model.value(unpacked)))
 
     def _has_state(self, call: Call) -> bool:
         """Whether the module may hand a part of its last graph to the next one, as one with a hidden state does."""

@@ -64,3 +64,43 @@ def test_what_holds_nothing_that_a_pass_lets_go_needs_no_graph(made: str, loss: 
     code = PASSES.format(made=made, loss=loss)
     assert len(findings(code, "MEM04")) == 1
     run(code.replace("retain_graph=True", ""))
+
+
+REVERSIBLE = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def back(self, x, dy, {given}):
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = self.net(x, **{given})
+            torch.autograd.backward(y, dy, retain_graph=True)
+        return x.grad
+"""
+RUN = """
+class Net(nn.Module):
+    def forward(self, x, keys):
+        return x * keys.exp().sum()
+
+def run():
+    made = dict(keys=nn.Linear(2, 2)(torch.rand(2)).tanh())
+    for block in [Block(Net()), Block(Net())]:
+        block.back(torch.rand(2), torch.ones(2), made)
+"""
+
+
+def test_arguments_that_are_handed_in_may_hold_what_other_blocks_go_back_through() -> None:
+    code = REVERSIBLE.format(given="args")
+    assert not findings(code, "MEM04")
+    assert findings(REVERSIBLE.format(given="batch"), "MEM04")
+    names: dict[str, Any] = {}
+    exec(code + RUN, names)
+    names["run"]()
+    exec((code + RUN).replace(", retain_graph=True", ""), names)
+    with pytest.raises(RuntimeError, match="second time"):
+        names["run"]()

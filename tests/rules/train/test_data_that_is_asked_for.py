@@ -101,3 +101,18 @@ def test_a_gradient_is_plain_where_another_file_runs_the_backward_pass(tmp_path:
     [found] = [each for each in lint(source, project=Project()) if each.code == "TRAIN10"]
     assert found.fix is not None
     assert f"client.push({read})" in source.apply(found.fix.edits).text
+
+
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        ("edges.data[field].sum(-1, keepdim=True)", 0),
+        ("edges.data['score'].cpu()", 0),
+        ("edges.data[0].cpu()", 1),
+        ("edges.data[:, field].cpu()", 1),
+        ("edges.data[field].cpu() + edges.unsqueeze(0)", 1),
+    ],
+)
+def test_an_entry_says_nothing_of_what_holds_it(read: str, found: int) -> None:
+    code = f"import torch\n\ndef score(field):\n    def of(edges):\n        return {read}\n    return of\n"
+    assert len(findings(code, "TRAIN10")) == found

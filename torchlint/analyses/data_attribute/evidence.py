@@ -65,6 +65,9 @@ def looks_like_tensor(model: Model, node: cst.Attribute, value: Value, chain: Ch
         return False
     if is_leaf_attribute(owner):
         return True
+    if _may_be_entry(model, chain):
+        whole = model.binding(without_subscripts(owner))
+        return whole is not None and _is_used_as_tensor(model, whole)
     if chain.element is not None and is_full_reduction(model, owner):
         return True
     is_part = isinstance(owner, cst.Subscript) and value.kind is Kind.BATCH
@@ -135,6 +138,15 @@ def _may_be_of_tensor(chain: Chain) -> bool:
     return name == "[]" or torch_api.lookup(f"torch.Tensor.{name}") is not None or name.startswith("__")
 
 
+def _may_be_entry(model: Model, chain: Chain) -> bool:
+    """`edges.data[field]`: an entry of a dict for all that is known of the key, and what is done with it says nothing
+    of what holds the dict."""
+    match chain.nodes[0] if chain.steps[:1] == ["[]"] else None:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=key))]):
+            return model.value(key).is_(Kind.STRING, Kind.UNKNOWN)
+    return False
+
+
 def _shows_tensor(chain: Chain) -> bool:
     """Whether a method is called that only tensors have, or with an argument that only they take."""
     if any(method in _OF_DATA for method in chain.methods):
@@ -172,6 +184,8 @@ def _proves_tensor(model: Model, read: cst.CSTNode) -> bool:
     if isinstance(above, cst.Attribute) and above.value is read:
         if above.attr.value == "data":
             chain = Chain(model, above)
+            if _may_be_entry(model, chain):
+                return False
             steps = [name.removesuffix("()") for name in chain.steps]
             shown = any(name in _OF_DATA or (name.endswith("_") and not name.startswith("__")) for name in steps)
             return shown or _meets_tensors(model, chain.end)
