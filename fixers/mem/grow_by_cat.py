@@ -50,6 +50,7 @@ def _collected(model: Model, growth: Growth) -> Fix:
     _check_is_alone(model, growth, statement, loop)
     made = _made_before(model, growth, loop)
     rest = _other_arguments(model, growth.call)
+    _check_stays(model, made, loop)
     parts = f"{growth.name}_parts"
     if parts in model.source.text:
         raise NoFixError(f"the name `{parts}` is taken")
@@ -84,6 +85,15 @@ def _is_left_alone(model: Model, growth: Growth, part: cst.BaseExpression) -> bo
             if is_later and written_at(model, node) is Written.SURELY:
                 raise NoFixError(f"`{model.code(part)}` is written to in place, on {model.place(node)}")
     return is_its_own(model, part, loop)
+
+
+def _check_stays(model: Model, made: cst.Assign, loop: cst.CSTNode) -> None:
+    """What the tensor begins with is copied behind the loop only."""
+    binding = memory_of(model, made.value)
+    for node in mentions(model, binding) if binding is not None else ():
+        is_before_copy = is_before(model, node, loop) or loop in model.ancestors(node)
+        if is_before(model, made, node) and is_before_copy and written_at(model, node) is Written.SURELY:
+            raise NoFixError(f"`{model.code(made.value)}` is written to in place, on {model.place(node)}")
 
 
 def _check_is_alone(model: Model, growth: Growth, statement: cst.CSTNode | None, loop: cst.CSTNode) -> None:

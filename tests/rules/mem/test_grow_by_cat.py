@@ -205,6 +205,16 @@ def test_a_part_that_one_buffer_holds_in_all_iterations_is_not_collected() -> No
     assert fixed(code, "MEM10") == code
 
 
+@pytest.mark.parametrize("inside", ["first.mul_(2)", "first[0] = x[0]"])
+def test_what_it_begins_with_is_not_written_to_before_it_is_copied(inside: str) -> None:
+    code = f"{HEAD}def f(xs):\n    first = torch.ones(1, 3)\n    out = first\n    for x in xs:\n        {inside}\n"
+    code += "        out = torch.cat([out, x * 2])\n    first.zero_()\n    return out\n"
+    assert fixed(code, "MEM10") == code
+    after = code.replace(f"        {inside}\n", "")
+    assert fixed(after, "MEM10") != after
+    assert torch.equal(called(after, 3), called(fixed(after, "MEM10"), 3))
+
+
 # Reported, and left as it is.
 KEPT = {
     "nobody reads it": """\
