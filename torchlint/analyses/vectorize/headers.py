@@ -133,7 +133,7 @@ def _zip(
         lifter.rows[name.value] = _row(lifter, base, axis, others)
         lifter.depths[name.value] = len(lifter.context) + 1
         lifter.bases[base.text] += 1
-    axis.whole = True
+    axis.whole = axis.counted = True
     return axis
 
 

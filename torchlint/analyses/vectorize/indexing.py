@@ -230,7 +230,7 @@ def _all_indices(lifter: Lifter, reading: Reading, axis: Axis, shift: int) -> st
         return _chosen_indices(lifter, reading, reading.chosen, axis, shift)
     arange = spelling.spelled(lifter.model, "torch.arange", lifter.place)
     first = axis.start + shift
-    if arange is None or first < 0 or not (axis.stop.natural or axis.whole):
+    if arange is None or first < 0 or not (axis.stop.natural or axis.counted):
         raise RefusedError("one index is used for two dimensions")
     stop = axis.stop.spelled(shift)
     return f"{arange}({first}, {stop})" if first else f"{arange}({stop})"
@@ -264,6 +264,7 @@ def covered(lifter: Lifter, axis: Axis, shift: int, dimension: Dimension | None)
     low = str(first) if first else ""
     if dimension is not None and dimension[0] == stop.key:
         axis.whole = True
+        axis.counted = axis.counted or stop.offset >= dimension[1]
         behind = stop.offset + shift - dimension[1]
         if behind > 0:
             raise RefusedError("the last index is out of range")
@@ -271,11 +272,12 @@ def covered(lifter: Lifter, axis: Axis, shift: int, dimension: Dimension | None)
             return f"{low}:"
         return f"{low}:{behind}" if stop.key is not None else f"{low}:{stop.offset + shift}"
     axis.cut = True
-    if stop.offset + shift < 0 or (stop.key is not None and shift < 0):
-        lifter.doubt(f"`{stop.text}` may be too small")
     high = stop.spelled(shift)
-    if lifter.guarded and not axis.bounded and shift == 0:
-        high, axis.guarded = f"max({high}, 0)", True
+    may_be_small = stop.offset + shift < 0 or (stop.key is not None and shift < 0)
+    if lifter.guarded and (may_be_small or not (stop.natural or axis.counted)):
+        high, axis.guarded = f"max({high}, {first})", True
+    elif may_be_small:
+        lifter.doubt(f"`{stop.text}` may be too small")
     return f"{low}: {high}" if not (high.isidentifier() or high.isdigit()) else f"{low}:{high}"
 
 

@@ -153,7 +153,7 @@ class _Planner:
         adds = self._model.qualified(root.func) == "builtins.sum"
         if not adds and len(lifter.loops) == _clauses(root):
             for axis in lifter.loops:
-                axis.whole = True  # nothing can be stacked where a loop does not run
+                axis.whole = axis.counted = True  # nothing can be stacked where a loop does not run
         lifter.cautions.add(_NO_ROWS_TO_ADD if adds else _NO_ROWS_TO_STACK)
         return self._made(lifter, exact=False, result=stacking.of_its_own(result))
 

@@ -116,7 +116,11 @@ class Size:
             return self.text
         if self.text.isdigit():
             return str(self.offset + shift)
-        return f"{self.text} {'+' if shift > 0 else '-'} {abs(shift)}"
+        own = f" {'+' if self.offset > 0 else '-'} {abs(self.offset)}"
+        text, shift = (
+            (self.text.removesuffix(own), self.offset + shift) if self.text.endswith(own) else (self.text, shift)
+        )
+        return f"{text} {'+' if shift > 0 else '-'} {abs(shift)}" if shift else text
 
 
 Dimension = tuple["str | None", int]
@@ -131,7 +135,8 @@ class Axis:
     start: int
     stop: Size
     index: str | None = None
-    whole: bool = False  # some tensor has this loop's size as a dimension, so it is not negative
+    whole: bool = False  # some tensor has this loop's size as a dimension, or that less a number
+    counted: bool = False  # one has no more than that, so it is not negative
     cut: bool = False  # some tensor had to be cut to this loop's size
     guarded: bool = False  # where it was cut, a negative size counts as none
 
