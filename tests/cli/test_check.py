@@ -154,6 +154,10 @@ def test_mistakes_name_the_nearest(arguments: list[str], nearest: str) -> None:
         (["--versoin"], "Did you mean '--version'?"),
         (["--select", "", "a.py"], "--select: no rule is named"),
         (["--select", "MEM SYNC", "a.py"], "no rule `MEM SYNC`; put commas between several"),
+        (["--diff", "--output-format", "json"], "--diff writes a diff"),
+        (["--diff", "--output-file", "found.json"], "--diff writes a diff"),
+        (["--diff", "--statistics"], "--diff writes a diff"),
+        (["--watch", "nowhere"], "--watch: nowhere: no such file or folder"),
         (["-", "a.py"], "- is stdin, which goes with no other path"),
     ],
 )

@@ -17,6 +17,8 @@ from torchlint.finding import Severity
 from torchlint.output import FORMATS
 from torchlint.settings_file import CommandLine, Configuration, load_plugins
 
+_AS_TEXT = (("full", None),)
+
 
 @dataclass(frozen=True)
 class Request:
@@ -121,8 +123,15 @@ def _check_combination(request: Request) -> None:
             )
     if request.interactive and (request.fix or request.fix_only or request.diff or request.is_stdin):
         raise click.UsageError("--interactive goes with no other way to fix, nor with stdin")
+    if request.diff and (request.outputs != _AS_TEXT or request.output_file is not None or request.statistics):
+        raise click.UsageError(
+            "--diff writes a diff, and goes with no --output-format, --output-file or --statistics; json has the same"
+            " changes as edits, without it"
+        )
     if request.watch and (request.diff or request.is_stdin or request.interactive):
         raise click.UsageError("--watch goes neither with --diff or --interactive nor with stdin")
+    if request.watch and (missing := next((path for path in request.paths if not path.exists()), None)) is not None:
+        raise click.UsageError(f"--watch: {missing}: no such file or folder")
     if request.timing and (request.fixes or request.is_stdin):
         raise click.UsageError("--timing goes neither with fixes nor with stdin")
     if request.add_ignore is not None:
@@ -222,7 +231,7 @@ _OPTIONS = (
         multiple=True,
         callback=_outputs,
         shell_complete=_formats,
-        default=("full",),
+        default=(_AS_TEXT[0][0],),
         metavar="FORMAT[=FILE]",
         help=f"One of {', '.join(FORMATS)}; full unless given. Several at once, all but one with a file.",
     ),
