@@ -63,6 +63,8 @@ ARGUMENTS = [
     pytest.param("f(\n    a,\n    b\n)\n", "f(\n    a,\n    b,\n    k=1\n)\n", id="one a line"),
     pytest.param("f(a,\n  b)\n", "f(a,\n  b,\n  k=1)\n", id="aligned"),
     pytest.param("f(a, b,\n  c,\n  d)\n", "f(a, b,\n  c,\n  d,\n  k=1)\n", id="one a line below the first"),
+    pytest.param("f(\n  a, b,\n  c,\n  d\n)\n", "f(\n  a, b,\n  c,\n  d,\n  k=1\n)\n", id="two on the first line"),
+    pytest.param("f(\n  [\n    a\n  ]\n)\n", "f(\n  [\n    a\n  ],\n  k=1,\n)\n", id="one over several lines"),
     pytest.param("f(a, b,\n  c)\n", "f(a, b,\n  c, k=1)\n", id="one on a second line"),
     pytest.param("f(a,\n  b, c)\n", "f(a,\n  b, c, k=1)\n", id="two on the last line"),
     pytest.param("f(\n    a,\n    b  # c\n)\n", "f(\n    a,\n    b,  # c\n    k=1\n)\n", id="comment after the last"),

@@ -124,7 +124,7 @@ def _needless_of_variables(lines: Sequence[cst.BaseStatement], rewriter: Rewrite
             if cut is None or any(reaches(model, binding, target, read) for target in others):
                 continue
             if any(reaches(model, binding, target, read) for target in made):
-                edits.append(cut)
+                edits += [cut, *_cut_again(read, model)]
     return [*edits, *_idle_assignments(inside, edits, rewriter, model)]
 
 
@@ -187,6 +187,17 @@ def _cut_off(read: cst.CSTNode, binding: Binding, rewriter: Rewriter, model: Mod
         case cst.AssignTarget() | cst.AugAssign():
             return None
     return Edit(model.span(tensor)[1], _end(whole, model), "")
+
+
+def _cut_again(read: cst.CSTNode, model: Model) -> Iterator[Edit]:
+    """`.data` of `x.detach().cpu().data`"""
+    attribute = model.parent(_past_moves(read, model))
+    first = model.parent(attribute) if attribute is not None else None
+    tensor = _past_moves(first, model) if isinstance(first, cst.Call) else None
+    match model.parent(tensor) if tensor is not None else None:
+        case cst.Attribute(attr=cst.Name(value="data")) as whole if whole not in model.once(_reads_of_numbers):
+            if tensor is not None and not isinstance(model.parent(whole), (cst.AssignTarget, cst.AugAssign)):
+                yield Edit(model.span(tensor)[1], _end(whole, model), "")
 
 
 def _reads_of_numbers(model: Model) -> set[cst.Attribute]:

@@ -20,6 +20,7 @@ from torchlint.semantics.tree import last_name, walk
 
 from .._rows import row_around
 from ._cuts import needless_cuts, outermost
+from ._going_on import goes_on, goes_on_elsewhere, made_for_it, switches_off, with_those_between
 
 if TYPE_CHECKING:
     from torchlint.analyses.mem.needless_graph import Evaluation
@@ -32,7 +33,6 @@ _LONG_ELSEWHERE = 10  # likewise of a loop that is not over data, such as a sear
 _TRAINING = {"backward", "gradients", "optimizer_steps"}
 _TAKEN_OUT = re.compile(r"#\s*(with\s+|@)(torch\.)?(no_grad|inference_mode|set_grad_enabled)\b")
 _DECORATOR = "0.4.1"  # the first release in which `no_grad` decorates functions
-_SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
 _WHY = "Some modules take other kernels without a graph, and results may differ in the last bits."
 
 
@@ -60,8 +60,13 @@ def _check(found: Evaluation, model: Model) -> None:
         raise NoFixError("a function of another file that it calls takes gradients")
     if found.extent is not Extent.FUNCTION and _adds_to_a_loss(region, model):
         raise NoFixError("it adds to the loss that the same step starts its backward pass from")
-    if isinstance(region, cst.SimpleStatementLine) and _goes_on(region, found, model):
+    if isinstance(region, cst.SimpleStatementLine) and goes_on(region, found, model):
         raise NoFixError("the network goes on with the result below: what belongs to the evaluation is for you to say")
+    if found.extent is Extent.BLOCK and (call := goes_on_elsewhere(region, found, model)) is not None:
+        raise NoFixError(f"`{model.code(call.node.func)}` goes on with it on {model.place(call.node)}")
+    is_loop = isinstance(region, (cst.For, cst.While)) and found.extent is Extent.BLOCK
+    if is_loop and (call := made_for_it(region, found, model)) is not None:
+        raise NoFixError(f"what it is given is made on {model.place(call.node)}, and has a graph")
     if found.extent is Extent.BLOCK and _is_all_of_a_step(region, found, model):
         raise NoFixError("a backward pass starts from what is made of it")
     is_statement = isinstance(region, cst.BaseStatement) and found.extent is Extent.BLOCK
@@ -81,7 +86,7 @@ def _region_edits(rewriter: Rewriter, model: Model, found: Evaluation, name: str
     if found.extent is Extent.FUNCTION:
         if not isinstance(region, cst.FunctionDef):
             return []
-        if any(_switches_off(node, model) for node in walk(region.body) if isinstance(node, cst.With)):
+        if any(switches_off(node, model) for node in walk(region.body) if isinstance(node, cst.With)):
             raise NoFixError("a part of the function switches autograd off already, and the other belongs there, too")
         if _may_fail_to_import(name, model):
             raise NoFixError(f"`{name.partition('.')[0]}` need not be there when the function is defined")
@@ -187,12 +192,6 @@ def _from_bare(
     return [*made, *gap, Edit(edits[0].start, edits[0].end, rest), *edits[1:]]
 
 
-def _switches_off(block: cst.With, model: Model) -> bool:
-    """`with torch.no_grad():`"""
-    managers = [item.item.func for item in block.items if isinstance(item.item, cst.Call)]
-    return any(model.qualified(manager) in _SWITCHES for manager in managers)
-
-
 def _may_fail_to_import(name: str, model: Model) -> bool:
     """`try: import torch`, in a file that is of use without it: a decorator is run as the file is imported."""
     imports = (
@@ -237,20 +236,6 @@ def _is_all_of_a_step(region: cst.CSTNode, found: Evaluation, model: Model) -> b
             if is_loss and any(reaches(model, binding, target, read) for target in written):
                 return True
     return False
-
-
-def _goes_on(region: cst.SimpleStatementLine, found: Evaluation, model: Model) -> bool:
-    """Whether a method of the same network is given the result behind the region, and records a graph there."""
-    network = model.binding(found.forward.receiver) if found.forward.receiver is not None else None
-    written = {model.binding(target.target) for node in region.body for target in getattr(node, "targets", ())} - {None}
-    return network is not None and any(
-        call.receiver is not None
-        and model.binding(call.receiver) is network
-        and model.grad_enabled(call.node) is not False
-        and region not in model.ancestors(call.node)
-        and any(_is_from(arg.value, region, binding, model) for arg in call.arguments for binding in written if binding)
-        for call in found.forward.function.calls
-    )
 
 
 def _left_out(region: cst.CSTNode, found: Evaluation, model: Model) -> cst.Call | None:
@@ -309,13 +294,6 @@ def _is_spoken_of(call: Call, model: Model) -> bool:
     """Whether another finding switches autograd off for a call."""
     regions = {other.region for other in model.once(all_evaluations) if other.extent is not Extent.PART}
     return any(node in regions for node in model.ancestors(call.node))
-
-
-def _is_from(argument: cst.BaseExpression, region: cst.SimpleStatementLine, binding: Binding, model: Model) -> bool:
-    """Whether an argument is what a region has written to a variable."""
-    is_it = isinstance(argument, cst.Name) and model.binding(argument) is binding
-    targets = [write.target for write in binding.writes if region in model.ancestors(write.target)]
-    return is_it and any(reaches(model, binding, target, argument) for target in targets)
 
 
 def _leaves_in_between(region: cst.CSTNode, extent: Extent) -> bool:
@@ -423,8 +401,9 @@ def _branches(region: cst.SimpleStatementLine, lines: set[cst.SimpleStatementLin
 
 
 def _single_statements(model: Model) -> set[cst.SimpleStatementLine]:
-    return {
+    lines = {
         found.region
         for found in model.once(all_evaluations)
         if found.extent is Extent.BLOCK and isinstance(found.region, cst.SimpleStatementLine)
     }
+    return with_those_between(lines, model)

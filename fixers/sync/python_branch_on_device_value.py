@@ -39,8 +39,9 @@ def _flag_first(model: Model, test: cst.BooleanOperation) -> Fix:
     if not only_computes(model, test):
         raise NoFixError("the condition may do more than compute")
     left, right = _operand(model, test.left), _operand(model, test.right)
-    swapped = Rewriter(model).replace(test, ("({})" if test.lpar else "{}").format(f"{right} and {left}"))
-    return Fix((swapped,), Applicability.SAFE, "Both have to hold, and neither changes anything.")
+    rewriter = Rewriter(model)
+    swapped = (rewriter.replace(test.left, right), rewriter.replace(test.right, left))
+    return Fix(swapped, Applicability.SAFE, "Both have to hold, and neither changes anything.")
 
 
 def _operand(model: Model, node: cst.BaseExpression) -> str:

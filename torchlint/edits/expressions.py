@@ -156,7 +156,8 @@ class ExpressionEdits(CodeLayout):
             start = self._model.span(last)[0]
             return self.insert(start, f"{text},{self.newline}{own_line}")
         rest = self._rest_of_line(at)
-        closing = "" if trailing is None else ","
+        is_block = self._is_only_block(container, last) and self._model.once(_is_formatted)
+        closing = "" if trailing is None and not is_block else ","
         return Edit(at, at + len(rest), f"{separator}{rest}{self.newline}{own_line}{text}{closing}")
 
     def _spaced(self, call: cst.Call, argument: str) -> str:
@@ -188,8 +189,7 @@ class ExpressionEdits(CodeLayout):
         entries = container.args if isinstance(container, cst.Call) else container.elements
         lines = [self._line_start(self._model.span(entry)[0]) for entry in entries]
         further = [line for line in lines if line != lines[0]]
-        if len(further) > 1 and lines[0] == self._line_start(self._model.span(container)[0]):
-            lines = further
+        lines = further if len(further) > 1 else lines
         return len(set(lines)) < len(lines)
 
     def _fits_behind(self, text: str, container: Bracketed, others: Sequence[Edit]) -> bool:
@@ -204,11 +204,25 @@ class ExpressionEdits(CodeLayout):
         """Whether the arguments or entries share the line below the opening bracket, and no other is there. A single
         one has it where a formatter has put it there for its length."""
         entries = container.args if isinstance(container, cst.Call) else container.elements
-        opening, end = self._model.span(container)
-        lines = {self._line_start(self._model.span(entry)[0]) for entry in entries}
-        below = self._line_start(opening) not in lines and self._line_start(end - 1) not in lines
+        lines = {self._line_start(at) for entry in entries for at in self._model.span(entry)}
         is_filled = is_shared if len(entries) > 1 else self._is_put_below(container)
-        return len(lines) == 1 and below and is_filled
+        return len(lines) == 1 and self._is_below(container) and is_filled
+
+    def _is_only_block(self, container: Bracketed, last: Entry) -> bool:
+        """Whether the only argument or entry is laid out over lines of its own."""
+        entries = container.args if isinstance(container, cst.Call) else container.elements
+        start, end = self._model.span(last)
+        return len(entries) == 1 and "\n" in self._text[start:end] and self._is_below(container)
+
+    def _is_below(self, container: Bracketed) -> bool:
+        """Whether the arguments or entries stand on lines between those of the brackets."""
+        entries = container.args if isinstance(container, cst.Call) else container.elements
+        opening, end = self._model.span(container)
+        first, last = self._model.span(entries[0])[0], self._model.span(entries[-1])[1]
+        opened = self._line_start(opening)
+        if isinstance(container, cst.Call):
+            opened = self._line_start(self._model.span(container.func)[1])
+        return opened != self._line_start(first) and self._line_start(end - 1) != self._line_start(last)
 
     def _is_put_below(self, container: Bracketed) -> bool:
         start, end = self._model.span(container)

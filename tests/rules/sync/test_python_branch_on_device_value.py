@@ -199,6 +199,13 @@ def test_the_same_is_decided_without_the_question(body: str, expected: str, flag
     assert findings(new, "SYNC05") == []
 
 
+def test_the_lines_of_a_condition_stay_as_they_are() -> None:
+    body = "if (\n    {}\n    and {}\n):\n    print(1)"
+    given = ("torch.isfinite(loss)", "chatty")
+    code = evaluation(body.format(*given), "chatty = False", head=TORCH_ONLY)
+    assert fixed(code, "SYNC05") == evaluation(body.format(*given[::-1]), "chatty = False", head=TORCH_ONLY)
+
+
 def test_a_store_without_its_question_is_safe_outside_of_a_graph_only() -> None:
     body = "mask = out > 0.1\nif mask.any():\n    out[mask] = 7\nkept.append(out)"
     for code, expected in ((evaluation(body), Applicability.SAFE), (training(body), Applicability.UNSAFE)):

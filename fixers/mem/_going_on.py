@@ -1,0 +1,172 @@
+"""What belongs to an evaluation beside the statement that runs a network: what computes on, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.tree import walk
+from torchlint.semantics.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.analyses.mem.needless_graph import Evaluation
+    from torchlint.semantics.entities import Binding, Call
+    from torchlint.semantics.model import Model
+
+_SWITCHES = frozenset({"torch.no_grad", "torch.inference_mode"})
+_CUTS = ("detach", "data")
+_KNOWN = ("torch", "numpy", "builtins", "math")
+_MOST_BETWEEN = 4
+
+
+def goes_on(region: cst.SimpleStatementLine, found: Evaluation, model: Model) -> bool:
+    """Whether a method of the same network is given the result behind the region, and records a graph there."""
+    network = model.binding(found.forward.receiver) if found.forward.receiver is not None else None
+    written = {model.binding(target.target) for node in region.body for target in getattr(node, "targets", ())} - {None}
+    return network is not None and any(
+        call.receiver is not None
+        and model.binding(call.receiver) is network
+        and model.grad_enabled(call.node) is not False
+        and region not in model.ancestors(call.node)
+        and any(_is_from(arg.value, region, binding, model) for arg in call.arguments for binding in written if binding)
+        for call in found.forward.function.calls
+    )
+
+
+def _is_from(argument: cst.BaseExpression, region: cst.SimpleStatementLine, binding: Binding, model: Model) -> bool:
+    """Whether an argument is what a region has written to a variable."""
+    is_it = isinstance(argument, cst.Name) and model.binding(argument) is binding
+    targets = [write.target for write in binding.writes if region in model.ancestors(write.target)]
+    return is_it and any(reaches(model, binding, target, argument) for target in targets)
+
+
+def switches_off(block: cst.With, model: Model) -> bool:
+    """`with torch.no_grad():`"""
+    managers = [item.item.func for item in block.items if isinstance(item.item, cst.Call)]
+    return any(model.qualified(manager) in _SWITCHES for manager in managers)
+
+
+def goes_on_elsewhere(region: cst.CSTNode, found: Evaluation, model: Model) -> Call | None:
+    """A call behind a region that computes on with what the region makes, out of sight, and whose result is cut off
+    its graph then: it is a part of the evaluation."""
+    made, end = {*_written(region, model)}, model.span(region)[1]
+    for call in found.forward.function.calls:
+        if model.span(call.node)[0] < end or model.grad_enabled(call.node) is False or call.target is not None:
+            continue
+        is_known = (call.callee or "").partition(".")[0] in _KNOWN or call.receiver_value.kind is Kind.TENSOR
+        given = {model.binding(arg.value) for arg in call.arguments}
+        if not is_known and made & given and _is_cut_off(call.node, model):
+            return call
+    return None
+
+
+def _written(region: cst.CSTNode, model: Model) -> Iterator[Binding]:
+    """The variables of a function that get a value in a region, or an entry."""
+    for node in walk(region):
+        for target in node.targets if isinstance(node, cst.Assign) else ():
+            inner: cst.CSTNode = target.target
+            while isinstance(inner, cst.Subscript):
+                inner = inner.value
+            for name in walk(inner):
+                binding = model.binding(name) if isinstance(name, cst.Name) else None
+                if binding is not None and binding.cls is None:
+                    yield binding
+
+
+def _is_cut_off(node: cst.CSTNode, model: Model) -> bool:
+    """Whether a result, or a part of the variable that it goes to, has `.detach()` or `.data` behind it."""
+    match model.parent(node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]):
+            binding = model.binding(name)
+            reads = binding.reads if binding is not None else ()
+            return any(_has_cut(read, model) for read in reads)
+    return _has_cut(node, model)
+
+
+def _has_cut(node: cst.CSTNode, model: Model) -> bool:
+    above = model.parent(node)
+    while isinstance(above, (cst.Attribute, cst.Subscript, cst.Call)) and node not in getattr(above, "args", ()):
+        if isinstance(above, cst.Attribute) and above.attr.value in _CUTS:
+            return True
+        node, above = above, model.parent(above)
+    return False
+
+
+def made_for_it(region: cst.CSTNode, found: Evaluation, model: Model) -> Call | None:
+    """A forward pass above a region, of whose result nothing but the region makes use."""
+    block, start = model.parent(region), model.span(region)[0]
+    for call in found.forward.function.calls:
+        line = model.statement(call.node)
+        if not call.is_forward or model.grad_enabled(call.node) is False or model.parent(line) is not block:
+            continue
+        match model.parent(call.node):
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)]) if model.span(line)[1] <= start:
+                binding = model.binding(name)
+            case _:
+                continue
+        if binding is None or binding.shared:
+            continue
+        inside = [read for read in binding.reads if region in model.ancestors(read)]
+        outside = [read for read in binding.reads if read not in inside]
+        if inside and all(_is_about_itself(read, binding, model) for read in outside):
+            return call
+    return None
+
+
+def _is_about_itself(read: cst.CSTNode, binding: Binding, model: Model) -> bool:
+    """`x = x[:, None]`, `if x.dim() == 2:`"""
+    match model.small_statement(read):
+        case cst.Assign(targets=[cst.AssignTarget(target=target)]):
+            return model.binding(target) is binding
+        case None:
+            return any(isinstance(above, cst.Comparison) for above in model.ancestors(read))
+    return False
+
+
+# -- rows of statements
+
+
+def with_those_between(lines: set[cst.SimpleStatementLine], model: Model) -> set[cst.SimpleStatementLine]:
+    """Lines that evaluate, and those between two of them that only take the results of one to the next."""
+    blocks = {model.parent(line) for line in lines}
+    return lines | {line for block in blocks for line in _between(list(getattr(block, "body", ())), lines, model)}
+
+
+def _between(
+    body: Sequence[cst.BaseStatement], lines: set[cst.SimpleStatementLine], model: Model
+) -> Iterator[cst.SimpleStatementLine]:
+    places = [at for at, line in enumerate(body) if line in lines]
+    for first, last in pairwise(places):
+        gap = body[first + 1 : last]
+        behind = body[last + 1 : last + 2]
+        ends = [line for line in behind if isinstance(line, cst.With) and switches_off(line, model)]
+        if 0 < len(gap) <= _MOST_BETWEEN and _only_hand_on(body[first], gap, [body[last], *ends], model):
+            yield from (line for line in gap if isinstance(line, cst.SimpleStatementLine))
+
+
+def _only_hand_on(
+    first: cst.BaseStatement, gap: Sequence[cst.BaseStatement], ends: Sequence[cst.BaseStatement], model: Model
+) -> bool:
+    """Whether each line computes of what those before it have made, and for the lines behind it alone."""
+    made = {*_written(first, model)}
+    places = {*gap, *ends}
+    for line in gap:
+        match line:
+            case cst.SimpleStatementLine(body=[cst.Assign(targets=[_], value=value)], leading_lines=[*above]):
+                computed = {model.binding(node) for node in walk(value) if isinstance(node, cst.Name)}
+            case _:
+                return False
+        calls = [model.call(node) for node in walk(value) if isinstance(node, cst.Call)]
+        of_result = [call.receiver is not None and model.binding(call.receiver) in made for call in calls]
+        if not computed & made or not all(of_result) or any(empty.comment is not None for empty in above):
+            return False
+        targets = {*_written(line, model)}
+        reads = [read for target in targets for read in target.reads]
+        if not all(places & {*model.ancestors(read)} for read in reads):
+            return False
+        made |= targets
+    return True

@@ -1,0 +1,101 @@
+"""MEM05: its fix takes in what goes with an evaluation, or leaves all of it to the author."""
+
+from __future__ import annotations
+
+import pytest
+from torchlint.fixers.mem._going_on import goes_on_elsewhere, made_for_it
+
+from tests.rewriting import model_of
+from tests.rules.mem.recorded_evaluations import SETUP
+from tests.support import fixed
+from torchlint.analyses.mem.needless_graph import Evaluation, Extent
+from torchlint.semantics.model import Model
+
+NET = "import torch\nfrom torch import nn\n\nnet, body = nn.Linear(4, 4), load()\n"
+
+
+def evaluation(code: str) -> tuple[Model, Evaluation]:
+    """The last statement of the module that runs `net(rows)`."""
+    model = model_of(code)
+    [call] = [call for call in model.calls if model.code(call.node) == "net(rows)"]
+    [region] = [node for node in (call.node, *model.ancestors(call.node)) if model.parent(node) is model.module]
+    return model, Evaluation(call, Extent.BLOCK, region, certain=True)
+
+
+@pytest.mark.parametrize(
+    ("made", "on", "cut", "goes_on"),
+    [
+        ("pose = net(rows)", "body(pose=pose)", ".detach()", True),
+        ("pose = net(rows)", "body(pose=pose)", ".data", True),
+        ("pose = net(rows)", "body(pose=rows)", ".detach()", False),
+        ("pose = net(rows)", "body(pose=pose)", "", False),
+        ("pose = net(rows)", "torch.tanh(pose)", ".detach()", False),
+        ("given = {}\nfor row in rows:\n    given[row] = net(rows)", "body(**given)", ".detach()", True),
+    ],
+)
+def test_another_network_goes_on_with_a_result(made: str, on: str, cut: str, goes_on: bool) -> None:
+    model, found = evaluation(f"{NET}{made}\nout = {on}\nprint(out.vertices{cut}.numpy())\n")
+    assert (goes_on_elsewhere(found.region, found, model) is not None) is goes_on
+
+
+SOUGHT = """
+given = nn.Linear(4, 4)(torch.rand(2, 4))
+if given.dim() == 2:
+    given = given[:, None]
+for _ in range(9):
+    rows = {source} + 1
+    print(net(rows))
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "is_for_it"),
+    [("given", "", True), ("1", "print(given)", False), ("given", "print(given)", False)],
+)
+def test_a_network_above_runs_for_a_loop_alone(source: str, more: str, is_for_it: bool) -> None:
+    model, found = evaluation(NET + SOUGHT.format(source=source, more=more))
+    assert (made_for_it(found.region, found, model) is not None) is is_for_it
+
+
+STEPS = """
+policy, critic = nn.Linear(4, 4), nn.Linear(4, 1)
+for x, y in loader:
+    chosen = policy(x).chunk(2)[0]
+    {between}
+    score = critic(noise)
+    with torch.no_grad():
+        target = score * 2
+    loss = (critic(x) - target).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "is_one"),
+    [
+        ("noise = chosen.abs()", True),
+        ("wide = chosen.abs()\n    noise = wide.tanh()\n", True),
+        ("noise = chosen.abs()  # positive\n", True),
+        ("noise = chosen.abs() + x", True),
+        ("# a comment\n    noise = chosen.abs()", False),
+        ("noise = chosen.abs(); print(noise)", False),
+        ("noise = chosen.abs()\n    kept = noise.sum()\n    print(kept)", False),
+    ],
+)
+def test_lines_that_hand_a_result_on_go_into_the_block(between: str, is_one: bool) -> None:
+    code = SETUP + STEPS.format(between=between)
+    after = fixed(code, "MEM05", "MEM09")
+    assert after.count("torch.no_grad()") == (1 if is_one else 2)
+    inside = between.replace("\n    ", "\n        ").rstrip()
+    assert (f"    with torch.no_grad():\n        chosen = policy(x).chunk(2)[0]\n        {inside}\n" in after) is is_one
+    exec(code, {})
+    exec(after, {})
+
+
+def test_what_cuts_a_result_off_twice_goes_at_once() -> None:
+    code = SETUP + "def scores(net: nn.Module, rows):\n    net.eval()\n    kept = []\n    for x, y in rows:\n"
+    code += "        out = net(x)\n        kept.append(out.detach().cpu().data.numpy())\n    return kept\n"
+    assert "kept.append(out.cpu().numpy())" in fixed(code, "MEM05", "MEM09")
