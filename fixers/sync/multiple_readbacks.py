@@ -19,6 +19,7 @@ from torchlint.analyses.sync.repeated_reads import (
     is_read_each_time,
     later_reads,
     numbers,
+    read_twice_elsewhere,
     written_between,
 )
 from torchlint.analyses.sync.shown import shown_tensors
@@ -168,6 +169,10 @@ def _named(model: Model, again: Again) -> Fix:
     rewriter = Rewriter(model)
     edits: list[Edit] = []
     beside = [other for other in later_reads(model, first) if first.how in _PLAIN and not is_told(model, other.node)]
+    spoken_of = (read.node for each in model.once(numbers).again for read in (each.first, each.read))
+    taken = {*spoken_of, *(other.node for other in beside)}
+    if (stays := read_twice_elsewhere(model, first, taken)) is not None:
+        raise NoFixError(f"the number is read twice as well on {model.place(stays)}, which would stay so")
     is_written = any(written_between(model, first, other) is not Written.NEVER for other in (read, *beside))
     is_safe = _is_fresh(model, first) and not is_written
     applicability = Applicability.SAFE if is_safe else Applicability.UNSAFE

@@ -11,6 +11,7 @@ from torchlint.rule import NoFixError
 
 if TYPE_CHECKING:
     from torchlint.rule import Report
+    from torchlint.semantics.entities import Call
     from torchlint.semantics.model import Model
 
 _WHY = {
@@ -28,6 +29,8 @@ def fix(report: Report, model: Model) -> Fix:
         beside = (call for call in model.once(forwards_that_stay) if call.function is subject.function)
         if (stays := next(beside, None)) is not None:
             raise NoFixError(f"`{model.code(stays.node.func)}` in the same function may have to stay")
+        if (same := _called_beside(subject, model)) is not None:
+            raise NoFixError(f"{model.place(same.node)} has the call without it: the two are compared")
         gone = Edit(model.span(subject.receiver)[1], model.span(subject.node.func)[1], "")
         edits = [gone, *rewriter.arguments_moved_left(subject.node, gone.end - gone.start)]
     elif problem == "dropout":
@@ -36,3 +39,12 @@ def fix(report: Report, model: Model) -> Fix:
         name, edits = rewriter.name_for("torch.nn.ModuleList", subject)
         edits = [*edits, *rewriter.wrap(subject, f"{name}(", ")")]
     return Fix(tuple(edits), Applicability.UNSAFE, _WHY[problem])
+
+
+def _called_beside(forward: Call, model: Model) -> Call | None:
+    """`net(x)` of a function that has `net.forward(x)`, too."""
+    assert forward.receiver is not None
+    start, end = model.span(forward.receiver)[1], model.span(forward.node.func)[1]
+    begin, last = model.span(forward.node)
+    written = model.source.text[begin:start] + model.source.text[end:last]
+    return next((call for call in forward.function.calls if model.code(call.node) == written), None)

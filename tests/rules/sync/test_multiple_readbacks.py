@@ -193,6 +193,21 @@ def test_other_reads_of_the_same_number_take_the_name_too(between: str, takes_na
     assert result_of(code, "train", 3) == result_of(new, "train", 3)
 
 
+@pytest.mark.parametrize(
+    ("rarely", "is_fixed"),
+    [
+        ("print(loss.item())\n    shown.append(loss.item())", False),
+        ("print(loss.item())\n    shown.append(out.mean().item())", True),
+        ("print(loss.item())\nelse:\n    shown.append(loss.item())", True),
+    ],
+)
+def test_a_number_that_is_read_twice_on_another_way_too_is_read_alike_on_both(rarely: str, is_fixed: bool) -> None:
+    body = f"if step % 100 == 0:\n    {rarely}\nif chatty:\n    kept.append(loss.item())\n    more.append(loss.item())"
+    code = training(body, "kept, more, shown, chatty = [], [], [], step_of()")
+    assert findings(code, "SYNC02")
+    assert ("loss_value" in fixed(code, "SYNC02")) is is_fixed
+
+
 def test_a_name_that_is_taken_is_left_alone() -> None:
     body = "loss_value = 3\nkept.append(loss.item())\nkept.append(loss.item() + loss_value)"
     for taken, name in (("", "loss_item"), ("loss_item = 4\n", "loss_item_2")):

@@ -19,7 +19,7 @@ from torchlint.analyses.tensor_writes import Written, mentions, written_at
 from torchlint.semantics.dataflow import hold_the_same
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from torchlint.semantics.model import Model
 
@@ -88,6 +88,20 @@ def later_reads(model: Model, first: Readback) -> Iterator[Readback]:
         is_later = model.function(node) is model.function(first.node) and is_before(model, first.node, node)
         if is_later and _reads_the_same(model, first, read):
             yield read
+
+
+def read_twice_elsewhere(model: Model, first: Readback, taken: Container[cst.CSTNode]) -> cst.CSTNode | None:
+    """Where the same step reads the number twice once more, on another way, of which no finding speaks: in a branch at
+    an interval that says what this one says."""
+    binding = model.binding(first.tensor)
+    others = [
+        replace(first, node=node, tensor=tensor)
+        for node, tensor, how in reads(model)
+        if how == first.how and node not in taken and model.binding(tensor) is binding
+    ]
+    others = [read for read in others if model.function(read.node) is model.function(first.node)]
+    pairs = ((read, again) for read in others for again in others if is_before(model, read.node, again.node))
+    return next((again.node for read, again in pairs if _reads_the_same(model, read, again)), None)
 
 
 def _formatted(model: Model) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression, str]]:
