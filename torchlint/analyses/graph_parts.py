@@ -109,6 +109,7 @@ class GraphParts:
         self.reused = self.reused or any(arg.star and self._may_hold_graph(arg.value) for arg in call.arguments)
         if call.receiver is not None:
             self._work.append(call.receiver)
+            self._note_asked(call)
         is_in_sight = call.target is not None and not call.target.is_generator
         is_network = call.is_forward or call.receiver_value.kind is Kind.MODULE
         is_asked = is_network and _is_asked(call)
@@ -125,6 +126,18 @@ class GraphParts:
         if binding is None or not binding.is_parameter or binding.scope_function is not self._home:
             return False
         return not (self._home.callers or _DATA.search(binding.name) or is_graphless(self._model.value(unpacked)))
+
+    def _note_asked(self, call: Call) -> None:
+        """`rollout.loss(discount=0.9)` is computed of what the object holds, as its other losses are."""
+        model, holder = self._model, call.receiver
+        binding = model.binding(holder) if isinstance(holder, cst.Name) else None
+        if holder is None or binding is None or not call.receiver_value.is_(Kind.UNKNOWN, Kind.INSTANCE):
+            return
+        tensors = (Kind.TENSOR, Kind.BATCH)
+        if any(arg.keyword is None or model.value(arg.value).is_(*tensors) for arg in call.arguments):
+            return
+        made = (write for write in binding.writes if write.kind == "assign" and write.function is self._home)
+        self.writes.update(write.target for write in made if reaches(model, binding, write.target, holder))
 
     def _has_state(self, call: Call) -> bool:
         """Whether the module may hand a part of its last graph to the next one, as one with a hidden state does."""

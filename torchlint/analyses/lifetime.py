@@ -50,16 +50,16 @@ def lifetime(model: Model, binding: Binding, place: cst.CSTNode, *, handed_in: b
     """How long something stays that is added to a variable at a place. With `handed_in`, an object that came in as an
     argument lives on in the caller.
     """
-    resets = list(_resets(model, binding, place))
+    again = list(resets(model, binding, place))
     loops: list[Loop] = []
     for loop in model.loops_around(place):
-        if any(_runs_with(model, reset, place, loop) for reset in resets):
+        if any(_runs_with(model, reset, place, loop) for reset in again):
             return Lifetime(tuple(loops), beyond=False)
         if not loop.is_comprehension:
             loops.append(loop)
     outer = binding.cls is not None or binding.scope_function is not model.function(place)
     outlives = outer or (handed_in and binding.is_parameter)
-    return Lifetime(tuple(loops), outlives and not any(_runs_with(model, reset, place, None) for reset in resets))
+    return Lifetime(tuple(loops), outlives and not any(_runs_with(model, reset, place, None) for reset in again))
 
 
 def of_comprehension(model: Model, node: cst.CSTNode) -> Lifetime:
@@ -69,7 +69,7 @@ def of_comprehension(model: Model, node: cst.CSTNode) -> Lifetime:
     return Lifetime((loop,) if loop is not None else (), beyond=False)
 
 
-def _resets(model: Model, binding: Binding, place: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def resets(model: Model, binding: Binding, place: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Where a variable gets a new value, or its container is emptied."""
     statement = model.statement(place)
     for write in binding.writes:

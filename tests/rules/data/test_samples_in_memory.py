@@ -185,3 +185,43 @@ def test_a_dataset_that_comes_through_many_functions_by_two_ways_each() -> None:
         "run39(ImageFolder('photos'))",
     ]
     assert len(findings(script("\n".join(code) + "\n", loop=""), "DATA01")) == 1
+
+
+EITHER = """
+import torch
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torchvision.datasets import ImageFolder
+
+
+class Lines(Dataset):
+    def __init__(self, path):
+        self.path = path
+
+    def __getitem__(self, i):
+        return torch.load(self.path + str(i))
+
+
+class Tagger:
+    def __init__(self, model, lazily):
+        self.model = model.cuda()
+        self.lazily = lazily
+
+    def examples(self, path):
+        if self.lazily:
+            found = Lines(path)
+        else:
+            found = {other}
+        return found
+
+    def train(self, path):
+        lines = self.examples(path)
+        for x, y in DataLoader(lines, 8):
+            torch.nn.functional.cross_entropy(self.model(x.cuda()), y.cuda()).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "count"), [("TensorDataset(torch.ones(8, 3))", 0), ("Lines(path + 'test')", 1), ("ImageFolder(path)", 1)]
+)
+def test_what_may_be_tensors_in_memory_just_as_well_needs_no_workers(other: str, count: int) -> None:
+    assert len(findings(EITHER.format(other=other), "DATA01")) == count

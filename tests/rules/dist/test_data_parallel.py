@@ -217,3 +217,20 @@ def test_a_class_of_another_file_that_derives_from_it(tmp_path: Path, line: str,
     script.write_text(line + "import torch  # DataParallel\n")
     found = lint(Source.read(script), Settings.selecting("DIST01"), strict=True, project=Project())
     assert [finding.line for finding in found] == lines
+
+
+@pytest.mark.parametrize(
+    ("made", "is_single"),
+    [
+        ("GPUS = [0]", True),
+        ("GPUS = (1,)", True),
+        ("GPUS = [0, 1]", False),
+        ("GPUS = [*range(2)]", False),
+        ("GPUS = [0]\nfor gpu in range(1, torch.cuda.device_count()):\n    GPUS.append(gpu)", False),
+        ("GPUS = [int(gpu) for gpu in '0,1'.split(',')]", False),
+    ],
+)
+def test_the_list_of_devices_may_have_a_name(made: str, is_single: bool) -> None:
+    code = f"{made}\nmodel = nn.DataParallel(model, device_ids=GPUS)\nmodel(x)\n"
+    (finding,) = findings(HEADER + code, "DIST01")
+    assert ("single device" in finding.message) is is_single

@@ -260,3 +260,34 @@ def test_a_loss_is_detached_where_it_is_sent_backward(cut: str, count: int) -> N
 def test_a_loss_that_is_scaled_where_it_is_sent_backward_keeps_its_nodes() -> None:
     [found] = findings(SETUP + CACHED.format(cut="loss *= 2"), "MEM01")
     assert "graph nodes" in found.message
+
+
+COLLECTED = """\
+net = nn.Linear(4, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+losses = []
+for step, x in enumerate(DataLoader([torch.randn(4) for _ in range(10)])):
+    loss = net(x).mean()
+    {freed}
+    losses.append(loss)
+    if step % 4 == 0:
+        {update}
+    if step % 100 == 0:
+        {show}
+"""
+UPDATE = "opt.step()\n        opt.zero_grad()\n        "
+
+
+@pytest.mark.parametrize(
+    ("freed", "update", "show", "count"),
+    [
+        ("loss.backward()", UPDATE + "losses.clear()", "pass", 0),
+        ("loss.backward()", UPDATE + "losses = []", "pass", 0),
+        ("loss.backward()", UPDATE + "print(losses[-1])", "print(len(losses))", 1),
+        ("loss.backward()", "opt.step()", "losses = []", 1),
+        ("loss.backward(retain_graph=True)", "print(torch.stack(losses).mean())", "pass", 1),
+    ],
+)
+def test_a_list_that_each_update_empties_does_not_grow(freed: str, update: str, show: str, count: int) -> None:
+    code = COLLECTED.format(freed=freed, update=update, show=show)
+    assert len(findings(SETUP + code, "MEM01")) == count

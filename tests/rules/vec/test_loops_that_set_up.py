@@ -87,3 +87,30 @@ def test_a_list_of_numbers_that_the_host_has_made_is_no_work() -> None:
 def test_work_on_the_rows_of_a_fresh_tensor_is_work() -> None:
     code = DEPTHS.format(listed="torch.stack([x.exp() for x in torch.linspace(0, rate, depth)])")
     assert len(findings(code, "VEC06")) == 1
+
+
+PATCHED = """
+import torch
+from torch import nn
+
+
+def patch(layer: nn.Conv2d, channels: int):
+    weight = layer.weight.detach()
+    old = weight.shape[1]
+    wider = torch.zeros(layer.out_channels, channels, *layer.kernel_size)
+    for i in range(channels):
+        wider[:, i] = weight[:, i % old]
+    {kept}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "count"),
+    [
+        ("layer.weight = nn.Parameter(wider * (old / channels))", 0),
+        ("return wider * (old / channels)", 1),
+        ("return nn.Parameter(wider)", 1),
+    ],
+)
+def test_weights_that_are_put_into_a_layer_are_made_once(kept: str, count: int) -> None:
+    assert len(findings(PATCHED.format(kept=kept), "VEC01")) == count

@@ -84,10 +84,8 @@ def _derived_elsewhere(call: Call, model: Model) -> str | None:
 def _form(call: Call) -> str:
     if call.callee == _FUNCTION:
         return "function"
-    devices = call.argument("device_ids", 1).node
-    is_single = isinstance(devices, (cst.List, cst.Tuple)) and len(devices.elements) == 1
-    starred = is_single and isinstance(devices.elements[0], cst.StarredElement)  # type: ignore[union-attr]
-    return "single" if is_single and not starred else "wrapper"
+    devices = call.argument("device_ids", 1)
+    return "single" if devices.given and len(devices.value.items or ()) == 1 else "wrapper"
 
 
 def _wrapped(module: Argument, model: Model) -> str:

@@ -147,8 +147,15 @@ def memory(node: cst.BaseExpression | None, model: Model, wrappers: frozenset[cs
     if Memory.STREAM in found:
         return Memory.STREAM
     if len(found) > 1:
-        return Memory.COMPUTED if found & _WORK else Memory.UNKNOWN
+        is_held = Memory.HELD in found and _is_one_of(sources, node, model)
+        return Memory.COMPUTED if found & _WORK and not is_held else Memory.UNKNOWN
     return found.pop()
+
+
+def _is_one_of(sources: list[cst.CSTNode], node: cst.BaseExpression, model: Model) -> bool:
+    """Whether a dataset is one of several, as different branches make them, and is not made of several, nor taken out
+    of them."""
+    return not isinstance(node, cst.Subscript) and set(sources) <= set(_sources(node, model))
 
 
 def _is_stretch(node: cst.BaseExpression, model: Model) -> bool:

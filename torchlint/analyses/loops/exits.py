@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.semantics.vocabulary import EXITS
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Guard
+    from torchlint.semantics.entities import Guard, Loop
     from torchlint.semantics.model import Model
 
 
@@ -23,9 +23,13 @@ def ends_program(model: Model, guard: Guard) -> bool:
     return False
 
 
-def leaves_function(guard: Guard) -> bool:
-    """`if is_broken(loss): print(loss); return`: the last thing that the loops around do."""
-    return isinstance(_last(guard), cst.Return)
+def leaves(model: Model, node: cst.CSTNode, loop: Loop) -> bool:
+    """Whether a node stands in `if step > last: save(); break`, or `return`: the last thing that a loop does."""
+    for guard in model.guards(node, inside=loop):
+        last = _last(guard)
+        if isinstance(last, cst.Return) or (isinstance(last, cst.Break) and model.loop(last) is loop):
+            return True
+    return False
 
 
 def _last(guard: Guard) -> cst.CSTNode | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.loops.exits import ends_program, leaves_function
+from torchlint.analyses.loops.exits import ends_program, leaves
 from torchlint.analyses.loops.extent import rounds
 from torchlint.analyses.loops.first_iteration import ends_at_once
 from torchlint.analyses.loops.lone_losses import lone_losses
@@ -51,14 +51,12 @@ class Step(NamedTuple):
 @once_for_each
 def step_of(model: Model, node: cst.CSTNode) -> Step | None:
     """The step that runs the node once each time, on no condition that makes it rare."""
-    loop = next((loop for loop in model.loops_around(node) if not _is_within_step(model, loop)), None)
+    loop = _repeating(model, node, model.loops_around(node))
     if (loop is not None and loop.role not in _STEPPING) or is_gated(model, node, loop):
         return None
     if loop is not None:
         if _drives_environment(model, loop) or _runs_seldom(model, loop):
             return None
-        if any(map(leaves_function, model.guards(node, inside=loop))):
-            return None if is_gated(model, node, None) else _step_of_function(model, node)
         return Step(loop, loop.role)
     return _step_of_function(model, node)
 
@@ -214,7 +212,7 @@ def called_per_step(model: Model, function: Function, depth: int = _DEPTH) -> Ro
         if found is not None:
             return found
     for call in function.callers:
-        step = next((loop for loop in call.loops() if not _is_within_step(model, loop)), None)
+        step = _repeating(model, call.node, call.loops())
         if is_gated(model, call.node, step):
             continue
         if step is None:
@@ -259,7 +257,7 @@ def _step_of_others(model: Model, function: Function, depth: int) -> Role | None
     if (function.cls is not None and not function.cls.is_module) or function.name.startswith("__"):
         return None
     for home, call in model.calls_elsewhere(function):
-        step = next((loop for loop in call.loops() if not _is_within_step(home, loop)), None)
+        step = _repeating(home, call.node, call.loops())
         if is_gated(home, call.node, step):
             continue
         if step is not None and (_drives_environment(home, step) or _is_over_display(step) or _saves_each_time(step)):
@@ -273,7 +271,7 @@ def _step_of_others(model: Model, function: Function, depth: int) -> Role | None
 def _step_of_base(model: Model, function: Function) -> Role | None:
     """The role of the loop of a base class in another file that calls a method which this class puts in its place."""
     for home, call in _calls_of_base(model, function):
-        loop = next((loop for loop in call.loops() if not _is_within_step(home, loop)), None)
+        loop = _repeating(home, call.node, call.loops())
         if loop is None or is_gated(home, call.node, loop) or _drives_environment(home, loop):
             continue
         role = _unseen_step(home, function, model, call, loop)
@@ -421,6 +419,11 @@ def is_the_rest(guard: Guard) -> bool:
         case _:
             return False
     return guard.branch == rest
+
+
+def _repeating(model: Model, node: cst.CSTNode, around: Iterable[Loop]) -> Loop | None:
+    """The innermost loop around a node that is more than a part of a step, and does not end with the node."""
+    return next((loop for loop in around if not _is_within_step(model, loop) and not leaves(model, node, loop)), None)
 
 
 def _is_within_step(model: Model, loop: Loop) -> bool:

@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.analyses.loops.extent import runs_few_times
 from torchlint.analyses.loops.steps import is_the_rest
 from torchlint.analyses.once import once
+from torchlint.analyses.rowwise.setting_up import builds
 from torchlint.semantics.dataflow import text, upstream
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import bound_names, prefixes, walk
@@ -70,6 +71,8 @@ def _growth(model: Model, call: Call) -> Growth | None:
     if chosen is not None:
         loops = tuple(loop for loop in loops if not _chooses(model, loop, chosen) and not _counts_only(loop))
     if not loops or is_short(model, loops) or is_of_dict(loops[0]) or _is_for_some_rounds(model, call, binding):
+        return None
+    if builds(model, call.function):
         return None
     if is_of_layers(loops[0]) and not (
         _counts(model, loops[0]) and _starts_empty(model, binding, call) and not _is_chain(model, loops[0])

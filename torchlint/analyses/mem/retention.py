@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.evaluation_names import is_over_loader
-from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, root
+from torchlint.analyses.lifetime import Lifetime, lifetime, of_comprehension, resets, root
 from torchlint.analyses.mem.backward_pass import freeing_passes
 from torchlint.analyses.mem.chosen_gradients import comes_without_graph
 from torchlint.analyses.mem.fate import Fate, Tracer
@@ -182,6 +182,8 @@ class _Judge:
             return
         if (all(freed) or isinstance(candidate.kept, COLLECTIONS)) and _is_within_step(self._model, lives):
             return  # unlike a rollout, which keeps all that a network has recorded on the way to an update
+        if all(freed) and self._is_emptied_with_update(candidate, lives):
+            return
         if candidate.way is Way.BEST and any(freed):
             return  # one graph at a time, whose buffers are gone
         if not all(freed):
@@ -194,6 +196,20 @@ class _Judge:
         escapes = Fate.ESCAPES in fate and not all(freed)
         obstacle = self._obstacle(candidate.holder if escapes else None, graphs)
         yield Retention(candidate.way, node, candidate.holder, tuple(graphs), all(freed), obstacle)
+
+    def _is_emptied_with_update(self, candidate: Keeping, lives: Lifetime) -> bool:
+        """`if step % accumulated == 0: optimizer.step(); losses.clear()`: nodes of a few batches, until the update."""
+        model, holder = self._model, root(self._model, candidate.holder)
+        if holder is None or not lives.loops:
+            return False
+        branches = (
+            guard.node.body
+            for reset in resets(model, holder, candidate.node)
+            if lives.loops[0] in model.loops_around(reset)
+            for guard in model.guards(reset, inside=lives.loops[0])
+            if isinstance(guard.node, cst.If) and guard.branch == "body"
+        )
+        return any(bool(model.effects(branch).optimizer_steps) for branch in branches)
 
     def _is_never_read(self, candidate: Keeping) -> bool:
         """Whether a sum is read by nothing but its own next term: kept for nothing, whenever its graph is freed."""

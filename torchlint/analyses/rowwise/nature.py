@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.tree import walk
+from torchlint.semantics.tree import last_name, walk
 from torchlint.semantics.values import Kind
 from torchlint.semantics.vocabulary import is_tensor_method
 from torchlint.word_set import word_set
@@ -246,8 +246,31 @@ def _sets_attribute(node: cst.CSTNode) -> bool:
 
 
 def _is_ragged(function: Function, depth: int) -> bool:
-    """Whether a pure function looks for places, of which there may be any number."""
-    return any(nature(call, depth) is Nature.RAGGED for call in function.calls)
+    """Whether a pure function looks for places, of which there may be any number, or makes something of a size that it
+    reads from a tensor: `mask[: int(box[2])]`."""
+    return any(nature(call, depth) is Nature.RAGGED for call in function.calls) or _is_sized_by_values(function)
+
+
+def _is_sized_by_values(function: Function) -> bool:
+    read = {
+        name
+        for name, binding in function.scope.bindings.items()
+        if any(_reads_value(write.value, function) for write in binding.writes if write.value is not None)
+    }
+    sizes: list[cst.CSTNode] = [node for node in walk(function.node) if isinstance(node, cst.Slice)]
+    sizes += [call.node for call in function.calls if of_method(last_name(call.node.func)) is Nature.SHAPED]
+    return any(isinstance(node, cst.Name) and node.value in read for size in sizes for node in walk(size))
+
+
+def _reads_value(value: cst.BaseExpression, function: Function) -> bool:
+    """`int(box[2] - box[0])` and `length.item()`, of what the function is given."""
+    match value:
+        case cst.Call(func=cst.Name(value="int"), args=[cst.Arg(value=given)]):
+            parts = [node.value for node in walk(given) if isinstance(node, cst.Subscript)]
+            return any(isinstance(part, cst.Name) and part.value in function.params for part in parts)
+        case cst.Call(func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="item"))):
+            return name in function.params
+    return False
 
 
 def _is_layer(call: Call, depth: int) -> bool:

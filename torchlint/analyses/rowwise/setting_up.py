@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 _DEPTH = 3
+_PARAMETER = "torch.nn.Parameter"
 
 
 def only_sets_up(model: Model, loop: Loop) -> bool:
@@ -23,7 +24,15 @@ def only_sets_up(model: Model, loop: Loop) -> bool:
     their time all the same."""
     if loop.parent is not None or any(other.parent is loop for other in model.loops):
         return False
-    return _makes_what_is_missing(model, loop.node) or _builds(model, loop.function, _DEPTH)
+    return (
+        _makes_what_is_missing(model, loop.node) or builds(model, loop.function) or _puts_weights(model, loop.function)
+    )
+
+
+def builds(model: Model, function: Function) -> bool:
+    """Whether a function runs once for a module: it is its constructor, initialises its weights, or only constructors
+    call it."""
+    return _builds(model, function, _DEPTH)
 
 
 def lists_numbers(model: Model, loop: Loop) -> bool:
@@ -51,6 +60,12 @@ def _builds(model: Model, function: Function, depth: int) -> bool:
     if not function.callers or function.foreign_callers or any(True for _ in model.calls_elsewhere(function)):
         return False
     return all(_builds(model, call.function, depth - 1) and not call.loops() for call in function.callers)
+
+
+def _puts_weights(model: Model, function: Function) -> bool:
+    """`layer.weight = nn.Parameter(weight)`: the function makes another layer of one."""
+    made = (model.parent(call.node) for call in function.calls if call.callee == _PARAMETER and not call.loops())
+    return any(isinstance(put, cst.Assign) and isinstance(put.targets[0].target, cst.Attribute) for put in made)
 
 
 def _makes_what_is_missing(model: Model, node: cst.CSTNode) -> bool:

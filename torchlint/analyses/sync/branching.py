@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.devices.host_calls import is_log
 from torchlint.analyses.devices.host_use import DEFERRABLE, KEPT, HostFlow
 from torchlint.analyses.loops.steps import Step, step_around, step_of
+from torchlint.analyses.sync.host_sizes import becomes_size
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.tallies import is_truth
 from torchlint.semantics.entities import Role
@@ -76,7 +77,8 @@ def needless_decisions(model: Model) -> Iterator[Decision]:
 
 
 def _bounds(model: Model, residence: Residence) -> Iterator[Decision]:
-    """`max(0, tensor)` and `min(a, b)` of single numbers on the device: of a clamp, nobody asks the outcome."""
+    """`max(0, tensor)` and `min(a, b)` of single numbers on the device: of a clamp, nobody asks the outcome,
+    unless it is a size or a bound, which the host needs."""
     for call in model.calls_to("builtins.max", "builtins.min"):
         given = [arg.value for arg in call.arguments if arg.keyword is None and not arg.star]
         if len(given) < 2 or len(given) != len(call.arguments):
@@ -87,7 +89,9 @@ def _bounds(model: Model, residence: Residence) -> Iterator[Decision]:
         if step is None:
             continue
         tensor = next((value for value in given if residence.may_be_device(value, step)), None)
-        if tensor is not None and not follows_answer(model, residence, call.node, step):
+        if tensor is None or follows_answer(model, residence, call.node, step):
+            continue
+        if not becomes_size(model, call.node):
             yield Decision(call.node, tensor, Purpose.BOUND, step)
 
 

@@ -157,7 +157,7 @@ def _on_no_way(model: Model) -> Iterator[Toggle]:
             continue
         modes, layer = modes_at(model, call, network), mode_layer(model, model.value(network))
         wrong = Mode.TRAINING in modes or (Mode.FRESH in modes and layer is not None)
-        if not wrong or modes & _RIGHT or _is_switched_around(model, call):
+        if not wrong or modes & _RIGHT or _is_switched_on_purpose(model, call):
             continue
         if layer is not None or not _is_seen(model, model.value(network)):
             seen.add((call.function, text(network)))
@@ -207,15 +207,22 @@ def _trains_later(model: Model, call: Call) -> bool:
     return any(o.is_backward or (o.target is not None and model.effects(o.target).has("backward")) for o in later)
 
 
-def _is_switched_around(model: Model, call: Call) -> bool:
-    """Whether a function that does not train puts a network into training mode, and into evaluation mode behind it."""
-    if model.effects(call.function).has("backward"):
+def _is_switched_on_purpose(model: Model, call: Call) -> bool:
+    """Whether a function that runs no backward pass puts a network into training mode before it runs it: it may adapt
+    the network to what it tests on, or measure what dropout does."""
+    if call.function.is_module or model.effects(call.function).has("backward"):
         return False
     network, here = model.binding(call.node.func), model.span(call.node)
-    switches = [other for other in call.function.calls if other.receiver is not None and network is not None]
-    switches = [other for other in switches if model.binding(other.receiver) is network]  # type: ignore[arg-type]
-    before = any(other.method == "train" and model.span(other.node) < here for other in switches)
-    return before and any(other.method == "eval" and model.span(other.node) > here for other in switches)
+    return any(
+        other.method == "train"
+        and other.receiver is not None
+        and network is not None
+        and model.binding(other.receiver) is network
+        and not other.arguments
+        and not model.guards(other.node)
+        and model.span(other.node) < here
+        for other in call.function.calls
+    )
 
 
 def _place(call: Call) -> cst.For | cst.Call:

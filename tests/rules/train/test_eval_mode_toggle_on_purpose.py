@@ -1,0 +1,39 @@
+"""TRAIN04: a test that puts its network into training mode itself means it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.train.evaluated_networks import SETUP
+from tests.support import findings
+
+ADAPTED = """\
+def test(net, batches):
+    {first}
+    hits = 0
+    with torch.no_grad():
+        for x, y in batches:
+            {before}
+            hits += (net(x).argmax(1) == y).sum().item()
+    return hits
+
+net.train()
+for epoch in range(3):
+    train_epoch()
+    print(test(net, test_loader))
+net.eval()
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "before", "count"),
+    [
+        ("net.train()", "pass", 0),
+        ("pass", "net.train()", 0),
+        ("pass", "pass", 1),
+        ("if len(batches) > 3:\n        net.train()", "pass", 1),
+        ("other = nn.Dropout()\n    other.train()", "pass", 1),
+    ],
+)
+def test_training_mode_is_asked_for(first: str, before: str, count: int) -> None:
+    assert len(findings(SETUP + ADAPTED.format(first=first, before=before), "TRAIN04")) == count
