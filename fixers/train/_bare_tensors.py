@@ -11,7 +11,7 @@ from torchlint.analyses.tensor_writes import is_handed_on
 from torchlint.analyses.train.owned_tensors import MAY_RETURN_THEMSELVES, is_drawn_alone, is_made_anew, without_moves
 from torchlint.analyses.variable_wrapper import Wrapper
 from torchlint.semantics import torch_api
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import reaches, writes_reaching
 from torchlint.semantics.parallel_assignment import target_of
 from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind
@@ -72,7 +72,7 @@ def _is_made_for_itself(inner: cst.BaseExpression, wrapper: Wrapper, model: Mode
     binding = name_of(wrapper.call.node, model)
     if binding is None or model.binding(inner) is not binding:
         return False
-    made = [write for write in binding.writes if reaches(model, binding, write.target, inner)]
+    made = writes_reaching(model, binding, inner)
     others = [read for read in binding.reads if read is not inner]
     return bool(made) and all(
         write.value is not None

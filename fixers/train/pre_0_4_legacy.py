@@ -21,7 +21,7 @@ from torchlint.edits.rewriter import Rewriter
 from torchlint.finding import Applicability, Edit, Fix
 from torchlint.rule import NoFixError
 from torchlint.semantics import torch_api
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
@@ -317,7 +317,7 @@ def _comes_without_graph(tensor: cst.BaseExpression, model: Model) -> bool:
     binding = model.binding(tensor) if isinstance(tensor, cst.Name) else None
     if binding is None:
         return False
-    made = [write.value for write in binding.writes if reaches(model, binding, write.target, tensor)]
+    made = [write.value for write in writes_reaching(model, binding, tensor)]
     return bool(made) and all(_is_called_without_graph(value, model) for value in made)
 
 

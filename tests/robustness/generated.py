@@ -19,6 +19,11 @@ def train(model, loader, optimizer, criterion):
         total += loss
     return total
 """
+STEP = """        loss = model(x).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
 
 
 def _lines(line: str, n: int) -> str:
@@ -104,6 +109,14 @@ def shared_global(n: int) -> str:
     return "total = 0\n" + _lines("def f#(loss):\n    global total\n    total = total + loss.item()\n\n", n)
 
 
+def device_branches(n: int) -> str:
+    return (
+        "def step(model, loader, optimizer, use_cuda):\n    for batch in loader:\n        x, y = batch\n"
+        + "        if use_cuda:\n            x = x.cuda()\n" * n
+        + STEP
+    )
+
+
 Program = Callable[[int], str]
 PROGRAMS: dict[Program, int] = {
     sum_of_terms: 1500,
@@ -122,6 +135,7 @@ PROGRAMS: dict[Program, int] = {
     many_loops: 300,
     many_trainings: 60,
     shared_global: 200,
+    device_branches: 400,
 }
 """Each with the size at which the tests run it."""
 

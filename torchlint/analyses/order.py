@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.tree import children
+from torchlint.semantics.numbering import Numbering
 
 if TYPE_CHECKING:
     from torchlint.semantics.model import Model
 
 
 def is_before(model: Model, first: cst.CSTNode, second: cst.CSTNode) -> bool:
-    """Whether `first` begins before `second` in the text; neither may be around the other."""
-    above = {}
-    below = first
-    for node in model.ancestors(first):
-        above[node] = below
-        below = node
-    below = second
-    for node in model.ancestors(second):
-        if node in above:
-            order = children(node)
-            return order.index(above[node]) < order.index(below)
-        below = node
-    return False
+    """Whether `first` ends before `second` begins in the text; of two of which one is around the other, none does."""
+    numbering = model.once(Numbering)
+    end = numbering.last.get(first)
+    return end is not None and end < numbering.first.get(second, -1)
 
 
 def in_order(model: Model, nodes: Iterable[cst.CSTNode]) -> list[cst.CSTNode]:
     """Nodes of which none is around another, as they follow in the text. Spans would say it, too, but cost more."""
-
-    def compared(first: cst.CSTNode, second: cst.CSTNode) -> int:
-        return -1 if is_before(model, first, second) else 1
-
-    return sorted(nodes, key=cmp_to_key(compared))
+    first = model.once(Numbering).first
+    return sorted(nodes, key=lambda node: first.get(node, -1))

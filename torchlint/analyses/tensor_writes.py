@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.devices import host_calls
 from torchlint.semantics import torch_api
-from torchlint.semantics.dataflow import parameter_of_function, reaches
+from torchlint.semantics.dataflow import parameter_of_function, writes_reaching
 from torchlint.semantics.parallel_assignment import target_of
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.vocabulary import is_loss_module
@@ -99,7 +99,7 @@ def is_its_own(model: Model, tensor: cst.BaseExpression, loop: Loop, depth: int 
     binding = model.binding(tensor) if isinstance(tensor, cst.Name) else None
     if binding is None or binding.shared or not depth or any(write.kind != "assign" for write in binding.writes):
         return False
-    held = [write for write in binding.writes if reaches(model, binding, write.target, tensor)]
+    held = writes_reaching(model, binding, tensor)
     if not held or not all(loop.node in model.ancestors(write.target) for write in held):
         return False
     if written(model, binding) is not Written.NEVER:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.compatibility import is_for_other_releases
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Grad, Kind
 
@@ -143,7 +143,7 @@ def _asks_for_no_graph(model: Model, argument: cst.BaseExpression, seen: tuple[c
         return _is_volatile(model, argument, seen)
     if argument in seen:
         return False  # what the last iteration has made of it
-    made = [write.value for write in binding.writes if reaches(model, binding, write.target, argument)]
+    made = [write.value for write in writes_reaching(model, binding, argument)]
     if isinstance(argument, cst.Attribute) and (last := _stored_just_before(model, binding, argument)) is not None:
         made = [last]
     return bool(made) and all(value is not None and _is_volatile(model, value, (*seen, argument)) for value in made)

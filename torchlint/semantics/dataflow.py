@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.numbering import Numbering
 from torchlint.semantics.signatures import Signature
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
-    from torchlint.semantics.entities import Binding, Call, Function, Loop
+    from torchlint.semantics.entities import Binding, Call, Function, Loop, Write
     from torchlint.semantics.model import Model
 
 
 _PRINTER = cst.Module([])
 _RECEIVING = re.compile(r"all_(reduce|gather|to_all)|reduce|broadcast|gather|scatter|i?recv")
+_MOST_KEPT = 64  # longer lists would add up to the square of a function's length
 _BODIES = frozenset({cst.Module, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite})
 
 
@@ -133,6 +136,11 @@ def reaches(model: Model, binding: Binding, written_at: cst.CSTNode, read: cst.C
     return order.reached[asked]
 
 
+def writes_reaching(model: Model, binding: Binding, read: cst.CSTNode) -> list[Write]:
+    """The writes of a variable whose values can be what a node reads: those whose targets reach it, all at once."""
+    return model.once(_Order).reaching(binding, read)
+
+
 def _reaches(model: Model, order: _Order, binding: Binding, written_at: cst.CSTNode, read: cst.CSTNode) -> bool:
     function = model.function(read)
     if binding.cls is not None or model.function(written_at) is not function:
@@ -144,13 +152,13 @@ def _reaches(model: Model, order: _Order, binding: Binding, written_at: cst.CSTN
         if type(outer) in _BODIES:
             places = order.places(outer)
             end = places.get(here, 0)
-            last = max((at for at in order.writes(binding).get(outer, ()) if at < end), default=-1)
+            last = order.last_write(binding, outer, end)
             begin = places[way[outer]] if outer in way else end
             if max(begin if begin < end else -1, last) >= 0:
                 return last <= begin < end
         elif isinstance(outer, cst.For) and here is outer.body and _binds(model, outer.target, binding):
             return way.get(outer) is outer.target
-        elif outer in above and (_comes_round(outer, here) or _leads_into(outer, way.get(outer), here)):
+        elif outer in above and (_comes_round(outer, here) or not above.isdisjoint(_leading_into(outer, here))):
             return True
         if outer is function.node:
             return isinstance(outer, (cst.FunctionDef, cst.Lambda)) and outer.params in above
@@ -167,6 +175,8 @@ class _Order:
         self.reached: dict[tuple[Binding, cst.CSTNode, cst.CSTNode], bool] = {}
         self._places: dict[cst.CSTNode, dict[cst.CSTNode, int]] = {}
         self._writes: dict[Binding, dict[cst.CSTNode, list[int]]] = {}
+        self._reaching: dict[tuple[Binding, cst.CSTNode], list[Write]] = {}
+        self._numbered: dict[tuple[Binding, Function], _Numbered] = {}
 
     def places(self, body: cst.CSTNode) -> dict[cst.CSTNode, int]:
         """The index of every statement of a body."""
@@ -174,14 +184,20 @@ class _Order:
             self._places[body] = {node: place for place, node in enumerate(body.body)}  # type: ignore[attr-defined]
         return self._places[body]
 
-    def writes(self, binding: Binding) -> dict[cst.CSTNode, list[int]]:
-        """By body, the places of the statements that write the variable whenever they run."""
+    def last_write(self, binding: Binding, body: cst.CSTNode, end: int) -> int:
+        """The place of the last statement of a body before `end` that always writes the variable; -1 without one."""
+        places = self._always(binding).get(body, ())
+        before = bisect_left(places, end)
+        return places[before - 1] if before else -1
+
+    def _always(self, binding: Binding) -> dict[cst.CSTNode, list[int]]:
+        """By body, the places of the statements that write the variable whenever they run, in order."""
         if binding not in self._writes:
             found: dict[cst.CSTNode, list[int]] = {}
             for small in {self._model.small_statement(write.target): None for write in binding.writes}:
                 if small is not None and _assigns(self._model, small, binding):
                     self._note(small, found)
-            self._writes[binding] = found
+            self._writes[binding] = {body: sorted(places) for body, places in found.items()}
         return self._writes[binding]
 
     def _note(self, node: cst.CSTNode, found: dict[cst.CSTNode, list[int]]) -> None:
@@ -190,6 +206,68 @@ class _Order:
             found.setdefault(body, []).append(self.places(body)[node])
             if isinstance(body, cst.SimpleStatementLine):
                 self._note(body, found)
+
+    def reaching(self, binding: Binding, read: cst.CSTNode) -> list[Write]:
+        function = self._model.function(read)
+        if binding.cls is not None:
+            return binding.writes
+        known = self._reaching.get((binding, read))
+        if known is None:
+            if (binding, function) not in self._numbered:
+                self._numbered[binding, function] = _Numbered(self._model, binding, function)
+            known = self._numbered[binding, function].within(self._parts_before(binding, read, function))
+            if len(known) < _MOST_KEPT:
+                self._reaching[binding, read] = known
+        return known
+
+    def _parts_before(
+        self, binding: Binding, read: cst.CSTNode, function: Function
+    ) -> Iterator[tuple[cst.CSTNode, cst.CSTNode | None]]:
+        """The parts of a function from which values of a variable reach a read: each by the node with which it begins,
+        and the one before which it ends, or None if it is one node."""
+        here: cst.CSTNode = read
+        for outer in self._model.ancestors(read):
+            if type(outer) in _BODIES:
+                end = self.places(outer).get(here, 0)
+                last = self.last_write(binding, outer, end)
+                yield outer.body[max(last, 0)], here  # type: ignore[attr-defined]
+                if last >= 0:
+                    return
+            elif isinstance(outer, cst.For) and here is outer.body and _binds(self._model, outer.target, binding):
+                yield outer.target, None
+                return
+            elif _comes_round(outer, here):
+                yield outer, None
+            else:
+                yield from ((part, None) for part in _leading_into(outer, here))
+            if outer is function.node:
+                if isinstance(outer, (cst.FunctionDef, cst.Lambda)):
+                    yield outer.params, None
+                return
+            here = outer
+        yield self._model.module, None
+
+
+class _Numbered:
+    """The writes of a variable in one function, in the order of the text."""
+
+    def __init__(self, model: Model, binding: Binding, function: Function) -> None:
+        self._numbering = model.once(Numbering)
+        self._writes = binding.writes
+        own = [index for index, write in enumerate(binding.writes) if model.function(write.target) is function]
+        first = self._numbering.first
+        self._own = sorted(own, key=lambda index: first[binding.writes[index].target])
+        self._starts = [first[binding.writes[index].target] for index in self._own]
+        self._elsewhere = [index for index in range(len(binding.writes)) if index not in {*own}]
+
+    def within(self, parts: Iterable[tuple[cst.CSTNode, cst.CSTNode | None]]) -> list[Write]:
+        """Those in some parts of the function, and all of other functions, in the order in which they are known."""
+        first, last = self._numbering.first, self._numbering.last
+        found = set(self._elsewhere)
+        for start, before in parts:
+            end = last[start] + 1 if before is None else first[before]
+            found.update(self._own[bisect_left(self._starts, first[start]) : bisect_left(self._starts, end)])
+        return [self._writes[index] for index in sorted(found)]
 
 
 def hold_the_same(model: Model, a: cst.CSTNode, b: cst.CSTNode) -> bool:
@@ -208,14 +286,14 @@ def _comes_round(outer: cst.CSTNode, here: cst.CSTNode) -> bool:
     return isinstance(outer, (cst.While, cst.Try, cst.TryStar, cst.BaseComp, cst.CompFor))
 
 
-def _leads_into(outer: cst.CSTNode, first: cst.CSTNode | None, here: cst.CSTNode) -> bool:
-    """Whether the part `first` of a compound node runs before its part `here`: `with f() as x:`, `if x := f():`."""
+def _leading_into(outer: cst.CSTNode, here: cst.CSTNode) -> Sequence[cst.CSTNode]:
+    """The parts of a compound node that run before its part `here`: `with f() as x:`, `if x := f():`."""
     match outer:
         case cst.With(items=items, body=body):
-            return here is body or any(item is first for item in takewhile(lambda item: item is not here, items))
+            return (outer,) if here is body else list(takewhile(lambda item: item is not here, items))
         case cst.If(test=test) | cst.IfExp(test=test) | cst.BooleanOperation(left=test):
-            return first is test
-    return False
+            return (test,)
+    return ()
 
 
 def _assigns(model: Model, statement: cst.BaseSmallStatement, binding: Binding) -> bool:

@@ -24,7 +24,7 @@ from torchlint.analyses.data_attribute.formatted_numbers import is_formatted_as_
 from torchlint.analyses.data_attribute.writes import is_exchanged, is_self, serves_a_write
 from torchlint.analyses.once import once
 from torchlint.semantics.arguments import string_value
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import reaches, writes_reaching
 from torchlint.semantics.hints import LOSS_NAMES
 from torchlint.semantics.values import Kind, Value
 
@@ -286,7 +286,7 @@ def _holds_indices(model: Model, node: cst.BaseExpression) -> bool:
     binding = model.binding(node)
     if binding is None or not isinstance(node, cst.Name):
         return False
-    values = [write.value for write in binding.writes if reaches(model, binding, write.target, node)]
+    values = [write.value for write in writes_reaching(model, binding, node)]
     return bool(values) and all(value is not None and _holds_indices(model, value) for value in values)
 
 

@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.data_attribute.chain import VIEWS, Chain, is_stored, last_word
 from torchlint.analyses.tensor_writes import Written, written_at
-from torchlint.semantics.dataflow import parameter_of_function, reaches
+from torchlint.semantics.dataflow import parameter_of_function, writes_reaching
 from torchlint.semantics.tree import is_name, walk
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ def _is_update(model: Model, target: cst.CSTNode, owner: cst.BaseExpression) -> 
 def _is_computed(model: Model, owner: cst.BaseExpression) -> bool:
     """Whether a tensor is what a network returns, and so no leaf that is trained."""
     binding = model.binding(owner)
-    writes = (
-        [write.value for write in binding.writes if reaches(model, binding, write.target, owner)] if binding else []
-    )
+    writes = [write.value for write in writes_reaching(model, binding, owner)] if binding else []
     return bool(writes) and all(isinstance(value, cst.Call) and model.call(value).is_forward for value in writes)
 
 

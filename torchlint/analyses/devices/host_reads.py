@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,6 +14,7 @@ from torchlint.analyses.conditions import are_alternatives
 from torchlint.analyses.loops.steps import is_the_rest
 from torchlint.analyses.order import is_before
 from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.numbering import Numbering
 
 if TYPE_CHECKING:
     from torchlint.semantics.entities import Binding, Function, Guard, Loop, Write
@@ -34,25 +37,47 @@ class Reads:
     def __init__(self, model: Model, loop: Loop | None) -> None:
         self._model = model
         self._loop = loop
+        self._numbering = model.once(Numbering)
+        self._known: dict[tuple[cst.CSTNode, Binding], list[tuple[cst.CSTNode, When]]] = {}
+        self._writes: dict[Binding, _Writes] = {}
 
-    def seeing(self, statement: cst.CSTNode, binding: Binding) -> Iterator[tuple[cst.CSTNode, When]]:
+    @classmethod
+    def of(cls, model: Model, loop: Loop | None) -> Reads:
+        """The same for all that is followed through a loop."""
+        known = model.once(_known_reads)
+        if loop not in known:
+            known[loop] = cls(model, loop)
+        return known[loop]
+
+    def seeing(self, statement: cst.CSTNode, binding: Binding) -> list[tuple[cst.CSTNode, When]]:
         """Every read that can see what `statement` wrote. Where both branches of a condition read it, none is rare."""
-        found = list(self._seeing(statement, binding))
-        rare = [read for read, when in found if when is When.SELDOM]
-        for read, when in found:
-            is_always = when is When.SELDOM and any(are_alternatives(self._model, read, other) for other in rare)
-            yield read, When.NOW if is_always else when
+        if (statement, binding) not in self._known:
+            found = list(self._seeing(statement, binding))
+            rare = [read for read, when in found if when is When.SELDOM]
+            self._known[statement, binding] = [
+                (read, When.NOW if when is When.SELDOM and self._is_read_either_way(read, rare) else when)
+                for read, when in found
+            ]
+        return self._known[statement, binding]
+
+    def _is_read_either_way(self, read: cst.CSTNode, rare: Iterable[cst.CSTNode]) -> bool:
+        return any(are_alternatives(self._model, read, other) for other in rare)
 
     def _seeing(self, statement: cst.CSTNode, binding: Binding) -> Iterator[tuple[cst.CSTNode, When]]:
         function = self._model.function(statement)
+        if binding not in self._writes:
+            self._writes[binding] = self._sorted(binding)
+        writes = self._writes[binding]
+        written = [write.target for write in binding.writes if self._is_around(statement, write.target)]
         for read in binding.reads:
             if self._model.function(read) is not function:
                 if binding.cls is None:
                     yield read, When.CALLED if self._is_called_later(read, function) else When.UNKNOWN
             elif not self.is_in_loop(read):
-                if self._may_get(binding, statement, read) and not self._is_rewritten(binding, statement, read):
+                may_get = not written or any(reaches(self._model, binding, target, read) for target in written)
+                if may_get and not self._is_rewritten(writes, statement, read):
                     yield read, When.LATER
-            elif self._sees(read, statement, binding):
+            elif self._sees(read, statement, writes):
                 yield read, When.SELDOM if self.is_rare(read) else When.NOW
 
     def _is_called_later(self, read: cst.CSTNode, function: Function) -> bool:
@@ -74,34 +99,48 @@ class Reads:
     def is_in_loop(self, node: cst.CSTNode) -> bool:
         return self._loop is None or self._loop in self._model.loops_around(node)
 
-    def _may_get(self, binding: Binding, statement: cst.CSTNode, read: cst.CSTNode) -> bool:
-        """Whether nothing else is always written between a statement and a read out of the loop, before it perhaps."""
-        written = [write.target for write in binding.writes if statement in self._model.ancestors(write.target)]
-        return not written or any(reaches(self._model, binding, target, read) for target in written)
+    def _is_around(self, outer: cst.CSTNode, node: cst.CSTNode) -> bool:
+        first = self._numbering.first
+        return first[outer] < first[node] <= self._numbering.last[outer]
 
-    def _is_rewritten(self, binding: Binding, statement: cst.CSTNode, read: cst.CSTNode) -> bool:
+    def _sorted(self, binding: Binding) -> _Writes:
+        found = _Writes()
+        for write in sorted(binding.writes, key=lambda write: self._numbering.first[write.target]):
+            if self.is_in_loop(write.statement):
+                found.inside.append(write)
+                found.is_loop |= self._loop is not None and write.statement is self._loop.node
+            elif write.kind != "augmented":
+                found.behind.setdefault(self._model.parent(write.statement), []).append(write)
+        return found
+
+    def _is_rewritten(self, writes: _Writes, statement: cst.CSTNode, read: cst.CSTNode) -> bool:
         """Whether a read behind the loop gets what another statement has written in between."""
         blocks = [node for node in self._model.ancestors(read) if isinstance(node, cst.IndentedBlock)]
+        end = self._numbering.last[statement]
         return any(
-            not self.is_in_loop(write.statement)
-            and write.kind != "augmented"
-            and self._model.parent(write.statement) in blocks
-            and is_before(self._model, statement, write.target)
-            and self._precedes(write, read)
-            for write in binding.writes
+            self._precedes(write, read)
+            for block in blocks
+            for write in self._up_to(read, writes.behind.get(block, ()))
+            if end < self._numbering.first[write.target]
         )
 
-    def _sees(self, read: cst.CSTNode, statement: cst.CSTNode, binding: Binding) -> bool:
+    def _up_to(self, read: cst.CSTNode, writes: Iterable[Write]) -> Iterator[Write]:
+        first = self._numbering.first
+        return takewhile(lambda write: first[write.target] < first[read], writes)
+
+    def _sees(self, read: cst.CSTNode, statement: cst.CSTNode, writes: _Writes) -> bool:
         """In a loop over it and behind the statement it does; before it, in the next iteration, unless something else
         is written first."""
-        if isinstance(statement, cst.For) and statement in self._model.ancestors(read):
+        if isinstance(statement, cst.For) and self._is_around(statement, read):
             return True
         if is_before(self._model, statement, read) and not are_alternatives(self._model, statement, read):
             return True
-        if self._loop is not None and any(write.statement is self._loop.node for write in binding.writes):
+        if writes.is_loop:
             return False
-        others = [write for write in binding.writes if write.statement is not self._model.statement(statement)]
-        return not any(self.is_in_loop(write.statement) and self._precedes(write, read) for write in others)
+        own = self._model.statement(statement)
+        return not any(
+            write.statement is not own and self._precedes(write, read) for write in self._up_to(read, writes.inside)
+        )
 
     def _precedes(self, write: Write, read: cst.CSTNode) -> bool:
         """Whether the write is over when the read is made; in `x = x / n` the read comes first."""
@@ -109,6 +148,19 @@ class Reads:
         if own is not None and own is self._model.small_statement(read):
             return False
         return is_before(self._model, write.target, read)
+
+
+@dataclass(slots=True)
+class _Writes:
+    """Of a variable, in the order of the text: those of a loop, and by their bodies those that are not."""
+
+    inside: list[Write] = field(default_factory=list)
+    behind: dict[cst.CSTNode | None, list[Write]] = field(default_factory=dict)
+    is_loop: bool = False  # the loop itself writes it
+
+
+def _known_reads(model: Model) -> dict[Loop | None, Reads]:
+    return {}
 
 
 def _compares_lengths(guard: Guard) -> bool:

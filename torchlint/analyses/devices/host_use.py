@@ -42,6 +42,9 @@ KEPT = Use.NEEDED | Use.GATHERED
 _ARRAY_METADATA = frozenset("shape dtype device ndim size dim numel nelement".split())
 _DEVICE_METHODS = frozenset("cuda to backward type_as".split())
 _DEPTH = 3
+# Of one variable, and on the way of one value. Beyond, it counts as needed: all ways through a long sum are too many.
+_MOST_READS = 200
+_MOST_LOOKED_AT = 2_000
 
 
 class HostFlow:
@@ -53,7 +56,8 @@ class HostFlow:
     def __init__(self, model: Model, loop: Loop | None, depth: int = _DEPTH, entered: Function | None = None) -> None:
         self._model = model
         self._loop = loop
-        self._reads = Reads(model, loop)
+        self._reads = Reads.of(model, loop)
+        self._looked_at = 0
         self._depth = depth
         self._entered = entered  # the function into which an array is followed
         self.returned_at: set[int | None] = (
@@ -332,6 +336,10 @@ class HostFlow:
         """Every read that can see what `statement` wrote."""
         if binding is None:
             self._use |= Use.LATER if number else Use.GATHERED
+            return
+        self._looked_at += len(binding.reads)
+        if len(binding.reads) > _MOST_READS or self._looked_at > _MOST_LOOKED_AT:
+            self._use |= Use.NEEDED
             return
         for read, when in self._reads.seeing(statement, binding):
             match when:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.devices.host_branch import is_for_host
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.tree import arms, children
 from torchlint.semantics.values import UNKNOWN, Kind, Place, Value
 from torchlint.semantics.vocabulary import is_tensor_method
@@ -120,8 +120,7 @@ def _batches_in(node: cst.CSTNode, model: Model) -> Iterator[Value]:
 def _computations(name: cst.Name, model: Model) -> list[cst.BaseExpression]:
     """What a variable holds where it is read, if that is always one of the expressions assigned to it."""
     binding = model.binding(name)
-    writes = binding.writes if binding is not None else []
-    reaching = [write for write in writes if reaches(model, binding, write.target, name)]  # type: ignore[arg-type]
+    reaching = writes_reaching(model, binding, name) if binding is not None else []
     values = [write.value for write in reaching if write.kind == "assign" and not write.unpacked]
     return [value for value in values if value is not None] if len(values) == len(reaching) else []
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.devices.moves import is_accelerator, moves_to_accelerator, names_cuda_type
-from torchlint.semantics.dataflow import given_to, reaches
+from torchlint.semantics.dataflow import given_to, writes_reaching
 from torchlint.semantics.entities import Binding
 from torchlint.semantics.values import Kind, Place, Value
 
@@ -266,11 +266,7 @@ def _named(node: cst.Name | cst.Attribute, model: Model) -> list[cst.CSTNode] | 
     if origins:
         return list(origins)
     binding = model.binding(node)
-    values = [
-        write.value
-        for write in (binding.writes if binding is not None else ())
-        if reaches(model, binding, write.target, node)  # type: ignore[arg-type]
-    ]
+    values = [write.value for write in writes_reaching(model, binding, node)] if binding is not None else []
     if binding is not None and binding.is_parameter and values == [None]:
         return binding
     found: list[cst.CSTNode] = []

@@ -11,7 +11,7 @@ from torchlint.analyses.mem.backward_pass import freeing_passes, is_term_of_loss
 from torchlint.analyses.modules.parameter_free import is_parameter_free_pass
 from torchlint.analyses.single_tensor import carries, is_graphless, is_one_tensor
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import reaches, text, upstream
+from torchlint.semantics.dataflow import text, upstream, writes_reaching
 from torchlint.semantics.taken_apart import place_of, returned_at
 from torchlint.semantics.tree import walk
 
@@ -145,7 +145,7 @@ def _only_value(model: Model, expression: cst.BaseExpression) -> tuple[cst.BaseE
     binding = model.binding(expression)
     writes = binding.writes if binding is not None else []
     if binding is not None and len(writes) > 1:
-        writes = [write for write in writes if reaches(model, binding, write.target, expression)]
+        writes = writes_reaching(model, binding, expression)
     if len(writes) != 1:
         return expression, None
     write = writes[0]

@@ -16,7 +16,7 @@ from torchlint.analyses.mem.trial_runs import is_test_case
 from torchlint.analyses.single_tensor import is_graphless
 from torchlint.finding import Confidence
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import given_to, reaches, upstream
+from torchlint.semantics.dataflow import given_to, upstream, writes_reaching
 from torchlint.semantics.tree import last_name, walk
 from torchlint.semantics.values import Kind
 
@@ -96,7 +96,7 @@ def _is_there_before(model: Model, source: cst.BaseExpression, loop: Loop) -> bo
     binding = model.binding(node) if isinstance(node, cst.Name) else None
     if node is None or binding is None or (binding.is_parameter and binding.scope_function is not loop.function):
         return False
-    made = [write for write in binding.writes if reaches(model, binding, write.target, node)]
+    made = writes_reaching(model, binding, node)
     inside = [write for write in made if write.loop is not None and loop in write.loop.around()]
     return bool(made) and all(write.kind == "for" and write.loop is loop for write in inside)
 

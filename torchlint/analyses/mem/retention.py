@@ -23,7 +23,7 @@ from torchlint.analyses.mem.needless_graph import evaluations
 from torchlint.analyses.mem.trial_runs import is_test_case
 from torchlint.analyses.single_tensor import is_graphless, is_one_tensor
 from torchlint.semantics.arguments import string_value
-from torchlint.semantics.dataflow import given_to, reaches, upstream
+from torchlint.semantics.dataflow import given_to, upstream, writes_reaching
 from torchlint.semantics.entities import Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Grad, Kind
@@ -93,7 +93,7 @@ def _is_index(graph: cst.BaseExpression, model: Model) -> bool:
 def _is_leaf(graph: cst.BaseExpression, model: Model) -> bool:
     """Whether a variable holds a tensor that a graph begins with: it has none behind it, and others point to it."""
     binding = model.binding(graph) if isinstance(graph, cst.Name) else None
-    made = [write for write in binding.writes if reaches(model, binding, write.target, graph)] if binding else []
+    made = writes_reaching(model, binding, graph) if binding else []
     calls = [model.call(write.value) for write in made if write.kind == "assign" and isinstance(write.value, cst.Call)]
     return bool(made) and len(calls) == len(made) and all(map(_makes_leaf, calls))
 

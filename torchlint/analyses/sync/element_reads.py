@@ -18,7 +18,7 @@ from torchlint.analyses.sync.readback import reads
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.sync.shown import written_texts
 from torchlint.analyses.tensor_writes import Written, mentions, written_at
-from torchlint.semantics.dataflow import is_changed, reaches
+from torchlint.semantics.dataflow import is_changed, writes_reaching
 from torchlint.semantics.entities import Role
 from torchlint.semantics.parallel_assignment import assigned_pairs
 from torchlint.semantics.tree import walk, without_subscripts
@@ -274,7 +274,7 @@ def _places(part: cst.BaseSlice, is_of_host: bool) -> list[cst.BaseExpression]:
 def _is_moved(model: Model, node: cst.BaseExpression) -> bool:
     """Whether it is what `.to(device)` has given back, of whatever: no list can do that."""
     binding = model.binding(node)
-    writes = [w for w in binding.writes if reaches(model, binding, w.target, node)] if binding is not None else []
+    writes = writes_reaching(model, binding, node) if binding is not None else []
     pairs = [(w.target, assigned_pairs(model.small_statement(w.target))) for w in writes]
     given = [next((value for target, value in found if target is written), None) for written, found in pairs]
     return bool(given) and all(isinstance(value, cst.Call) and model.call(value).method == "to" for value in given)
@@ -310,7 +310,7 @@ def _named(model: Model, node: cst.BaseExpression) -> cst.BaseExpression:
     binding = model.binding(node) if isinstance(node, cst.Name) else None
     writes = binding.writes if binding is not None else []
     if len(writes) > 1 and binding is not None:
-        writes = [write for write in writes if reaches(model, binding, write.target, node)]
+        writes = writes_reaching(model, binding, node)
     if binding is None or len(writes) != 1:
         return node
     write = writes[0]

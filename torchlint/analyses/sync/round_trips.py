@@ -13,7 +13,7 @@ from torchlint.analyses.loading.datasets import held_on_accelerator
 from torchlint.analyses.loops.steps import Step, called_per_step, step_of
 from torchlint.analyses.once import once
 from torchlint.analyses.sync.readback import reads
-from torchlint.semantics.dataflow import is_changed, parameter_of_function, reaches
+from torchlint.semantics.dataflow import is_changed, parameter_of_function, writes_reaching
 from torchlint.semantics.entities import Call, Function, Loop, Role
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
@@ -195,7 +195,7 @@ class _Way:
         changed = [read for read in binding.reads if is_changed(self._model, read)]
         if binding.cls is not None or not all(self._entry(read) for read in changed):
             return False
-        writes = [write for write in binding.writes if reaches(self._model, binding, write.target, node)]
+        writes = writes_reaching(self._model, binding, node)
         return bool(writes) and all(
             self._given(binding) if write.kind == "parameter" else self._write(write) for write in writes
         )

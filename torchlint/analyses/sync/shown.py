@@ -15,7 +15,7 @@ from torchlint.analyses.once import once
 from torchlint.analyses.sync.branching import follows_answer
 from torchlint.analyses.sync.residence import Residence
 from torchlint.analyses.texts import is_string, is_text
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.tree import last_name
 from torchlint.semantics.values import Kind, Place
 
@@ -195,5 +195,5 @@ def _written(model: Model, text: cst.Name) -> list[cst.CSTNode]:
     binding, function = model.binding(text), model.function(text)
     if binding is None:
         return []
-    writes = (write for write in binding.writes if write.function is function)
-    return [w.value for w in writes if w.value is not None and reaches(model, binding, w.target, text)]
+    writes = (write for write in writes_reaching(model, binding, text) if write.function is function)
+    return [write.value for write in writes if write.value is not None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.arguments import string_value
-from torchlint.semantics.dataflow import given_to, reaches
+from torchlint.semantics.dataflow import given_to, writes_reaching
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
 
@@ -87,9 +87,7 @@ def _values(model: Model, node: cst.Name) -> Iterator[cst.BaseExpression | None]
     binding = model.binding(node)
     if binding is None:
         return
-    for write in binding.writes:
-        if not reaches(model, binding, write.target, node):
-            continue
+    for write in writes_reaching(model, binding, node):
         if write.kind == "parameter" and write.function.callers:
             yield from (next(given_to(call, binding), None) for call in write.function.callers)
         else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.loops.housekeeping import CLOCKS
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import reaches, writes_reaching
 from torchlint.semantics.tree import walk
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def reading(model: Model, node: cst.BaseExpression, depth: int = _DEPTH) -> cst.
     if binding is None:
         return None
     function = model.function(node)
-    writes = [w for w in binding.writes if w.function is function and reaches(model, binding, w.target, node)]
+    writes = [write for write in writes_reaching(model, binding, node) if write.function is function]
     if len(writes) != 1 or (binding.cls is None and len(writes) != len(_written_here(model, binding, node))):
         return None
     value = writes[0].value
@@ -42,7 +42,7 @@ def reading(model: Model, node: cst.BaseExpression, depth: int = _DEPTH) -> cst.
 
 def _written_here(model: Model, binding: Binding, node: cst.CSTNode) -> list[cst.CSTNode]:
     """Writes that may be read here, those of other functions included."""
-    return [w.target for w in binding.writes if reaches(model, binding, w.target, node)]
+    return [write.target for write in writes_reaching(model, binding, node)]
 
 
 def reads_clock(call: Call) -> bool:

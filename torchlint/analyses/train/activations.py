@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.values import Kind
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class _Finder:
         binding = self._model.binding(node)
         if binding is None or binding.is_parameter or binding.cls is not None:
             return None
-        writes = [write for write in binding.writes if reaches(self._model, binding, write.target, node)]
+        writes = writes_reaching(self._model, binding, node)
         found = []
         for write in writes:
             if write.kind != "assign" or write.value is None or (write.unpacked and part is not None):

@@ -22,7 +22,7 @@ from torchlint.analyses.modules.module_mode import Mode, modes_at, switch_behind
 from torchlint.analyses.modules.parameter_free import module_of
 from torchlint.analyses.once import once
 from torchlint.analyses.single_tensor import is_graphless
-from torchlint.semantics.dataflow import reaches, text
+from torchlint.semantics.dataflow import text, writes_reaching
 from torchlint.semantics.entities import Call, Function, Loop, Role, Write
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind
@@ -290,8 +290,7 @@ def _is_fed_from_training(model: Model, call: Call) -> bool:
 def _reaching(model: Model, read: cst.CSTNode) -> list[Write]:
     """The writes whose values a variable can have where it is read."""
     binding = model.binding(read)
-    writes = binding.writes if binding is not None else []
-    return [write for write in writes if binding is not None and reaches(model, binding, write.target, read)]
+    return writes_reaching(model, binding, read) if binding is not None else []
 
 
 def _is_part_of_training(model: Model, call: Call) -> bool:

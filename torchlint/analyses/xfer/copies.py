@@ -16,7 +16,7 @@ from torchlint.analyses.loading.pinnable import are_left_alone
 from torchlint.analyses.once import once
 from torchlint.analyses.tensor_writes import Written, written_at
 from torchlint.finding import Confidence
-from torchlint.semantics.dataflow import parameter_of_function, reaches, unfilled_default
+from torchlint.semantics.dataflow import parameter_of_function, unfilled_default, writes_reaching
 from torchlint.semantics.handed import made_elsewhere
 from torchlint.semantics.tree import walk
 from torchlint.semantics.values import Kind, Place
@@ -176,8 +176,7 @@ def _is_cast(source: cst.BaseExpression, model: Model) -> bool:
 def _held(name: cst.Name, model: Model) -> list[cst.BaseExpression]:
     """What a variable holds where it is read, if all of that is made by subscripts and calls."""
     binding = model.binding(name)
-    writes = binding.writes if binding is not None else []
-    made = [write for write in writes if reaches(model, binding, write.target, name)]  # type: ignore[arg-type]
+    made = writes_reaching(model, binding, name) if binding is not None else []
     parts: list[cst.BaseExpression] = [
         write.value for write in made if isinstance(write.value, (cst.Subscript, cst.Call)) and not write.unpacked
     ]

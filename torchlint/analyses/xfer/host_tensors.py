@@ -25,7 +25,7 @@ from torchlint.analyses.xfer.agreement import (
 from torchlint.analyses.xfer.factories import agreement_of, makes_leaf
 from torchlint.analyses.xfer.numbers import is_literal, looks_like_number, may_hold_numbers
 from torchlint.semantics import vocabulary as words
-from torchlint.semantics.dataflow import reaches
+from torchlint.semantics.dataflow import writes_reaching
 from torchlint.semantics.tree import is_name
 from torchlint.semantics.values import Kind
 
@@ -340,7 +340,7 @@ def _reaching(node: cst.Name | cst.Attribute, model: Model) -> list[Write] | Non
     if binding.cls is None:
         if binding.scope_function is not function:
             return None
-        return [write for write in binding.writes if reaches(model, binding, write.target, node)]
+        return writes_reaching(model, binding, node)
     above = set(model.ancestors(node))
     own = [write for write in binding.writes if write.function is function and write.statement not in above]
     before = [write for write in own if is_before(model, write.target, node)]
